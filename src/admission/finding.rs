@@ -1,0 +1,109 @@
+//! What a rule found, and how it is told to a person.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::FieldPath;
+
+/// What follows from a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// The rule does not run.
+    Off,
+    /// Recorded in the API server's audit log and in ours, not shown to the user.
+    Audit,
+    /// Shown to the user; the request goes on.
+    Warn,
+    /// The request is refused.
+    Deny,
+}
+
+impl Level {
+    /// The word that configuration files and reports use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Audit => "audit",
+            Self::Warn => "warn",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// One thing that a rule has to say about an object.
+///
+/// The message is one sentence that stands alone; `help` says how to mend it. Neither may hold the words that
+/// Landscaper takes for an outage (`connection refused`, `context deadline exceeded`, `failed to call webhook`,
+/// `proxy error`): it would retry for ever instead of showing the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule's id, such as `OW001`.
+    pub rule: &'static str,
+    /// What follows from it. Rules say their default; the gate sets what the configuration says.
+    pub level: Level,
+    /// Where in the object it is.
+    pub field: FieldPath,
+    /// What is wrong, in one sentence without the place.
+    pub message: String,
+    /// What stands there, as short JSON or text.
+    pub found: Option<String>,
+    /// What may stand there.
+    pub allowed: Option<String>,
+    /// How to mend it, in one line.
+    pub help: Option<String>,
+}
+
+impl Finding {
+    /// A finding with a message and nothing else.
+    pub fn new(rule: &'static str, level: Level, field: FieldPath, message: impl Into<String>) -> Self {
+        Self { rule, level, field, message: message.into(), found: None, allowed: None, help: None }
+    }
+
+    /// Says what stands there.
+    #[must_use]
+    pub fn found(mut self, found: impl Into<String>) -> Self {
+        self.found = Some(found.into());
+        self
+    }
+
+    /// Says what may stand there.
+    #[must_use]
+    pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
+        self.allowed = Some(allowed.into());
+        self
+    }
+
+    /// Says how to mend it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The first line: rule, field and message.
+    pub fn headline(&self) -> String {
+        if self.field.is_root() {
+            return format!("{} {}", self.rule, self.message);
+        }
+        format!("{} {}: {}", self.rule, self.field, self.message)
+    }
+
+    /// The headline, and what is allowed and the help indented below it.
+    pub fn paragraph(&self) -> String {
+        let mut text = self.headline();
+        for (label, line) in [("allowed", &self.allowed), ("help", &self.help)] {
+            if let Some(line) = line {
+                text.push_str(&format!("\n  {label}: {line}"));
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,198 @@
+//! A request for admission, as rules see it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::json::{self, JsonError};
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// `CREATE`
+    Create,
+    /// `UPDATE`, which covers patches and server-side apply
+    Update,
+    /// `DELETE`; only the old object is there
+    Delete,
+    /// `CONNECT`, such as exec or proxy
+    Connect,
+}
+
+impl Operation {
+    /// Reads the API server's word.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "CREATE" => Some(Self::Create),
+            "UPDATE" => Some(Self::Update),
+            "DELETE" => Some(Self::Delete),
+            "CONNECT" => Some(Self::Connect),
+            _ => None,
+        }
+    }
+
+    /// The API server's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The resource that a request is about, after the API server's conversion (`matchPolicy: Equivalent`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resource<'a> {
+    /// API group, empty for the core group.
+    pub group: Cow<'a, str>,
+    /// API version, such as `v1alpha1`.
+    pub version: Cow<'a, str>,
+    /// Plural name, such as `installations`.
+    pub plural: Cow<'a, str>,
+    /// Kind, such as `Installation`.
+    pub kind: Cow<'a, str>,
+    /// Subresource, such as `status`; empty for the main resource.
+    pub subresource: Cow<'a, str>,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct User<'a> {
+    /// User name, such as `system:serviceaccount:kube-system:namespace-controller`.
+    pub name: Cow<'a, str>,
+    /// Groups.
+    pub groups: Vec<Cow<'a, str>>,
+}
+
+/// An object of a request: kept as raw text until somebody wants to look inside.
+#[derive(Debug, Default)]
+pub struct Object<'a> {
+    raw: Option<&'a RawValue>,
+    parsed: OnceLock<Value>,
+}
+
+static ABSENT: Value = Value::Null;
+
+impl<'a> Object<'a> {
+    /// An object that is not parsed yet; `None` where the request carries none.
+    pub fn raw(raw: Option<&'a RawValue>) -> Self {
+        Self { raw, parsed: OnceLock::new() }
+    }
+
+    /// An object that is there already, from a file.
+    pub fn parsed(value: Value) -> Self {
+        Self { raw: None, parsed: OnceLock::from(value) }
+    }
+
+    /// Whether the request carries it.
+    pub fn is_present(&self) -> bool {
+        self.raw.is_some() || self.parsed.get().is_some()
+    }
+
+    /// Parses it, once.
+    ///
+    /// # Errors
+    /// When it is nested too deep or is no JSON object.
+    pub fn read(&self) -> Result<(), JsonError> {
+        let Some(raw) = self.raw else { return Ok(()) };
+        if self.parsed.get().is_some() {
+            return Ok(());
+        }
+        let value = json::parse(raw.get())?;
+        if !value.is_object() {
+            return Err(JsonError::Malformed(format!("it is {}, not an object", json::kind_of(&value))));
+        }
+        self.parsed.get_or_init(|| value);
+        Ok(())
+    }
+
+    /// The object, once [read](Self::read); `null` before that and where there is none.
+    pub fn value(&self) -> &Value {
+        self.parsed.get().unwrap_or(&ABSENT)
+    }
+}
+
+/// A request for admission.
+///
+/// Built by [`super::review::read`] from the wire, or by the offline commands from files.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Identifies the request; every answer echoes it.
+    pub uid: Cow<'a, str>,
+    /// What it is about.
+    pub resource: Resource<'a>,
+    /// Name of the object; empty when it is still to be generated.
+    pub name: Cow<'a, str>,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: Cow<'a, str>,
+    /// What is done.
+    pub operation: Operation,
+    /// Who does it.
+    pub user: User<'a>,
+    /// Whether nothing will be stored (`--dry-run=server`).
+    pub dry_run: bool,
+    /// The object as it is to be; absent on `DELETE`.
+    pub object: Object<'a>,
+    /// The object as it is; absent on `CREATE`.
+    pub old_object: Object<'a>,
+    /// When the API server gives up, less a margin for the way back.
+    pub deadline: Option<Instant>,
+}
+
+impl Request<'_> {
+    /// Parses both objects, so that [`Request::object`] and [`Request::old_object`] have them.
+    ///
+    /// # Errors
+    /// Which of the two could not be read, and why.
+    pub fn read(&self) -> Result<(), (&'static str, JsonError)> {
+        self.object.read().map_err(|error| ("object", error))?;
+        self.old_object.read().map_err(|error| ("oldObject", error))
+    }
+
+    /// The object as it is to be; `null` on `DELETE`.
+    pub fn object(&self) -> &Value {
+        self.object.value()
+    }
+
+    /// The object as it is; `null` on `CREATE`.
+    pub fn old_object(&self) -> &Value {
+        self.old_object.value()
+    }
+
+    /// The object that the request is about: the new one, or on `DELETE` the old one.
+    pub fn subject(&self) -> &Value {
+        if self.operation == Operation::Delete { self.old_object() } else { self.object() }
+    }
+
+    /// Whether the object is on its way out already (`metadata.deletionTimestamp` is set).
+    ///
+    /// Such an update only takes finalizers away: refusing it would keep the object for ever.
+    pub fn is_being_deleted(&self) -> bool {
+        self.object().pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+    }
+
+    /// The name for people: the object's, or its `generateName` with a star.
+    pub fn display_name(&self) -> String {
+        let text = |pointer| self.subject().pointer(pointer).and_then(Value::as_str);
+        if !self.name.is_empty() {
+            return self.name.to_string();
+        }
+        match (text("/metadata/name"), text("/metadata/generateName")) {
+            (Some(name), _) => name.to_owned(),
+            (None, Some(prefix)) => format!("{prefix}*"),
+            (None, None) => String::new(),
+        }
+    }
+}

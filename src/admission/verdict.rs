@@ -1,0 +1,218 @@
+//! What was decided, and the answer that says so.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use json_patch::Patch;
+
+use super::review::{Answer, Cause, Details, Status};
+use super::{Finding, Level, Request, Unreadable, Version};
+
+/// Which webhook is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// The mutating webhook: the answer may carry a patch.
+    Mutate,
+    /// The validating webhook: the answer never carries one.
+    Validate,
+}
+
+impl Phase {
+    /// The word for logs, metrics and paths.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mutate => "mutate",
+            Self::Validate => "validate",
+        }
+    }
+}
+
+/// A refusal that no rule speaks, because it never came to rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The review or an object in it could not be read.
+    Unreadable(String),
+    /// There was no decision before the API server's deadline.
+    Undecided(String),
+}
+
+/// What was decided about a request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Verdict {
+    /// What the rules found; one of level `deny` refuses the request.
+    pub findings: Vec<Finding>,
+    /// What the mutators want the user to know.
+    pub notices: Vec<String>,
+    /// What the mutators change.
+    pub patch: Option<Patch>,
+    /// Set when the request is refused without the rules having spoken.
+    pub refusal: Option<Refusal>,
+}
+
+/// The API server keeps 4096 characters of warnings and cuts each to 256; sixteen full ones just fit.
+pub const MAX_WARNINGS: usize = 16;
+/// Where the API server cuts a warning.
+pub const MAX_WARNING_CHARS: usize = 256;
+/// What the API documentation asks a warning to keep to; help is left out beyond it.
+pub const WANTED_WARNING_CHARS: usize = 120;
+/// More findings than a person reads; the rest are counted.
+pub const MAX_TOLD: usize = 100;
+/// An audit annotation is for searching, not for reading whole.
+const MAX_AUDIT_CHARS: usize = 1024;
+
+impl Verdict {
+    /// A verdict that refuses without rules.
+    pub fn refused(refusal: Refusal) -> Self {
+        Self { refusal: Some(refusal), ..Self::default() }
+    }
+
+    /// Whether the request goes on.
+    pub fn is_allowed(&self) -> bool {
+        self.refusal.is_none() && self.denials().next().is_none()
+    }
+
+    /// The findings that refuse the request.
+    pub fn denials(&self) -> impl Iterator<Item = &Finding> {
+        self.at_level(Level::Deny)
+    }
+
+    /// The findings of a level.
+    pub fn at_level(&self, level: Level) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |finding| finding.level == level)
+    }
+
+    /// The message of a refusal: every denying finding, each a paragraph. Empty when nothing is refused.
+    pub fn message(&self) -> String {
+        match &self.refusal {
+            Some(Refusal::Unreadable(text) | Refusal::Undecided(text)) => text.clone(),
+            None => {
+                let denials: Vec<_> = self.denials().collect();
+                let mut text = String::new();
+                for finding in denials.iter().take(MAX_TOLD) {
+                    // The API server puts its own prefix before the message: each finding gets a line of its own.
+                    text.push('\n');
+                    text.push_str(&finding.paragraph());
+                }
+                if denials.len() > MAX_TOLD {
+                    text.push_str(&format!("\n… and {} more", denials.len() - MAX_TOLD));
+                }
+                text
+            }
+        }
+    }
+
+    /// The warnings that the user sees, capped as the API server wants them.
+    pub fn warnings(&self) -> Vec<String> {
+        let notices = self.notices.iter().map(|notice| one_line(notice));
+        let all: Vec<String> = self.at_level(Level::Warn).map(warning).chain(notices).collect();
+        if all.len() <= MAX_WARNINGS {
+            return all;
+        }
+        let left_out = all.len() - (MAX_WARNINGS - 1);
+        let mut kept: Vec<String> = all.into_iter().take(MAX_WARNINGS - 1).collect();
+        kept.push(format!("portcullis: {left_out} more warnings are not shown"));
+        kept
+    }
+
+    /// The answer to `request`.
+    pub fn answer(&self, version: Version, phase: Phase, request: &Request<'_>) -> Answer {
+        let allowed = self.is_allowed();
+        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).map(encode);
+        Answer {
+            version,
+            uid: request.uid.to_string(),
+            allowed,
+            status: (!allowed).then(|| self.status(Some(request))),
+            warnings: self.warnings(),
+            audit_annotations: self.audit_annotations(),
+            patch_type: patch.as_ref().map(|_| "JSONPatch"),
+            patch,
+        }
+    }
+
+    fn status(&self, request: Option<&Request<'_>>) -> Status {
+        let (code, reason) = match &self.refusal {
+            Some(Refusal::Unreadable(_)) => (400, "BadRequest"),
+            Some(Refusal::Undecided(_)) => (504, "Timeout"),
+            None => (403, "Forbidden"),
+        };
+        let details = request.filter(|_| self.refusal.is_none()).map(|request| Details {
+            name: request.display_name(),
+            group: request.resource.group.to_string(),
+            kind: request.resource.kind.to_string(),
+            causes: self.denials().take(MAX_TOLD).map(cause).collect(),
+        });
+        Status { status: "Failure", code, reason, message: self.message(), details }
+    }
+
+    /// One annotation for each rule that found something: `OW004` → `warn overwrites[0].source: …`.
+    fn audit_annotations(&self) -> BTreeMap<String, String> {
+        let mut annotations: BTreeMap<String, String> = BTreeMap::new();
+        for finding in &self.findings {
+            let line = format!("{} {}: {}", finding.level, finding.field, finding.message);
+            let text = annotations.entry(finding.rule.to_owned()).or_default();
+            if !text.is_empty() {
+                text.push_str("; ");
+            }
+            text.push_str(&line);
+        }
+        annotations.into_iter().map(|(key, text)| (key, cut(text, MAX_AUDIT_CHARS))).collect()
+    }
+}
+
+impl Unreadable {
+    /// The denial for a review that could not be read but for its uid; `None` where not even that is known.
+    pub fn answer(&self) -> Option<Answer> {
+        let Self::WithUid { uid, version, .. } = self else { return None };
+        let verdict = Verdict::refused(Refusal::Unreadable(self.to_string()));
+        Some(Answer {
+            version: *version,
+            uid: uid.clone(),
+            allowed: false,
+            status: Some(verdict.status(None)),
+            warnings: Vec::new(),
+            audit_annotations: BTreeMap::new(),
+            patch_type: None,
+            patch: None,
+        })
+    }
+}
+
+fn encode(patch: &Patch) -> String {
+    STANDARD.encode(serde_json::to_vec(patch).unwrap_or_default())
+}
+
+fn cause(finding: &Finding) -> Cause {
+    Cause {
+        reason: "FieldValueInvalid",
+        message: format!("{}: {}", finding.rule, finding.message),
+        field: finding.field.to_string(),
+    }
+}
+
+/// The headline, and the help where both fit into what is asked for.
+fn warning(finding: &Finding) -> String {
+    let headline = finding.headline();
+    let with_help = finding.help.as_ref().map(|help| format!("{headline}; {help}"));
+    match with_help {
+        Some(text) if text.chars().count() <= WANTED_WARNING_CHARS => one_line(&text),
+        Some(text) if headline.chars().count() <= WANTED_WARNING_CHARS / 2 => one_line(&text),
+        _ => one_line(&headline),
+    }
+}
+
+/// Warnings travel in an HTTP header: control characters would lose them.
+fn one_line(text: &str) -> String {
+    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    cut(line, MAX_WARNING_CHARS)
+}
+
+fn cut(text: String, longest: usize) -> String {
+    if text.chars().count() <= longest {
+        return text;
+    }
+    let mut short: String = text.chars().take(longest - 1).collect();
+    short.push('…');
+    short
+}

@@ -1,0 +1,2 @@
+//! Admission control for composed configuration.
+pub mod admission;
