@@ -1,1 +1,3 @@
+//! The `portcullis` command.
+
 fn main() {}

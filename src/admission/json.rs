@@ -1,8 +1,12 @@
 //! JSON as the API server's Go code reads and writes it, where `serde_json` differs.
 
 use std::borrow::Cow;
+use std::fmt;
 
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// How deep `serde_json` follows nested values. Go follows 10 000; an object in between is refused, with its uid.
 pub const MAX_DEPTH: usize = 128;
@@ -37,6 +41,39 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
 fn classify(error: &serde_json::Error) -> JsonError {
     let text = error.to_string();
     if text.starts_with("recursion limit exceeded") { JsonError::TooDeep } else { JsonError::Malformed(text) }
+}
+
+/// The members of a JSON object in the order of the text, each value as it is spelled there; doubles are kept.
+///
+/// # Errors
+/// When the text is no JSON object.
+pub fn members(text: &str) -> Result<Vec<(String, &RawValue)>, JsonError> {
+    let members: Members<'_> = serde_json::from_str(text).map_err(|error| classify(&error))?;
+    Ok(members.0)
+}
+
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Walk;
+        impl<'de> Visitor<'de> for Walk {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Walk)
+    }
 }
 
 /// The text with every `\uXXXX` escape of a surrogate that has no partner replaced by `\ufffd`.

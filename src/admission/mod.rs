@@ -20,6 +20,6 @@ pub mod verdict;
 
 pub use field::FieldPath;
 pub use finding::{Finding, Level};
-pub use request::{Object, Operation, Request, Resource, User};
+pub use request::{COLLECTORS, Object, Operation, Request, Resource, User};
 pub use review::{Answer, Review, Unreadable, Version};
 pub use verdict::{Phase, Refusal, Verdict};

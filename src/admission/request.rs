@@ -76,6 +76,21 @@ pub struct User<'a> {
     pub groups: Vec<Cow<'a, str>>,
 }
 
+/// The controllers that delete what has lost its namespace or its owner: the namespace controller and the garbage
+/// collector, and the controller manager where all its controllers share one identity. Refusing them helps nobody.
+pub const COLLECTORS: [&str; 3] = [
+    "system:serviceaccount:kube-system:namespace-controller",
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:kube-controller-manager",
+];
+
+impl User<'_> {
+    /// Whether it is one of the [`COLLECTORS`].
+    pub fn is_collector(&self) -> bool {
+        COLLECTORS.contains(&&*self.name)
+    }
+}
+
 /// An object of a request: kept as raw text until somebody wants to look inside.
 #[derive(Debug, Default)]
 pub struct Object<'a> {

@@ -6,13 +6,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Object, Operation, Request, Resource, User};
+use super::{Object, Operation, Request, Resource, User, json};
 
 /// The version of the AdmissionReview API; an answer has the version of its review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -84,54 +82,22 @@ pub fn read(body: &[u8]) -> Result<Review<'_>, Unreadable> {
 /// Looks for the uid alone, in a body that is otherwise not understood.
 fn unreadable(body: &[u8], problem: String) -> Unreadable {
     let text = String::from_utf8_lossy(body);
-    let envelope = serde_json::from_str::<Members<'_>>(&text).unwrap_or_default();
-    let version = envelope.string("apiVersion").and_then(|text| Version::parse(&text)).unwrap_or_default();
-    let request = envelope.get("request").and_then(|raw| serde_json::from_str::<Members<'_>>(raw.get()).ok());
-    match request.and_then(|request| request.string("uid")).filter(|uid| !uid.is_empty()) {
-        Some(uid) => Unreadable::WithUid { uid, version, problem },
+    let version = member(&text, "apiVersion").and_then(string).and_then(|text| Version::parse(&text));
+    let uid = member(&text, "request").and_then(|request| string(member(request, "uid")?));
+    match uid.filter(|uid| !uid.is_empty()) {
+        Some(uid) => Unreadable::WithUid { uid, version: version.unwrap_or_default(), problem },
         None => Unreadable::NoUid { problem },
     }
 }
 
-/// The members of a JSON object that matter to [`unreadable`], the last one of a name winning as in Go.
-#[derive(Default)]
-struct Members<'a>(Vec<(&'static str, &'a RawValue)>);
-
-impl<'a> Members<'a> {
-    const WANTED: [&'static str; 3] = ["apiVersion", "request", "uid"];
-
-    fn get(&self, key: &str) -> Option<&'a RawValue> {
-        self.0.iter().rev().find(|(name, _)| *name == key).map(|(_, raw)| *raw)
-    }
-
-    fn string(&self, key: &str) -> Option<String> {
-        serde_json::from_str(self.get(key)?.get()).ok()
-    }
+/// The text of a member of a JSON object; the last one of a name wins, as in Go.
+fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
+    let members = json::members(object).ok()?;
+    members.into_iter().rev().find(|(name, _)| name == key).map(|(_, raw)| raw.get())
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Walk;
-        impl<'de> Visitor<'de> for Walk {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Members::default();
-                while let Some(key) = map.next_key::<Text<'de>>()? {
-                    match Members::WANTED.iter().find(|name| **name == key.0) {
-                        Some(name) => members.0.push((name, map.next_value()?)),
-                        None => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                Ok(members)
-            }
-        }
-        deserializer.deserialize_map(Walk)
-    }
+fn string(text: &str) -> Option<String> {
+    serde_json::from_str(text).ok()
 }
 
 /// A string that borrows from the body where it has no escapes.

@@ -1,0 +1,72 @@
+//! Kinds of objects that rules look up, and the indexes over them.
+
+use serde_json::Value;
+
+/// A kind of objects in the catalog. Declared as a `static`; two kinds are the same when they are the same static.
+#[derive(Debug)]
+pub struct Kind {
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// API version that is watched.
+    pub version: &'static str,
+    /// Kind, such as `Context`.
+    pub kind: &'static str,
+    /// Plural name, such as `contexts`.
+    pub plural: &'static str,
+    /// Whether objects live in namespaces.
+    pub scope: Scope,
+    /// The ways in which rules look objects up, other than by name.
+    pub indexes: &'static [&'static Index],
+}
+
+/// Whether objects live in namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// In a namespace.
+    Namespaced,
+    /// In none.
+    Cluster,
+}
+
+/// Files objects under keys, within their namespace.
+#[derive(Debug)]
+pub struct Index {
+    /// What the keys are, for people.
+    pub name: &'static str,
+    /// The keys of an object.
+    pub keys: fn(&Value) -> Vec<String>,
+}
+
+/// The core kind `Namespace`: rules ask whether one is terminating.
+pub static NAMESPACES: Kind =
+    Kind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", scope: Scope::Cluster, indexes: &[] };
+
+impl Kind {
+    /// `apiVersion` of its objects.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Whether an object is of this kind, in any version of its group.
+    pub fn is_kind_of(&self, object: &Value) -> bool {
+        let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
+        let api_version = text("apiVersion");
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        text("kind") == self.kind && group == self.group
+    }
+
+    /// The name for people: `contexts.landscaper.gardener.cloud`.
+    pub fn full_name(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+}
+
+impl Scope {
+    /// The namespace that an object of this scope is filed under.
+    pub(super) fn namespace(self, namespace: &str) -> &str {
+        match self {
+            Self::Namespaced => namespace,
+            Self::Cluster => "",
+        }
+    }
+}

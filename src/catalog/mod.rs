@@ -1,0 +1,183 @@
+//! What rules may look up: the one read interface to everything that is not in the request.
+//!
+//! The catalog knows no system. A system declares the [`Kind`]s that it looks up, each with the [`Index`]es it needs;
+//! watches on a cluster ([`cluster`]) or manifests from a folder ([`manifests`]) fill it, and rules cannot tell which.
+//!
+//! A look-up costs the same whatever is stored: objects are found by namespace and name, or through an index. Rules read
+//! through a [`View`], which puts objects that were confirmed with the API server over what the watches say.
+
+pub mod cluster;
+mod kind;
+pub mod manifests;
+mod store;
+mod view;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
+
+use serde_json::Value;
+
+pub use kind::{Index, Kind, NAMESPACES, Scope};
+pub use store::{Coverage, Stored};
+use store::{Store, Users};
+pub use view::{Confirmation, Confirmed, Reference, View};
+
+/// A read that goes to the API server, for where a stale answer would be unsafe.
+pub trait Confirm: Send + Sync {
+    /// The object as the API server has it now; `None` where it has none; an error when it cannot be asked.
+    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a>;
+}
+
+/// The pending answer of a [`Confirm`].
+pub type Confirming<'a> = Pin<Box<dyn Future<Output = Result<Option<Value>, String>> + Send + 'a>>;
+
+/// What is known of the cluster, or of the folder that stands for one.
+pub struct Catalog {
+    stores: Vec<(&'static Kind, RwLock<Store>)>,
+    confirm: Option<Arc<dyn Confirm>>,
+}
+
+impl Catalog {
+    /// A catalog for `kinds` of which nothing is known yet.
+    pub fn new(kinds: impl IntoIterator<Item = &'static Kind>) -> Self {
+        let stores = kinds.into_iter().map(|kind| (kind, RwLock::new(Store::new(kind)))).collect();
+        Self { stores, confirm: None }
+    }
+
+    /// A catalog that holds just `objects`, and knows that there are no others.
+    pub fn of(kinds: impl IntoIterator<Item = &'static Kind>, objects: Vec<Value>) -> Self {
+        let catalog = Self::new(kinds);
+        catalog.replace_all(objects);
+        catalog
+    }
+
+    /// Lets `confirm` answer confirmed reads; without it they are answered from the catalog.
+    pub fn set_confirm(&mut self, confirm: Arc<dyn Confirm>) {
+        self.confirm = Some(confirm);
+    }
+
+    /// The kinds that it holds.
+    pub fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
+        self.stores.iter().map(|(kind, _)| *kind)
+    }
+
+    /// How much is known of a kind.
+    pub fn coverage(&self, kind: &'static Kind) -> Coverage {
+        self.read(kind).map_or(Coverage::Pending, |store| store.coverage())
+    }
+
+    /// The number of objects of a kind.
+    pub fn len(&self, kind: &'static Kind) -> usize {
+        self.read(kind).map_or(0, |store| store.len())
+    }
+
+    /// The kinds that are still to be listed for the first time.
+    pub fn pending(&self) -> Vec<&'static Kind> {
+        self.kinds().filter(|kind| self.coverage(kind) == Coverage::Pending).collect()
+    }
+
+    /// The object of that name.
+    pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        self.read(kind)?.find(kind.scope.namespace(namespace), name)
+    }
+
+    /// The objects that `index` files under `key` in a namespace, sorted by name; at most `limit` of them.
+    pub fn indexed(
+        &self,
+        kind: &'static Kind,
+        index: &'static Index,
+        namespace: &str,
+        key: &str,
+        limit: usize,
+    ) -> Vec<Arc<Stored>> {
+        self.read(kind).map(|store| store.indexed(index, namespace, key, limit)).unwrap_or_default()
+    }
+
+    /// How many objects `index` files under `key` in a namespace.
+    pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
+        self.read(kind).map_or(0, |store| store.users(index, namespace, key).map_or(0, Users::len))
+    }
+
+    /// All objects of a kind.
+    pub fn all(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
+        self.read(kind).map(|store| store.all()).unwrap_or_default()
+    }
+
+    /// Puts an object in, in place of the one of its name.
+    pub fn insert(&self, kind: &'static Kind, object: Value) {
+        if let Some(mut store) = self.write(kind) {
+            store.insert(object);
+        }
+    }
+
+    /// Takes an object out.
+    pub fn remove(&self, kind: &'static Kind, namespace: &str, name: &str) {
+        if let Some(mut store) = self.write(kind) {
+            store.remove(kind.scope.namespace(namespace), name);
+        }
+    }
+
+    /// Puts `objects` in the place of all that is known of a kind.
+    pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
+        let mut fresh = Store::new(kind);
+        objects.into_iter().for_each(|object| fresh.insert(object));
+        fresh.set_coverage(coverage);
+        if let Some(mut store) = self.write(kind) {
+            *store = fresh;
+        }
+    }
+
+    /// Puts `objects` of any kinds in the place of everything; those of kinds that nobody looks up are left out.
+    pub fn replace_all(&self, objects: Vec<Value>) {
+        let mut sorted: Vec<Vec<Value>> = self.stores.iter().map(|_| Vec::new()).collect();
+        for object in objects {
+            if let Some(at) = self.stores.iter().position(|(kind, _)| kind.is_kind_of(&object)) {
+                sorted[at].push(object);
+            }
+        }
+        for ((kind, _), objects) in self.stores.iter().zip(sorted) {
+            self.replace(kind, Coverage::Complete, objects);
+        }
+    }
+
+    /// Says how much is known of a kind.
+    pub fn set_coverage(&self, kind: &'static Kind, coverage: Coverage) {
+        if let Some(mut store) = self.write(kind) {
+            store.set_coverage(coverage);
+        }
+    }
+
+    /// Reads an object where the answer cannot be stale.
+    ///
+    /// # Errors
+    /// Why the API server could not be asked.
+    pub async fn confirm(&self, reference: &Reference) -> Result<Option<Arc<Stored>>, String> {
+        match &self.confirm {
+            Some(confirm) => Ok(confirm.confirm(reference).await?.map(|value| Arc::new(Stored::new(value)))),
+            None => Ok(self.find(reference.kind, &reference.namespace, &reference.name)),
+        }
+    }
+
+    /// Waits for `asked` until `last`. Without an API server there is nothing to wait for, nor a clock to wait by.
+    pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
+        match self.confirm {
+            Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),
+            None => Some(asked.await),
+        }
+    }
+
+    fn store(&self, kind: &'static Kind) -> Option<&RwLock<Store>> {
+        self.stores.iter().find(|(held, _)| std::ptr::eq(*held, kind)).map(|(_, store)| store)
+    }
+
+    // A panic while a lock is held leaves a store that is whole: every change is made by one call into a map.
+    fn read(&self, kind: &'static Kind) -> Option<RwLockReadGuard<'_, Store>> {
+        Some(self.store(kind)?.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write(&self, kind: &'static Kind) -> Option<RwLockWriteGuard<'_, Store>> {
+        Some(self.store(kind)?.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,160 @@
+//! The gate: which rules see which request, and what follows from what they find.
+//!
+//! ```text
+//! request ─► rows whose scope covers it ─► confirmed reads ─► mutators or rules ─► levels, exemptions ─► verdict
+//! ```
+//!
+//! Deciding is a pure function of the request, the catalog and the policy, but for the confirmed reads.
+
+pub mod pages;
+mod policy;
+pub mod registration;
+mod registry;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use futures::future::join_all;
+
+use crate::admission::patch::Draft;
+use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
+use crate::catalog::{Catalog, Confirmation, Confirmed, Reference, View};
+use crate::rule::{Mode, Mutator, Rule};
+
+pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
+pub use registry::Registry;
+
+/// How long confirmed reads may take where a request names no deadline.
+const CONFIRM_WITHIN: Duration = Duration::from_secs(2);
+/// How often rules may ask for more confirmed reads: an object, its parent, and what that names.
+const CONFIRM_ROUNDS: usize = 4;
+/// What is kept of a deadline for writing the answer.
+const ANSWER_MARGIN: Duration = Duration::from_millis(50);
+
+/// Decides about requests.
+pub struct Gate {
+    registry: Registry,
+    policy: ArcSwap<Policy>,
+    catalog: Arc<Catalog>,
+}
+
+impl Gate {
+    /// A gate of these rules over a catalog.
+    pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
+        Self { registry, policy: ArcSwap::from_pointee(policy), catalog }
+    }
+
+    /// The rules and mutators.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// What rules look up.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// Decides by another policy from now on.
+    pub fn set_policy(&self, policy: Policy) {
+        self.policy.store(Arc::new(policy));
+    }
+
+    /// Whether any rule or mutator looks at such a request.
+    pub fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
+        match phase {
+            Phase::Mutate => self.registry.mutators_for(request).next().is_some(),
+            Phase::Validate => self.registry.rules_for(request).next().is_some(),
+        }
+    }
+
+    /// Decides about a request.
+    pub async fn decide(&self, phase: Phase, request: &Request<'_>) -> Verdict {
+        if let Err((which, error)) = request.read() {
+            let Request { resource, .. } = request;
+            let text = format!("request.{which} of kind {} cannot be read: {error}", resource.kind);
+            return Verdict::refused(Refusal::Unreadable(text));
+        }
+        match phase {
+            Phase::Mutate => self.mutate(request).await,
+            Phase::Validate => self.validate(request).await,
+        }
+    }
+
+    async fn mutate(&self, request: &Request<'_>) -> Verdict {
+        let policy = self.policy.load();
+        let active = |mutator: &&&Mutator| policy.mode(mutator) != Mode::Off;
+        let mutators: Vec<_> = self.registry.mutators_for(request).filter(active).copied().collect();
+        if request.object().is_null() || request.is_being_deleted() || policy.skips(request) {
+            return Verdict::default();
+        }
+        let wants: Vec<_> = mutators.iter().filter_map(|mutator| mutator.confirm).collect();
+        let confirmed = self.confirm(request, &wants).await;
+        let view = View::new(&self.catalog, &confirmed);
+        let mut draft = Draft::new(request.object());
+        let told = |mutator: &&Mutator| (mutator.mutate)(request, &view, policy.mode(mutator), &mut draft);
+        let notices = mutators.iter().flat_map(told).collect();
+        Verdict { notices, patch: draft.patch(), ..Verdict::default() }
+    }
+
+    async fn validate(&self, request: &Request<'_>) -> Verdict {
+        let policy = self.policy.load();
+        let active = |rule: &&&Rule| policy.level(rule, &request.namespace) != Level::Off;
+        let rules: Vec<_> = self.registry.rules_for(request).filter(active).copied().collect();
+        let wants: Vec<_> = rules.iter().filter_map(|rule| rule.confirm).collect();
+        let confirmed = self.confirm(request, &wants).await;
+        let view = View::new(&self.catalog, &confirmed);
+        let mut findings = Vec::new();
+        for rule in rules {
+            let found = (rule.check)(request, &view);
+            findings.extend(found.into_iter().map(|finding| levelled(finding, rule, request, &policy)));
+        }
+        Verdict { findings, ..Verdict::default() }
+    }
+
+    /// Asks the API server for what the rules want confirmed, until they want nothing more or time is up.
+    async fn confirm(&self, request: &Request<'_>, wants: &[Want]) -> Confirmed {
+        let mut confirmed = Confirmed::new();
+        let last = request.deadline.map_or_else(|| Instant::now() + CONFIRM_WITHIN, |at| at - ANSWER_MARGIN);
+        for _ in 0..CONFIRM_ROUNDS {
+            let view = View::new(&self.catalog, &confirmed);
+            let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
+            wanted.retain(|reference| !confirmed.contains_key(reference));
+            if wanted.is_empty() {
+                break;
+            }
+            confirmed.extend(join_all(wanted.into_iter().map(|reference| self.ask(reference, last))).await);
+        }
+        confirmed
+    }
+
+    async fn ask(&self, reference: Reference, last: Instant) -> (Reference, Confirmation) {
+        let asked = self.catalog.confirm(&reference);
+        let confirmation = match self.catalog.within(last, asked).await {
+            Some(Ok(Some(stored))) => Confirmation::Exists(stored),
+            Some(Ok(None)) => Confirmation::Gone,
+            Some(Err(error)) => Confirmation::Unknown(error),
+            None => Confirmation::Unknown("the API server did not answer in time".to_owned()),
+        };
+        (reference, confirmation)
+    }
+}
+
+type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
+
+/// A finding at the level that the policy gives it.
+///
+/// A rule speaks at its default level or, of something less grave, below it; a configured level replaces the first and
+/// bounds the second.
+fn levelled(mut finding: Finding, rule: &Rule, request: &Request<'_>, policy: &Policy) -> Finding {
+    let configured = policy.level(rule, &request.namespace);
+    finding.level = if finding.level >= rule.level { configured } else { finding.level.min(configured) };
+    let finalizing = request.operation == Operation::Update && request.is_being_deleted();
+    if finalizing {
+        finding.level = finding.level.min(Level::Warn);
+    }
+    if policy.skips(request) || policy.exempts(rule, request) {
+        finding.level = finding.level.min(Level::Audit);
+    }
+    finding
+}

@@ -1,0 +1,303 @@
+//! The registration: which requests the API server is told to send, derived from the rows of the registry.
+//!
+//! A webhook has one failure policy, so the requests of a phase are split in two: those that must not go through while
+//! nobody answers, and the rest. Each request is sent once in each phase.
+
+use std::collections::BTreeMap;
+
+use super::Registry;
+use crate::admission::{COLLECTORS, Operation, Phase};
+use crate::catalog::Kind;
+use crate::rule::{Match, Outage};
+
+/// Where the API server finds the webhooks.
+#[derive(Debug, Clone)]
+pub enum Endpoint {
+    /// A Service in the cluster.
+    Service {
+        /// Its namespace, which is also left out of all webhooks.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// An address outside of it, without a path.
+    Url(String),
+}
+
+/// How the manifests are written.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    /// Where the API server finds the webhooks.
+    pub endpoint: Endpoint,
+    /// The CA of the serving certificate, PEM in base64; `None` where something else will fill it in.
+    pub ca_bundle: Option<String>,
+    /// The namespace that portcullis runs in.
+    pub namespace: String,
+    /// The name of its ServiceAccount.
+    pub service_account: String,
+}
+
+impl Default for Registration {
+    fn default() -> Self {
+        let namespace = "portcullis-system".to_owned();
+        let service_account = "portcullis".to_owned();
+        let endpoint = Endpoint::Service { namespace: namespace.clone(), name: service_account.clone() };
+        Self { endpoint, ca_bundle: None, namespace, service_account }
+    }
+}
+
+/// A file of the registration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Its name.
+    pub file: &'static str,
+    /// Its text.
+    pub text: String,
+}
+
+/// A webhook of a configuration.
+struct Webhook {
+    name: &'static str,
+    phase: Phase,
+    outage: Outage,
+    timeout_seconds: u8,
+    reason: &'static str,
+}
+
+const WEBHOOKS: [Webhook; 4] = [
+    Webhook {
+        name: "mutate.portcullis.dev",
+        phase: Phase::Mutate,
+        outage: Outage::Admit,
+        timeout_seconds: 2,
+        reason: "What is missing is added with the next change of the object; nothing is deployed wrongly without it.",
+    },
+    Webhook {
+        name: "require.portcullis.dev",
+        phase: Phase::Mutate,
+        outage: Outage::Refuse,
+        timeout_seconds: 3,
+        reason: "Without the change the object would do what it must not do.",
+    },
+    Webhook {
+        name: "validate.portcullis.dev",
+        phase: Phase::Validate,
+        outage: Outage::Refuse,
+        timeout_seconds: 3,
+        reason: "People and pipelines write these, rarely; a wrong one breaks everything in its namespace that uses it.",
+    },
+    Webhook {
+        name: "advise.portcullis.dev",
+        phase: Phase::Validate,
+        outage: Outage::Admit,
+        timeout_seconds: 3,
+        reason: "Controllers write these all the time, and a deletion must never hang on us; the harm is small or mendable.",
+    },
+];
+
+const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
+
+impl Registration {
+    /// All files: the two webhook configurations and the permissions.
+    pub fn manifests(&self, registry: &Registry) -> Vec<Manifest> {
+        vec![
+            Manifest { file: "mutating.yaml", text: self.configuration(Phase::Mutate, registry) },
+            Manifest { file: "rbac.yaml", text: self.rbac(&registry.kinds()) },
+            Manifest { file: "validating.yaml", text: self.configuration(Phase::Validate, registry) },
+        ]
+    }
+
+    fn configuration(&self, phase: Phase, registry: &Registry) -> String {
+        let kind = match phase {
+            Phase::Mutate => "MutatingWebhookConfiguration",
+            Phase::Validate => "ValidatingWebhookConfiguration",
+        };
+        let mut text = format!(
+            "{GENERATED}apiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: portcullis\n  \
+             labels:\n    app.kubernetes.io/name: portcullis\nwebhooks:\n"
+        );
+        for webhook in WEBHOOKS.iter().filter(|webhook| webhook.phase == phase) {
+            let rules = webhook.rules(registry);
+            if !rules.is_empty() {
+                text.push_str(&self.webhook(webhook, &rules));
+            }
+        }
+        text
+    }
+
+    fn webhook(&self, webhook: &Webhook, rules: &[Rules]) -> String {
+        let failure_policy = match webhook.outage {
+            Outage::Refuse => "Fail",
+            Outage::Admit => "Ignore",
+        };
+        let reinvocation = match webhook.phase {
+            Phase::Mutate => {
+                "    # Another webhook may change what ours looks at; ours is idempotent.\n    \
+                              reinvocationPolicy: IfNeeded\n"
+            }
+            Phase::Validate => "",
+        };
+        format!(
+            "  - name: {name}\n    admissionReviewVersions: [v1, v1beta1]\n    sideEffects: None\n    \
+             matchPolicy: Equivalent\n    timeoutSeconds: {timeout}\n    # {reason}\n    \
+             failurePolicy: {failure_policy}\n{reinvocation}{client}{selector}{conditions}    rules:\n{rules}",
+            name = webhook.name,
+            timeout = webhook.timeout_seconds,
+            reason = webhook.reason,
+            client = self.client_config(webhook.phase),
+            selector = self.namespace_selector(),
+            conditions = match_conditions(rules),
+            rules = rules.iter().map(Rules::yaml).collect::<String>(),
+        )
+    }
+
+    fn client_config(&self, phase: Phase) -> String {
+        let path = phase.as_str();
+        let place = match &self.endpoint {
+            Endpoint::Service { namespace, name } => format!(
+                "      service:\n        namespace: {namespace}\n        name: {name}\n        path: /{path}\n        \
+                 port: 443\n"
+            ),
+            Endpoint::Url(url) => format!("      url: {}/{path}\n", url.trim_end_matches('/')),
+        };
+        let ca = self.ca_bundle.as_ref().map(|ca| format!("      caBundle: {ca}\n")).unwrap_or_default();
+        format!("    clientConfig:\n{place}{ca}")
+    }
+
+    /// Our own namespace and the cluster's are left out: a cluster must be able to start without us.
+    fn namespace_selector(&self) -> String {
+        format!(
+            "    namespaceSelector:\n      matchExpressions:\n        - key: kubernetes.io/metadata.name\n          \
+             operator: NotIn\n          values: [kube-system, {}]\n",
+            self.namespace
+        )
+    }
+
+    fn rbac(&self, kinds: &[&Kind]) -> String {
+        let Self { namespace, service_account, .. } = self;
+        let rules: String = permissions(kinds).iter().map(|rule| format!("  - {rule}\n")).collect();
+        format!(
+            "{GENERATED}apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {service_account}\n  namespace: \
+             {namespace}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: \
+             portcullis\nrules:\n{rules}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n\
+             metadata:\n  name: portcullis\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  \
+             name: portcullis\nsubjects:\n  - kind: ServiceAccount\n    name: {service_account}\n    namespace: \
+             {namespace}\n"
+        )
+    }
+}
+
+/// Reading and watching what rules look up, and CustomResourceDefinitions to notice kinds that come later.
+fn permissions(kinds: &[&Kind]) -> Vec<String> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    groups.insert("apiextensions.k8s.io", vec!["customresourcedefinitions"]);
+    for kind in kinds {
+        groups.entry(kind.group).or_default().push(kind.plural);
+    }
+    let rule = |(group, mut plurals): (&str, Vec<&str>)| {
+        plurals.sort_unstable();
+        let resources = plurals.join(", ");
+        format!("{{apiGroups: [\"{group}\"], resources: [{resources}], verbs: [get, list, watch]}}")
+    };
+    groups.into_iter().map(rule).collect()
+}
+
+/// Requests of the same group, versions and operations.
+#[derive(PartialEq, Eq)]
+struct Rules {
+    group: &'static str,
+    versions: &'static [&'static str],
+    operations: Vec<Operation>,
+    resources: Vec<String>,
+}
+
+impl Webhook {
+    /// The requests of this webhook: those of its phase and outage that the stricter webhook of the phase does not get.
+    fn rules(&self, registry: &Registry) -> Vec<Rules> {
+        let wanted = self.requests(registry, self.outage);
+        let stricter = match self.outage {
+            Outage::Refuse => BTreeMap::new(),
+            Outage::Admit => self.requests(registry, Outage::Refuse),
+        };
+        let mut rules: Vec<Rules> = Vec::new();
+        for ((group, resource), (versions, mut operations)) in wanted {
+            let taken = stricter.get(&(group, resource.clone())).map(|(_, operations)| operations.as_slice());
+            operations.retain(|operation| !taken.unwrap_or_default().contains(operation));
+            let like =
+                |rule: &&mut Rules| rule.group == group && rule.versions == versions && rule.operations == operations;
+            match rules.iter_mut().find(like) {
+                _ if operations.is_empty() => {}
+                Some(rule) => rule.resources.push(resource),
+                None => rules.push(Rules { group, versions, operations, resources: vec![resource] }),
+            }
+        }
+        rules
+    }
+
+    fn requests(&self, registry: &Registry, outage: Outage) -> Requests {
+        let mut requests = Requests::new();
+        for scope in self.scopes(registry).into_iter().filter(|scope| scope.outage == outage) {
+            let (_, operations) =
+                requests.entry((scope.group, resource(scope))).or_insert((scope.versions, Vec::new()));
+            operations.extend(
+                scope
+                    .operations
+                    .iter()
+                    .filter(|operation| !operations.contains(operation))
+                    .copied()
+                    .collect::<Vec<_>>(),
+            );
+            operations.sort_by_key(|operation| *operation as u8);
+        }
+        requests
+    }
+
+    fn scopes(&self, registry: &Registry) -> Vec<&'static Match> {
+        match self.phase {
+            Phase::Mutate => registry.mutators().iter().flat_map(|mutator| mutator.scope).collect(),
+            Phase::Validate => registry.rules().iter().flat_map(|rule| rule.scope).collect(),
+        }
+    }
+}
+
+type Requests = BTreeMap<(&'static str, String), (&'static [&'static str], Vec<Operation>)>;
+
+fn resource(scope: &Match) -> String {
+    match scope.subresource {
+        "" => scope.plural.to_owned(),
+        subresource => format!("{}/{subresource}", scope.plural),
+    }
+}
+
+impl Rules {
+    fn yaml(&self) -> String {
+        let operations: Vec<_> = self.operations.iter().map(|operation| operation.as_str()).collect();
+        format!(
+            "      - apiGroups: [\"{}\"]\n        apiVersions: [{}]\n        operations: [{}]\n        resources: [{}]\n",
+            self.group,
+            self.versions.join(", "),
+            operations.join(", "),
+            self.resources.join(", "),
+        )
+    }
+}
+
+/// Calls that are not made: for objects on their way out, whose finalizers must come off, and for the controllers that
+/// delete what has lost its namespace or owner.
+fn match_conditions(rules: &[Rules]) -> String {
+    let has = |wanted| rules.iter().any(|rule| rule.operations.contains(&wanted));
+    let mut text = "    matchConditions:\n".to_owned();
+    let guard = if has(Operation::Delete) { "request.operation == 'DELETE' || " } else { "" };
+    text.push_str(&format!(
+        "      - name: not-being-deleted\n        expression: \"{guard}!has(object.metadata.deletionTimestamp)\"\n"
+    ));
+    if has(Operation::Delete) {
+        let users: Vec<_> = COLLECTORS.iter().map(|user| format!("'{user}'")).collect();
+        text.push_str(&format!(
+            "      - name: not-deleted-by-a-collector\n        expression: >-\n          request.operation != 'DELETE' || \
+             !(request.userInfo.username in\n          [{}])\n",
+            users.join(",\n           ")
+        ));
+    }
+    text
+}

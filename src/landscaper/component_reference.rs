@@ -1,0 +1,173 @@
+//! References to component versions: a name, a version, and the repository context they come from.
+//!
+//! Source: `ComponentDescriptorReference` and `ComponentVersionOverwriteReference` in Landscaper's
+//! `apis/core/v1alpha1`. An empty name or version is the same as a missing one; of repository contexts only `null` and
+//! a missing one are.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::context::Problem;
+use super::repository_context::RepositoryContext;
+use crate::admission::{FieldPath, json as wire};
+
+/// One of the three parts of a reference, in the order in which messages tell them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Attribute {
+    /// `repositoryContext`
+    RepositoryContext,
+    /// `componentName`
+    ComponentName,
+    /// `version`
+    Version,
+}
+
+impl Attribute {
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::RepositoryContext, Self::ComponentName, Self::Version];
+
+    /// The name of the field.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RepositoryContext => "repositoryContext",
+            Self::ComponentName => "componentName",
+            Self::Version => "version",
+        }
+    }
+}
+
+impl fmt::Display for Attribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A reference to a component version; in a source or a substitution, any part may be unspecified.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ComponentReference {
+    /// Where it comes from.
+    pub repository_context: Option<RepositoryContext>,
+    /// The component's name; empty where it is unspecified.
+    pub component_name: String,
+    /// Its version; empty where it is unspecified.
+    pub version: String,
+}
+
+impl ComponentReference {
+    /// Reads one from its JSON text; what Landscaper cannot decode is told in `problems` and counts as unspecified.
+    pub fn parse(text: &str, field: &FieldPath, problems: &mut Vec<Problem>) -> Self {
+        let mut reference = Self::default();
+        reference.fill(text, field, problems);
+        reference
+    }
+
+    /// Reads members on top of what is there, as Go does with a second member of the same name.
+    pub(super) fn fill(&mut self, text: &str, field: &FieldPath, problems: &mut Vec<Problem>) {
+        let Ok(members) = wire::members(text) else {
+            return not_an_object(text, field, problems);
+        };
+        for (key, raw) in members {
+            let field = field.key(&key);
+            match key.as_str() {
+                "repositoryContext" => match RepositoryContext::parse(raw.get(), &field) {
+                    Ok(context) => self.repository_context = context,
+                    Err(problem) => problems.push(problem),
+                },
+                "componentName" => fill_text(&mut self.component_name, raw.get(), field, problems),
+                "version" => fill_text(&mut self.version, raw.get(), field, problems),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a part is specified.
+    pub fn specifies(&self, attribute: Attribute) -> bool {
+        match attribute {
+            Attribute::RepositoryContext => self.repository_context.is_some(),
+            Attribute::ComponentName => !self.component_name.is_empty(),
+            Attribute::Version => !self.version.is_empty(),
+        }
+    }
+
+    /// The parts that are specified.
+    pub fn specified(&self) -> impl Iterator<Item = Attribute> + '_ {
+        Attribute::ALL.into_iter().filter(|attribute| self.specifies(*attribute))
+    }
+
+    /// Whether a part is the same in `other`.
+    pub fn agrees(&self, other: &Self, attribute: Attribute) -> bool {
+        match attribute {
+            Attribute::RepositoryContext => self.repository_context == other.repository_context,
+            Attribute::ComponentName => self.component_name == other.component_name,
+            Attribute::Version => self.version == other.version,
+        }
+    }
+
+    /// Takes a part from `other`.
+    pub fn take(&mut self, other: &Self, attribute: Attribute) {
+        match attribute {
+            Attribute::RepositoryContext => self.repository_context.clone_from(&other.repository_context),
+            Attribute::ComponentName => self.component_name.clone_from(&other.component_name),
+            Attribute::Version => self.version.clone_from(&other.version),
+        }
+    }
+
+    /// A part as it stands in the object; `null` where it is unspecified.
+    pub fn value(&self, attribute: Attribute) -> Value {
+        match attribute {
+            Attribute::RepositoryContext => {
+                self.repository_context.as_ref().map_or(Value::Null, |context| context.value().clone())
+            }
+            Attribute::ComponentName => Value::from(self.component_name.as_str()),
+            Attribute::Version => Value::from(self.version.as_str()),
+        }
+    }
+
+    /// A part for people.
+    pub fn brief(&self, attribute: Attribute) -> String {
+        match attribute {
+            Attribute::RepositoryContext => {
+                self.repository_context.as_ref().map_or_else(|| "none".to_owned(), RepositoryContext::brief)
+            }
+            Attribute::ComponentName => self.component_name.clone(),
+            Attribute::Version => self.version.clone(),
+        }
+    }
+
+    /// The reference with the context's repository context where it has none of its own.
+    #[must_use]
+    pub fn or_repository_context(mut self, context: Option<&RepositoryContext>) -> Self {
+        if self.repository_context.is_none() {
+            self.repository_context = context.cloned();
+        }
+        self
+    }
+
+    /// It as JSON, unspecified parts left out.
+    pub fn to_json(&self) -> Value {
+        let parts = self.specified().map(|attribute| (attribute.to_string(), self.value(attribute)));
+        json!(parts.collect::<serde_json::Map<_, _>>())
+    }
+}
+
+fn fill_text(target: &mut String, text: &str, field: FieldPath, problems: &mut Vec<Problem>) {
+    match wire::parse(text) {
+        Ok(Value::String(text)) => *target = text,
+        Ok(Value::Null) | Err(_) => {}
+        Ok(other) => problems.push(problem(field, &other, "a string")),
+    }
+}
+
+fn not_an_object(text: &str, field: &FieldPath, problems: &mut Vec<Problem>) {
+    let value = wire::parse(text).unwrap_or(Value::Null);
+    if !value.is_null() {
+        problems.push(problem(field.clone(), &value, "an object"));
+    }
+}
+
+pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> Problem {
+    Problem { field, is: wire::kind_of(value), found: wire::brief(value), wanted }
+}

@@ -1,0 +1,88 @@
+//! `Installation`: the parts that overwrites look at.
+//!
+//! Source: `GetReferenceFromComponentDescriptorDefinition` in Landscaper's
+//! `pkg/landscaper/installations/helper.go`: an inline component descriptor stands for a reference made of its name,
+//! its version and the last of its repository contexts.
+
+use serde_json::{Value, json};
+
+use super::component_reference::{Attribute, ComponentReference};
+use super::context::{self, Problem};
+use super::kinds;
+use super::repository_context::RepositoryContext;
+use crate::admission::{FieldPath, json as wire};
+
+/// The name of an Installation's context.
+pub fn context_name(installation: &Value) -> &str {
+    installation.get("spec").and_then(|spec| kinds::text(spec, "context")).unwrap_or(context::DEFAULT)
+}
+
+/// Where the component reference of an Installation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Location {
+    /// `spec.componentDescriptor.ref`
+    Ref,
+    /// `spec.componentDescriptor.inline`
+    Inline {
+        /// How many repository contexts it lists; `None` where it has no list.
+        repository_contexts: Option<usize>,
+    },
+}
+
+impl Location {
+    /// The JSON pointer of a part of the reference, in the Installation.
+    ///
+    /// For a repository context that an inline descriptor does not have yet, it is where one is added.
+    pub fn pointer(self, attribute: Attribute) -> String {
+        let part = match (self, attribute) {
+            (Self::Ref, attribute) => return format!("/spec/componentDescriptor/ref/{attribute}"),
+            (Self::Inline { .. }, Attribute::ComponentName) => "name".to_owned(),
+            (Self::Inline { .. }, Attribute::Version) => "version".to_owned(),
+            (Self::Inline { repository_contexts: None }, _) => "repositoryContexts".to_owned(),
+            (Self::Inline { repository_contexts: Some(0) }, _) => "repositoryContexts/-".to_owned(),
+            (Self::Inline { repository_contexts: Some(n) }, _) => format!("repositoryContexts/{}", n - 1),
+        };
+        format!("/spec/componentDescriptor/inline/component/{part}")
+    }
+
+    /// What is written there for a part: a list for a descriptor that had no list of repository contexts.
+    pub fn wrap(self, attribute: Attribute, value: Value) -> Value {
+        match (self, attribute) {
+            (Self::Inline { repository_contexts: None }, Attribute::RepositoryContext) => json!([value]),
+            _ => value,
+        }
+    }
+}
+
+/// The component reference of an Installation and where it stands; `None` where it has no component descriptor.
+///
+/// What Landscaper cannot decode is told in `problems` and counts as missing.
+pub fn component_reference(
+    installation: &Value,
+    problems: &mut Vec<Problem>,
+) -> Option<(Location, ComponentReference)> {
+    let descriptor = installation.get("spec")?.get("componentDescriptor")?;
+    let field = FieldPath::of(["spec", "componentDescriptor"]);
+    if let Some(inline) = descriptor.get("inline").filter(|inline| !inline.is_null()) {
+        let component = inline.get("component").unwrap_or(&Value::Null);
+        return Some(inline_reference(component, &field.key("inline").key("component"), problems));
+    }
+    let reference = descriptor.get("ref").filter(|reference| !reference.is_null())?;
+    let text = wire::to_go_string(reference);
+    Some((Location::Ref, ComponentReference::parse(&text, &field.key("ref"), problems)))
+}
+
+fn inline_reference(
+    component: &Value,
+    field: &FieldPath,
+    problems: &mut Vec<Problem>,
+) -> (Location, ComponentReference) {
+    let field = field.key("repositoryContexts");
+    let contexts = component.get("repositoryContexts").and_then(Value::as_array);
+    let read = contexts.into_iter().flatten().enumerate();
+    let repository_context =
+        read.map(|(at, value)| RepositoryContext::read(Some(value), &field.index(at), problems)).last().flatten();
+    let text = |key| component.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let reference = ComponentReference { repository_context, component_name: text("name"), version: text("version") };
+    (Location::Inline { repository_contexts: contexts.map(Vec::len) }, reference)
+}

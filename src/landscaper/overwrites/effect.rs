@@ -1,0 +1,153 @@
+//! What overwrites do to an Installation: the substitution with everything around it that decides it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::substitution::{self, Entry, Substitution};
+use crate::catalog::View;
+use crate::landscaper::component_reference::{Attribute, ComponentReference};
+use crate::landscaper::context::Context;
+use crate::landscaper::installation::{self, Location};
+use crate::landscaper::kinds::{CONTEXTS, OVERWRITES};
+
+/// The overwrites that a context uses.
+#[derive(Debug, Clone)]
+pub struct Overwrites {
+    /// Name of the object.
+    pub name: String,
+    /// Its `metadata.generation`, where the API server set one.
+    pub generation: Option<i64>,
+    /// Its entries.
+    pub entries: Arc<Vec<Entry>>,
+}
+
+/// What decides the substitution of an Installation.
+#[derive(Debug, Clone)]
+pub enum Setting {
+    /// The Installation has no component descriptor: there is nothing to overwrite.
+    NoComponent,
+    /// Something that decides it is not known yet, because the catalog is still being filled.
+    NotKnown,
+    /// Its Context does not exist.
+    NoContext(String),
+    /// Its Context names no overwrites.
+    NoOverwrites(String),
+    /// Its Context names overwrites that do not exist.
+    MissingOverwrites {
+        /// The Context.
+        context: String,
+        /// What it names.
+        overwrites: String,
+    },
+    /// There are overwrites.
+    Overwritten(Box<Effect>),
+}
+
+/// The substitution of one Installation, and what it was worked out from.
+#[derive(Debug, Clone)]
+pub struct Effect {
+    /// Name of the Context.
+    pub context: String,
+    /// The overwrites that it names.
+    pub overwrites: Overwrites,
+    /// Where the reference stands.
+    pub location: Location,
+    /// Whether the reference has a repository context of its own.
+    pub own_repository_context: bool,
+    /// The substitution.
+    pub substitution: Substitution,
+}
+
+/// Finds out what overwrites do to an Installation.
+pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Setting {
+    let mut problems = Vec::new();
+    let Some((location, reference)) = installation::component_reference(installation, &mut problems) else {
+        return Setting::NoComponent;
+    };
+    of_reference(installation::context_name(installation), namespace, location, reference, view)
+}
+
+/// Finds out what overwrites do to a reference in a context.
+pub fn of_reference(
+    context_name: &str,
+    namespace: &str,
+    location: Location,
+    reference: ComponentReference,
+    view: &View<'_>,
+) -> Setting {
+    let Some(stored) = view.find(&CONTEXTS, namespace, context_name) else {
+        let missing = Setting::NoContext(context_name.to_owned());
+        return if view.is_complete(&CONTEXTS) { missing } else { Setting::NotKnown };
+    };
+    let context = stored.view(Context::of);
+    let Some(name) = &context.overwrites else { return Setting::NoOverwrites(context_name.to_owned()) };
+    let Some(overwrites) = find(namespace, name, view) else {
+        let missing = Setting::MissingOverwrites { context: context_name.to_owned(), overwrites: name.clone() };
+        return if view.is_complete(&OVERWRITES) { missing } else { Setting::NotKnown };
+    };
+    let own_repository_context = reference.repository_context.is_some();
+    let original = reference.or_repository_context(context.repository_context.as_ref());
+    let substitution = Substitution::of(&overwrites.entries, original);
+    Setting::Overwritten(Box::new(Effect {
+        context: context_name.to_owned(),
+        overwrites,
+        location,
+        own_repository_context,
+        substitution,
+    }))
+}
+
+/// The overwrites of that name.
+pub fn find(namespace: &str, name: &str, view: &View<'_>) -> Option<Overwrites> {
+    let stored = view.find(&OVERWRITES, namespace, name)?;
+    Some(Overwrites {
+        name: name.to_owned(),
+        generation: stored.value().pointer("/metadata/generation").and_then(Value::as_i64),
+        entries: stored.view(entries),
+    })
+}
+
+/// The entries of a ComponentVersionOverwrites object.
+pub fn entries(object: &Value) -> Arc<Vec<Entry>> {
+    Arc::new(substitution::read_entries(object, &mut Vec::new()))
+}
+
+impl Effect {
+    /// The substitution as an RFC 6902 patch of the Installation: each replaced value is tested first, so that the patch
+    /// does not fit an Installation that was changed since.
+    pub fn patch(&self) -> Vec<Value> {
+        let mut operations = Vec::new();
+        for attribute in self.substitution.changed() {
+            let path = self.location.pointer(attribute);
+            let new = self.location.wrap(attribute, self.substitution.result.value(attribute));
+            if self.stands_in_object(attribute) {
+                let old = self.substitution.original.value(attribute);
+                operations.push(json!({"op": "test", "path": path, "value": old}));
+                operations.push(json!({"op": "replace", "path": path, "value": new}));
+            } else {
+                operations.push(json!({"op": "add", "path": path, "value": new}));
+            }
+        }
+        operations
+    }
+
+    fn stands_in_object(&self, attribute: Attribute) -> bool {
+        match attribute {
+            Attribute::RepositoryContext => self.own_repository_context,
+            Attribute::ComponentName => !self.substitution.original.component_name.is_empty(),
+            Attribute::Version => !self.substitution.original.version.is_empty(),
+        }
+    }
+
+    /// One line for each attribute that becomes another: from what to what, by which entry of which object.
+    pub fn lines(&self) -> Vec<String> {
+        let Substitution { original, result, .. } = &self.substitution;
+        let line = |attribute: Attribute| {
+            let by = self.substitution.set_by(attribute).map(|at| format!("overwrites[{at}]")).unwrap_or_default();
+            let (old, new) = (original.brief(attribute), result.brief(attribute));
+            format!("{attribute} {old} -> {new} ({by} of {})", self.overwrites.name)
+        };
+        self.substitution.changed().map(line).collect()
+    }
+}

@@ -1,0 +1,32 @@
+//! ComponentVersionOverwrites: component references that are replaced while something is tried out.
+//!
+//! A Context names one ComponentVersionOverwrites object; Landscaper passes the component reference of every Installation
+//! in that context through its entries. Here the same substitution is worked out at admission: the mutator writes it into
+//! annotations, the rules say what is wrong with a list before anybody uses it.
+
+pub mod effect;
+pub mod message;
+mod mutator;
+mod ow001;
+mod ow002;
+mod ow003;
+mod ow004;
+mod ow005;
+mod ow006;
+mod ow007;
+pub mod substitution;
+
+use crate::admission::Operation;
+use crate::rule::{Mutator, Rule};
+
+/// The rules about overwrites.
+pub static RULES: &[&Rule] =
+    &[&ow001::RULE, &ow002::RULE, &ow003::RULE, &ow004::RULE, &ow005::RULE, &ow006::RULE, &ow007::RULE];
+
+/// The mutators for overwrites.
+pub static MUTATORS: &[&Mutator] = &[&mutator::MUTATOR];
+
+pub use mutator::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
+
+const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
+const DELETION: &[Operation] = &[Operation::Delete];

@@ -1,0 +1,90 @@
+//! OW001: a value that Landscaper cannot decode.
+
+use super::{WRITES, substitution};
+use crate::admission::{Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::context::{Context, Problem};
+use crate::landscaper::installation;
+use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 3] = [
+    kinds::matches("componentversionoverwrites", WRITES, Outage::Refuse),
+    kinds::matches("contexts", WRITES, Outage::Refuse),
+    kinds::matches("installations", WRITES, Outage::Admit),
+];
+
+/// The row of OW001.
+pub(super) static RULE: Rule = Rule {
+    id: "OW001",
+    name: "undecodable",
+    level: Level::Deny,
+    summary: "a repositoryContext that is no object, or another value that Landscaper cannot decode",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "The CRDs of ComponentVersionOverwrites and Context accept any value as `repositoryContext`. Landscaper \
+              decodes it as an object with a `type`; anything else makes the whole object unreadable for it, and with \
+              it every Installation that uses the Context. The same holds for other values of the wrong kind in these \
+              objects. Nothing says so when the object is applied: the Installations fail at their next reconcile, \
+              with a message about Go types.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      componentName: github.com/gardener/landscaper/echo-server
+    substitution:
+      repositoryContext: example.org/my-own-registry/components
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      componentName: github.com/gardener/landscaper/echo-server
+    substitution:
+      repositoryContext:
+        type: ociRegistry
+        baseUrl: example.org/my-own-registry/components
+",
+        },
+        mend: "Write an object: `type: ociRegistry` and `baseUrl: …` for a registry.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let mut problems = Vec::new();
+    let object = request.object();
+    if kinds::is(&OVERWRITES, request) {
+        substitution::read_entries(object, &mut problems);
+    } else if kinds::is(&CONTEXTS, request) {
+        Context::read(object, &mut problems);
+    } else if kinds::is(&INSTALLATIONS, request) {
+        installation::component_reference(object, &mut problems);
+    }
+    problems.into_iter().map(finding).collect()
+}
+
+fn finding(problem: Problem) -> Finding {
+    let breaks = "Landscaper cannot decode this, and fails every Installation that uses it";
+    let message = format!("{} where {} is needed: {breaks}", problem.is, problem.wanted);
+    let is_context = problem.wanted == "an object" && problem.field.to_string().ends_with("repositoryContext");
+    let finding = RULE.finding(problem.field, message).found(problem.found).allowed(problem.wanted);
+    if is_context { finding.help("write an object, such as {type: ociRegistry, baseUrl: …}") } else { finding }
+}

@@ -1,0 +1,160 @@
+//! OW006: a deletion that breaks those who use the object.
+
+use serde_json::Value;
+
+use super::DELETION;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Confirmation, Index, Kind, NAMESPACES, Reference, View};
+use crate::landscaper::kinds::{self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 2] = [
+    kinds::matches("componentversionoverwrites", DELETION, Outage::Admit),
+    kinds::matches("contexts", DELETION, Outage::Admit),
+];
+
+/// The row of OW006.
+pub(super) static RULE: Rule = Rule {
+    id: "OW006",
+    name: "deleted-while-used",
+    level: Level::Deny,
+    summary: "deleting overwrites that a Context still names, or a Context that Installations still use",
+    scope: &SCOPE,
+    looks_up: &[&CONTEXTS, &INSTALLATIONS, &NAMESPACES],
+    confirm: Some(confirm),
+    check,
+    page: Page {
+        why: "Without the overwrites that its Context names, and without its Context, an Installation fails at its next \
+              reconcile; it can then not even be deleted in order. The users are read from the API server before a \
+              deletion is refused, so that deleting both in one command works. While the namespace is being deleted, \
+              and for the namespace controller and the garbage collector, nothing is refused.",
+        wrong: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: my-namespace
+componentVersionOverwrites: my-overwrites
+",
+            operation: Operation::Delete,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites: []
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: my-namespace
+",
+            operation: Operation::Delete,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites: []
+",
+        },
+        mend: "First take the name out of the Context (`kubectl patch context default --type=json -p \
+               '[{\"op\":\"remove\",\"path\":\"/componentVersionOverwrites\"}]'`), or delete the Installations; then \
+               delete the object.",
+    },
+};
+
+/// How many users are confirmed at a time, and named in the message.
+const NAMED: usize = 5;
+
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    if request.user.is_collector() {
+        return Vec::new();
+    }
+    let users = Users::of(request, view);
+    if users.names.is_empty() {
+        return Vec::new();
+    }
+    let mut wanted = vec![Reference::new(&NAMESPACES, "", &request.namespace)];
+    wanted.extend(users.references(request));
+    wanted
+}
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    if request.user.is_collector() || is_terminating(&request.namespace, view) {
+        return Vec::new();
+    }
+    let users = Users::of(request, view);
+    let Some(first) = users.references(request).find(|reference| users.still_use(reference, request, view)) else {
+        return Vec::new();
+    };
+    vec![finding(request, &users, &first.name)]
+}
+
+fn finding(request: &Request<'_>, users: &Users, first: &str) -> Finding {
+    let others = users.count.saturating_sub(1);
+    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+    let message = format!(
+        "{} {:?} is still used by {} {first:?}{more}",
+        request.resource.kind,
+        request.display_name(),
+        users.kind.kind
+    );
+    let found = format!("{} of kind {}", users.names.join(", "), users.kind.kind);
+    RULE.finding(FieldPath::root(), message).found(found).help(match users.kind.plural {
+        "contexts" => "take componentVersionOverwrites out of that Context first",
+        _ => "delete those Installations, or give them another spec.context, first",
+    })
+}
+
+/// Those who use an object, as far as the catalog knows.
+struct Users {
+    kind: &'static Kind,
+    names: Vec<String>,
+    count: usize,
+}
+
+impl Users {
+    fn of(request: &Request<'_>, view: &View<'_>) -> Self {
+        let (kind, index) = user_kind(request);
+        let (namespace, name) = (&request.namespace, request.display_name());
+        let found = view.indexed(kind, index, namespace, &name, NAMED);
+        let names = found.iter().map(|stored| stored.name().to_owned()).collect();
+        Self { kind, names, count: view.count(kind, index, namespace, &name) }
+    }
+
+    fn references<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = Reference> + 'a {
+        self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
+    }
+
+    /// Whether a user, as the API server has it, names the object still. Where it could not be asked, the watch counts.
+    fn still_use(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
+        let (_, index) = user_kind(request);
+        match view.confirmation(reference) {
+            Some(Confirmation::Gone) => false,
+            Some(Confirmation::Exists(stored)) => (index.keys)(stored.value()).contains(&request.display_name()),
+            Some(Confirmation::Unknown(_)) | None => true,
+        }
+    }
+}
+
+fn user_kind(request: &Request<'_>) -> (&'static Kind, &'static Index) {
+    if kinds::is(&CONTEXTS, request) {
+        (&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT)
+    } else {
+        (&CONTEXTS, &CONTEXTS_BY_OVERWRITES)
+    }
+}
+
+fn is_terminating(namespace: &str, view: &View<'_>) -> bool {
+    let Some(stored) = view.find(&NAMESPACES, "", namespace) else { return false };
+    let at = |pointer| stored.value().pointer(pointer).filter(|value| !value.is_null());
+    at("/metadata/deletionTimestamp").is_some() || at("/status/phase").and_then(Value::as_str) == Some("Terminating")
+}

@@ -1,0 +1,230 @@
+//! OW007: what a change will change.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::substitution::{Entry, Substitution};
+use super::{WRITES, effect};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Stored, View};
+use crate::landscaper::component_reference::ComponentReference;
+use crate::landscaper::context::Context;
+use crate::landscaper::installation;
+use crate::landscaper::kinds::{
+    self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
+};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 2] = [
+    kinds::matches("componentversionoverwrites", WRITES, Outage::Admit),
+    kinds::matches("contexts", WRITES, Outage::Admit),
+];
+
+/// The row of OW007.
+pub(super) static RULE: Rule = Rule {
+    id: "OW007",
+    name: "changes-installations",
+    level: Level::Warn,
+    summary: "a change of overwrites or of a Context that gives Installations other components",
+    scope: &SCOPE,
+    looks_up: &[&CONTEXTS, &INSTALLATIONS, &OVERWRITES],
+    confirm: None,
+    check,
+    page: Page {
+        why: "A change of overwrites, or of the Context that names them, reaches every Installation in that Context at \
+              its next reconcile, far from the object that was changed. The rule works out the component reference of \
+              each with the objects as they were and as they are to be, and names the Installations for which they \
+              differ.",
+        wrong: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: my-namespace
+componentVersionOverwrites: my-overwrites
+---
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: server
+  namespace: my-namespace
+spec:
+  componentDescriptor:
+    ref:
+      componentName: example.org/echo-server
+      version: v1.0.0
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      componentName: example.org/echo-server
+    substitution:
+      version: v2.0.0
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: my-namespace
+componentVersionOverwrites: my-overwrites
+---
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: server
+  namespace: my-namespace
+spec:
+  componentDescriptor:
+    ref:
+      componentName: example.org/echo-server
+      version: v1.0.0
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      componentName: example.org/database
+    substitution:
+      version: v2.0.0
+",
+        },
+        mend: "Nothing, if that is what is meant. `portcullis explain overwrites` shows for each Installation which \
+               entry does what.",
+    },
+};
+
+/// The most Installations that are looked at for one change: a decision is bounded, whatever is stored.
+const MAX_EXAMINED: usize = 10_000;
+/// The most Contexts that are looked at for one change of overwrites.
+const MAX_CONTEXTS: usize = 100;
+/// How many Installations a warning names.
+const NAMED: usize = 3;
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let field =
+        FieldPath::of([if kinds::is(&CONTEXTS, request) { "componentVersionOverwrites" } else { "overwrites" }]);
+    let changes = if kinds::is(&CONTEXTS, request) { of_context(request, view) } else { of_overwrites(request, view) };
+    changes.message().map(|message| RULE.finding(field, message)).into_iter().collect()
+}
+
+/// The Installations that a change reaches.
+#[derive(Default)]
+struct Changes {
+    names: Vec<String>,
+    changed: usize,
+    examined: usize,
+    not_examined: usize,
+}
+
+/// A Context together with the entries that it brings: what decides a reference.
+struct Deciding<'a> {
+    context: &'a Context,
+    entries: &'a [Entry],
+}
+
+impl Deciding<'_> {
+    fn result(&self, reference: &ComponentReference) -> ComponentReference {
+        let original = reference.clone().or_repository_context(self.context.repository_context.as_ref());
+        Substitution::of(self.entries, original).result
+    }
+}
+
+fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Changes {
+    let (old, new) = (effect::entries(request.old_object()), effect::entries(request.object()));
+    let mut changes = Changes::default();
+    if old == new {
+        return changes;
+    }
+    let (namespace, name) = (&request.namespace, request.display_name());
+    for stored in view.indexed(&CONTEXTS, &CONTEXTS_BY_OVERWRITES, namespace, &name, MAX_CONTEXTS) {
+        let context = stored.view(Context::of);
+        let before = Deciding { context: &context, entries: &old };
+        let after = Deciding { context: &context, entries: &new };
+        changes.examine(stored.name(), namespace, view, &before, &after);
+    }
+    changes
+}
+
+fn of_context(request: &Request<'_>, view: &View<'_>) -> Changes {
+    let (old, new) = (Context::of(request.old_object()), Context::of(request.object()));
+    let mut changes = Changes::default();
+    if old.overwrites == new.overwrites && old.repository_context == new.repository_context {
+        return changes;
+    }
+    let entries = |context: &Context| -> Arc<Vec<Entry>> {
+        let name = context.overwrites.as_deref();
+        let found = name.and_then(|name| effect::find(&request.namespace, name, view));
+        found.map(|overwrites| overwrites.entries).unwrap_or_default()
+    };
+    let (before, after) = (entries(&old), entries(&new));
+    let before = Deciding { context: &old, entries: &before };
+    let after = Deciding { context: &new, entries: &after };
+    changes.examine(&request.display_name(), &request.namespace, view, &before, &after);
+    changes
+}
+
+impl Changes {
+    fn examine(
+        &mut self,
+        context: &str,
+        namespace: &str,
+        view: &View<'_>,
+        before: &Deciding<'_>,
+        after: &Deciding<'_>,
+    ) {
+        let room = MAX_EXAMINED.saturating_sub(self.examined);
+        let found = view.indexed(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, context, room);
+        let all = view.count(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, context);
+        self.examined += found.len();
+        self.not_examined += all.saturating_sub(found.len());
+        for installation in found {
+            let Some(reference) = reference(&installation) else { continue };
+            if before.result(&reference) != after.result(&reference) {
+                self.changed += 1;
+                if self.names.len() < NAMED {
+                    self.names.push(installation.name().to_owned());
+                }
+            }
+        }
+    }
+
+    fn message(&self) -> Option<String> {
+        if self.changed == 0 {
+            return None;
+        }
+        let subject = if self.changed == 1 { "1 Installation gets" } else { "Installations get" };
+        let count = if self.changed == 1 { String::new() } else { format!("{} ", self.changed) };
+        let more = match self.changed - self.names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let bound = match self.not_examined {
+            0 => String::new(),
+            unseen => format!("; {unseen} others were not looked at"),
+        };
+        Some(format!("{count}{subject} another component: {}{more}{bound}", self.names.join(", ")))
+    }
+}
+
+/// The reference of a stored Installation, read once for as long as it is stored.
+fn reference(installation: &Stored) -> Option<ComponentReference> {
+    installation.view(|object: &Value| {
+        installation::component_reference(object, &mut Vec::new()).map(|(_, reference)| reference)
+    })
+}

@@ -1,0 +1,133 @@
+//! The shape of a rule and of a mutator: what a system hands to the gate.
+//!
+//! A rule is one file with one row: a `pub static RULE: Rule`. Its function is pure: the request and the catalog in,
+//! findings out. It does no I/O and knows no clock; where a stale answer of the catalog would be unsafe, it names the
+//! objects it wants confirmed, and the gate asks the API server for them before the rule speaks.
+
+use crate::admission::patch::Draft;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Kind, Reference, View};
+
+/// One rule: a row of the registry. Everything that names rules is derived from these rows: the registration, the rule
+/// pages, metrics labels, `portcullis rules`.
+pub struct Rule {
+    /// Stable id, such as `OW001`. It never changes its meaning.
+    pub id: &'static str,
+    /// Stable name in words, such as `repository-context-not-an-object`.
+    pub name: &'static str,
+    /// The level of its findings where the configuration says nothing.
+    pub level: Level,
+    /// One line: what it says no to.
+    pub summary: &'static str,
+    /// The requests it looks at.
+    pub scope: &'static [Match],
+    /// The kinds it looks up.
+    pub looks_up: &'static [&'static Kind],
+    /// The objects it wants confirmed, given what is confirmed already; asked again until it wants nothing more.
+    pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
+    /// What it finds.
+    pub check: fn(&Request<'_>, &View<'_>) -> Vec<Finding>,
+    /// Its page.
+    pub page: Page,
+}
+
+impl Rule {
+    /// The letters of its id: `OW`.
+    pub fn family(&self) -> &'static str {
+        self.id.trim_end_matches(|c: char| c.is_ascii_digit())
+    }
+
+    /// A finding of this rule at its default level.
+    pub fn finding(&self, field: FieldPath, message: impl Into<String>) -> Finding {
+        Finding::new(self.id, self.level, field, message)
+    }
+}
+
+/// The page of a rule, `docs/rules/<ID>.md`. The examples are run by a test: the wrong one is found, the right one is not.
+pub struct Page {
+    /// What it looks for, and why that matters.
+    pub why: &'static str,
+    /// Manifests in which the rule finds something.
+    pub wrong: Example,
+    /// Manifests in which it finds nothing.
+    pub right: Example,
+    /// How to mend it.
+    pub mend: &'static str,
+}
+
+/// An example of a page.
+pub struct Example {
+    /// What is in the cluster already, as YAML documents.
+    pub stored: &'static str,
+    /// What is done.
+    pub operation: Operation,
+    /// The object it is done to, as YAML.
+    pub object: &'static str,
+}
+
+/// A change of objects: computed for every request, sent back as a JSON Patch.
+pub struct Mutator {
+    /// Stable name, such as `overwrite-patch`.
+    pub name: &'static str,
+    /// One line: what it adds.
+    pub summary: &'static str,
+    /// The requests it looks at.
+    pub scope: &'static [Match],
+    /// The kinds it looks up.
+    pub looks_up: &'static [&'static Kind],
+    /// The objects it wants confirmed, as for a rule.
+    pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
+    /// What it does where the configuration says nothing.
+    pub mode: Mode,
+    /// Makes the draft the object as it should be; returns what the user should know of it.
+    pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Vec<String>,
+}
+
+/// Requests of one resource that a rule or mutator looks at.
+#[derive(Debug)]
+pub struct Match {
+    /// API group.
+    pub group: &'static str,
+    /// API versions; the API server converts others (`matchPolicy: Equivalent`).
+    pub versions: &'static [&'static str],
+    /// Plural name.
+    pub plural: &'static str,
+    /// Subresource, empty for the main resource.
+    pub subresource: &'static str,
+    /// The operations.
+    pub operations: &'static [Operation],
+    /// What becomes of such a request while nobody answers.
+    pub outage: Outage,
+}
+
+/// What the API server does with a request while no replica of ours answers: the webhook's `failurePolicy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Outage {
+    /// The request is refused (`Fail`): letting it through does harm that is not mended by itself.
+    Refuse,
+    /// The request goes on (`Ignore`).
+    Admit,
+}
+
+/// What a mutator does with what it worked out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Nothing.
+    Off,
+    /// Writes it into annotations of ours; everything else stays as the user wrote it.
+    Annotate,
+    /// Patches the object itself, and says in annotations what it was.
+    Apply,
+}
+
+impl Match {
+    /// Whether a request is one of these.
+    pub fn covers(&self, request: &Request<'_>) -> bool {
+        let resource = &request.resource;
+        resource.plural == self.plural
+            && resource.group == self.group
+            && resource.subresource == self.subresource
+            && self.operations.contains(&request.operation)
+    }
+}

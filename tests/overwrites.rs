@@ -1,0 +1,170 @@
+//! Overwrites against the executed cases of `tests/vectors/landscaper/overwrites.json`.
+
+mod support;
+
+use portcullis::admission::FieldPath;
+use portcullis::landscaper::component_reference::{Attribute, ComponentReference};
+use portcullis::landscaper::context::{Context, Problem};
+use portcullis::landscaper::installation;
+use portcullis::landscaper::overwrites::message;
+use portcullis::landscaper::overwrites::substitution::{self, Entry, Outcome, Substitution};
+use portcullis::landscaper::repository_context::RepositoryContext;
+use serde_json::{Value, json};
+use support::vectors;
+
+/// The members of a case as JSON text: as they are spelled in it, or as an API server would send them.
+fn text(case: &Value, member: &str) -> Option<String> {
+    match case.get("rawInput") {
+        Some(raw) => raw.get(member).map(|text| text.as_str().expect("rawInput holds texts").to_owned()),
+        None => case["input"].get(member).map(Value::to_string),
+    }
+}
+
+struct Input {
+    entries: Vec<Entry>,
+    reference: ComponentReference,
+    problems: Vec<Problem>,
+}
+
+fn input(case: &Value) -> Input {
+    let mut problems = Vec::new();
+    let entries = substitution::parse_entries(&text(case, "overwrites").unwrap_or("null".into()), &mut problems);
+    let reference = match text(case, "inlineComponentDescriptor") {
+        Some(inline) => {
+            let inline: Value = serde_json::from_str(&inline).expect("the descriptor is JSON");
+            let installation = json!({"spec": {"componentDescriptor": {"inline": inline}}});
+            installation::component_reference(&installation, &mut problems).expect("it has a descriptor").1
+        }
+        None => {
+            let reference = text(case, "reference").expect("every case has a reference");
+            ComponentReference::parse(&reference, &FieldPath::of(["reference"]), &mut problems)
+        }
+    };
+    let context = text(case, "contextRepositoryContext").and_then(|text| {
+        RepositoryContext::parse(&text, &FieldPath::of(["context"])).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        })
+    });
+    Input { entries, reference: reference.or_repository_context(context.as_ref()), problems }
+}
+
+/// The substitution in the shape of a vector's `expect`.
+fn outcome(input: &Input) -> Value {
+    let substitution = Substitution::of(&input.entries, input.reference.clone());
+    let condition = message::condition(&substitution);
+    let mut expect = json!({
+        "replaced": substitution.matched,
+        "referenceAfter": {
+            "repositoryContext": substitution.result.value(Attribute::RepositoryContext),
+            "componentName": substitution.result.component_name,
+            "version": substitution.result.version,
+        },
+        "overwritten": Attribute::ALL.map(|a| (a.to_string(), json!(substitution.changes(a))))
+            .into_iter().collect::<serde_json::Map<_, _>>(),
+        "lines": Attribute::ALL.map(|a| message::line(&substitution, a)),
+        "diffText": message::diff_text(&substitution),
+        "condition": {"type": message::CONDITION_TYPE, "status": condition.status, "reason": condition.reason,
+                      "message": condition.message},
+        "entries": input.entries.iter().zip(&substitution.trace)
+            .map(|(entry, outcome)| told(entry, outcome, &input.reference)).collect::<Vec<_>>(),
+    });
+    match &substitution.result.repository_context {
+        Some(context) => expect["repositoryContextRaw"] = json!(context.raw()),
+        None => drop(expect["referenceAfter"].as_object_mut().map(|after| after.remove("repositoryContext"))),
+    }
+    expect
+}
+
+fn told(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> Value {
+    let matched = entry.matches(original);
+    match outcome {
+        Outcome::NotMatched { .. } => json!({"matched": matched, "outcome": "notMatched"}),
+        Outcome::Applied { set } if set.is_empty() => json!({"matched": matched, "outcome": "appliedEmpty"}),
+        Outcome::Applied { set } => json!({"matched": matched, "outcome": "applied", "set": set}),
+        Outcome::Rejected { .. } => json!({"matched": matched, "outcome": "rejected"}),
+        Outcome::NotReached => json!({"matched": matched, "outcome": "notEvaluated"}),
+    }
+}
+
+/// `null` for a missing repository context is the same as none; numbers are compared as floats.
+fn normal(mut value: Value) -> Value {
+    if let Some(after) = value.get_mut("referenceAfter").and_then(Value::as_object_mut) {
+        after.retain(|_, part| !part.is_null());
+    }
+    if value.get("repositoryContextRaw").is_some_and(Value::is_null) {
+        value.as_object_mut().expect("expect is an object").remove("repositoryContextRaw");
+    }
+    floats(value)
+}
+
+fn floats(value: Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64()),
+        Value::Array(items) => items.into_iter().map(floats).collect(),
+        Value::Object(members) => members.into_iter().map(|(key, value)| (key, floats(value))).collect(),
+        other => other,
+    }
+}
+
+#[test]
+fn every_case_has_the_recorded_outcome() {
+    let file = vectors("landscaper/overwrites.json");
+    let cases = file["cases"].as_array().expect("cases is a list");
+    assert!(!cases.is_empty());
+    for case in cases {
+        let input = input(case);
+        assert_eq!(input.problems, [], "{}", case["name"]);
+        assert_eq!(normal(outcome(&input)), normal(case["expect"].clone()), "{}", case["name"]);
+    }
+}
+
+/// The way of production: objects as values instead of texts. It agrees wherever the bytes do not matter.
+#[test]
+fn values_are_read_as_their_texts_are() {
+    let file = vectors("landscaper/overwrites.json");
+    for case in file["cases"].as_array().expect("cases is a list").iter().filter(|case| case.get("input").is_some()) {
+        let object = json!({"overwrites": case["input"]["overwrites"]});
+        let mut problems = Vec::new();
+        let entries = substitution::read_entries(&object, &mut problems);
+        assert_eq!(entries, input(case).entries, "{}", case["name"]);
+    }
+}
+
+#[test]
+fn what_landscaper_cannot_decode_is_told() {
+    let file = vectors("landscaper/overwrites.json");
+    let cases = file["decodeErrors"].as_array().expect("decodeErrors is a list");
+    assert!(!cases.is_empty());
+    for case in cases {
+        let expected = case["expect"]["decodeError"].as_object().expect("decodeError is an object");
+        for object in ["overwrites", "installation", "context"] {
+            let problems = problems_of(case, object);
+            let fails = expected.contains_key(object);
+            assert_eq!(!problems.is_empty(), fails, "{} {object}: {problems:?}", case["name"]);
+        }
+    }
+}
+
+fn problems_of(case: &Value, object: &str) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    match object {
+        "overwrites" => {
+            if let Some(text) = text(case, "overwrites") {
+                substitution::parse_entries(&text, &mut problems);
+            }
+        }
+        "installation" => {
+            if let Some(text) = text(case, "reference") {
+                ComponentReference::parse(&text, &FieldPath::root(), &mut problems);
+            }
+        }
+        _ => {
+            if let Some(text) = text(case, "contextRepositoryContext") {
+                let value: Value = serde_json::from_str(&text).expect("the context is JSON");
+                Context::read(&json!({"repositoryContext": value}), &mut problems);
+            }
+        }
+    }
+    problems
+}
