@@ -5,13 +5,19 @@
 //! | room | what is in it |
 //! |---|---|
 //! | [`admission`] | the protocol: reviews, requests, verdicts, patches; knows no rule |
+//! | [`yaml`] | documents as kubectl reads them, with the place of everything |
 //! | [`catalog`] | what rules may look up, from a cluster or from files |
 //! | [`rule`] | the shape of a rule and of a mutator |
 //! | [`landscaper`] | Landscaper: overwrites |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
+//! | [`config`] | the configuration file |
+//! | [`cli`] | the commands |
 
 pub mod admission;
 pub mod catalog;
+pub mod cli;
+pub mod config;
 pub mod gate;
 pub mod landscaper;
 pub mod rule;
+pub mod yaml;

@@ -1,0 +1,54 @@
+//! What a text can be refused for.
+
+use super::Place;
+
+/// Why a text cannot be read, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct YamlError {
+    /// Where the trouble is.
+    pub place: Place,
+    /// What the trouble is.
+    pub problem: Problem,
+}
+
+/// What is wrong with a text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It is not YAML.
+    #[error("{0}")]
+    Syntax(String),
+    /// A line begins with `---` and goes on, which kubectl refuses although YAML allows it.
+    #[error("invalid document separator: only a comment may follow `---`, not `{0}`")]
+    Separator(String),
+    /// A scalar is not of the type that its tag names.
+    #[error("`{text}` is not a {tag}")]
+    Tag {
+        /// The tag, without `!!`.
+        tag: String,
+        /// The scalar.
+        text: String,
+    },
+    /// JSON, and so Kubernetes, has no such number.
+    #[error("infinity and NaN cannot be written as JSON")]
+    NotFinite,
+    /// A key cannot be turned into a string.
+    #[error("{0} cannot be the key of a mapping")]
+    Key(&'static str),
+    /// The value of `<<` is neither a mapping nor a list of mappings.
+    #[error("`<<` needs a mapping or a list of mappings")]
+    Merge,
+    /// An anchor is used within its own value.
+    #[error("an alias stands within the value of its own anchor")]
+    Recursion,
+    /// A document has more values than [`Limits`](super::Limits) allow.
+    #[error("the document has more than {0} values")]
+    TooManyNodes(usize),
+    /// Aliases stand for more values than [`Limits`](super::Limits) allow.
+    #[error("the aliases of the document stand for more than {0} values")]
+    TooManyAliased(usize),
+    /// A document is nested deeper than [`Limits`](super::Limits) allow.
+    #[error("the document is nested more than {0} levels deep")]
+    TooDeep(usize),
+}

@@ -1,0 +1,135 @@
+//! JSON texts: the value as `serde_json` reads it, and the places found by a walk of our own.
+//!
+//! Nearly all JSON is YAML, but not quite: surrogate pairs, long keys and floats without a
+//! fraction differ. kubectl too tries JSON first.
+
+use serde_json::Value;
+
+use super::place::{Entry, Kids, Place, Spot};
+use super::reader::by_key;
+use super::stream::Chunk;
+use super::{Document, Limits};
+
+/// The documents of a text that is nothing but JSON objects and arrays.
+pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
+    if !chunk.text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let values = serde_json::Deserializer::from_str(chunk.text).into_iter::<Value>();
+    let values = values.collect::<Result<Vec<_>, _>>().ok()?;
+    let mut walk = Walk { chunk, at: 0, line: chunk.lines + 1, column: 1, nodes: limits.nodes };
+    values.into_iter().map(|value| Some(Document { value, spot: walk.value(limits.depth)? })).collect()
+}
+
+/// A walk over a text that is known to be JSON; `None` stands for a limit reached.
+struct Walk<'t> {
+    chunk: Chunk<'t>,
+    at: usize,
+    line: u32,
+    column: u32,
+    nodes: usize,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, depth: usize) -> Option<Spot> {
+        self.nodes = self.nodes.checked_sub(1)?;
+        let mut place = self.here()?;
+        let kids = match self.peek()? {
+            b'{' => self.members(depth.checked_sub(1)?)?,
+            b'[' => self.elements(depth.checked_sub(1)?)?,
+            b'"' => self.string()?,
+            _ => self.word()?,
+        };
+        place.end = self.chunk.byte + self.at;
+        Some(Spot { place, kids })
+    }
+
+    fn members(&mut self, depth: usize) -> Option<Kids> {
+        let mut entries = Vec::new();
+        self.advance();
+        while self.more()? {
+            let mut key_place = self.here()?;
+            let from = self.at;
+            self.string()?;
+            key_place.end = self.chunk.byte + self.at;
+            let key = unquoted(self.chunk.text.get(from..self.at)?)?;
+            self.here()?;
+            self.advance();
+            entries.push(Entry { key, key_place, spot: self.value(depth)?, merged: false });
+        }
+        entries.sort_by(by_key);
+        Some(Kids::Map(entries))
+    }
+
+    fn elements(&mut self, depth: usize) -> Option<Kids> {
+        let mut items = Vec::new();
+        self.advance();
+        while self.more()? {
+            items.push(self.value(depth)?);
+        }
+        Some(Kids::List(items))
+    }
+
+    /// Passes what separates two members, or the end of them.
+    fn more(&mut self) -> Option<bool> {
+        self.here()?;
+        match self.peek()? {
+            b'}' | b']' => {
+                self.advance();
+                return Some(false);
+            }
+            b',' => self.advance(),
+            _ => {}
+        }
+        Some(true)
+    }
+
+    fn string(&mut self) -> Option<Kids> {
+        self.advance();
+        while self.peek()? != b'"' {
+            if self.peek()? == b'\\' {
+                self.advance();
+            }
+            self.advance();
+        }
+        self.advance();
+        Some(Kids::None)
+    }
+
+    fn word(&mut self) -> Option<Kids> {
+        while self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) {
+            self.advance();
+        }
+        Some(Kids::None)
+    }
+
+    /// The place after all white space.
+    fn here(&mut self) -> Option<Place> {
+        while self.peek()?.is_ascii_whitespace() {
+            self.advance();
+        }
+        let start = self.chunk.byte + self.at;
+        Some(Place { line: self.line, column: self.column, start, end: start })
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.chunk.text.as_bytes().get(self.at).copied()
+    }
+
+    fn advance(&mut self) {
+        match self.peek() {
+            Some(b'\n') => (self.line, self.column) = (self.line + 1, 1),
+            // a byte that continues a character is no column of its own
+            Some(0x80..=0xbf) | None => {}
+            Some(_) => self.column += 1,
+        }
+        self.at += 1;
+    }
+}
+
+fn unquoted(key: &str) -> Option<Box<str>> {
+    if key.contains('\\') {
+        return serde_json::from_str(key).ok();
+    }
+    key.get(1..key.len().checked_sub(1)?).map(Box::from)
+}

@@ -1,0 +1,151 @@
+//! YAML and JSON documents read exactly as kubectl reads them, with the place of everything.
+//!
+//! Kubernetes reads YAML through [sigs.k8s.io/yaml], which is go-yaml v2 and thus YAML 1.1:
+//! `yes` is true, `0644` is 420, and so the key `n` is `"false"`. A checker that reads another
+//! YAML checks another object. So this module follows, in this order: what `kubectl` was seen to
+//! do (the cases are in `tests/vectors/yaml`), the source of go-yaml v2, and the YAML
+//! specification.
+//!
+//! ```
+//! use portcullis::admission::field::FieldPath;
+//! use portcullis::yaml;
+//!
+//! let text = "kind: ConfigMap\ndata:\n  enabled: on\n";
+//! let documents = yaml::read(text, &yaml::Limits::default())?;
+//! assert_eq!(documents[0].value["data"]["enabled"], true);
+//! let place = documents[0].nearest(&FieldPath::of(["data", "enabled"]));
+//! assert_eq!((place.line, place.column), (3, 12));
+//! # Ok::<(), yaml::YamlError>(())
+//! ```
+//!
+//! # What is particular
+//!
+//! * A stream is cut at every line that begins with `---`, before anything is parsed. After `---`
+//!   only a comment may follow; what comes after `...` is not read. A document that is empty,
+//!   only comments, or null is passed over.
+//! * Equal keys: the last one counts. [`Document::duplicates`] tells of them.
+//! * `<<` merges where it stands: its entries win over the keys before it and lose to those after
+//!   it. In a list of mappings the first wins.
+//! * Keys that are not strings become strings, `1.50` becomes `"1.5"`; null cannot be a key.
+//! * A tag that go-yaml does not know makes a scalar a string: `!port 80` is `"80"`.
+//! * A float without a fraction is an integer once it has passed through JSON: `1.0` is `1`.
+//! * A document that is JSON is read as JSON.
+//!
+//! # What it costs
+//!
+//! One pass over the text. [`Limits`] bound what a hostile text can ask for: an alias is a copy,
+//! and the copies are counted before they are made.
+//!
+//! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
+
+mod error;
+mod json;
+mod limits;
+mod number;
+mod place;
+mod reader;
+mod scalar;
+mod stream;
+
+use serde_json::Value;
+
+use crate::admission::field::FieldPath;
+
+pub use error::{Problem, YamlError};
+pub use limits::Limits;
+pub use place::{Duplicate, Place};
+
+use place::Spot;
+use stream::{Chunk, Chunks};
+
+/// One document: its value and where everything in it stands.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// The value. The places stay as they were read if this is changed or taken.
+    pub value: Value,
+    spot: Spot,
+}
+
+impl Document {
+    /// The place of the value at `path`.
+    ///
+    /// What an alias stands for, and all that is in it, stands where the alias does. A block
+    /// scalar stands where its text does, below its `|` or `>`.
+    pub fn place(&self, path: &FieldPath) -> Option<Place> {
+        let reached = self.spot.reach(path);
+        reached.whole.then_some(reached.spot.place)
+    }
+
+    /// The place of the key of the mapping entry at `path`.
+    pub fn key_place(&self, path: &FieldPath) -> Option<Place> {
+        let reached = self.spot.reach(path);
+        reached.entry.filter(|_| reached.whole).map(|entry| entry.key_place)
+    }
+
+    /// The place of the deepest part of `path` that exists.
+    pub fn nearest(&self, path: &FieldPath) -> Place {
+        self.spot.reach(path).spot.place
+    }
+
+    /// The place of the whole value.
+    pub fn start(&self) -> Place {
+        self.spot.place
+    }
+
+    /// The keys that are there more than once in one mapping, which kubectl accepts.
+    pub fn duplicates(&self) -> Vec<Duplicate> {
+        let mut found = Vec::new();
+        self.spot.duplicates(&FieldPath::root(), &mut found);
+        found
+    }
+}
+
+/// All documents of a stream, or what is wrong with the first bad one.
+///
+/// # Errors
+///
+/// When a document is not YAML, or cannot be JSON, or exceeds `limits`.
+pub fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, YamlError> {
+    documents(text, limits).collect()
+}
+
+/// The documents of a stream up to the first bad one, and what is wrong with that.
+pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError>) {
+    let (mut good, mut bad) = (Vec::new(), None);
+    for document in documents(text, limits) {
+        match document {
+            Ok(document) => good.push(document),
+            Err(error) => {
+                bad = Some(error);
+                break;
+            }
+        }
+    }
+    (good, bad)
+}
+
+/// The documents of a stream one by one. A bad one hides none of the others, but after a bad
+/// separator there are none.
+pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
+    Chunks::new(text).flat_map(move |chunk| match chunk.and_then(|chunk| parse(chunk, limits)) {
+        Ok(documents) => documents.into_iter().map(Ok).collect(),
+        Err(error) => vec![Err(error)],
+    })
+}
+
+/// The first document of a text, as kustomize reads a `kustomization.yaml`: the text is not cut
+/// at `---`, and what comes after the document is not looked at. `None` if it is empty or null.
+///
+/// # Errors
+///
+/// When the document is not YAML, or cannot be JSON, or exceeds `limits`.
+pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError> {
+    parse(Chunk::whole(text), limits).map(|documents| documents.into_iter().next())
+}
+
+fn parse(chunk: Chunk<'_>, limits: &Limits) -> Result<Vec<Document>, YamlError> {
+    match json::read(chunk, limits) {
+        Some(documents) => Ok(documents),
+        None => Ok(reader::read(chunk, limits)?.into_iter().collect()),
+    }
+}

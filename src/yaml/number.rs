@@ -1,0 +1,120 @@
+//! Numbers as Go's `strconv` reads and writes them.
+
+use std::borrow::Cow;
+
+use super::scalar::Scalar;
+
+/// The least magnitude that Go writes into JSON with an exponent.
+const JSON_EXPONENT: f64 = 1e21;
+/// From this exponent on, `FormatFloat(_, 'g', -1, 32)` writes one.
+const KEY_EXPONENT: i32 = 6;
+
+/// Reads a plain scalar that begins with a digit, a sign or a dot.
+pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
+    match text {
+        ".nan" | ".NaN" | ".NAN" => return Some(Scalar::Float(f64::NAN)),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Some(Scalar::Float(f64::INFINITY)),
+        "-.inf" | "-.Inf" | "-.INF" => return Some(Scalar::Float(f64::NEG_INFINITY)),
+        _ => {}
+    }
+    if text.starts_with('.') && !separates_digits(text) {
+        return None;
+    }
+    let digits = if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
+    integer(&digits).or_else(|| float(&digits)).or_else(|| signed_binary(&digits))
+}
+
+/// Whether every `_` stands between two digits, which Go asks where go-yaml does not drop them.
+fn separates_digits(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    (0..bytes.len()).filter(|at| bytes[*at] == b'_').all(|at| digit(at.checked_sub(1)) && digit(Some(at + 1)))
+}
+
+/// `strconv.ParseInt(text, 0, 64)`, then `ParseUint`, which takes no sign.
+fn integer(text: &str) -> Option<Scalar<'static>> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let magnitude = magnitude(unsigned)?;
+    if text.starts_with('-') {
+        return 0i64.checked_sub_unsigned(magnitude).map(Scalar::Int);
+    }
+    match i64::try_from(magnitude) {
+        Ok(int) => Some(Scalar::Int(int)),
+        Err(_) => (unsigned.len() == text.len()).then_some(Scalar::Uint(magnitude)),
+    }
+}
+
+fn magnitude(text: &str) -> Option<u64> {
+    let (radix, digits) = match text.as_bytes() {
+        [b'0'] => (10, text),
+        [b'0', b'x' | b'X', _, ..] => (16, &text[2..]),
+        [b'0', b'o' | b'O', _, ..] => (8, &text[2..]),
+        [b'0', b'b' | b'B', _, ..] => (2, &text[2..]),
+        [b'0', ..] => (8, &text[1..]),
+        _ => (10, text),
+    };
+    // from_str_radix would take a second sign
+    if digits.starts_with(['+', '-']) { None } else { u64::from_str_radix(digits, radix).ok() }
+}
+
+/// go-yaml's own reading of what it takes for a binary number: a sign may follow the prefix.
+fn signed_binary(text: &str) -> Option<Scalar<'static>> {
+    i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Int)
+}
+
+/// A float; one out of range is a string.
+fn float(text: &str) -> Option<Scalar<'static>> {
+    if !looks_like_float(text) {
+        return None;
+    }
+    text.parse().ok().filter(|float: &f64| float.is_finite()).map(Scalar::Float)
+}
+
+/// `^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`
+fn looks_like_float(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.strip_prefix(['+', '-']).unwrap_or(exponent)),
+        None => (unsigned, "0"),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    digits(whole)
+        && digits(fraction)
+        && digits(exponent)
+        && !exponent.is_empty()
+        && !(whole.is_empty() && fraction.is_empty())
+        && !mantissa.is_empty()
+}
+
+/// Whether a text begins as a date does; go-yaml also asks whether there is such a day.
+pub(super) fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 8 && bytes[4] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit)
+}
+
+/// The integer that Go's JSON has for a float without a fraction.
+pub(super) fn as_integer(float: f64) -> Option<i64> {
+    // printed as its shortest digits and zeros, which need not be its exact value
+    (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| format!("{float}").parse().ok())?
+}
+
+/// `strconv.FormatFloat(float, 'g', -1, 32)`, with YAML's names for what is not finite.
+pub(super) fn float_key(float: f64) -> String {
+    let float = float as f32;
+    if float.is_nan() {
+        return ".nan".to_owned();
+    }
+    if float.is_infinite() {
+        return if float > 0.0 { ".inf" } else { "-.inf" }.to_owned();
+    }
+    let scientific = format!("{float:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if exponent < -4 || exponent >= KEY_EXPONENT => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => float.to_string(),
+    }
+}

@@ -1,0 +1,132 @@
+//! Where in a text something stands, kept as a tree of the same shape as the value.
+
+use crate::admission::field::{FieldPath, Segment};
+
+/// A piece of a text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The line it begins on, counted from one.
+    pub line: u32,
+    /// The column it begins in, counted from one, in characters.
+    pub column: u32,
+    /// The byte it begins at.
+    pub start: usize,
+    /// The byte after its last.
+    pub end: usize,
+}
+
+/// A key that one mapping has more than once. kubectl takes the last of them without a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The entry that is there more than once.
+    pub path: FieldPath,
+    /// The key whose value is lost.
+    pub lost: Place,
+    /// The same key, later, whose value counts.
+    pub kept: Place,
+}
+
+/// The place of a value, and of all that is in it.
+#[derive(Debug, Clone)]
+pub(super) struct Spot {
+    pub(super) place: Place,
+    pub(super) kids: Kids,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Kids {
+    None,
+    List(Vec<Spot>),
+    /// By key, and equal keys in the order of the text: the last one counts.
+    Map(Vec<Entry>),
+}
+
+/// An entry of a mapping.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) key: Box<str>,
+    pub(super) key_place: Place,
+    pub(super) spot: Spot,
+    /// Whether it came through a merge key or an alias, which may repeat keys rightly.
+    pub(super) merged: bool,
+}
+
+/// How far a path leads into a [`Spot`].
+pub(super) struct Reached<'a> {
+    pub(super) spot: &'a Spot,
+    /// The entry whose value `spot` is, unless it is an element of a list or the root.
+    pub(super) entry: Option<&'a Entry>,
+    /// Whether the path ends here.
+    pub(super) whole: bool,
+}
+
+impl Spot {
+    pub(super) fn leaf(place: Place) -> Self {
+        Self { place, kids: Kids::None }
+    }
+
+    /// Follows `path` as deep as it exists.
+    pub(super) fn reach(&self, path: &FieldPath) -> Reached<'_> {
+        let mut reached = Reached { spot: self, entry: None, whole: true };
+        for segment in path.segments() {
+            let Some((spot, entry)) = reached.spot.step(segment) else {
+                return Reached { whole: false, ..reached };
+            };
+            reached = Reached { spot, entry, whole: true };
+        }
+        reached
+    }
+
+    fn step(&self, segment: &Segment) -> Option<(&Spot, Option<&Entry>)> {
+        match (&self.kids, segment) {
+            (Kids::List(items), Segment::Index(index)) => Some((items.get(*index)?, None)),
+            (Kids::Map(entries), Segment::Key(key)) => {
+                let after = entries.partition_point(|entry| *entry.key <= **key);
+                let entry = entries.get(after.checked_sub(1)?)?;
+                (*entry.key == **key).then_some((&entry.spot, Some(entry)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same tree, all of it at `place`: what an alias stands for stands where the alias does.
+    pub(super) fn moved(&self, place: Place) -> Self {
+        let kids = match &self.kids {
+            Kids::None => Kids::None,
+            Kids::List(items) => Kids::List(items.iter().map(|item| item.moved(place)).collect()),
+            Kids::Map(entries) => Kids::Map(entries.iter().map(|entry| entry.moved(place)).collect()),
+        };
+        Self { place, kids }
+    }
+
+    /// Adds the keys that this tree has more than once to `found`, `at` being its own path.
+    pub(super) fn duplicates(&self, at: &FieldPath, found: &mut Vec<Duplicate>) {
+        match &self.kids {
+            Kids::None => {}
+            Kids::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    if !matches!(item.kids, Kids::None) {
+                        item.duplicates(&at.index(index), found);
+                    }
+                }
+            }
+            Kids::Map(entries) => duplicate_keys(entries, at, found),
+        }
+    }
+}
+
+fn duplicate_keys(entries: &[Entry], at: &FieldPath, found: &mut Vec<Duplicate>) {
+    let own = || entries.iter().filter(|entry| !entry.merged);
+    for (lost, kept) in own().zip(own().skip(1)).filter(|(lost, kept)| lost.key == kept.key) {
+        found.push(Duplicate { path: at.key(&kept.key), lost: lost.key_place, kept: kept.key_place });
+    }
+    for entry in own().filter(|entry| !matches!(entry.spot.kids, Kids::None)) {
+        entry.spot.duplicates(&at.key(&entry.key), found);
+    }
+}
+
+impl Entry {
+    pub(super) fn moved(&self, place: Place) -> Self {
+        Self { key: self.key.clone(), key_place: place, spot: self.spot.moved(place), merged: true }
+    }
+}

@@ -1,0 +1,74 @@
+//! A stream of documents, cut as kubectl cuts it: at every line that begins with `---`, before
+//! anything is parsed (`YAMLReader.Read` of k8s.io/apimachinery).
+
+use super::{Place, Problem, YamlError};
+
+/// The text of one document, and where it begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chunk<'t> {
+    pub(super) text: &'t str,
+    /// The byte of the whole text that `text` begins at.
+    pub(super) byte: usize,
+    /// How many lines come before.
+    pub(super) lines: u32,
+}
+
+/// The documents' texts, one after another; a bad separator ends them.
+pub(super) struct Chunks<'t> {
+    rest: Option<Chunk<'t>>,
+    /// A separator before `rest` that must be looked at.
+    separator: Option<Chunk<'t>>,
+}
+
+impl<'t> Chunk<'t> {
+    /// All of `text`, but for a byte order mark.
+    pub(super) fn whole(text: &'t str) -> Self {
+        let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+        Self { text: body, byte: text.len() - body.len(), lines: 0 }
+    }
+
+    /// The first `at` bytes, and the rest.
+    fn split(self, at: usize) -> (Self, Self) {
+        let (text, rest) = self.text.split_at(at);
+        let lines = self.lines + text.bytes().filter(|byte| *byte == b'\n').count() as u32;
+        (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines })
+    }
+
+    fn separator(&self) -> Option<usize> {
+        if self.text.starts_with("---") { Some(0) } else { self.text.find("\n---").map(|at| at + 1) }
+    }
+
+    /// Refuses a separator that more than a comment follows.
+    fn check_separator(&self) -> Result<(), YamlError> {
+        let after = self.text.get(3..).unwrap_or_default().trim();
+        if after.is_empty() || after.starts_with('#') {
+            return Ok(());
+        }
+        let place = Place { line: self.lines + 1, column: 1, start: self.byte, end: self.byte + 3 };
+        Err(YamlError { place, problem: Problem::Separator(after.to_owned()) })
+    }
+}
+
+impl<'t> Chunks<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { rest: Some(Chunk::whole(text)), separator: None }
+    }
+}
+
+impl<'t> Iterator for Chunks<'t> {
+    type Item = Result<Chunk<'t>, YamlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(Err(error)) = self.separator.take().map(|line| line.check_separator()) {
+            self.rest = None;
+            return Some(Err(error));
+        }
+        let rest = self.rest.take()?;
+        let Some(at) = rest.separator() else { return Some(Ok(rest)) };
+        let (chunk, from) = rest.split(at);
+        let line = from.text.find('\n').map_or(from.text.len(), |end| end + 1);
+        let (separator, rest) = from.split(line);
+        (self.separator, self.rest) = (Some(separator), Some(rest));
+        Some(Ok(chunk))
+    }
+}
