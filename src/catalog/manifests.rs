@@ -1,1 +1,250 @@
-//! Placeholder to be written next.
+//! Manifests from files: what stands in for a cluster, and what the offline commands judge.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use super::Catalog;
+use crate::admission::FieldPath;
+use crate::yaml::{self, Document, Place};
+
+/// A larger file is no manifest that a person or a tool writes; etcd takes objects of 1.5 MiB.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// Folders nested deeper are a mistake, such as a link into itself.
+const MAX_FOLDER_DEPTH: usize = 64;
+/// How often the folder is looked at, besides when the system tells of a change.
+const POLL: Duration = Duration::from_secs(2);
+
+/// A text with manifests in it.
+#[derive(Debug)]
+pub struct Source {
+    /// The file, or `-` for standard input.
+    pub name: String,
+    /// What stands in it.
+    pub text: String,
+}
+
+/// A Kubernetes object in a file.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// The object, with its namespace.
+    pub object: Value,
+    /// Where it stands.
+    pub source: Rc<Source>,
+    document: Rc<Document>,
+    /// Where in the document the object is: not at its root if it is in a List.
+    within: FieldPath,
+}
+
+impl Manifest {
+    /// The place of a field, or of the nearest part of its path that is there.
+    pub fn place(&self, field: &FieldPath) -> Place {
+        let path = field.segments().iter().fold(self.within.clone(), |path, segment| match segment {
+            crate::admission::field::Segment::Key(key) => path.key(key),
+            crate::admission::field::Segment::Index(index) => path.index(*index),
+        });
+        if field.is_root() {
+            return self.document.key_place(&path.key("kind")).unwrap_or_else(|| self.document.nearest(&path));
+        }
+        self.document.key_place(&path).unwrap_or_else(|| self.document.nearest(&path))
+    }
+}
+
+/// A file or a part of one that cannot be used.
+#[derive(Debug)]
+pub struct ManifestError {
+    /// The file.
+    pub name: String,
+    /// Where in it, with its text; none for a file that cannot be read.
+    pub place: Option<(Rc<Source>, Place)>,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some((_, place)) => write!(f, "{}:{}:{}: {}", self.name, place.line, place.column, self.problem),
+            None => write!(f, "{}: {}", self.name, self.problem),
+        }
+    }
+}
+
+/// Manifests, and what could not be read of them.
+#[derive(Debug, Default)]
+pub struct Manifests {
+    /// The objects in the order of their files.
+    pub found: Vec<Manifest>,
+    /// What could not be read.
+    pub errors: Vec<ManifestError>,
+    /// Documents that are no Kubernetes objects, such as the values of a chart.
+    pub others: usize,
+    /// The files that were read.
+    pub files: usize,
+}
+
+impl Manifests {
+    /// Reads files and folders; in folders, every `.yaml`, `.yml` and `.json` file. Objects without a namespace get
+    /// `namespace`, as kubectl gives them.
+    pub fn load<P: AsRef<Path>>(paths: &[P], namespace: &str) -> Self {
+        let mut manifests = Self::default();
+        for path in paths {
+            manifests.add_path(path.as_ref(), namespace, 0);
+        }
+        manifests
+    }
+
+    /// Reads the manifests in a text.
+    pub fn add_text(&mut self, name: &str, text: String, namespace: &str) {
+        self.files += 1;
+        let source = Rc::new(Source { name: name.to_owned(), text });
+        for document in yaml::documents(&source.text, &yaml::Limits::default()) {
+            match document {
+                Ok(document) => self.add_document(&source, document, namespace),
+                Err(error) => self.errors.push(ManifestError {
+                    name: name.to_owned(),
+                    place: Some((source.clone(), error.place)),
+                    problem: error.problem.to_string(),
+                }),
+            }
+        }
+    }
+
+    /// Just the objects.
+    pub fn objects(self) -> Vec<Value> {
+        self.found.into_iter().map(|manifest| manifest.object).collect()
+    }
+
+    fn add_path(&mut self, path: &Path, namespace: &str, depth: usize) {
+        let added = match path.is_dir() {
+            true if depth > MAX_FOLDER_DEPTH => Err(std::io::Error::other("folders are nested too deep here")),
+            true => self.add_folder(path, namespace, depth),
+            false => read(path).map(|text| self.add_text(&path.display().to_string(), text, namespace)),
+        };
+        if let Err(error) = added {
+            let problem = error.to_string();
+            self.errors.push(ManifestError { name: path.display().to_string(), place: None, problem });
+        }
+    }
+
+    fn add_folder(&mut self, folder: &Path, namespace: &str, depth: usize) -> std::io::Result<()> {
+        for path in entries(folder)? {
+            if path.is_dir() || is_manifest(&path) {
+                self.add_path(&path, namespace, depth + 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_document(&mut self, source: &Rc<Source>, mut document: Document, namespace: &str) {
+        let value = document.value.take();
+        let document = Rc::new(document);
+        let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+        let Some(items) = value.get("items").and_then(Value::as_array).filter(|_| is_list) else {
+            return self.add_object(source, &document, value, FieldPath::root(), namespace);
+        };
+        for (at, item) in items.iter().enumerate() {
+            let within = FieldPath::of(["items"]).index(at);
+            self.add_object(source, &document, item.clone(), within, namespace);
+        }
+    }
+
+    fn add_object(
+        &mut self,
+        source: &Rc<Source>,
+        document: &Rc<Document>,
+        mut object: Value,
+        within: FieldPath,
+        namespace: &str,
+    ) {
+        let has = |key| object.get(key).is_some_and(Value::is_string);
+        if !has("apiVersion") || !has("kind") {
+            self.others += 1;
+            return;
+        }
+        if object.pointer("/metadata/namespace").is_none_or(Value::is_null)
+            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+        self.found.push(Manifest { object, source: source.clone(), document: document.clone(), within });
+    }
+}
+
+fn entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    paths.retain(|path| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')));
+    paths.sort();
+    Ok(paths)
+}
+
+fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let bytes = std::fs::metadata(path)?.len();
+    if bytes > MAX_FILE_BYTES {
+        return Err(std::io::Error::other(format!("it has {bytes} bytes; {MAX_FILE_BYTES} are the most")));
+    }
+    String::from_utf8(std::fs::read(path)?).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
+}
+
+/// Fills a catalog from a folder.
+///
+/// # Errors
+/// Everything in the folder that cannot be read. The catalog stays as it was.
+pub fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Vec<ManifestError>> {
+    let manifests = Manifests::load(&[folder], "default");
+    if !manifests.errors.is_empty() {
+        return Err(manifests.errors);
+    }
+    catalog.replace_all(manifests.objects());
+    Ok(())
+}
+
+/// Keeps a catalog as its folder is, for ever. What cannot be read is logged, and the catalog stays as it was.
+pub async fn follow(catalog: &Catalog, folder: &Path) {
+    let mut seen = fingerprint(folder);
+    loop {
+        tokio::time::sleep(POLL).await;
+        let now = fingerprint(folder);
+        if now == seen {
+            continue;
+        }
+        seen = now;
+        match fill(catalog, folder) {
+            Ok(()) => tracing::info!(folder = %folder.display(), "manifests reloaded"),
+            Err(errors) => {
+                for error in errors {
+                    tracing::error!(%error, "manifests not reloaded: the ones from before stay");
+                }
+            }
+        }
+    }
+}
+
+/// Changes when a file in the folder does.
+fn fingerprint(folder: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hash_folder(folder, &mut hasher, 0);
+    hasher.finish()
+}
+
+fn hash_folder(folder: &Path, hasher: &mut DefaultHasher, depth: usize) {
+    for path in entries(folder).unwrap_or_default() {
+        path.hash(hasher);
+        if path.is_dir() && depth < MAX_FOLDER_DEPTH {
+            hash_folder(&path, hasher, depth + 1);
+        } else if let Ok(metadata) = std::fs::metadata(&path) {
+            metadata.len().hash(hasher);
+            metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH).hash(hasher);
+        }
+    }
+}

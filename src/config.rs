@@ -1,0 +1,201 @@
+//! The configuration file: levels, exemptions, modes. Checked when it is loaded.
+//!
+//! ```yaml
+//! rules:                 # a rule id or a family: deny, warn, audit or off
+//!   OW: warn
+//!   OW006: deny
+//! namespaces:            # the same, for some namespaces; of several that apply the strictest holds
+//!   - names: [sandbox-*]
+//!     rules: {OW006: warn}
+//! exemptions:            # let through, but recorded
+//!   - rule: OW006
+//!     namespaces: [team-a]
+//!     users: [system:serviceaccount:ci:cleaner]
+//! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" is honoured
+//! mutators:              # annotate, apply or off
+//!   overwrites: annotate
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use crate::admission::Level;
+use crate::gate::{Exemption, NamespaceLevels, Policy, Registry};
+use crate::rule::Mode;
+
+/// A configuration file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not what a configuration file is.
+    #[error("{path}: {problem}")]
+    Malformed {
+        /// The file.
+        path: String,
+        /// What is wrong, with its line.
+        problem: String,
+    },
+    /// It names something that there is not.
+    #[error("{path}:{line}:{column}: {problem}")]
+    Unknown {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column, from 1.
+        column: u64,
+        /// What it names, and what there is.
+        problem: String,
+    },
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct File {
+    rules: Levels,
+    namespaces: Vec<NamespaceFile>,
+    exemptions: Vec<ExemptionFile>,
+    honour_skip_label: bool,
+    mutators: BTreeMap<String, Spanned<Mode>>,
+}
+
+type Levels = BTreeMap<String, Spanned<Level>>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamespaceFile {
+    names: Vec<String>,
+    rules: Levels,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExemptionFile {
+    rule: Spanned<String>,
+    namespaces: Vec<String>,
+    #[serde(default)]
+    users: Vec<String>,
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// When it cannot be read, has unknown keys or values, or names a rule or mutator that there is not.
+pub fn load(path: &Path, registry: &Registry) -> Result<Policy, ConfigError> {
+    let shown = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable { path: shown.clone(), source })?;
+    parse(&text, &shown, registry)
+}
+
+/// Reads the text of a configuration file; `path` is for messages.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse(text: &str, path: &str, registry: &Registry) -> Result<Policy, ConfigError> {
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Policy::default());
+    }
+    let file: File = serde_saphyr::from_str(text)
+        .map_err(|error| ConfigError::Malformed { path: path.to_owned(), problem: error.to_string() })?;
+    Check { path, registry }.policy(file)
+}
+
+struct Check<'a> {
+    path: &'a str,
+    registry: &'a Registry,
+}
+
+impl Check<'_> {
+    fn policy(&self, file: File) -> Result<Policy, ConfigError> {
+        let mut policy = Policy {
+            levels: self.levels(file.rules)?.collect(),
+            honour_skip_label: file.honour_skip_label,
+            ..Policy::default()
+        };
+        for entry in file.namespaces {
+            let levels = self.levels(entry.rules)?.collect();
+            policy.namespaces.push(NamespaceLevels { namespaces: entry.names, levels });
+        }
+        for entry in file.exemptions {
+            self.rule(&entry.rule.value, &entry.rule)?;
+            let ExemptionFile { rule, namespaces, users } = entry;
+            policy.exemptions.push(Exemption { rule: rule.value, namespaces, users });
+        }
+        for (name, mode) in file.mutators {
+            let names: Vec<_> = self.registry.mutators().iter().map(|mutator| mutator.name).collect();
+            self.one_of("mutator", &name, &names, &mode)?;
+            policy.modes.insert(name, mode.value);
+        }
+        Ok(policy)
+    }
+
+    fn levels(&self, levels: Levels) -> Result<impl Iterator<Item = (String, Level)> + use<>, ConfigError> {
+        for (name, level) in &levels {
+            self.rule(name, level)?;
+        }
+        Ok(levels.into_iter().map(|(name, level)| (name, level.value)))
+    }
+
+    fn rule<T>(&self, name: &str, place: &Spanned<T>) -> Result<(), ConfigError> {
+        let mut names = self.registry.families();
+        names.extend(self.registry.rules().iter().map(|rule| rule.id));
+        self.one_of("rule or family", name, &names, place)
+    }
+
+    fn one_of<T>(&self, what: &str, name: &str, names: &[&str], place: &Spanned<T>) -> Result<(), ConfigError> {
+        if names.contains(&name) {
+            return Ok(());
+        }
+        let problem = format!("there is no {what} {name:?}; there are {}", names.join(", "));
+        Err(ConfigError::Unknown {
+            path: self.path.to_owned(),
+            line: place.defined.line(),
+            column: place.defined.column(),
+            problem,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Policy, String> {
+        parse(text, "portcullis.yaml", &Registry::standard()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_empty_file_changes_nothing() {
+        assert_eq!(read("# nothing\n"), Ok(Policy::default()));
+    }
+
+    #[test]
+    fn reads_levels_and_modes() {
+        let policy = read("rules:\n  OW: off\n  OW006: audit\nmutators:\n  overwrites: apply\n").unwrap();
+        assert_eq!(policy.levels["OW"], Level::Off);
+        assert_eq!(policy.levels["OW006"], Level::Audit);
+        assert_eq!(policy.modes["overwrites"], Mode::Apply);
+    }
+
+    #[test]
+    fn says_the_line_of_what_it_does_not_know() {
+        let error = read("rules:\n  OW: warn\n  OW999: warn\n").unwrap_err();
+        assert!(error.starts_with("portcullis.yaml:3:") && error.contains("OW999"), "{error}");
+        for (text, line) in [("rulez: {}\n", "1"), ("rules:\n  OW: loud\n", "2"), ("exemptions:\n  - rule: OW\n", "2")]
+        {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(&format!("line {line}")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What the end-to-end tests run against: etcd, kube-apiserver, kubectl, and Landscaper's CRDs.
+//!
+//! The programs come from the folder in `KUBEBUILDER_ASSETS`, as setup-envtest fills it; without it they are built with
+//! Go, once, from the versions pinned in `assets/go.mod`. The CRDs come from the folder in `PORTCULLIS_CRDS`, or from
+//! the Go module pinned there.
+
+use std::env::consts::{ARCH, OS};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::cache::{self, Cache, CacheError};
+use crate::litter::Process;
+
+const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/assets");
+const GO_MOD: &str = include_str!("assets/go.mod");
+const GO_SUM: &str = include_str!("assets/go.sum");
+
+/// Every program, and the Go package it is built from.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("etcd", "go.etcd.io/etcd/server/v3"),
+    ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+    ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+];
+const CRDS: &str = "github.com/gardener/landscaper/apis";
+
+/// Where the programs and the CRDs are.
+pub struct Assets {
+    /// The folder that holds `etcd`, `kube-apiserver` and `kubectl`.
+    programs: PathBuf,
+    /// The folder of Landscaper's CRDs, as yaml files.
+    pub crds: PathBuf,
+    /// Whether the programs are the pinned ones, rather than those of `KUBEBUILDER_ASSETS`.
+    pub pinned: bool,
+}
+
+/// Why the tests have nothing to run against.
+#[derive(Debug, thiserror::Error)]
+pub enum AssetsError {
+    /// Neither Go nor a folder of programs.
+    #[error(
+        "the end-to-end tests need etcd, kube-apiserver and kubectl: install Go 1.26 or newer, or set \
+         KUBEBUILDER_ASSETS to a folder that holds them; `make test-fast` runs everything else"
+    )]
+    NoPrograms,
+    /// Neither Go nor a folder of CRDs.
+    #[error(
+        "the end-to-end tests need Landscaper's CRDs: install Go 1.26 or newer, or set PORTCULLIS_CRDS to a folder \
+         that holds them as yaml files; `make test-fast` runs everything else"
+    )]
+    NoCrds,
+    /// The folder somebody named is not complete.
+    #[error("{variable} is {}, which holds no {missing}", folder.display())]
+    Incomplete {
+        /// Who named the folder.
+        variable: &'static str,
+        /// The folder.
+        folder: PathBuf,
+        /// What is not there.
+        missing: &'static str,
+    },
+    /// Go did not do what it was asked to.
+    #[error("`{command}` in {PINS}: {status}")]
+    Go {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// Go's answer was not understood, or could not be copied.
+    #[error("Landscaper's CRDs from {module}: {source}")]
+    Module {
+        /// The pinned Go module.
+        module: &'static str,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// Go could not be run.
+    #[error("running `go`: {0}")]
+    Run(io::Error),
+    /// The cache could not be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+impl Assets {
+    /// Finds everything, and builds what is missing.
+    pub fn find() -> Result<Self, AssetsError> {
+        let stamps = version_stamps(pinned_kubernetes());
+        let key = cache::key(&[GO_MOD, GO_SUM, &stamps, OS, ARCH]);
+        let given = given_programs()?;
+        Ok(Self {
+            pinned: given.is_none(),
+            programs: given.map_or_else(|| built_programs(&key), Ok)?,
+            crds: given_crds()?.map_or_else(|| module_crds(&key), Ok)?,
+        })
+    }
+
+    /// The path of one of the programs.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+}
+
+/// The version of Kubernetes that `assets/go.mod` pins, such as `v1.36.3`.
+pub fn pinned_kubernetes() -> &'static str {
+    let versions = GO_MOD.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "));
+    versions.expect("go.mod requires k8s.io/kubernetes")
+}
+
+fn given_programs() -> Result<Option<PathBuf>, AssetsError> {
+    let variable = "KUBEBUILDER_ASSETS";
+    let Some(folder) = cache::folder_in(variable) else {
+        return Ok(None);
+    };
+    match PROGRAMS.iter().find(|(name, _)| !folder.join(name).is_file()) {
+        Some((missing, _)) => Err(AssetsError::Incomplete { variable, folder, missing }),
+        None => Ok(Some(folder)),
+    }
+}
+
+fn given_crds() -> Result<Option<PathBuf>, AssetsError> {
+    let variable = "PORTCULLIS_CRDS";
+    let Some(folder) = cache::folder_in(variable) else {
+        return Ok(None);
+    };
+    match yaml_files(&folder) {
+        Ok(files) if !files.is_empty() => Ok(Some(folder)),
+        _ => Err(AssetsError::Incomplete { variable, folder, missing: "yaml file" }),
+    }
+}
+
+fn built_programs(key: &str) -> Result<PathBuf, AssetsError> {
+    Cache::open(key)?.entry("bin", |folder| {
+        require_go(AssetsError::NoPrograms)?;
+        eprintln!("e2e: building etcd, kubectl and kube-apiserver: minutes the first time, then kept");
+        PROGRAMS.iter().try_for_each(|(name, package)| build(package, &folder.join(name)))
+    })
+}
+
+fn module_crds(key: &str) -> Result<PathBuf, AssetsError> {
+    Cache::open(key)?.entry("crds", |folder| {
+        require_go(AssetsError::NoCrds)?;
+        copy_crds(folder).map_err(|source| AssetsError::Module { module: CRDS, source })
+    })
+}
+
+fn require_go(otherwise: AssetsError) -> Result<(), AssetsError> {
+    let found = go().arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match found {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(otherwise),
+    }
+}
+
+fn build(package: &str, target: &Path) -> Result<(), AssetsError> {
+    eprintln!("e2e: building {package}");
+    let mut command = go();
+    command.args(["build", "-mod=readonly", "-buildvcs=false", "-ldflags"]);
+    command.arg(format!("-s -w {}", version_stamps(pinned_kubernetes())));
+    command.arg("-o").arg(target).arg(package);
+    let ended = Process::start(&mut command).and_then(|process| process.wait());
+    match ended.map_err(AssetsError::Run)? {
+        status if status.success() => Ok(()),
+        status => Err(AssetsError::Go { command: format!("go build {package}"), status }),
+    }
+}
+
+/// Without these a built program calls itself `v0.0.0-master`, and clients judge skew and features by that.
+fn version_stamps(version: &str) -> String {
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let mut number = || numbers.next().expect("a version has a major and a minor number");
+    let stamps = [
+        ("gitVersion", version),
+        ("gitMajor", number()),
+        ("gitMinor", number()),
+        ("gitCommit", version),
+        ("gitTreeState", "archive"),
+    ];
+    ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"]
+        .iter()
+        .flat_map(|package| stamps.map(|(name, value)| format!("-X {package}.{name}={value}")))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn copy_crds(target: &Path) -> io::Result<()> {
+    let answer = go().args(["mod", "download", "-json", CRDS]).stderr(Stdio::inherit()).output()?;
+    let module: serde_json::Value = serde_json::from_slice(&answer.stdout)?;
+    let folder = module["Dir"].as_str().ok_or_else(|| io::Error::other(format!("not downloaded: {module}")))?;
+    for file in yaml_files(&Path::new(folder).join("crds/manifests"))? {
+        let name = file.file_name().expect("a listed file has a name");
+        fs::write(target.join(name), fs::read(&file)?)?;
+    }
+    Ok(())
+}
+
+fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+/// Go, on the pins, for this machine: a surrounding workspace or a cross-compiling environment has no say.
+fn go() -> Command {
+    let mut command = Command::new("go");
+    command.current_dir(PINS).env("GOWORK", "off").env_remove("GOOS").env_remove("GOARCH");
+    command
+}

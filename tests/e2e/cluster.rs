@@ -1,0 +1,211 @@
+//! A Kubernetes API server with its etcd, for the length of a run.
+//!
+//! There is no controller manager: nothing finalises namespaces, collects garbage or makes pods.
+
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hyper::{Request, Uri};
+use kube::Client;
+use kube::config::{AuthInfo, Config};
+use rustls_pki_types::CertificateDer;
+use tempfile::TempDir;
+use tokio::runtime::{self, Runtime};
+
+use crate::assets::{Assets, AssetsError};
+use crate::control_plane::{start_api_server, start_etcd};
+use crate::daemon::{Daemon, DaemonError};
+use crate::kubectl::Kubectl;
+use crate::litter;
+use crate::user::{self, User};
+
+const PROBE_LIMIT: Duration = Duration::from_secs(2);
+
+/// A running cluster. Dropping it stops the API server, then etcd, and deletes all they wrote.
+pub struct Cluster {
+    // Dropped in this order.
+    client: Client,
+    runtime: Runtime,
+    _api_server: Daemon,
+    _etcd: Daemon,
+    folder: TempDir,
+    assets: Assets,
+    namespaces: AtomicUsize,
+}
+
+/// Why there is no cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A program to run is missing.
+    #[error(transparent)]
+    Assets(#[from] AssetsError),
+    /// A program does not run.
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+    /// The system refused something.
+    #[error("{doing} for the cluster: {source}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its certificate could not be made.
+    #[error("making the API server's certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// There is no client for it.
+    #[error("making a client for the API server: {0}")]
+    Client(#[from] kube::Error),
+}
+
+impl Cluster {
+    /// Starts etcd and the API server, and waits until they are ready.
+    pub fn start() -> Result<Self, ClusterError> {
+        let assets = Assets::find()?;
+        let (folder, runtime) = (temporary_folder()?, new_runtime()?);
+        let authority = write_files(folder.path())?;
+        let (etcd, etcd_port) = start_etcd(&assets, folder.path())?;
+        let is_ready = |port| runtime.block_on(is_ready(port, &authority));
+        let (api_server, port) = start_api_server(&assets, folder.path(), etcd_port, is_ready)?;
+        write_kubeconfigs(folder.path(), port).map_err(doing("writing kubeconfigs"))?;
+        Ok(Self {
+            client: runtime.block_on(async { client(port, &authority) })?,
+            runtime,
+            _api_server: api_server,
+            _etcd: etcd,
+            folder,
+            assets,
+            namespaces: AtomicUsize::new(1),
+        })
+    }
+
+    /// kubectl as the administrator.
+    pub fn kubectl(&self) -> Kubectl {
+        self.kubectl_as(User::Admin)
+    }
+
+    /// kubectl as `user`.
+    pub fn kubectl_as(&self, user: User) -> Kubectl {
+        let home = self.folder().join(format!("{user:?}"));
+        Kubectl::new(self.assets.program("kubectl"), self.kubeconfig(user), home)
+    }
+
+    /// The path of a user's kubeconfig.
+    pub fn kubeconfig(&self, user: User) -> PathBuf {
+        kubeconfig_of(user, self.folder())
+    }
+
+    /// A client with the administrator's rights. Its calls run in [`Cluster::block_on`].
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Runs a future to its end.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// Creates a namespace for a trial to have for itself.
+    ///
+    /// # Panics
+    ///
+    /// When the API server refuses it.
+    pub fn namespace(&self, prefix: &str) -> String {
+        let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{prefix}-{number}");
+        self.kubectl().args(["create", "namespace", &name]).run().expect_success();
+        name
+    }
+
+    /// Applies Landscaper's CRDs and waits until they are served.
+    ///
+    /// # Panics
+    ///
+    /// When the API server refuses them.
+    pub fn apply_crds(&self) {
+        let folder = self.assets.crds.to_string_lossy();
+        self.kubectl().args(["apply", "--server-side", "-f", &folder]).run().expect_success();
+        self.wait_for_crds();
+    }
+
+    /// Waits until all CRDs are served.
+    ///
+    /// # Panics
+    ///
+    /// When they are not within a minute.
+    pub fn wait_for_crds(&self) {
+        let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
+        self.kubectl().args(wait).run().expect_success();
+    }
+
+    /// What the cluster runs.
+    pub fn assets(&self) -> &Assets {
+        &self.assets
+    }
+
+    /// A folder that is deleted with the cluster.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn temporary_folder() -> Result<TempDir, ClusterError> {
+    let made = tempfile::Builder::new().prefix("portcullis-e2e-").tempdir();
+    let folder = made.map_err(doing("making a temporary folder"))?;
+    litter::add_folder(folder.path());
+    Ok(folder)
+}
+
+/// One thread drives all clients; the trials' own threads wait in it.
+fn new_runtime() -> Result<Runtime, ClusterError> {
+    let made = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    made.map_err(doing("starting a runtime"))
+}
+
+/// What the API server reads. Gives its certificate, which vouches for itself.
+fn write_files(folder: &Path) -> Result<CertificateDer<'static>, ClusterError> {
+    let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names)?;
+    let write = |name, text| fs::write(folder.join(name), text);
+    write("tls.crt", made.cert.pem())
+        .and_then(|()| write("tls.key", made.signing_key.serialize_pem()))
+        .and_then(|()| write("tokens.csv", user::tokens()))
+        .map_err(doing("writing certificate and tokens"))?;
+    Ok(made.cert.into())
+}
+
+fn write_kubeconfigs(folder: &Path, port: u16) -> io::Result<()> {
+    let authority = folder.join("tls.crt");
+    User::ALL.into_iter().try_for_each(|user| fs::write(kubeconfig_of(user, folder), user.kubeconfig(port, &authority)))
+}
+
+fn kubeconfig_of(user: User, folder: &Path) -> PathBuf {
+    folder.join(format!("{user:?}.kubeconfig"))
+}
+
+async fn is_ready(port: u16, authority: &CertificateDer<'_>) -> bool {
+    let Ok(client) = client(port, authority) else {
+        return false;
+    };
+    let request = Request::get("/readyz").body(Vec::new()).expect("a constant path is a request");
+    let answer = tokio::time::timeout(PROBE_LIMIT, client.request_text(request)).await;
+    matches!(answer, Ok(Ok(_)))
+}
+
+fn client(port: u16, authority: &CertificateDer<'_>) -> Result<Client, kube::Error> {
+    // A second call finds the provider installed, and that is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = Uri::try_from(format!("https://127.0.0.1:{port}")).expect("a port makes a URL");
+    let mut config = Config::new(url);
+    config.root_cert = Some(vec![authority.to_vec()]);
+    config.auth_info = AuthInfo { token: Some(User::Admin.token().into()), ..AuthInfo::default() };
+    Client::try_from(config)
+}
+
+fn doing(doing: &'static str) -> impl FnOnce(io::Error) -> ClusterError {
+    move |source| ClusterError::Io { doing, source }
+}

@@ -1,0 +1,34 @@
+//! What every trial is given.
+
+use crate::cluster::{Cluster, ClusterError};
+use crate::gate::{Gate, GateError, GateOptions};
+
+/// The running parts that all trials share.
+pub struct Context {
+    // Dropped in this order.
+    /// Portcullis, when a trial of this run needs it.
+    pub gate: Option<Gate>,
+    /// The API server.
+    pub cluster: Cluster,
+}
+
+/// Why the trials cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ContextError {
+    /// There is no API server.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// There is no portcullis.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+}
+
+impl Context {
+    /// Starts a cluster that serves Landscaper's kinds, and portcullis when there are options for it.
+    pub fn start(gate: Option<&GateOptions<'_>>) -> Result<Self, ContextError> {
+        let cluster = Cluster::start()?;
+        cluster.apply_crds();
+        let gate = gate.map(|options| Gate::start(&cluster, options)).transpose()?;
+        Ok(Self { gate, cluster })
+    }
+}

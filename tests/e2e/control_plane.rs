@@ -1,0 +1,83 @@
+//! How etcd and kube-apiserver are run.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::assets::Assets;
+use crate::daemon::{Daemon, DaemonError, on_free_ports};
+use crate::http;
+
+const ETCD_LIMIT: Duration = Duration::from_secs(30);
+const API_SERVER_LIMIT: Duration = Duration::from_mins(1);
+
+/// Starts etcd with its data in `folder`. Gives the port for its clients as well.
+pub fn start_etcd(assets: &Assets, folder: &Path) -> Result<(Daemon, u16), DaemonError> {
+    let start = |ports: [u16; 2]| {
+        let mut command = etcd_command(assets, folder, ports);
+        let etcd = Daemon::start("etcd", &mut command, &folder.join("etcd.log"))?;
+        etcd.wait_until(ETCD_LIMIT, || http::is_ok(&http::get(ports[0], "/health")))?;
+        Ok((etcd, ports[0]))
+    };
+    on_free_ports(start, DaemonError::port_was_taken)
+}
+
+/// Starts the API server with `tls.crt`, `tls.key` and `tokens.csv` of `folder`, until `is_ready` says of its port that
+/// it serves. Gives the port as well.
+pub fn start_api_server(
+    assets: &Assets,
+    folder: &Path,
+    etcd_port: u16,
+    is_ready: impl Fn(u16) -> bool,
+) -> Result<(Daemon, u16), DaemonError> {
+    let start = |[port]: [u16; 1]| {
+        let mut command = api_server_command(assets, folder, etcd_port, port);
+        let log = folder.join("kube-apiserver.log");
+        let server = Daemon::start("kube-apiserver", &mut command, &log)?;
+        server.wait_until(API_SERVER_LIMIT, || is_ready(port))?;
+        Ok((server, port))
+    };
+    on_free_ports(start, DaemonError::port_was_taken)
+}
+
+fn etcd_command(assets: &Assets, folder: &Path, [port, peer_port]: [u16; 2]) -> Command {
+    let url = format!("http://127.0.0.1:{port}");
+    let peer_url = format!("http://127.0.0.1:{peer_port}");
+    let mut command = Command::new(assets.program("etcd"));
+    command.args([
+        format!("--data-dir={}", folder.join(format!("etcd-{port}")).display()),
+        format!("--listen-client-urls={url}"),
+        format!("--advertise-client-urls={url}"),
+        format!("--listen-peer-urls={peer_url}"),
+        format!("--initial-advertise-peer-urls={peer_url}"),
+        format!("--initial-cluster=default={peer_url}"),
+    ]);
+    command.args(["--unsafe-no-fsync", "--log-level=warn"]);
+    command
+}
+
+fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16) -> Command {
+    let file = |name| folder.join(name).display().to_string();
+    let mut command = Command::new(assets.program("kube-apiserver"));
+    command.args([
+        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+        format!("--secure-port={port}"),
+        format!("--tls-cert-file={}", file("tls.crt")),
+        format!("--tls-private-key-file={}", file("tls.key")),
+        format!("--token-auth-file={}", file("tokens.csv")),
+        // The certificate, as a public key is not read out of a private key in PKCS #8.
+        format!("--service-account-key-file={}", file("tls.crt")),
+        format!("--service-account-signing-key-file={}", file("tls.key")),
+    ]);
+    command.args([
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        // Nothing here makes the ServiceAccounts it asks for, or runs where an endpoint would lead.
+        "--disable-admission-plugins=ServiceAccount",
+        "--endpoint-reconciler-type=none",
+    ]);
+    command
+}

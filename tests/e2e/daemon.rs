@@ -1,0 +1,125 @@
+//! A process that runs beside the trials and writes a log.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::litter::Process;
+
+/// How often something that is waited for is looked at.
+pub const PAUSE: Duration = Duration::from_millis(50);
+/// How many sets of ports are tried: another process can take a port between our look and the bind.
+const ATTEMPTS: usize = 3;
+const SHOWN_LINES: usize = 20;
+
+/// A process that runs until it is dropped.
+pub struct Daemon {
+    name: &'static str,
+    process: Process,
+    log: PathBuf,
+}
+
+/// Why a daemon does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// It could not be started.
+    #[error("starting {name}: {source}")]
+    Start {
+        /// Which one.
+        name: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It ended before it was ready.
+    #[error("{name} ended before it was ready: {status}; its log ends with\n{log}")]
+    Ended {
+        /// Which one.
+        name: &'static str,
+        /// How it ended.
+        status: ExitStatus,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// It was not ready in time.
+    #[error("{name} was not ready after {limit:?}; its log ends with\n{log}")]
+    NotReady {
+        /// Which one.
+        name: &'static str,
+        /// How long it was given.
+        limit: Duration,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// The system has no port to give.
+    #[error("looking for free ports: {0}")]
+    Ports(io::Error),
+}
+
+impl Daemon {
+    /// Starts `command`, its output going to `log`.
+    pub fn start(name: &'static str, command: &mut Command, log: &Path) -> Result<Self, DaemonError> {
+        let started = logged(command, log).and_then(Process::start);
+        let process = started.map_err(|source| DaemonError::Start { name, source })?;
+        Ok(Self { name, process, log: log.to_owned() })
+    }
+
+    /// Waits until `ready` says so.
+    pub fn wait_until(&self, limit: Duration, ready: impl Fn() -> bool) -> Result<(), DaemonError> {
+        let (name, start) = (self.name, Instant::now());
+        while !ready() {
+            if let Ok(Some(status)) = self.process.status() {
+                return Err(DaemonError::Ended { name, status, log: self.log_end() });
+            }
+            if start.elapsed() > limit {
+                return Err(DaemonError::NotReady { name, limit, log: self.log_end() });
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// The last lines of its log.
+    pub fn log_end(&self) -> String {
+        let bytes = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.lines().collect::<Vec<_>>();
+        lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+    }
+}
+
+impl DaemonError {
+    /// Whether it ended because somebody else has its port.
+    pub fn port_was_taken(&self) -> bool {
+        matches!(self, Self::Ended { log, .. } if log.to_lowercase().contains("address already in use"))
+    }
+}
+
+/// Starts something on `N` free ports, on others when `port_was_taken` says of its error that one was not free.
+pub fn on_free_ports<const N: usize, T, E: From<DaemonError>>(
+    start: impl Fn([u16; N]) -> Result<T, E>,
+    port_was_taken: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    let attempt = || start(free_ports().map_err(DaemonError::Ports)?);
+    let retried = (1..ATTEMPTS).map(|_| attempt()).find(|done| !matches!(done, Err(e) if port_was_taken(e)));
+    retried.unwrap_or_else(attempt)
+}
+
+/// All are held until the last is found, so that they differ.
+fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
+    let listeners = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+    let mut ports = [0; N];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        let listener = listener.as_ref().map_err(|error| io::Error::from(error.kind()))?;
+        *port = listener.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+fn logged<'a>(command: &'a mut Command, log: &Path) -> io::Result<&'a mut Command> {
+    let output = File::create(log)?;
+    Ok(command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output))
+}

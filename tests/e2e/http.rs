@@ -1,0 +1,23 @@
+//! Just enough HTTP to ask a health endpoint on this machine.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The whole answer to a `GET`, head and body, as it came.
+pub fn get(port: u16, path: &str) -> io::Result<String> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// Whether an answer came and is 200.
+pub fn is_ok(answer: &io::Result<String>) -> bool {
+    answer.as_ref().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
+}

@@ -1,0 +1,89 @@
+//! End-to-end tests: a real etcd and kube-apiserver, portcullis beside them, trials that act as a user with kubectl.
+//!
+//! All trials share one cluster and run in parallel, each in a namespace of its own. To add some: write a file with a
+//! `CASES` list, and name it below.
+
+mod assets;
+mod cache;
+mod cluster;
+mod context;
+mod control_plane;
+mod daemon;
+mod gate;
+mod http;
+mod kubectl;
+mod litter;
+mod manifests;
+mod sentences;
+mod smoke;
+mod user;
+
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use libtest_mimic::{Arguments, Trial};
+
+use crate::cluster::Cluster;
+use crate::context::{Context, ContextError};
+use crate::gate::GateOptions;
+
+/// A trial: its name and what it does.
+type Case = (&'static str, fn(&Context));
+/// Filled before the first trial runs.
+type Stage = Arc<OnceLock<Context>>;
+
+/// Trials that do without portcullis.
+const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
+/// Trials that portcullis is started for.
+const WITH_GATE: &[&[Case]] = &[];
+
+/// An object that a rule refuses by default: once it is refused, the webhooks are in force.
+const PROBE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: probe}\n";
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    litter::clear_on_signals().expect("a process may handle its signals");
+    run(&arguments).unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::from(101)
+    })
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode, ContextError> {
+    let stage = Stage::default();
+    let (without, with) = (trials(WITHOUT_GATE, &stage), trials(WITH_GATE, &stage));
+    let gate_is_needed = any_runs(arguments, &with);
+    if gate_is_needed || any_runs(arguments, &without) {
+        let context = start(gate_is_needed)?;
+        stage.set(context).unwrap_or_else(|_| unreachable!("it is set here only"));
+    }
+    let conclusion = libtest_mimic::run(arguments, without.into_iter().chain(with).collect());
+    drop(stage);
+    Ok(conclusion.exit_code())
+}
+
+fn trials(groups: &[&[Case]], stage: &Stage) -> Vec<Trial> {
+    let cases = groups.iter().copied().flatten();
+    cases.map(|(name, case)| trial(name, *case, Arc::clone(stage))).collect()
+}
+
+fn trial(name: &str, case: fn(&Context), stage: Stage) -> Trial {
+    Trial::test(name, move || {
+        case(stage.get().expect("the context is started when any trial runs"));
+        Ok(())
+    })
+}
+
+fn any_runs(arguments: &Arguments, trials: &[Trial]) -> bool {
+    !arguments.list && trials.iter().any(|trial| !arguments.is_filtered_out(trial))
+}
+
+fn start(gate_is_needed: bool) -> Result<Context, ContextError> {
+    let begin = Instant::now();
+    let in_force = |cluster: &Cluster| gate::refuses(cluster, "portcullis.dev", PROBE);
+    let options = GateOptions { config: None, in_force: &in_force };
+    let context = Context::start(gate_is_needed.then_some(&options))?;
+    eprintln!("e2e: ready after {:.1?}", begin.elapsed());
+    Ok(context)
+}

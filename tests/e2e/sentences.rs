@@ -1,0 +1,84 @@
+//! What a trial says: that somebody who applies an object has it accepted, refused, warned about or changed.
+//!
+//! Each acts as a user does, with `kubectl apply -f -`, and when it does not come true shows all that kubectl said.
+
+use std::panic::{Location, resume_unwind};
+
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::gate::Gate;
+use crate::kubectl::Output;
+
+/// Applying `yaml` fails, and kubectl's words hold every one of `expected`.
+#[track_caller]
+pub fn rejects(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
+    let output = apply(ctx, namespace, yaml, &[]);
+    if output.status.success() {
+        fail(ctx, yaml, &output, "was to be rejected");
+    }
+    require(ctx, yaml, &output, &output.stderr, expected);
+}
+
+/// Applying `yaml` succeeds, without a warning.
+#[track_caller]
+pub fn accepts(ctx: &Context, namespace: &str, yaml: &str) {
+    let output = applied(ctx, namespace, yaml, &[]);
+    if output.stderr.contains("Warning:") {
+        fail(ctx, yaml, &output, "was to be accepted without a warning");
+    }
+}
+
+/// Applying `yaml` succeeds, and the warnings hold every one of `expected`.
+#[track_caller]
+pub fn warns(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
+    let output = applied(ctx, namespace, yaml, &[]);
+    if !output.stderr.contains("Warning:") {
+        fail(ctx, yaml, &output, "was to be warned about");
+    }
+    require(ctx, yaml, &output, &output.stderr, expected);
+}
+
+/// Applying `yaml`, one object, succeeds, and what is stored has every one of `expected`: a JSON pointer and the value
+/// there, where `null` stands for nothing.
+#[track_caller]
+pub fn patches(ctx: &Context, namespace: &str, yaml: &str, expected: &[(&str, Value)]) {
+    let output = applied(ctx, namespace, yaml, &["-o", "json"]);
+    let stored: Value = serde_json::from_str(&output.stdout).expect("kubectl writes JSON when asked to");
+    for (pointer, value) in expected {
+        let found = stored.pointer(pointer).unwrap_or(&Value::Null);
+        if found != value {
+            fail(ctx, yaml, &output, &format!("was to have {value} at {pointer}, and has {found}"));
+        }
+    }
+}
+
+#[track_caller]
+fn applied(ctx: &Context, namespace: &str, yaml: &str, args: &[&str]) -> Output {
+    let output = apply(ctx, namespace, yaml, args);
+    if !output.status.success() {
+        fail(ctx, yaml, &output, "was to be accepted");
+    }
+    output
+}
+
+fn apply(ctx: &Context, namespace: &str, yaml: &str, args: &[&str]) -> Output {
+    let apply = ["apply", "--namespace", namespace, "-f", "-"];
+    ctx.cluster.kubectl().args(apply).args(args).stdin(yaml).run()
+}
+
+#[track_caller]
+fn require(ctx: &Context, yaml: &str, output: &Output, words: &str, expected: &[&str]) {
+    if let Some(missing) = expected.iter().find(|part| !words.contains(**part)) {
+        fail(ctx, yaml, output, &format!("was to be answered with {missing:?}"));
+    }
+}
+
+/// Ends the trial without the panic hook, which would print all of this a second time.
+#[track_caller]
+fn fail(ctx: &Context, yaml: &str, output: &Output, what: &str) -> ! {
+    let place = Location::caller();
+    let log = ctx.gate.as_ref().map(Gate::log_end).unwrap_or_default();
+    let text = format!("{place}: this {what}:\n{yaml}\n{output}\n--- portcullis\n{log}");
+    resume_unwind(Box::new(text))
+}

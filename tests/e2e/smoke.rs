@@ -1,0 +1,103 @@
+//! Trials of the harness itself: they need no portcullis, and use what the API server refuses and changes on its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use serde_json::json;
+
+use crate::Case;
+use crate::assets;
+use crate::context::Context;
+use crate::sentences::{accepts, patches, rejects, warns};
+use crate::user::User;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("smoke::the_api_server_answers_its_version", the_api_server_answers_its_version),
+    ("smoke::landscapers_kinds_are_served", landscapers_kinds_are_served),
+    ("smoke::a_namespace_is_created", a_namespace_is_created),
+    ("smoke::a_developer_has_no_rights", a_developer_has_no_rights),
+    ("smoke::sentences_that_are_true_pass", sentences_that_are_true_pass),
+    ("smoke::sentences_that_are_false_fail", sentences_that_are_false_fail),
+];
+
+const CONFIG_MAP: &str = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: plain}
+data: {key: value}
+";
+const UNNAMEABLE: &str = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: Not_A_Name}
+";
+/// The API server warns of the name given twice, and adds a restart policy.
+const POD: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: pod}
+spec:
+  containers:
+  - name: main
+    image: example
+    env: [{name: TWICE, value: a}, {name: TWICE, value: b}]
+";
+
+fn the_api_server_answers_its_version(ctx: &Context) {
+    let client = ctx.cluster.client();
+    let answer = ctx.cluster.block_on(client.apiserver_version()).expect("the API server is ready");
+    assert_eq!(answer.git_version, expected_version(ctx));
+}
+
+/// The pinned version; with somebody else's programs, whatever theirs says of itself.
+fn expected_version(ctx: &Context) -> String {
+    if ctx.cluster.assets().pinned {
+        return assets::pinned_kubernetes().to_owned();
+    }
+    let program = ctx.cluster.assets().program("kube-apiserver");
+    let output = Command::new(program).arg("--version").output().expect("it runs as the API server already");
+    String::from_utf8_lossy(&output.stdout).trim().replace("Kubernetes ", "")
+}
+
+fn landscapers_kinds_are_served(ctx: &Context) {
+    let list = ["api-resources", "--api-group=landscaper.gardener.cloud", "-o", "name"];
+    let kinds = ctx.cluster.kubectl().args(list).run().expect_success().stdout;
+    for kind in ["installations", "contexts", "deployitems", "targets", "componentversionoverwrites"] {
+        assert!(kinds.contains(&format!("{kind}.landscaper.gardener.cloud")), "{kind} is not among\n{kinds}");
+    }
+}
+
+fn a_namespace_is_created(ctx: &Context) {
+    let name = ctx.cluster.namespace("smoke");
+    let namespaces = Api::<Namespace>::all(ctx.cluster.client());
+    let found = ctx.cluster.block_on(namespaces.get(&name)).expect("what was created can be read");
+    assert_eq!(found.metadata.name, Some(name));
+}
+
+fn a_developer_has_no_rights(ctx: &Context) {
+    let output = ctx.cluster.kubectl_as(User::Developer).args(["get", "secrets"]).run();
+    assert!(output.stderr.contains("User \"developer\" cannot list"), "{output}");
+}
+
+fn sentences_that_are_true_pass(ctx: &Context) {
+    let ns = ctx.cluster.namespace("sentences");
+    accepts(ctx, &ns, CONFIG_MAP);
+    rejects(ctx, &ns, UNNAMEABLE, &["is invalid", "metadata.name"]);
+    warns(ctx, &ns, POD, &["TWICE"]);
+    patches(ctx, &ns, POD, &[("/spec/restartPolicy", json!("Always")), ("/spec/hostname", json!(null))]);
+}
+
+fn sentences_that_are_false_fail(ctx: &Context) {
+    let ns = ctx.cluster.namespace("sentences");
+    fails(|| accepts(ctx, &ns, UNNAMEABLE));
+    fails(|| accepts(ctx, &ns, POD));
+    fails(|| rejects(ctx, &ns, CONFIG_MAP, &[]));
+    fails(|| rejects(ctx, &ns, UNNAMEABLE, &["words that nobody said"]));
+    fails(|| warns(ctx, &ns, CONFIG_MAP, &[]));
+    fails(|| patches(ctx, &ns, CONFIG_MAP, &[("/data/key", json!("another"))]));
+}
+
+#[track_caller]
+fn fails(sentence: impl FnOnce()) {
+    assert!(catch_unwind(AssertUnwindSafe(sentence)).is_err(), "this sentence is false and passed");
+}
