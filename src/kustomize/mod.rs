@@ -1,0 +1,3 @@
+//! Kustomize: Components, Kustomizations and where each may stand, found without building.
+
+pub mod tree;
