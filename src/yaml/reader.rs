@@ -1,5 +1,6 @@
 //! From the parser's events to a document: anchors, aliases, merge keys, and the places of all.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -12,10 +13,19 @@ use super::scalar::{self, Scalar};
 use super::stream::Chunk;
 use super::{Document, Limits};
 
+/// What becomes of scalars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scalars {
+    /// They have the types of go-yaml v2.
+    Typed,
+    /// They stay the text they are, as in a node of go-yaml v3.
+    Kept,
+}
+
 /// Reads the first document of a text as `yaml.Unmarshal` of go-yaml v2 does: what comes after
 /// it is not looked at, and there is no document if its value is null.
-pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Result<Option<Document>, YamlError> {
-    let mut reader = Reader::new(chunk, limits);
+pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, scalars: Scalars) -> Result<Option<Document>, YamlError> {
+    let mut reader = Reader::new(chunk, limits, scalars);
     loop {
         match reader.event()? {
             (Event::StreamEnd | Event::DocumentEnd, _) => return Ok(None),
@@ -54,6 +64,7 @@ struct Reader<'t, 'l> {
     parser: Parser<'t, StrInput<'t>>,
     chunk: Chunk<'t>,
     limits: &'l Limits,
+    scalars: Scalars,
     nodes: usize,
     aliased: usize,
     /// `None` while the value of the anchor is being read.
@@ -63,7 +74,7 @@ struct Reader<'t, 'l> {
 }
 
 impl<'t, 'l> Reader<'t, 'l> {
-    fn new(chunk: Chunk<'t>, limits: &'l Limits) -> Self {
+    fn new(chunk: Chunk<'t>, limits: &'l Limits, scalars: Scalars) -> Self {
         let options = options! {
             emit_comments: false,
             // one more than ours, so that ours is the one that is told
@@ -74,6 +85,7 @@ impl<'t, 'l> Reader<'t, 'l> {
             parser: Parser::new_from_str_with_options(chunk.text, options),
             chunk,
             limits,
+            scalars,
             nodes: 0,
             aliased: 0,
             anchors: HashMap::new(),
@@ -97,7 +109,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let place = self.scalar_place(span, style);
-                let value = scalar::resolve(content(text, span), style == ScalarStyle::Plain, tag.as_deref())
+                let value = self
+                    .resolve(content(text, span), style == ScalarStyle::Plain, tag.as_deref())
                     .and_then(Scalar::into_value)
                     .map_err(|problem| YamlError { place, problem })?;
                 let node = Node { value, spot: Spot::leaf(place), size: 1, height: 0 };
@@ -117,6 +130,13 @@ impl<'t, 'l> Reader<'t, 'l> {
             }
             Event::Alias(anchor) => self.alias(anchor, span, depth),
             _ => Err(self.error(span, Problem::Syntax("a value was expected here".to_owned()))),
+        }
+    }
+
+    fn resolve<'a>(&self, text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Result<Scalar<'a>, Problem> {
+        match self.scalars {
+            Scalars::Typed => scalar::resolve(text, plain, tag),
+            Scalars::Kept => Ok(scalar::keep(text, plain)),
         }
     }
 
@@ -181,7 +201,7 @@ impl<'t, 'l> Reader<'t, 'l> {
 
     fn scalar_key(
         &mut self,
-        text: std::borrow::Cow<'t, str>,
+        text: Cow<'t, str>,
         style: ScalarStyle,
         anchor: usize,
         tag: Option<&Tag>,
@@ -193,7 +213,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
         let place = self.span(span);
         let failed = |problem| YamlError { place, problem };
-        let resolved = scalar::resolve(text, plain, tag).map_err(failed)?;
+        let resolved = self.resolve(text, plain, tag).map_err(failed)?;
         if anchor > 0 {
             let value = resolved.clone().into_value().map_err(failed)?;
             self.anchored(anchor, Node { value, spot: Spot::leaf(place), size: 1, height: 0 }, place)?;
@@ -320,8 +340,8 @@ impl<'t, 'l> Reader<'t, 'l> {
 }
 
 /// The text of a scalar; the parser writes `~` for one that is not there.
-fn content(text: std::borrow::Cow<'_, str>, span: Span) -> std::borrow::Cow<'_, str> {
-    if span.is_empty() && text == "~" { std::borrow::Cow::Borrowed("") } else { text }
+fn content(text: Cow<'_, str>, span: Span) -> Cow<'_, str> {
+    if span.is_empty() && text == "~" { Cow::Borrowed("") } else { text }
 }
 
 /// A mapping of `pairs`: the last of equal keys counts.
