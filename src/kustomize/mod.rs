@@ -1,3 +1,4 @@
 //! Kustomize: Components, Kustomizations and where each may stand, found without building.
 
+pub mod file;
 pub mod tree;
