@@ -1,4 +1,6 @@
 //! Kustomize: Components, Kustomizations and where each may stand, found without building.
 
 pub mod file;
+pub mod options;
+pub mod references;
 pub mod tree;
