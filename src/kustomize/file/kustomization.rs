@@ -39,6 +39,7 @@ pub struct Kustomization {
     pub generators: Vec<String>,
     pub transformers: Vec<String>,
     pub validators: Vec<String>,
+    pub build_metadata: Vec<String>,
 }
 
 /// An entry of `labels`.
