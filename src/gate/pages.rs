@@ -91,3 +91,10 @@ fn resource(scope: &Match) -> Value {
         "operations": scope.operations.iter().map(|operation| operation.as_str()).collect::<Vec<_>>(),
     })
 }
+
+/// Every file of `docs/rules/`: a page for each rule, and the index.
+pub fn all(registry: &Registry) -> Vec<(String, String)> {
+    let mut files = vec![("README.md".to_owned(), index(registry))];
+    files.extend(registry.rules().iter().map(|rule| (format!("{}.md", rule.id), page(rule))));
+    files
+}

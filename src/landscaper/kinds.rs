@@ -60,11 +60,12 @@ pub(super) fn is(kind: &Kind, request: &crate::admission::Request<'_>) -> bool {
 
 /// The main resource of a kind, for a rule's scope.
 pub(super) const fn matches(
-    plural: &'static str,
+    kind: &'static Kind,
     operations: &'static [crate::admission::Operation],
     outage: Outage,
 ) -> Match {
-    Match { group: GROUP, versions: &[VERSION], plural, subresource: "", operations, outage }
+    let Kind { group, plural, kind, .. } = kind;
+    Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, outage }
 }
 
 /// A string member of an object; an empty string counts as missing, as in Landscaper's types.

@@ -14,7 +14,7 @@ use crate::admission::{FieldPath, Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::installation::{self, Location};
-use crate::landscaper::kinds::{self, CONTEXTS, OVERWRITES};
+use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::rule::{Match, Mode, Mutator, Outage};
 
 /// The substitution as a JSON Patch of the Installation.
@@ -22,7 +22,7 @@ pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
 /// What it was worked out from.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 
-static SCOPE: [Match; 1] = [kinds::matches("installations", WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
 /// Works out what overwrites do to an Installation.
 pub(super) static MUTATOR: Mutator = Mutator {

@@ -3,12 +3,12 @@
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::landscaper::kinds::{self, CONTEXTS, OVERWRITES};
+use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::{context, installation};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 2] =
-    [kinds::matches("contexts", WRITES, Outage::Admit), kinds::matches("installations", WRITES, Outage::Admit)];
+    [kinds::matches(&CONTEXTS, WRITES, Outage::Admit), kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
 /// The row of OW005.
 pub(super) static RULE: Rule = Rule {

@@ -41,6 +41,37 @@ impl Entry {
     }
 }
 
+/// The entries of a ComponentVersionOverwrites object, and what Landscaper could not decode in them.
+#[derive(Debug, Default)]
+pub struct Entries {
+    list: Vec<Entry>,
+    /// What Landscaper could not decode.
+    pub problems: Vec<Problem>,
+}
+
+impl Entries {
+    /// Reads the entries of an object.
+    pub fn read(object: &Value) -> Self {
+        let mut problems = Vec::new();
+        let list = read_entries(object, &mut problems);
+        Self { list, problems }
+    }
+
+    /// Whether something in an entry could not be decoded, so that what it says is not known.
+    pub fn is_damaged(&self, at: usize) -> bool {
+        let entry = FieldPath::of(["overwrites"]).index(at);
+        self.problems.iter().any(|problem| problem.field.segments().starts_with(entry.segments()))
+    }
+}
+
+impl std::ops::Deref for Entries {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        &self.list
+    }
+}
+
 /// Reads the list `overwrites` of a ComponentVersionOverwrites object.
 ///
 /// What Landscaper cannot decode is told in `problems` and counts as unspecified.
