@@ -46,6 +46,7 @@ mod place;
 mod reader;
 mod scalar;
 mod stream;
+mod strict;
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
 //! From the parser's events to a document: anchors, aliases, merge keys, and the places of all.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -10,6 +11,7 @@ use super::error::{Problem, YamlError};
 use super::place::{Entry, Kids, Place, Spot};
 use super::scalar::{self, Scalar};
 use super::stream::Chunk;
+use super::strict::Strict;
 use super::{Document, Limits};
 
 /// Reads the first document of a text as `yaml.Unmarshal` of go-yaml v2 does: what comes after
@@ -53,6 +55,7 @@ struct Pair {
 struct Reader<'t, 'l> {
     parser: Parser<'t, StrInput<'t>>,
     chunk: Chunk<'t>,
+    strict: Strict<'t>,
     limits: &'l Limits,
     nodes: usize,
     aliased: usize,
@@ -66,6 +69,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     fn new(chunk: Chunk<'t>, limits: &'l Limits) -> Self {
         let options = options! {
             emit_comments: false,
+            emit_anchor_events: true,
             // one more than ours, so that ours is the one that is told
             flow_nesting_limit: limits.depth + 1,
             block_nesting_limit: limits.depth + 1,
@@ -73,6 +77,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         Self {
             parser: Parser::new_from_str_with_options(chunk.text, options),
             chunk,
+            strict: Strict::new(chunk.text),
             limits,
             nodes: 0,
             aliased: 0,
@@ -83,7 +88,10 @@ impl<'t, 'l> Reader<'t, 'l> {
 
     fn event(&mut self) -> Result<(Event<'t>, Span), YamlError> {
         match self.parser.next_event() {
-            Some(Ok(event)) => Ok(event),
+            Some(Ok((event, span))) => {
+                self.strict.see(&event, &span).map_err(|(at, fault)| self.fault(at, fault))?;
+                if matches!(event, Event::Anchor(..)) { self.event() } else { Ok((event, span)) }
+            }
             None => Ok((Event::StreamEnd, Span::default())),
             Some(Err(error)) => {
                 let place = self.place(*error.marker(), *error.marker());
@@ -181,7 +189,7 @@ impl<'t, 'l> Reader<'t, 'l> {
 
     fn scalar_key(
         &mut self,
-        text: std::borrow::Cow<'t, str>,
+        text: Cow<'t, str>,
         style: ScalarStyle,
         anchor: usize,
         tag: Option<&Tag>,
@@ -285,6 +293,10 @@ impl<'t, 'l> Reader<'t, 'l> {
         Ok(())
     }
 
+    fn fault(&self, at: usize, fault: &str) -> YamlError {
+        YamlError { place: self.chunk.place(at), problem: Problem::Syntax(fault.to_owned()) }
+    }
+
     fn error(&self, span: Span, problem: Problem) -> YamlError {
         YamlError { place: self.span(span), problem }
     }
@@ -320,8 +332,8 @@ impl<'t, 'l> Reader<'t, 'l> {
 }
 
 /// The text of a scalar; the parser writes `~` for one that is not there.
-fn content(text: std::borrow::Cow<'_, str>, span: Span) -> std::borrow::Cow<'_, str> {
-    if span.is_empty() && text == "~" { std::borrow::Cow::Borrowed("") } else { text }
+fn content(text: Cow<'_, str>, span: Span) -> Cow<'_, str> {
+    if span.is_empty() && text == "~" { Cow::Borrowed("") } else { text }
 }
 
 /// A mapping of `pairs`: the last of equal keys counts.
