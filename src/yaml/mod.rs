@@ -41,6 +41,7 @@
 mod error;
 mod json;
 mod limits;
+mod mapping;
 mod number;
 mod place;
 mod reader;

@@ -38,7 +38,7 @@ impl<'t> Strict<'t> {
             self.gap(bytes.start)?;
         }
         match event {
-            Event::MappingStart(style, ..) | Event::SequenceStart(style, ..) => self.open(*style, span),
+            Event::MappingStart(style, ..) | Event::SequenceStart(style, ..) => self.open(*style, event, span),
             Event::MappingEnd | Event::SequenceEnd => self.close(),
             Event::Anchor(_, name) => name_is_plain(name, bytes.start)?,
             Event::Alias(_) => {
@@ -59,10 +59,21 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    fn open(&mut self, style: StructureStyle, span: &Span) {
+    fn open(&mut self, style: StructureStyle, event: &Event<'_>, span: &Span) {
         match style {
             StructureStyle::Flow => self.flow += 1,
-            StructureStyle::Block => self.columns.push(span.start.col()),
+            StructureStyle::Block => self.columns.push(self.column(event, span)),
+        }
+    }
+
+    /// The column of a block collection. A list that is no deeper than its key begins, for the
+    /// parser, after its dash; it has the column of its key.
+    fn column(&self, event: &Event<'_>, span: &Span) -> usize {
+        let at = span.byte_range().unwrap_or_default().start;
+        let dash = self.text.get(at..).unwrap_or_default().starts_with('-');
+        match (event, self.columns.last()) {
+            (Event::SequenceStart(..), Some(column)) if !dash => *column,
+            _ => span.start.col(),
         }
     }
 
@@ -78,16 +89,35 @@ impl<'t> Strict<'t> {
         match style {
             ScalarStyle::Plain if self.flow > 0 && text.contains('?') => Err((at, QUESTION)),
             ScalarStyle::Plain if self.flow > 0 && text.starts_with(':') => Err((at, COLON)),
+            ScalarStyle::Plain => self.continuation(span, at),
             ScalarStyle::DoubleQuoted => escapes(span.slice(self.text).unwrap_or_default(), at),
             ScalarStyle::Literal | ScalarStyle::Folded if self.indents_with_tab(at) => Err((at, TAB)),
             _ => Ok(()),
         }
     }
 
+    /// Looks for tabs in the lines of a plain scalar that has several.
+    fn continuation(&self, span: &Span, at: usize) -> Result<(), Fault> {
+        let lines = span.slice(self.text).unwrap_or_default().split_inclusive('\n');
+        let mut from = at;
+        for line in lines {
+            if let Some(column) = leading_tab(line).filter(|column| from > at && *column < self.margin()) {
+                return Err((from + column, TAB));
+            }
+            from += line.len();
+        }
+        Ok(())
+    }
+
+    /// The column from which a plain scalar may go on.
+    fn margin(&self) -> usize {
+        self.columns.last().map_or(0, |column| column + 1)
+    }
+
     /// Remembers what a scalar makes of the white space after it.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
-            ScalarStyle::Plain => self.margin = Some(self.columns.last().map_or(0, |column| column + 1)),
+            ScalarStyle::Plain => self.margin = Some(self.margin()),
             ScalarStyle::Literal | ScalarStyle::Folded => {
                 self.end = at + span.slice(self.text).unwrap_or_default().trim_end().len();
                 self.margin = Some(span.start.col());
@@ -102,15 +132,10 @@ impl<'t> Strict<'t> {
             return false;
         }
         let before = self.text.get(self.end..at).unwrap_or_default();
-        let header = before
-            .lines()
-            .map(|line| line.split(" #").next().unwrap_or_default())
-            .find(|line| line.contains(['|', '>']));
-        !header.is_some_and(|header| {
-            header.trim_end().ends_with(|last: char| {
-                last.is_ascii_digit() || "+-".contains(last) && header.contains(|c: char| c.is_ascii_digit())
-            })
-        })
+        let mut lines = before.lines().map(|line| line.split(" #").next().unwrap_or_default().trim_end());
+        let header = lines.find(|line| line.contains(['|', '>'])).unwrap_or_default();
+        let indicators = header.rsplit(['|', '>']).next().unwrap_or_default();
+        !indicators.contains(|indicator: char| indicator.is_ascii_digit())
     }
 
     /// Looks for tabs in what stands between the last token and the byte `to`.
@@ -133,17 +158,36 @@ impl<'t> Strict<'t> {
 
 /// Looks for a tab in the indentation of a line, and after its `-` and `?`; gives its column.
 fn indentation(line: &str, begins: bool, margin: Option<usize>) -> Result<(), usize> {
-    let content = line.trim_start_matches(' ');
-    let column = line.len() - content.len();
-    if begins && content.starts_with('\t') && margin.is_none_or(|margin| column < margin) {
+    let outside = |column: &usize| begins && margin.is_none_or(|margin| *column < margin);
+    if let Some(column) = leading_tab(line).filter(outside) {
         return Err(column);
     }
-    let indicators = content.trim_start_matches(['-', '?', ' ']);
-    let marker = content.starts_with("---");
-    if !marker && indicators.len() < content.len() && indicators.starts_with('\t') {
-        return Err(line.len() - indicators.len());
+    let content = line.trim_start_matches(' ');
+    let after = content.trim_start_matches(['-', '?', ' ']);
+    if after.len() < content.len() && after.starts_with('\t') && !content.starts_with("---") {
+        return Err(line.len() - after.len());
     }
     Ok(())
+}
+
+/// The column of a tab that only spaces are before.
+fn leading_tab(line: &str) -> Option<usize> {
+    let content = line.trim_start_matches(' ');
+    content.starts_with('\t').then_some(line.len() - content.len())
+}
+
+/// The text with spaces for the tabs that indent, unless one may be the text of a block scalar.
+pub(super) fn with_spaces(text: &str) -> Option<String> {
+    if !text.contains("\n\t") && !text.contains(" \t") || text.contains(['|', '>']) {
+        return None;
+    }
+    let mut spaced = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_start_matches([' ', '\t']);
+        spaced.extend(std::iter::repeat_n(' ', line.len() - content.len()));
+        spaced.push_str(content);
+    }
+    Some(spaced)
 }
 
 fn name_is_plain(name: &str, at: usize) -> Result<(), Fault> {
