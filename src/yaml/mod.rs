@@ -41,11 +41,13 @@
 mod error;
 mod json;
 mod limits;
+mod mapping;
 mod number;
 mod place;
 mod reader;
 mod scalar;
 mod stream;
+mod strict;
 
 use serde_json::Value;
 
