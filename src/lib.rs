@@ -1,2 +1,3 @@
 //! Admission control for composed configuration.
 pub mod admission;
+pub mod server;
