@@ -7,3 +7,4 @@
 pub mod client;
 pub mod harness;
 pub mod pki;
+pub mod service;
