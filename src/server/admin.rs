@@ -17,7 +17,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::certificates::Certificates;
 use super::lifecycle::{Shutdown, Stage};
@@ -29,6 +29,8 @@ use super::readiness::{Readiness, State as Condition};
 const CONNECTIONS: usize = 32;
 /// Probes and scrapes are GETs, which clients send again: here an idle connection may be closed early.
 const HEAD: Duration = Duration::from_secs(10);
+/// No client keeps one of the few connections for ever, by reading nothing of an answer for example.
+const LONGEST: Duration = Duration::from_secs(300);
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What the port tells of.
@@ -79,8 +81,9 @@ impl Admin {
 async fn serve_connection(stream: TcpStream, router: Router) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
-    // An error here is a client that went away.
-    let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // An error here is a client that went away, or that has been here long enough.
+    let _ = timeout(LONGEST, connection).await;
 }
 
 async fn readyz(State(admin): State<Arc<Admin>>) -> Response {

@@ -112,12 +112,24 @@ impl Files {
     /// Reads both files from one version of the folder.
     ///
     /// A Secret mount shows files that point through the link `..data` into a folder of their version, and rotates by
-    /// replacing that link. It is followed once, so that both files are of one version.
+    /// replacing that link. It is followed once, so that both files are of one version; where that version is taken
+    /// away under the reader's hands, the next one is read.
     pub(super) fn read(folder: &Path) -> Result<Self, CertificateError> {
-        let version = fs::canonicalize(folder.join("..data")).unwrap_or_else(|_| folder.to_owned());
+        let mut version = version_of(folder);
+        loop {
+            let files = Self::read_version(folder, &version);
+            let now = version_of(folder);
+            if files.is_ok() || now == version {
+                return files;
+            }
+            version = now;
+        }
+    }
+
+    fn read_version(folder: &Path, version: &Path) -> Result<Self, CertificateError> {
         let read = |file: &str| {
-            let path = version.join(file);
-            fs::read(&path).map_err(|source| CertificateError::Read { path: folder.join(file), source })
+            let failed = |source| CertificateError::Read { path: folder.join(file), source };
+            fs::read(version.join(file)).map_err(failed)
         };
         Ok(Self { chain: read(CHAIN_FILE)?, key: read(KEY_FILE)?, folder: folder.to_owned() })
     }
@@ -132,6 +144,11 @@ impl Files {
         (&self.chain, &self.key).hash(&mut hasher);
         hasher.finish()
     }
+}
+
+/// The folder that really holds the files.
+fn version_of(folder: &Path) -> PathBuf {
+    fs::canonicalize(folder.join("..data")).unwrap_or_else(|_| folder.to_owned())
 }
 
 /// The certificate that is served at present; a new one holds from the next handshake on.

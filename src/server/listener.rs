@@ -202,7 +202,7 @@ impl Running {
     /// Serves until SIGTERM or SIGINT and through the shutdown that follows; a second signal cuts that short.
     ///
     /// # Errors
-    /// When signals cannot be received, or the server's task panicked.
+    /// When signals cannot be received, the server's task panicked, or a second signal came.
     pub async fn until_signalled(self) -> io::Result<Drained> {
         let shutdown = self.shutdown();
         let finished = self.finished();
@@ -215,7 +215,9 @@ impl Running {
         shutdown.begin();
         tokio::select! {
             drained = finished => drained,
-            signal = lifecycle::signalled() => signal.map(|()| Drained { cut_off: 0 }),
+            signal = lifecycle::signalled() => {
+                Err(signal.err().unwrap_or_else(|| io::Error::other("a second signal cut the shutdown short")))
+            }
         }
     }
 }

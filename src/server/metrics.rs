@@ -1,6 +1,7 @@
 //! What is counted. Every label set exists from the start, and a request touches only handles that are there already.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -8,8 +9,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-
-use std::time::Duration;
 
 use crate::admission::{Level, Operation, Phase, Verdict};
 
@@ -72,8 +71,8 @@ impl Shed {
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::InFlight => "no more requests",
-            Self::BufferedBytes => "no more bytes of bodies",
+            Self::InFlight => "requests",
+            Self::BufferedBytes => "bytes of bodies",
         }
     }
 }

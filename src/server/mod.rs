@@ -19,7 +19,8 @@ use futures::future::BoxFuture;
 
 use crate::admission::{Phase, Request, Verdict};
 
-pub mod admin;
+mod activity;
+mod admin;
 mod body;
 pub mod certificates;
 mod connection;
@@ -28,6 +29,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod listener;
 pub mod metrics;
+mod outlet;
 mod probe;
 pub mod readiness;
 mod rejection;

@@ -60,7 +60,7 @@ impl Probe {
 
     fn client_config(&self) -> Result<ClientConfig, Error> {
         let provider = tls::provider();
-        let pinned = Pinned { leaf: self.certificates.leaf(), provider: Arc::clone(&provider) };
+        let pinned = Pinned { certificates: Arc::clone(&self.certificates), provider: Arc::clone(&provider) };
         Ok(ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .dangerous()
@@ -69,10 +69,11 @@ impl Probe {
     }
 }
 
-/// Trusts one leaf and nothing else: no name, no authority, but the very bytes and the proof of their key.
+/// Trusts the leaf served at present and nothing else: no name, no authority, but the very bytes and the proof of
+/// their key.
 #[derive(Debug)]
 struct Pinned {
-    leaf: CertificateDer<'static>,
+    certificates: Arc<Certificates>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -85,7 +86,7 @@ impl ServerCertVerifier for Pinned {
         _ocsp: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if *leaf != self.leaf {
+        if *leaf != self.certificates.leaf() {
             return Err(CertificateError::ApplicationVerificationFailure.into());
         }
         Ok(ServerCertVerified::assertion())

@@ -28,7 +28,7 @@ pub(super) enum Rejection {
     BrokenBody(String),
     #[error("{0}")]
     NoUid(String),
-    #[error("{} at once is the limit here; try again after a second", .0.as_str())]
+    #[error("too many {} at once; try again after a second", .0.as_str())]
     Shed(Shed),
     #[error("the decision failed inside portcullis; its log has the reason")]
     Panicked,
@@ -52,6 +52,11 @@ impl Rejection {
     /// another replica (C4).
     fn closes(&self) -> bool {
         matches!(self, Self::TooLarge(_) | Self::SlowBody(_) | Self::BrokenBody(_) | Self::Shed(_))
+    }
+
+    /// Whether the client may still be sending, so that its body is to be read before it is told.
+    pub(super) fn leaves_body(&self) -> bool {
+        !matches!(self, Self::SlowBody(_) | Self::BrokenBody(_))
     }
 
     pub(super) fn count(&self, metrics: &Metrics) {

@@ -1,13 +1,9 @@
 //! The log: one line for each decision, and what else is worth knowing. Never the content of an object.
-//!
-//! A line costs its formatting and a copy into a buffer; a thread writes the buffer out ten times a second. Where
-//! the reader of the log does not keep up, lines are dropped and counted rather than calls held up.
 
 use std::fmt;
 use std::io::{self, Write};
-use std::mem;
 use std::str::FromStr as _;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -15,16 +11,10 @@ use tracing::Subscriber;
 use tracing::subscriber::SetGlobalDefaultError;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
-use tracing_subscriber::fmt::MakeWriter;
 
+use super::outlet::{Lines, Outlet};
 use crate::admission::{Finding, Phase, Request, Verdict};
 
-/// How late a line may be.
-const FLUSH: Duration = Duration::from_millis(100);
-/// A buffer this full is written out at once.
-const FULL: usize = 64 * 1024;
-/// Ten thousand lines or so: beyond it the log's reader is stuck, and lines are dropped.
-const MOST: usize = 4 * 1024 * 1024;
 /// Rule ids in one line; the answer and the metrics have them all.
 const RULES: usize = 16;
 
@@ -60,7 +50,7 @@ pub enum TelemetryError {
 /// Keeps the log going; dropped, it writes out what is left.
 #[derive(Debug)]
 pub struct Telemetry {
-    buffer: Arc<Buffer>,
+    outlet: Arc<Outlet>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -88,106 +78,26 @@ impl Telemetry {
     ) -> Result<(Self, Box<dyn Subscriber + Send + Sync>), TelemetryError> {
         let parsed = EnvFilter::from_str(filter)
             .map_err(|source| TelemetryError::Filter { filter: filter.to_owned(), source })?;
-        let buffer = Arc::new(Buffer::default());
-        let writer = Arc::clone(&buffer);
+        let outlet = Arc::new(Outlet::default());
+        let writer = Arc::clone(&outlet);
         let thread = thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_out(out))?;
         let lines =
-            tracing_subscriber::fmt().with_env_filter(parsed).with_ansi(false).with_writer(Lines(Arc::clone(&buffer)));
+            tracing_subscriber::fmt().with_env_filter(parsed).with_ansi(false).with_writer(Lines(Arc::clone(&outlet)));
         let subscriber: Box<dyn Subscriber + Send + Sync> = match format {
             Format::Text => Box::new(lines.finish()),
             Format::Json => Box::new(lines.json().flatten_event(true).with_current_span(false).finish()),
         };
-        Ok((Self { buffer, thread: Some(thread) }, subscriber))
+        Ok((Self { outlet, thread: Some(thread) }, subscriber))
     }
 }
 
 impl Drop for Telemetry {
     fn drop(&mut self) {
-        self.buffer.state().closed = true;
-        self.buffer.wake.notify_one();
+        self.outlet.close();
         if let Some(thread) = self.thread.take() {
             // A panic in the thread has lost its lines already.
             let _ = thread.join();
         }
-    }
-}
-
-/// Lines on their way out.
-#[derive(Debug, Default)]
-struct Buffer {
-    state: Mutex<State>,
-    wake: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    bytes: Vec<u8>,
-    dropped: usize,
-    closed: bool,
-}
-
-impl Buffer {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Lines are appended whole: a panic elsewhere leaves none half-written.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn append(&self, line: &[u8]) {
-        let mut state = self.state();
-        if state.bytes.len() + line.len() > MOST {
-            state.dropped += 1;
-            return;
-        }
-        let was_full = state.bytes.len() >= FULL;
-        state.bytes.extend_from_slice(line);
-        if !was_full && state.bytes.len() >= FULL {
-            self.wake.notify_one();
-        }
-    }
-
-    fn write_out(&self, mut out: impl Write) {
-        let mut batch = Vec::new();
-        loop {
-            let wait = |state: &mut State| !state.closed && state.bytes.len() < FULL;
-            let waited = self.wake.wait_timeout_while(self.state(), FLUSH, wait);
-            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            mem::swap(&mut batch, &mut state.bytes);
-            let (dropped, closed) = (mem::take(&mut state.dropped), state.closed);
-            drop(state);
-            // There is nowhere to tell of a log that cannot be written.
-            let _ = out.write_all(&batch).and_then(|()| tell_dropped(&mut out, dropped)).and_then(|()| out.flush());
-            batch.clear();
-            if closed {
-                return;
-            }
-        }
-    }
-}
-
-fn tell_dropped(out: &mut impl Write, dropped: usize) -> io::Result<()> {
-    if dropped == 0 { Ok(()) } else { writeln!(out, "{{\"dropped_log_lines\":{dropped}}}") }
-}
-
-/// Hands each line to the buffer.
-#[derive(Debug, Clone)]
-struct Lines(Arc<Buffer>);
-
-impl Write for &Lines {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.append(line);
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = &'a Lines;
-
-    fn make_writer(&'a self) -> Self::Writer {
-        self
     }
 }
 

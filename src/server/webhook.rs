@@ -123,7 +123,7 @@ impl Webhook {
     async fn reject(&self, rejection: Rejection, headers: &HeaderMap, body: Body) -> Response {
         rejection.count(&self.metrics);
         tracing::debug!(%rejection, "a call gets no decision");
-        if !headers.contains_key(header::EXPECT) {
+        if rejection.leaves_body() && !headers.contains_key(header::EXPECT) {
             body::drain(body, &self.limits).await;
         }
         rejection.into_response()
