@@ -1,6 +1,6 @@
 //! Overwrites against the executed cases of `tests/vectors/landscaper/overwrites.json`.
 
-mod support;
+mod cases;
 
 use portcullis::admission::FieldPath;
 use portcullis::landscaper::component_reference::{Attribute, ComponentReference};
@@ -10,7 +10,7 @@ use portcullis::landscaper::overwrites::message;
 use portcullis::landscaper::overwrites::substitution::{self, Entry, Outcome, Substitution};
 use portcullis::landscaper::repository_context::RepositoryContext;
 use serde_json::{Value, json};
-use support::vectors;
+use cases::vectors;
 
 /// The members of a case as JSON text: as they are spelled in it, or as an API server would send them.
 fn text(case: &Value, member: &str) -> Option<String> {

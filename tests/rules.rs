@@ -1,13 +1,13 @@
 //! The rules, through the gate: every page's examples, levels, exemptions, and what is derived from the registry.
 
-mod support;
+mod cases;
 
 use portcullis::admission::{Level, Operation, Phase, Verdict};
 use portcullis::gate::{Exemption, NamespaceLevels, Policy, Registry, pages};
 use portcullis::gate::registration::Registration;
 use portcullis::rule::Example;
 use serde_json::{Value, json};
-use support::{Case, objects, repository};
+use cases::{Case, objects, repository};
 
 fn judged(example: &Example) -> Verdict {
     let object = objects(example.object).remove(0);
