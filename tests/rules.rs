@@ -1,13 +1,14 @@
 //! The rules, through the gate: every page's examples, levels, exemptions, and what is derived from the registry.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
 
+use cases::{Case, objects, repository};
 use portcullis::admission::{Level, Operation, Phase, Verdict};
-use portcullis::gate::{Exemption, NamespaceLevels, Policy, Registry, pages};
 use portcullis::gate::registration::Registration;
+use portcullis::gate::{Exemption, NamespaceLevels, Policy, Registry, pages};
 use portcullis::rule::Example;
 use serde_json::{Value, json};
-use cases::{Case, objects, repository};
 
 fn judged(example: &Example) -> Verdict {
     let object = objects(example.object).remove(0);
@@ -92,7 +93,9 @@ fn senders(configuration: &Value, group: &str, plural: &str, operation: &str) ->
     let rules = rules.flat_map(|webhook| webhook["rules"].as_array().expect("rules is a list"));
     rules
         .filter(|rule| {
-            holds(&rule["apiGroups"], group) && holds(&rule["resources"], plural) && holds(&rule["operations"], operation)
+            holds(&rule["apiGroups"], group)
+                && holds(&rule["resources"], plural)
+                && holds(&rule["operations"], operation)
         })
         .count()
 }

@@ -1,4 +1,5 @@
 //! What several tests need. Each of them uses some of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(dead_code, unreachable_pub)]
 
 use std::path::PathBuf;
@@ -84,10 +85,7 @@ impl Case {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
         let (new, old) = match is_deletion {
             true => (Object::default(), Object::parsed(self.object.clone())),
-            false => (
-                Object::parsed(self.object.clone()),
-                self.old.clone().map(Object::parsed).unwrap_or_default(),
-            ),
+            false => (Object::parsed(self.object.clone()), self.old.clone().map(Object::parsed).unwrap_or_default()),
         };
         Request {
             uid: "3f5a".into(),

@@ -30,7 +30,7 @@ pub(super) static MUTATOR: Mutator = Mutator {
     summary: "the substitution of an Installation's component reference, precomputed as a JSON Patch",
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &OVERWRITES],
-    confirm: None,
+    confirm: Some(|request, view| effect::confirm(request.object(), &request.namespace, view)),
     mode: Mode::Annotate,
     mutate,
 };
