@@ -124,7 +124,7 @@ fn the_first_document_is_read_as_kustomize_does() {
 fn errors_say_where_and_what() {
     let error = yaml::read("a: 1\nb:\n- !!int x\n", &Limits::default()).unwrap_err();
     assert_eq!((error.place.line, error.place.column), (3, 9));
-    assert_eq!(error.to_string(), "`x` is not a int");
+    assert_eq!(error.to_string(), "`x` is no `!!int`");
     let error = yaml::read("a: 'x'\n\t\nb: 1\n", &Limits::default()).unwrap_err();
     assert_eq!((error.place.line, error.place.column), (2, 1));
     assert_eq!(problem("a: .inf\n"), Problem::NotFinite);
