@@ -101,7 +101,9 @@ impl Gate {
         let folder = cluster.folder().join(format!("portcullis-{port}"));
         let manifests = prepare(&folder, port)?;
         apply(cluster, "namespace and CRDs", &manifests.foundations)?;
-        cluster.wait_for_crds();
+        if manifests.foundations.contains("kind: CustomResourceDefinition") {
+            cluster.wait_for_crds();
+        }
         apply(cluster, "manifests", &manifests.others)?;
         let mut command =
             serve_command(cluster, options, &folder, ports).map_err(doing("writing its configuration"))?;

@@ -2,6 +2,7 @@
 //!
 //! All trials share one cluster and run in parallel, each in a namespace of its own. To add some: write a file with a
 //! `CASES` list, and name it below.
+#![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod assets;

@@ -250,8 +250,14 @@ fn a_change_names_the_installations_it_changes(ctx: &Context) {
         output.stderr.contains("OW007").then_some(output)
     });
     assert_eq!(warned.stderr, "Warning: OW007 overwrites: 1 Installation gets another component: server\n");
-    warns(ctx, &ns, FREE_CONTEXT.replace("kind: Context", "kind: Context\nrepositoryContext: {type: y}").as_str(), &[]);
-    accepts(ctx, &ns, &to_version("v1.0.0").replace("example.org/server", "example.org/other"));
+    accepts(ctx, &ns, &to_version("v3.0.0").replace("example.org/server", "example.org/other"));
+    accepts_with_warnings(ctx, &ns, &change);
+    let warned = eventually(|| {
+        let output = ctx.cluster.kubectl().args(apply).stdin(FREE_CONTEXT).run().expect_success();
+        output.stderr.contains("OW007").then_some(output)
+    });
+    let expected = "Warning: OW007 componentVersionOverwrites: 1 Installation gets another component: server\n";
+    assert_eq!(warned.stderr, expected);
 }
 
 fn annotations_go_when_nothing_is_overwritten(ctx: &Context) {
