@@ -12,6 +12,8 @@ use tokio::time::sleep;
 
 use super::limits::Limits;
 
+/// However short the patience, looking must not become all that is done.
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
 /// A connection that was made at the last moment has its first request on the way: a round trip, generously.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
@@ -75,8 +77,9 @@ impl Activity {
     ///
     /// One timer for each connection, not one for each request: that is why patience is kept to a quarter only.
     pub(super) async fn overdue(&self, limits: &Limits) -> Doing {
+        let tick = (limits.head / 4).max(SHORTEST_TICK);
         loop {
-            sleep(limits.head / 4).await;
+            sleep(tick).await;
             let (doing, lasted) = self.now();
             if lasted > doing.patience(limits) {
                 return doing;

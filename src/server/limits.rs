@@ -78,7 +78,7 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
-        Self { requests: Semaphore::new(limits.in_flight), bytes: Semaphore::new(limits.buffered) }
+        Self { requests: semaphore(limits.in_flight), bytes: semaphore(limits.buffered) }
     }
 
     /// A place among the requests in flight, until it is dropped.
@@ -90,4 +90,9 @@ impl Load {
     pub(super) fn bytes(&self, count: usize) -> Option<SemaphorePermit<'_>> {
         self.bytes.try_acquire_many(u32::try_from(count).ok()?).ok()
     }
+}
+
+/// A semaphore of `count` permits, or as many as there can be.
+pub(super) fn semaphore(count: usize) -> Semaphore {
+    Semaphore::new(count.min(Semaphore::MAX_PERMITS))
 }
