@@ -29,6 +29,8 @@ pub const HEAD_BYTES: usize = 32 * 1024;
 /// How many times the body limit is read and thrown away before a refusal: enough for a client that is a little over
 /// to send all and read the answer, too little to be worth an attacker's bandwidth.
 pub const DRAIN_FACTOR: usize = 4;
+/// No refusal is held back longer than the API server's default for the whole call (C6).
+pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// The bounds that can be set. [`Limits::default`] takes the constants of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]

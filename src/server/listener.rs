@@ -159,7 +159,7 @@ impl Bound {
     }
 }
 
-/// A server that serves.
+/// A server that serves. Dropping it lets it go on; [`Shutdown::begin`] ends it.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
