@@ -141,6 +141,38 @@ async fn a_client_that_sends_too_much_receives_its_413() {
 }
 
 #[tokio::test]
+async fn a_body_in_pieces_is_read() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    let head =
+        "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    connection.send(head.as_bytes()).await.unwrap();
+    for piece in review("denied").chunks(100) {
+        connection.send(format!("{:x}\r\n", piece.len()).as_bytes()).await.unwrap();
+        connection.send(piece).await.unwrap();
+        connection.send(b"\r\n").await.unwrap();
+    }
+    connection.send(b"0\r\n\r\n").await.unwrap();
+    assert_eq!(connection.reply().await.unwrap().json()["response"]["uid"], "uid-of-denied");
+    let reply = connection.post("/validate", &review("fine")).await.unwrap();
+    assert_eq!(reply.status, 200, "the connection is as good as before");
+}
+
+#[tokio::test]
+async fn a_head_that_is_none_or_too_large_is_refused_and_counted() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    connection.send(b"\x16\x03\x01 what\r\n\r\n").await.unwrap();
+    assert_eq!(soon(connection.reply()).await.unwrap().status, 400);
+    let mut connection = server.connect().await;
+    let head = format!("POST /validate HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(40_000));
+    connection.send(head.as_bytes()).await.unwrap();
+    assert_eq!(soon(connection.reply()).await.unwrap().status, 431);
+    let metric = r#"portcullis_bad_requests_total{class="malformed_head"}"#;
+    eventually("both are counted", async || server.metric(metric).await == 2.0).await;
+}
+
+#[tokio::test]
 async fn a_client_that_asks_first_is_refused_before_it_sends() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
@@ -446,6 +478,7 @@ async fn sigterm_begins_the_shutdown() {
     // A handler of the test's own: the signal kills nothing, whoever listens first.
     let mut terminated = signal(SignalKind::terminate()).unwrap();
     let running = tokio::spawn(server.running.until_signalled());
+    tokio::task::yield_now().await;
     while server.shutdown.stage() == Stage::Serving {
         let me = std::process::id().to_string();
         std::process::Command::new("kill").args(["-TERM", &me]).status().unwrap();

@@ -12,6 +12,10 @@ use tokio::time::sleep;
 
 use super::limits::Limits;
 
+/// However short the patience, looking must not become all that is done.
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
+/// An answer on its way takes less than this.
+const ANSWER_TICK: Duration = Duration::from_millis(10);
 /// A connection that was made at the last moment has its first request on the way: a round trip, generously.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
@@ -75,8 +79,9 @@ impl Activity {
     ///
     /// One timer for each connection, not one for each request: that is why patience is kept to a quarter only.
     pub(super) async fn overdue(&self, limits: &Limits) -> Doing {
+        let tick = (limits.head / 4).max(SHORTEST_TICK);
         loop {
-            sleep(limits.head / 4).await;
+            sleep(tick).await;
             let (doing, lasted) = self.now();
             if lasted > doing.patience(limits) {
                 return doing;
@@ -84,12 +89,16 @@ impl Activity {
         }
     }
 
-    /// Waits for a moment at which an idle connection may be closed: a request that has arrived is seen by then.
+    /// Waits for a moment at which an idle connection may be closed: a request that has arrived is seen by then, and an
+    /// answer that was begun without a goodbye is out.
     pub(super) async fn lull(&self) {
         if self.served.load(Ordering::Relaxed) {
             tokio::task::yield_now().await;
         } else {
             sleep(FIRST_REQUEST).await;
+        }
+        while self.doing() == Doing::Answer {
+            sleep(ANSWER_TICK).await;
         }
     }
 }

@@ -67,12 +67,13 @@ impl Admin {
         }
     }
 
-    /// The conditions, those of the server itself first.
+    /// The conditions, those of the server itself first. On the way out there is no more to say than that, and at once.
     async fn conditions(&self) -> Vec<Condition> {
-        let draining = self.shutdown.stage() > Stage::Serving;
-        let unmet = draining.then(|| "shutting down".to_owned());
-        let mut conditions = vec![Condition { name: "serving", unmet }];
-        conditions.push(Condition { name: "webhook port", unmet: self.probe.call().await.err() });
+        if self.shutdown.stage() > Stage::Serving {
+            return vec![Condition { name: "serving", unmet: Some("shutting down".to_owned()) }];
+        }
+        let port = Condition { name: "webhook port", unmet: self.probe.call().await.err() };
+        let mut conditions = vec![Condition { name: "serving", unmet: None }, port];
         conditions.extend(self.readiness.report());
         conditions
     }

@@ -6,7 +6,7 @@ use http_body_util::BodyExt as _;
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
-use super::limits::{DRAIN_FACTOR, Limits, Load};
+use super::limits::{DRAIN, DRAIN_FACTOR, Limits, Load};
 use super::metrics::Shed;
 use super::rejection::Rejection;
 
@@ -68,5 +68,5 @@ pub(super) async fn drain(mut body: Body, limits: &Limits) {
         }
     };
     // Late or not, the answer follows.
-    let _ = timeout(limits.body_arrival, rest).await;
+    let _ = timeout(DRAIN.min(limits.body_arrival), rest).await;
 }

@@ -60,19 +60,19 @@ impl Connections {
         tokio::pin!(conversation);
         // The conversation is polled in place: what the other arms interrupt goes on below.
         tokio::select! {
-            _ = conversation.as_mut() => return,
+            ended = conversation.as_mut() => return self.ended(ended),
             doing = activity.overdue(&self.limits) => return self.give_up(doing),
             () = self.shutdown.reached(Stage::Draining) => {}
         }
         tokio::select! {
-            _ = conversation.as_mut() => return,
+            ended = conversation.as_mut() => return self.ended(ended),
             () = activity.lull() => {}
         }
         if activity.doing() == Doing::Idle {
             conversation.as_mut().graceful_shutdown();
         }
         tokio::select! {
-            _ = conversation => {}
+            ended = conversation => self.ended(ended),
             doing = activity.overdue(&self.limits) => self.give_up(doing),
         }
     }
@@ -96,6 +96,14 @@ impl Connections {
                 Ok(response)
             }
         })
+    }
+
+    fn ended(&self, result: hyper::Result<()>) {
+        let Err(error) = result else { return };
+        if error.is_parse() {
+            self.metrics.bad_request(BadRequest::MalformedHead);
+        }
+        tracing::debug!(%error, "a connection ended before its time");
     }
 
     fn give_up(&self, doing: Doing) {

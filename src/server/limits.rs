@@ -29,6 +29,8 @@ pub const HEAD_BYTES: usize = 32 * 1024;
 /// How many times the body limit is read and thrown away before a refusal: enough for a client that is a little over
 /// to send all and read the answer, too little to be worth an attacker's bandwidth.
 pub const DRAIN_FACTOR: usize = 4;
+/// No refusal is held back longer than the API server's default for the whole call (C6).
+pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// The bounds that can be set. [`Limits::default`] takes the constants of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +80,7 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
-        Self { requests: Semaphore::new(limits.in_flight), bytes: Semaphore::new(limits.buffered) }
+        Self { requests: semaphore(limits.in_flight), bytes: semaphore(limits.buffered) }
     }
 
     /// A place among the requests in flight, until it is dropped.
@@ -90,4 +92,9 @@ impl Load {
     pub(super) fn bytes(&self, count: usize) -> Option<SemaphorePermit<'_>> {
         self.bytes.try_acquire_many(u32::try_from(count).ok()?).ok()
     }
+}
+
+/// A semaphore of `count` permits, or as many as there can be.
+pub(super) fn semaphore(count: usize) -> Semaphore {
+    Semaphore::new(count.min(Semaphore::MAX_PERMITS))
 }

@@ -18,7 +18,7 @@ use super::connection::Connections;
 use super::lifecycle::{self, Shutdown, Stage};
 use super::probe::Probe;
 use super::webhook::Webhook;
-use super::{Certificates, Decide, Floor, Limits, Metrics, Readiness, rotation, tls};
+use super::{Certificates, Decide, Floor, Limits, Metrics, Readiness, limits, rotation, tls};
 
 /// Kubernetes takes a few seconds to tell every node that an endpoint is gone.
 const LAME_DUCK: Duration = Duration::from_secs(5);
@@ -159,7 +159,7 @@ impl Bound {
     }
 }
 
-/// A server that serves.
+/// A server that serves. Dropping it lets it go on; [`Shutdown::begin`] ends it.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
@@ -234,7 +234,7 @@ struct Front {
 impl Front {
     async fn run(self) -> Drained {
         let Self { listener, connections, options, helpers } = self;
-        let slots = Arc::new(Semaphore::new(options.limits.connections));
+        let slots = Arc::new(limits::semaphore(options.limits.connections));
         let shutdown = connections.shutdown.clone();
         let mut open = JoinSet::new();
         let ending = async {

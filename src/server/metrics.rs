@@ -41,10 +41,12 @@ pub enum BadRequest {
     Unreadable,
     /// A request whose head did not arrive in time; its connection is closed.
     SlowHead,
+    /// A head that is no HTTP/1.1 or too large; hyper answers it and closes.
+    MalformedHead,
 }
 
 impl BadRequest {
-    const WORDS: [&'static str; 9] = [
+    const WORDS: [&'static str; 10] = [
         "path",
         "method",
         "content_type",
@@ -54,6 +56,7 @@ impl BadRequest {
         "no_uid",
         "unreadable",
         "slow_head",
+        "malformed_head",
     ];
 }
 
@@ -98,7 +101,7 @@ pub struct Metrics {
     latency: [Histogram; 2],
     unhandled: [Counter; 2],
     undecided: [Counter; 2],
-    bad_requests: [Counter; 9],
+    bad_requests: [Counter; 10],
     shed: [Counter; 2],
     reloads: [Counter; 2],
     panics: Counter,

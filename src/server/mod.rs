@@ -11,9 +11,28 @@
 //! A server is built in three steps, each a type, so that a test binds port 0 and asks for the address:
 //! [`Options`] are bound to [`Bound`], which is started to [`Running`].
 //!
-//! The rows C1 to C16 named in these modules are those of the API server's contract with a webhook, in
-//! `docs/admission-contract.md`. In short: HTTP/1.1 over TLS, the client closes idle connections, a call that meets a
-//! closed connection fails, and a failed call is what `failurePolicy` says, perhaps "let it in".
+//! ```no_run
+//! # use std::{error::Error, sync::Arc};
+//! # use portcullis::server::{Certificates, Decide, Format, Metrics, Options, Parts, Readiness, Telemetry, metrics};
+//! # async fn serve(decide: Arc<dyn Decide>) -> Result<(), Box<dyn Error>> {
+//! let _telemetry = Telemetry::init(Format::Json, "info")?;
+//! let mut registry = metrics::registry();
+//! let metrics = Arc::new(Metrics::register(&mut registry, ["OW001", "OW002"]));
+//! let readiness = Readiness::default();
+//! let catalog = readiness.condition("catalog", "contexts not listed yet");
+//! let certificates = Arc::new(Certificates::from_folder("/tls")?);
+//!
+//! let bound = Options::new("[::]:9443".parse()?, "[::]:8080".parse()?).bind().await?;
+//! let running = bound.start(Parts { decide, certificates, metrics, registry, readiness })?;
+//! catalog.met();
+//! running.until_signalled().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The rows C1 to C16 named in these modules are those of the API server's contract with a webhook. In short: HTTP/1.1
+//! over TLS, the client closes idle connections, a call that meets a closed connection fails, and a failed call is what
+//! `failurePolicy` says, perhaps "let it in".
 
 use futures::future::BoxFuture;
 

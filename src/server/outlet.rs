@@ -102,3 +102,55 @@ impl<'a> MakeWriter<'a> for Lines {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread;
+
+    use super::*;
+
+    /// A log whose reader takes a batch when it likes.
+    struct Pipe(Sender<Vec<u8>>);
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.send(bytes.to_owned()).map_err(io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn running() -> (Arc<Outlet>, Receiver<Vec<u8>>, thread::JoinHandle<()>) {
+        let outlet = Arc::new(Outlet::default());
+        let (sender, receiver) = channel();
+        let writer = Arc::clone(&outlet);
+        (outlet, receiver, thread::spawn(move || writer.write_out(Pipe(sender))))
+    }
+
+    #[test]
+    fn lines_come_out_by_themselves_and_the_last_ones_at_the_end() {
+        let (outlet, receiver, thread) = running();
+        outlet.append(b"first\n");
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(20)).unwrap(), b"first\n");
+        outlet.append(b"last\n");
+        outlet.close();
+        thread.join().unwrap();
+        assert_eq!(receiver.recv().unwrap(), b"last\n");
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_are_counted() {
+        let outlet = Outlet::default();
+        outlet.append(&vec![b'x'; MOST]);
+        outlet.append(b"one too many\n");
+        outlet.append(b"and another\n");
+        outlet.close();
+        let mut out = Vec::new();
+        outlet.write_out(&mut out);
+        assert_eq!(&out[MOST..], b"{\"dropped_log_lines\":2}\n");
+    }
+}

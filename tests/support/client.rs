@@ -147,7 +147,7 @@ impl Pool {
     pub async fn post(&self, path: &str, body: &[u8]) -> io::Result<(Reply, CertificateDer<'static>)> {
         let mut connection = match self.take() {
             Some(connection) => connection,
-            None => Connection::open(self.address, Arc::clone(&self.config)).await?,
+            None => self.dial().await.map_err(|error| io::Error::other(format!("dialling: {error}")))?,
         };
         let reply = connection.post(path, body).await?;
         let leaf = connection.leaf();
@@ -156,6 +156,10 @@ impl Pool {
             idle.push((Instant::now(), connection));
         }
         Ok((reply, leaf))
+    }
+
+    async fn dial(&self) -> io::Result<Connection> {
+        Connection::open(self.address, Arc::clone(&self.config)).await
     }
 
     fn take(&self) -> Option<Connection> {
