@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::substitution::{self, Entry, Substitution};
 use crate::catalog::{Reference, View};
-use crate::landscaper::component_reference::{Attribute, ComponentReference};
+use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::context::Context;
 use crate::landscaper::installation::{self, Location};
 use crate::landscaper::kinds::{CONTEXTS, OVERWRITES};
@@ -61,21 +61,10 @@ pub struct Effect {
 
 /// Finds out what overwrites do to an Installation.
 pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Setting {
-    let mut problems = Vec::new();
-    let Some((location, reference)) = installation::component_reference(installation, &mut problems) else {
+    let Some((location, reference)) = installation::component_reference(installation, &mut Vec::new()) else {
         return Setting::NoComponent;
     };
-    of_reference(installation::context_name(installation), namespace, location, reference, view)
-}
-
-/// Finds out what overwrites do to a reference in a context.
-pub fn of_reference(
-    context_name: &str,
-    namespace: &str,
-    location: Location,
-    reference: ComponentReference,
-    view: &View<'_>,
-) -> Setting {
+    let context_name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, context_name) else {
         let missing = Setting::NoContext(context_name.to_owned());
         return if view.is_missing(&CONTEXTS, namespace, context_name) { missing } else { Setting::NotKnown };
