@@ -60,10 +60,14 @@ fn the_committed_pages_are_the_ones_that_would_be_written() {
 
 #[test]
 fn the_committed_registration_is_the_one_that_would_be_written() {
-    let folder = repository().join("webhook-config");
-    for manifest in Registration::default().manifests(&Registry::standard()) {
-        let committed = std::fs::read_to_string(folder.join(manifest.file)).unwrap_or_default();
-        assert!(committed == manifest.text, "webhook-config/{} is out of date: run `make generate`", manifest.file);
+    for (folder, registration) in
+        [("webhook-config", Registration::default()), ("charts/portcullis/files", Registration::chart())]
+    {
+        for manifest in registration.manifests(&Registry::standard()) {
+            let path = repository().join(folder).join(manifest.file);
+            let committed = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(committed == manifest.text, "{} is out of date: run `make generate`", path.display());
+        }
     }
 }
 

@@ -18,6 +18,9 @@ pub(super) struct Args {
     /// Write nothing; say what differs, and exit with 1 if anything does
     #[arg(long)]
     check: bool,
+    /// Write the templates of the chart instead
+    #[arg(long, conflicts_with_all = ["url", "ca_bundle", "namespace", "service", "service_account"])]
+    chart: bool,
     /// Where the API server reaches the server, if not through its Service
     #[arg(long, value_name = "https://HOST:PORT", conflicts_with = "service")]
     url: Option<String>,
@@ -62,6 +65,9 @@ fn differences(folder: &Path, manifests: &[Manifest]) -> u8 {
 
 impl Args {
     fn registration(&self) -> Result<Registration, Unusable> {
+        if self.chart {
+            return Ok(Registration::chart());
+        }
         let endpoint = match &self.url {
             Some(url) if !url.starts_with("https://") => {
                 return Err(Unusable::new(format!("--url {url}: the API server calls webhooks by https:// only")));
@@ -71,7 +77,7 @@ impl Args {
         };
         let ca_bundle = self.ca_bundle.as_ref().map(|path| ca_bundle(path)).transpose()?;
         let (namespace, service_account) = (self.namespace.clone(), self.service_account.clone());
-        Ok(Registration { endpoint, ca_bundle, namespace, service_account })
+        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata: String::new() })
     }
 }
 

@@ -96,7 +96,6 @@ impl Report {
         let driver = json!({
             "name": "portcullis",
             "version": env!("CARGO_PKG_VERSION"),
-            "informationUri": env!("CARGO_PKG_REPOSITORY"),
             "rules": registry.rules().iter().map(rule).collect::<Vec<_>>(),
         });
         let notifications: Vec<_> = self.errors.iter().map(sarif_notification).collect();
