@@ -52,7 +52,7 @@ fn verify(answer: &[u8], uid: &str, phase: Phase) -> Result<Value, String> {
     let warnings: Vec<_> = response["warnings"].as_array().into_iter().flatten().collect();
     require(warnings.len() <= 16, "at most 16 warnings")?;
     let fits = |text: &&Value| text.as_str().is_some_and(|text| text.chars().count() <= 256 && !text.contains('\n'));
-    require(warnings.iter().all(|warning| fits(warning)), "warnings of at most 256 characters")?;
+    require(warnings.iter().all(fits), "warnings of at most 256 characters")?;
     for key in response["auditAnnotations"].as_object().into_iter().flat_map(serde_json::Map::keys) {
         let valid = !key.is_empty() && key.len() <= 63 && key.chars().all(|c| c.is_ascii_alphanumeric());
         require(valid, "valid audit annotation keys")?;

@@ -1,7 +1,5 @@
 //! The kinds that Landscaper's rules look up.
 
-use serde_json::Value;
-
 use super::{context, installation};
 use crate::catalog::{Index, Kind, Scope};
 use crate::rule::{Match, Outage};
@@ -66,9 +64,4 @@ pub(super) const fn matches(
 ) -> Match {
     let Kind { group, plural, kind, .. } = kind;
     Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, outage }
-}
-
-/// A string member of an object; an empty string counts as missing, as in Landscaper's types.
-pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
-    object.get(key)?.as_str().filter(|text| !text.is_empty())
 }

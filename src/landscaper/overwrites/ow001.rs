@@ -3,7 +3,8 @@
 use super::{WRITES, substitution};
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::landscaper::context::{Context, Problem};
+use crate::landscaper::context::Context;
+use crate::landscaper::decode::Problem;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::rule::{Example, Match, Outage, Page, Rule};

@@ -270,9 +270,9 @@ mod tests {
         fn says_it_exactly_of_dead_entries(entries in entries()) {
             let reported: Vec<usize> = shadowed(&entries).into_iter().map(|(at, _)| at).collect();
             let runs: Vec<_> = references().into_iter().map(|reference| Substitution::of(&entries, reference)).collect();
-            for at in 0..entries.len() {
+            for (at, entry) in entries.iter().enumerate() {
                 let takes_effect = runs.iter().any(|run| matches!(&run.trace[at], Outcome::Applied { .. }));
-                let sets = entries[at].substitution.specified().next().is_some();
+                let sets = entry.substitution.specified().next().is_some();
                 prop_assert_eq!(reported.contains(&at), sets && !takes_effect, "entry {}", at);
             }
         }

@@ -7,8 +7,8 @@
 use serde_json::Value;
 
 use crate::admission::{FieldPath, json};
-use crate::landscaper::component_reference::{Attribute, ComponentReference, problem};
-use crate::landscaper::context::Problem;
+use crate::landscaper::component_reference::{Attribute, ComponentReference};
+use crate::landscaper::decode::{Problem, problem};
 
 /// One entry of `overwrites`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
