@@ -1,5 +1,6 @@
 //! `portcullis check`: the rules over files.
 
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,11 +66,20 @@ fn read(args: &Args) -> Result<Manifests, Unusable> {
     Ok(manifests)
 }
 
+/// What names an object: API version, kind, namespace, name.
+type Identity<'v> = [Option<&'v Value>; 4];
+
+fn identity(object: &Value) -> Identity<'_> {
+    ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(|part| object.pointer(part))
+}
+
 fn judge(manifests: Manifests, stored: &[Value], gate: &Gate) -> Report {
+    let stored: HashMap<_, _> = stored.iter().map(|object| (identity(object), object)).collect();
     let Manifests { found, errors, files, .. } = manifests;
     let mut report = Report { errors, files, objects: found.len(), ..Report::default() };
     for manifest in found {
-        let Some(request) = request(&manifest.object, stored, gate.registry()) else { continue };
+        let old = stored.get(&identity(&manifest.object)).copied();
+        let Some(request) = request(&manifest.object, old, gate.registry()) else { continue };
         let verdict = block_on(gate.decide(Phase::Validate, &request));
         let located = |finding| Located { manifest: manifest.clone(), finding };
         report.findings.extend(verdict.findings.into_iter().map(located));
@@ -78,13 +88,12 @@ fn judge(manifests: Manifests, stored: &[Value], gate: &Gate) -> Report {
 }
 
 /// The request that applying an object would make; `None` for a kind that no rule looks at.
-fn request(object: &Value, stored: &[Value], registry: &Registry) -> Option<Request<'static>> {
+fn request(object: &Value, old: Option<&Value>, registry: &Registry) -> Option<Request<'static>> {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let api_version = text("/apiVersion");
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
     let kind = text("/kind");
     let resource = resource(group, &kind, registry)?;
-    let old = stored.iter().find(|old| same_object(old, object)).cloned();
     Some(Request {
         uid: "check".into(),
         resource: Resource {
@@ -100,7 +109,7 @@ fn request(object: &Value, stored: &[Value], registry: &Registry) -> Option<Requ
         user: User::default(),
         dry_run: true,
         object: Object::parsed(object.clone()),
-        old_object: old.map(Object::parsed).unwrap_or_default(),
+        old_object: old.cloned().map(Object::parsed).unwrap_or_default(),
         deadline: None,
     })
 }
@@ -109,12 +118,6 @@ fn request(object: &Value, stored: &[Value], registry: &Registry) -> Option<Requ
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
     let scopes = registry.rules().iter().flat_map(|rule| rule.scope);
     scopes.filter(|scope| scope.subresource.is_empty()).find(|scope| scope.group == group && scope.kind == kind)
-}
-
-fn same_object(a: &Value, b: &Value) -> bool {
-    ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"]
-        .iter()
-        .all(|part| a.pointer(part) == b.pointer(part))
 }
 
 impl Args {

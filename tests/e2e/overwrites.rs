@@ -1,11 +1,14 @@
 //! Landscaper's overwrites, as a user of kubectl meets them.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::Case;
 use crate::context::Context;
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
+use crate::user::User;
 
 /// The trials of this file.
 pub const CASES: &[Case] = &[
@@ -20,6 +23,7 @@ pub const CASES: &[Case] = &[
     ("overwrites::both_are_deleted_in_one_command", both_are_deleted_in_one_command),
     ("overwrites::a_namespace_is_deleted_unhindered", a_namespace_is_deleted_unhindered),
     ("overwrites::a_change_names_the_installations_it_changes", a_change_names_the_installations_it_changes),
+    ("overwrites::explain_reads_the_cluster", explain_reads_the_cluster),
     ("overwrites::annotations_go_when_nothing_is_overwritten", annotations_go_when_nothing_is_overwritten),
 ];
 
@@ -258,6 +262,22 @@ fn a_change_names_the_installations_it_changes(ctx: &Context) {
     });
     let expected = "Warning: OW007 componentVersionOverwrites: 1 Installation gets another component: server\n";
     assert_eq!(warned.stderr, expected);
+}
+
+fn explain_reads_the_cluster(ctx: &Context) {
+    let ns = ctx.cluster.namespace("explain");
+    accepts(ctx, &ns, &to_version("v2.0.0"));
+    accepts(ctx, &ns, CONTEXT);
+    accepts_with_warnings(ctx, &ns, INSTALLATION);
+    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["explain", "overwrites", "server", "--namespace", &ns, "--kubeconfig"])
+        .arg(ctx.cluster.kubeconfig(User::Portcullis))
+        .output()
+        .expect("the binary is there");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains(&format!("Installation {ns}/server\n  context     default")), "{text}");
+    assert!(text.contains("overwrites[0]  applied: sets version to v2.0.0"), "{text}");
 }
 
 fn annotations_go_when_nothing_is_overwritten(ctx: &Context) {
