@@ -127,6 +127,13 @@ fn check_writes_sarif() {
 }
 
 #[test]
+fn check_annotates_on_github() {
+    let run = with_input(&["check", "--output", "github", "-"], BAD);
+    let expected = "::error file=-,line=14,col=26,title=OW001::OW001 overwrites[0].substitution.repositoryContext: ";
+    assert!(run.stdout.starts_with(expected) && run.stdout.contains("%0Ahelp: write an object"), "{}", run.stdout);
+}
+
+#[test]
 fn check_reads_json_and_lists_and_folders() {
     let folder = tempfile::tempdir().unwrap();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [
@@ -136,6 +143,8 @@ fn check_reads_json_and_lists_and_folders() {
     let file = write(folder.path(), "below/list.json", &format!("{list:#}"));
     write(folder.path(), "values.yaml", "replicas: 3\n");
     write(folder.path(), "notes.txt", "not read: [\n");
+    write(folder.path(), ".gitignore", "ignored.yaml\n");
+    write(folder.path(), "ignored.yaml", "not read: [\n");
     let run = portcullis(&["check", "-o", "json", &folder.path().display().to_string()]);
     assert_eq!(run.code, 1, "{}", run.stdout);
     let found = run.json();

@@ -193,7 +193,8 @@ fn entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn is_manifest(path: &Path) -> bool {
+/// Whether a file's name is one of a manifest: `.yaml`, `.yml` or `.json`.
+pub fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
 

@@ -9,6 +9,7 @@ use futures::executor::block_on;
 use serde_json::Value;
 
 use super::report::{Located, Output, Report};
+use super::walk::{self, Progress};
 use super::{DENIED, OK, UNUSABLE, Unusable, inputs, print};
 use crate::admission::{Level, Object, Operation, Phase, Request, Resource, User};
 use crate::catalog::Catalog;
@@ -57,7 +58,11 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 
 fn read(args: &Args) -> Result<Manifests, Unusable> {
     let (standard_input, paths): (Vec<_>, Vec<_>) = args.paths.iter().partition(|path| path.as_os_str() == "-");
-    let mut manifests = Manifests::load(&paths, &args.namespace);
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(walk::manifests(path).map_err(Unusable::new)?);
+    }
+    let mut manifests = Manifests::load(&files, &args.namespace);
     if !standard_input.is_empty() {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(|error| Unusable::because("standard input", error))?;
@@ -77,11 +82,13 @@ fn judge(manifests: Manifests, stored: &[Value], gate: &Gate) -> Report {
     let stored: HashMap<_, _> = stored.iter().map(|object| (identity(object), object)).collect();
     let Manifests { found, errors, files, .. } = manifests;
     let mut report = Report { errors, files, objects: found.len(), ..Report::default() };
-    for manifest in found {
+    let (mut progress, all) = (Progress::new("checked objects:"), found.len());
+    for (done, manifest) in found.into_iter().enumerate() {
+        progress.step(done, all);
         let old = stored.get(&identity(&manifest.object)).copied();
         let Some(request) = request(&manifest.object, old, gate.registry()) else { continue };
         let verdict = block_on(gate.decide(Phase::Validate, &request));
-        let located = |finding| Located { manifest: manifest.clone(), finding };
+        let located = |finding| Located::in_manifest(finding, &manifest);
         report.findings.extend(verdict.findings.into_iter().map(located));
     }
     report
@@ -126,7 +133,7 @@ impl Args {
             return UNUSABLE;
         }
         let least = if self.strict { Level::Warn } else { Level::Deny };
-        let found = report.findings.iter().any(|located| located.finding.level >= least);
+        let found = report.findings.iter().any(|located| located.level >= least);
         if found { DENIED } else { OK }
     }
 }

@@ -12,6 +12,7 @@ mod report;
 mod review;
 mod rules;
 mod serve;
+mod walk;
 
 use std::io::Write;
 use std::process::ExitCode;

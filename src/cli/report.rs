@@ -1,13 +1,14 @@
-//! Findings with their place in a file: for people, as JSON, as SARIF.
+//! Findings with their place in a file: for people, as JSON, as SARIF, as GitHub annotations.
 
-use std::io::IsTerminal;
+mod render;
 
-use annotate_snippets::{AnnotationKind, Group, Level as Mark, Renderer, Snippet};
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use super::pretty;
 use crate::admission::{Finding, Level};
-use crate::catalog::manifests::{Manifest, ManifestError};
+use crate::catalog::manifests::{Manifest, ManifestError, Source};
 use crate::gate::Registry;
 use crate::yaml::Place;
 
@@ -20,12 +21,24 @@ pub(super) enum Output {
     Json,
     /// For code scanning: SARIF 2.1.0
     Sarif,
+    /// For GitHub Actions: annotations of the changed lines
+    Github,
 }
 
-/// A finding, and the object it is about.
+/// A finding at its place in a file.
 pub(super) struct Located {
-    pub(super) manifest: Manifest,
-    pub(super) finding: Finding,
+    pub(super) rule: &'static str,
+    pub(super) level: Level,
+    pub(super) source: Rc<Source>,
+    pub(super) place: Place,
+    /// The path of the field in its object or file.
+    pub(super) path: String,
+    pub(super) message: String,
+    pub(super) found: Option<String>,
+    pub(super) allowed: Option<String>,
+    pub(super) help: Option<String>,
+    /// The Kubernetes object that it is about; `null` where it is about a file.
+    pub(super) object: Value,
 }
 
 /// What a run came to.
@@ -40,37 +53,17 @@ pub(super) struct Report {
 impl Report {
     /// How many findings there are of a level.
     pub(super) fn count(&self, level: Level) -> usize {
-        self.findings.iter().filter(|located| located.finding.level == level).count()
+        self.findings.iter().filter(|located| located.level == level).count()
     }
 
     /// It as a text for standard output.
     pub(super) fn render(&self, output: Output, registry: &Registry) -> String {
         match output {
-            Output::Text => self.text(),
+            Output::Text => render::text(self),
             Output::Json => pretty(&self.json()),
-            Output::Sarif => pretty(&self.sarif(registry)),
+            Output::Sarif => pretty(&render::sarif(self, registry)),
+            Output::Github => render::github(self),
         }
-    }
-
-    fn text(&self) -> String {
-        let renderer = if std::io::stdout().is_terminal() { Renderer::styled() } else { Renderer::plain() };
-        let shown = self.findings.iter().filter(|located| located.finding.level > Level::Audit);
-        let mut text: String = shown.map(|located| located.text(&renderer) + "\n\n").collect();
-        for error in &self.errors {
-            text.push_str(&unreadable(error, &renderer));
-            text.push_str("\n\n");
-        }
-        text + &self.summary()
-    }
-
-    fn summary(&self) -> String {
-        let plural = |count, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-        let mut parts = vec![format!("{} denied", self.count(Level::Deny)), plural(self.count(Level::Warn), "warning")];
-        if !self.errors.is_empty() {
-            parts.push(format!("{} unreadable", self.errors.len()));
-        }
-        let (objects, files) = (plural(self.objects, "object"), plural(self.files, "file"));
-        format!("checked {objects} in {files}: {}\n", parts.join(", "))
     }
 
     fn json(&self) -> Value {
@@ -81,134 +74,43 @@ impl Report {
             "files": self.files,
         })
     }
-
-    fn sarif(&self, registry: &Registry) -> Value {
-        let rule = |rule: &&crate::rule::Rule| {
-            json!({
-                "id": rule.id,
-                "name": rule.name,
-                "shortDescription": {"text": rule.summary},
-                "fullDescription": {"text": rule.page.why},
-                "help": {"text": rule.page.mend},
-                "defaultConfiguration": {"level": sarif_level(rule.level)},
-            })
-        };
-        let driver = json!({
-            "name": "portcullis",
-            "version": env!("CARGO_PKG_VERSION"),
-            "rules": registry.rules().iter().map(rule).collect::<Vec<_>>(),
-        });
-        let notifications: Vec<_> = self.errors.iter().map(sarif_notification).collect();
-        json!({
-            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-            "version": "2.1.0",
-            "runs": [{
-                "tool": {"driver": driver},
-                "invocations": [{
-                    "executionSuccessful": self.errors.is_empty(),
-                    "toolExecutionNotifications": notifications,
-                }],
-                "results": self.findings.iter().map(Located::sarif).collect::<Vec<_>>(),
-            }],
-        })
-    }
 }
 
 impl Located {
-    fn place(&self) -> Place {
-        self.manifest.place(&self.finding.field)
+    /// A finding about an object in a file.
+    pub(super) fn in_manifest(finding: Finding, manifest: &Manifest) -> Self {
+        let Finding { rule, level, field, message, found, allowed, help } = finding;
+        let (place, path) = (manifest.place(&field), field.to_string());
+        let (source, object) = (manifest.source.clone(), identity(&manifest.object));
+        Self { rule, level, source, place, path, message, found, allowed, help, object }
     }
 
-    fn text(&self, renderer: &Renderer) -> String {
-        let Finding { rule, level, message, help, .. } = &self.finding;
-        let mark = if *level == Level::Deny { Mark::ERROR } else { Mark::WARNING };
-        let source = &self.manifest.source;
-        let mut group =
-            mark.primary_title(message).id(*rule).element(snippet(&source.text, &source.name, self.place()));
-        if let Some(help) = help {
-            group = group.element(Mark::HELP.message(help));
+    /// Rule, path and message in a line.
+    pub(super) fn headline(&self) -> String {
+        match self.path.as_str() {
+            "" => format!("{} {}", self.rule, self.message),
+            path => format!("{} {path}: {}", self.rule, self.message),
         }
-        renderer.render(&[group]).to_string()
     }
 
     fn json(&self) -> Value {
-        let Finding { rule, level, field, message, found, allowed, help } = &self.finding;
-        let place = self.place();
         json!({
-            "rule": rule, "level": level, "message": message, "found": found, "allowed": allowed, "help": help,
-            "file": self.manifest.source.name, "line": place.line, "column": place.column,
-            "path": field.to_string(), "object": self.object(),
-        })
-    }
-
-    fn object(&self) -> Value {
-        let object = &self.manifest.object;
-        let metadata = |key| object.get("metadata").and_then(|metadata| metadata.get(key));
-        json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind"),
-               "namespace": metadata("namespace"), "name": metadata("name")})
-    }
-
-    fn sarif(&self) -> Value {
-        let Finding { rule, level, field, help, .. } = &self.finding;
-        let mut text = self.finding.headline();
-        if let Some(help) = help {
-            text.push_str(&format!(". Help: {help}"));
-        }
-        json!({
-            "ruleId": rule,
-            "level": sarif_level(*level),
-            "message": {"text": text},
-            "locations": [{
-                "physicalLocation": physical(&self.manifest.source.name, self.place()),
-                "logicalLocations": [{"fullyQualifiedName": field.to_string()}],
-            }],
+            "rule": self.rule, "level": self.level, "message": self.message,
+            "found": self.found, "allowed": self.allowed, "help": self.help,
+            "file": self.source.name, "line": self.place.line, "column": self.place.column,
+            "path": self.path, "object": self.object,
         })
     }
 }
 
-fn snippet<'a>(text: &'a str, name: &'a str, place: Place) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-    // A block of several lines is marked at its first.
-    let end = text.get(place.start..place.end).and_then(|marked| marked.find('\n')).map(|length| place.start + length);
-    let span = place.start..end.unwrap_or(place.end).max(place.start);
-    Snippet::source(text).path(name).fold(true).annotation(AnnotationKind::Primary.span(span))
-}
-
-fn unreadable(error: &ManifestError, renderer: &Renderer) -> String {
-    let title = Mark::ERROR.primary_title(&error.problem);
-    let group: Group<'_> = match &error.place {
-        Some((source, place)) => title.element(snippet(&source.text, &source.name, *place)),
-        None => return format!("error: {error}"),
-    };
-    renderer.render(&[group]).to_string()
+fn identity(object: &Value) -> Value {
+    let metadata = |key| object.get("metadata").and_then(|metadata| metadata.get(key));
+    json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind"),
+           "namespace": metadata("namespace"), "name": metadata("name")})
 }
 
 fn error_json(error: &ManifestError) -> Value {
     let place = error.place.as_ref().map(|(_, place)| place);
     json!({"file": error.name, "line": place.map(|place| place.line), "column": place.map(|place| place.column),
            "message": error.problem})
-}
-
-fn sarif_notification(error: &ManifestError) -> Value {
-    let mut notification = json!({"level": "error", "message": {"text": error.to_string()}});
-    if let Some((_, place)) = &error.place {
-        notification["locations"] = json!([{"physicalLocation": physical(&error.name, *place)}]);
-    }
-    notification
-}
-
-fn sarif_level(level: Level) -> &'static str {
-    match level {
-        Level::Deny => "error",
-        Level::Warn => "warning",
-        Level::Audit => "note",
-        Level::Off => "none",
-    }
-}
-
-fn physical(file: &str, place: Place) -> Value {
-    json!({
-        "artifactLocation": {"uri": file},
-        "region": {"startLine": place.line, "startColumn": place.column,
-                   "byteOffset": place.start, "byteLength": place.end.saturating_sub(place.start)},
-    })
 }
