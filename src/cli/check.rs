@@ -68,6 +68,10 @@ fn read(args: &Args) -> Result<Manifests, Unusable> {
         std::io::stdin().read_to_string(&mut text).map_err(|error| Unusable::because("standard input", error))?;
         manifests.add_text("-", text, &args.namespace);
     }
+    if manifests.files == 0 && manifests.errors.is_empty() {
+        let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(Unusable::because(paths.join(", "), "no .yaml, .yml or .json file is there"));
+    }
     Ok(manifests)
 }
 
@@ -129,7 +133,7 @@ fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Mat
 
 impl Args {
     fn code(&self, report: &Report) -> u8 {
-        if !report.errors.is_empty() || report.files == 0 {
+        if !report.errors.is_empty() {
             return UNUSABLE;
         }
         let least = if self.strict { Level::Warn } else { Level::Deny };
