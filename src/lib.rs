@@ -12,6 +12,7 @@
 //! | [`landscaper`] | Landscaper: overwrites |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
+//! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
 //! | [`cli`] | the commands |
 
 pub mod admission;
@@ -22,4 +23,5 @@ pub mod gate;
 pub mod kustomize;
 pub mod landscaper;
 pub mod rule;
+pub mod server;
 pub mod yaml;

@@ -92,6 +92,8 @@ pub struct Match {
     pub versions: &'static [&'static str],
     /// Plural name.
     pub plural: &'static str,
+    /// Kind of its objects.
+    pub kind: &'static str,
     /// Subresource, empty for the main resource.
     pub subresource: &'static str,
     /// The operations.

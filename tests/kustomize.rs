@@ -1,14 +1,16 @@
 //! Kustomize trees against the executed verdicts of `tests/vectors/kustomize`, and the rules' pages.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, reason = "what is left open is told")]
 
-mod support;
+mod cases;
 
+use cases::vectors;
 use portcullis::kustomize::finding::TreeFinding;
 use portcullis::kustomize::options::{FluxSpec, Options, Profile};
 use portcullis::kustomize::rule::TreeExample;
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use portcullis::kustomize::{Report, Verdict, analyse, tree_rules};
 use serde_json::Value;
-use support::vectors;
 
 /// Where the trees of the cases stand: the cases write `$ROOT`.
 const ROOT: &str = "/srv/tree";

@@ -1,16 +1,18 @@
 //! Overwrites against the executed cases of `tests/vectors/landscaper/overwrites.json`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
-mod support;
+mod cases;
 
+use cases::vectors;
 use portcullis::admission::FieldPath;
 use portcullis::landscaper::component_reference::{Attribute, ComponentReference};
-use portcullis::landscaper::context::{Context, Problem};
+use portcullis::landscaper::context::Context;
+use portcullis::landscaper::decode::Problem;
 use portcullis::landscaper::installation;
 use portcullis::landscaper::overwrites::message;
 use portcullis::landscaper::overwrites::substitution::{self, Entry, Outcome, Substitution};
 use portcullis::landscaper::repository_context::RepositoryContext;
 use serde_json::{Value, json};
-use support::vectors;
 
 /// The members of a case as JSON text: as they are spelled in it, or as an API server would send them.
 fn text(case: &Value, member: &str) -> Option<String> {

@@ -186,6 +186,17 @@ impl Request<'_> {
         self.old_object.value()
     }
 
+    /// The request with its object as `patch` makes it, as a later webhook sees it.
+    #[must_use]
+    pub fn patched(mut self, patch: &json_patch::Patch) -> Self {
+        let mut object = self.object().clone();
+        // A patch of ours fits the object that it was made from.
+        if json_patch::patch(&mut object, patch).is_ok() {
+            self.object = Object::parsed(object);
+        }
+        self
+    }
+
     /// The object that the request is about: the new one, or on `DELETE` the old one.
     pub fn subject(&self) -> &Value {
         if self.operation == Operation::Delete { self.old_object() } else { self.object() }

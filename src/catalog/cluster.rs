@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, PartialObjectMeta};
 use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
@@ -34,6 +34,27 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
         follow.run(bell.subscribe())
     });
     futures::join!(futures::future::join_all(watches), ring(client, bell.clone()));
+}
+
+/// Fills a catalog with what the cluster has now, once.
+///
+/// # Errors
+/// When a kind cannot be listed; that the cluster does not have it is no error.
+pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> {
+    for kind in catalog.kinds().collect::<Vec<_>>() {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
+        match api.list(&ListParams::default()).await {
+            Ok(list) => {
+                let objects = list.items.into_iter().filter_map(|object| to_value(kind, object)).collect();
+                catalog.replace(kind, Coverage::Complete, objects);
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                catalog.set_coverage(kind, Coverage::Absent);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Rings whenever a definition comes or changes.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::Catalog;
 use crate::admission::FieldPath;
+use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Place};
 
 /// A larger file is no manifest that a person or a tool writes; etcd takes objects of 1.5 MiB.
@@ -42,16 +43,24 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The place of a field, or of the nearest part of its path that is there.
+    /// The place of a field: of its value, or of its key where the value may be a block of many lines. Where the field is
+    /// missing, the place of the nearest part of its path.
     pub fn place(&self, field: &FieldPath) -> Place {
         let path = field.segments().iter().fold(self.within.clone(), |path, segment| match segment {
-            crate::admission::field::Segment::Key(key) => path.key(key),
-            crate::admission::field::Segment::Index(index) => path.index(*index),
+            Segment::Key(key) => path.key(key),
+            Segment::Index(index) => path.index(*index),
         });
-        if field.is_root() {
-            return self.document.key_place(&path.key("kind")).unwrap_or_else(|| self.document.nearest(&path));
-        }
-        self.document.key_place(&path).unwrap_or_else(|| self.document.nearest(&path))
+        let path = if field.is_root() { path.key("kind") } else { path };
+        let is_block = self.at(field).is_some_and(|value| value.is_object() || value.is_array());
+        let key = self.document.key_place(&path).filter(|_| is_block);
+        key.unwrap_or_else(|| self.document.nearest(&path))
+    }
+
+    fn at(&self, field: &FieldPath) -> Option<&Value> {
+        field.segments().iter().try_fold(&self.object, |value, segment| match segment {
+            Segment::Key(key) => value.get(key),
+            Segment::Index(index) => value.get(index),
+        })
     }
 }
 
@@ -184,7 +193,8 @@ fn entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn is_manifest(path: &Path) -> bool {
+/// Whether a file's name is one of a manifest: `.yaml`, `.yml` or `.json`.
+pub fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
 

@@ -1,1 +1,119 @@
-//! x
+//! The commands, one file each.
+//!
+//! Exit codes are the same everywhere: 0 when all is well, 1 when something is denied (or differs), 2 when the input or
+//! the arguments cannot be used.
+
+mod certs;
+mod check;
+mod explain;
+mod inputs;
+mod manifests;
+mod report;
+mod review;
+mod rules;
+mod serve;
+mod walk;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// All is well.
+const OK: u8 = 0;
+/// Something is denied, or differs.
+const DENIED: u8 = 1;
+/// The input or the arguments cannot be used.
+const UNUSABLE: u8 = 2;
+
+/// Admission control for composed Kubernetes configuration.
+#[derive(Debug, Parser)]
+#[command(name = "portcullis", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the admission webhooks over HTTPS
+    Serve(serve::Args),
+    /// Judge Kubernetes manifests in files, before anything is applied
+    Check(check::Args),
+    /// Answer an AdmissionReview from standard input
+    Review(review::Args),
+    /// Show the working behind a decision
+    #[command(subcommand)]
+    Explain(explain::Topic),
+    /// List the rules
+    Rules(rules::Args),
+    /// Write the webhook configurations and permissions that fit the rules
+    Manifests(manifests::Args),
+    /// Make a development CA and a serving certificate
+    Certs(certs::Args),
+    /// Write a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Why a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unusable(String);
+
+impl Unusable {
+    fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// What failed, and on what.
+    fn because(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
+        Self(format!("{what}: {why}"))
+    }
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => ExitCode::from(code),
+        Err(unusable) => {
+            say(&format!("error: {unusable}\n"));
+            ExitCode::from(UNUSABLE)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<u8, Unusable> {
+    match command {
+        Command::Serve(args) => serve::run(args),
+        Command::Check(args) => check::run(&args),
+        Command::Review(args) => review::run(&args),
+        Command::Explain(topic) => explain::run(&topic),
+        Command::Rules(args) => rules::run(&args),
+        Command::Manifests(args) => manifests::run(&args),
+        Command::Certs(args) => certs::run(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "portcullis", &mut std::io::stdout());
+            Ok(OK)
+        }
+    }
+}
+
+/// Writes to standard output. A reader that went away, as `head` does, is no failure.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Writes to standard error.
+fn say(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// JSON for people and programs: indented, with a line break at its end.
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}

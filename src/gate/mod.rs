@@ -23,7 +23,7 @@ use crate::catalog::{Catalog, Confirmation, Confirmed, Reference, View};
 use crate::rule::{Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
-pub use registry::Registry;
+pub use registry::{Registry, Row};
 
 /// How long confirmed reads may take where a request names no deadline.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(2);
@@ -115,7 +115,8 @@ impl Gate {
     /// Asks the API server for what the rules want confirmed, until they want nothing more or time is up.
     async fn confirm(&self, request: &Request<'_>, wants: &[Want]) -> Confirmed {
         let mut confirmed = Confirmed::new();
-        let last = request.deadline.map_or_else(|| Instant::now() + CONFIRM_WITHIN, |at| at - ANSWER_MARGIN);
+        let last = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
+        let last = last.unwrap_or_else(|| Instant::now() + CONFIRM_WITHIN);
         for _ in 0..CONFIRM_ROUNDS {
             let view = View::new(&self.catalog, &confirmed);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();

@@ -35,6 +35,8 @@ pub struct Registration {
     pub namespace: String,
     /// The name of its ServiceAccount.
     pub service_account: String,
+    /// Further lines of the configurations' metadata, indented by two.
+    pub metadata: String,
 }
 
 impl Default for Registration {
@@ -42,7 +44,7 @@ impl Default for Registration {
         let namespace = "portcullis-system".to_owned();
         let service_account = "portcullis".to_owned();
         let endpoint = Endpoint::Service { namespace: namespace.clone(), name: service_account.clone() };
-        Self { endpoint, ca_bundle: None, namespace, service_account }
+        Self { endpoint, ca_bundle: None, namespace, service_account, metadata: String::new() }
     }
 }
 
@@ -98,6 +100,20 @@ const WEBHOOKS: [Webhook; 4] = [
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 
 impl Registration {
+    /// The templates of the chart: what a release decides is left to Helm.
+    pub fn chart() -> Self {
+        let (namespace, name) = ("{{ .Release.Namespace }}".to_owned(), "{{ .Release.Name }}".to_owned());
+        let metadata = "  {{- with .Values.certificate.injectCaFrom }}\n  annotations:\n    \
+                        cert-manager.io/inject-ca-from: {{ . }}\n  {{- end }}\n";
+        Self {
+            endpoint: Endpoint::Service { namespace: namespace.clone(), name: name.clone() },
+            ca_bundle: Some("{{ .Values.certificate.caBundle }}".to_owned()),
+            namespace,
+            service_account: name,
+            metadata: metadata.to_owned(),
+        }
+    }
+
     /// All files: the two webhook configurations and the permissions.
     pub fn manifests(&self, registry: &Registry) -> Vec<Manifest> {
         vec![
@@ -114,7 +130,8 @@ impl Registration {
         };
         let mut text = format!(
             "{GENERATED}apiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: portcullis\n  \
-             labels:\n    app.kubernetes.io/name: portcullis\nwebhooks:\n"
+             labels:\n    app.kubernetes.io/name: portcullis\n{}webhooks:\n",
+            self.metadata
         );
         for webhook in WEBHOOKS.iter().filter(|webhook| webhook.phase == phase) {
             let rules = webhook.rules(registry);

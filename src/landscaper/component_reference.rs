@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::context::Problem;
+use super::decode::{Problem, problem};
 use super::repository_context::RepositoryContext;
 use crate::admission::{FieldPath, json as wire};
 
@@ -166,8 +166,4 @@ fn not_an_object(text: &str, field: &FieldPath, problems: &mut Vec<Problem>) {
     if !value.is_null() {
         problems.push(problem(field.clone(), &value, "an object"));
     }
-}
-
-pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> Problem {
-    Problem { field, is: wire::kind_of(value), found: wire::brief(value), wanted }
 }

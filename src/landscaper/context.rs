@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::kinds;
+use super::decode::{Problem, text};
 use super::repository_context::RepositoryContext;
 use crate::admission::FieldPath;
 
@@ -38,18 +38,5 @@ impl Context {
 
 /// The name of the overwrites that a Context uses.
 pub fn overwrites_name(context: &Value) -> Option<&str> {
-    kinds::text(context, "componentVersionOverwrites")
-}
-
-/// A value that Landscaper cannot decode, so that it cannot work with the object at all.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// Where it is.
-    pub field: FieldPath,
-    /// What it is, such as `a string`.
-    pub is: &'static str,
-    /// Its text, shortened.
-    pub found: String,
-    /// What it must be.
-    pub wanted: &'static str,
+    text(context, "componentVersionOverwrites")
 }

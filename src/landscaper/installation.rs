@@ -7,14 +7,14 @@
 use serde_json::{Value, json};
 
 use super::component_reference::{Attribute, ComponentReference};
-use super::context::{self, Problem};
-use super::kinds;
+use super::context;
+use super::decode::{Problem, text};
 use super::repository_context::RepositoryContext;
 use crate::admission::{FieldPath, json as wire};
 
 /// The name of an Installation's context.
 pub fn context_name(installation: &Value) -> &str {
-    installation.get("spec").and_then(|spec| kinds::text(spec, "context")).unwrap_or(context::DEFAULT)
+    installation.get("spec").and_then(|spec| text(spec, "context")).unwrap_or(context::DEFAULT)
 }
 
 /// Where the component reference of an Installation stands.

@@ -1,7 +1,5 @@
 //! The kinds that Landscaper's rules look up.
 
-use serde_json::Value;
-
 use super::{context, installation};
 use crate::catalog::{Index, Kind, Scope};
 use crate::rule::{Match, Outage};
@@ -60,14 +58,10 @@ pub(super) fn is(kind: &Kind, request: &crate::admission::Request<'_>) -> bool {
 
 /// The main resource of a kind, for a rule's scope.
 pub(super) const fn matches(
-    plural: &'static str,
+    kind: &'static Kind,
     operations: &'static [crate::admission::Operation],
     outage: Outage,
 ) -> Match {
-    Match { group: GROUP, versions: &[VERSION], plural, subresource: "", operations, outage }
-}
-
-/// A string member of an object; an empty string counts as missing, as in Landscaper's types.
-pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
-    object.get(key)?.as_str().filter(|text| !text.is_empty())
+    let Kind { group, plural, kind, .. } = kind;
+    Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, outage }
 }

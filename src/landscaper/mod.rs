@@ -5,6 +5,7 @@
 
 pub mod component_reference;
 pub mod context;
+pub mod decode;
 pub mod installation;
 pub mod kinds;
 pub mod overwrites;

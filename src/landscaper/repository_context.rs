@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::context::Problem;
+use super::decode::{Problem, problem};
 use crate::admission::{FieldPath, json};
 
 /// A repository context.
@@ -37,12 +37,6 @@ impl RepositoryContext {
     /// # Errors
     /// What stands there instead of an object with a string `type`.
     pub fn parse(text: &str, field: &FieldPath) -> Result<Option<Self>, Problem> {
-        let problem = |field: FieldPath, value: &Value, wanted| Problem {
-            field,
-            is: json::kind_of(value),
-            found: json::brief(value),
-            wanted,
-        };
         let value = json::parse(text).unwrap_or(Value::Null);
         if value.is_null() {
             return Ok(None);

@@ -23,7 +23,7 @@ pub enum Problem {
     #[error("invalid document separator: only a comment may follow `---`, not `{0}`")]
     Separator(String),
     /// A scalar is not of the type that its tag names.
-    #[error("`{text}` is not a {tag}")]
+    #[error("`{text}` is no `!!{tag}`")]
     Tag {
         /// The tag, without `!!`.
         tag: String,

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
+use super::mapping::by_key;
 use super::place::{Entry, Kids, Place, Spot};
-use super::reader::by_key;
 use super::stream::Chunk;
 use super::{Document, Limits};
 

@@ -31,6 +31,13 @@
 //! * A float without a fraction is an integer once it has passed through JSON: `1.0` is `1`.
 //! * A document that is JSON is read as JSON.
 //!
+//! # What differs
+//!
+//! The parser is one of YAML 1.2. What it lets pass and go-yaml does not is refused here too. What go-yaml lets pass and it does not stays refused: a comment without a space before it
+//! (`"a"#c`), a quoted scalar that goes on at the first column, a lone `-` in brackets. Read
+//! otherwise are `[a:]`, which is a mapping here and the string `a:` there, and U+0085, U+2028
+//! and U+2029, which break lines there. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the whole list.
+//!
 //! # What it costs
 //!
 //! One pass over the text. [`Limits`] bound what a hostile text can ask for: an alias is a copy,
@@ -41,11 +48,13 @@
 mod error;
 mod json;
 mod limits;
+mod mapping;
 mod number;
 mod place;
 mod reader;
 mod scalar;
 mod stream;
+mod strict;
 
 use serde_json::Value;
 

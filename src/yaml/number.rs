@@ -111,7 +111,7 @@ pub(super) fn float_key(float: f64) -> String {
     let scientific = format!("{float:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     match exponent.parse::<i32>() {
-        Ok(exponent) if exponent < -4 || exponent >= KEY_EXPONENT => {
+        Ok(exponent) if !(-4..KEY_EXPONENT).contains(&exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{digits}e{sign}{:02}", exponent.abs())
         }

@@ -29,6 +29,18 @@ impl<'t> Chunk<'t> {
         Self { text: body, byte: text.len() - body.len(), lines: 0 }
     }
 
+    /// The place of the character at the byte `at` of `text`.
+    pub(super) fn place(&self, at: usize) -> Place {
+        let before = self.text.get(..at).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Place {
+            line: self.lines + before.bytes().filter(|byte| *byte == b'\n').count() as u32 + 1,
+            column: line.chars().count() as u32 + 1,
+            start: self.byte + at,
+            end: self.byte + at + 1,
+        }
+    }
+
     /// The first `at` bytes, and the rest.
     fn split(self, at: usize) -> (Self, Self) {
         let (text, rest) = self.text.split_at(at);

@@ -27,8 +27,12 @@ impl Context {
     /// Starts a cluster that serves Landscaper's kinds, and portcullis when there are options for it.
     pub fn start(gate: Option<&GateOptions<'_>>) -> Result<Self, ContextError> {
         let cluster = Cluster::start()?;
+        // Before there is any of Landscaper's kinds: it has to be ready without them, and to notice when they come.
+        let started = gate.map(|options| Gate::start(&cluster, options)).transpose()?;
         cluster.apply_crds();
-        let gate = gate.map(|options| Gate::start(&cluster, options)).transpose()?;
-        Ok(Self { gate, cluster })
+        if let Some((gate, options)) = started.as_ref().zip(gate) {
+            gate.register(&cluster, options)?;
+        }
+        Ok(Self { gate: started, cluster })
     }
 }

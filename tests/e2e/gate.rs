@@ -74,13 +74,16 @@ pub enum GateError {
 }
 
 impl Gate {
-    /// Runs portcullis under its ServiceAccount, registers its webhooks and waits until they are in force.
+    /// Runs portcullis under its ServiceAccount until it is ready; nobody calls it yet.
     pub fn start(cluster: &Cluster, options: &GateOptions<'_>) -> Result<Self, GateError> {
         let taken = |error: &GateError| matches!(error, GateError::Daemon(error) if error.port_was_taken());
-        let gate = on_free_ports(|ports| Self::serve(cluster, options, ports), taken)?;
-        apply(cluster, "webhook configurations", &gate.manifests.webhooks)?;
-        gate.wait_until_in_force(cluster, options)?;
-        Ok(gate)
+        on_free_ports(|ports| Self::serve(cluster, options, ports), taken)
+    }
+
+    /// Registers its webhooks and waits until they are in force.
+    pub fn register(&self, cluster: &Cluster, options: &GateOptions<'_>) -> Result<(), GateError> {
+        apply(cluster, "webhook configurations", &self.manifests.webhooks)?;
+        self.wait_until_in_force(cluster, options)
     }
 
     /// The last lines of its log.
@@ -98,7 +101,9 @@ impl Gate {
         let folder = cluster.folder().join(format!("portcullis-{port}"));
         let manifests = prepare(&folder, port)?;
         apply(cluster, "namespace and CRDs", &manifests.foundations)?;
-        cluster.wait_for_crds();
+        if manifests.foundations.contains("kind: CustomResourceDefinition") {
+            cluster.wait_for_crds();
+        }
         apply(cluster, "manifests", &manifests.others)?;
         let mut command =
             serve_command(cluster, options, &folder, ports).map_err(doing("writing its configuration"))?;
@@ -125,6 +130,13 @@ pub fn refuses(cluster: &Cluster, domain: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
     answer.contains(&format!("{domain}\" denied the request"))
+}
+
+/// Whether a trial creation of `yaml` is answered with a warning that holds `words`: for [`GateOptions::in_force`].
+pub fn warns(cluster: &Cluster, words: &str, yaml: &str) -> bool {
+    let create = ["create", "--dry-run=server", "-f", "-"];
+    let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
+    answer.contains("Warning:") && answer.contains(words)
 }
 
 /// Writes certificates and manifests for a server on `port`.

@@ -2,6 +2,8 @@
 //!
 //! All trials share one cluster and run in parallel, each in a namespace of its own. To add some: write a file with a
 //! `CASES` list, and name it below.
+#![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod assets;
 mod cache;
@@ -14,6 +16,8 @@ mod http;
 mod kubectl;
 mod litter;
 mod manifests;
+mod overwrites;
+mod protocol;
 mod sentences;
 mod smoke;
 mod user;
@@ -36,10 +40,20 @@ type Stage = Arc<OnceLock<Context>>;
 /// Trials that do without portcullis.
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
-const WITH_GATE: &[&[Case]] = &[];
+const WITH_GATE: &[&[Case]] = &[overwrites::CASES, protocol::CASES];
 
 /// An object that a rule refuses by default: once it is refused, the webhooks are in force.
-const PROBE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: probe}\n";
+const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata: {name: probe}
+overwrites: [{source: {}, substitution: {repositoryContext: none}}]
+";
+/// An object that is warned about only once the catalog has noticed Landscaper's kinds, which come after portcullis.
+const LATE_PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata: {name: late-probe}
+componentVersionOverwrites: missing
+";
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -81,7 +95,9 @@ fn any_runs(arguments: &Arguments, trials: &[Trial]) -> bool {
 
 fn start(gate_is_needed: bool) -> Result<Context, ContextError> {
     let begin = Instant::now();
-    let in_force = |cluster: &Cluster| gate::refuses(cluster, "portcullis.dev", PROBE);
+    let in_force = |cluster: &Cluster| {
+        gate::refuses(cluster, "portcullis.dev", PROBE) && gate::warns(cluster, "OW005", LATE_PROBE)
+    };
     let options = GateOptions { config: None, in_force: &in_force };
     let context = Context::start(gate_is_needed.then_some(&options))?;
     eprintln!("e2e: ready after {:.1?}", begin.elapsed());

@@ -3,12 +3,18 @@
 //! Each acts as a user does, with `kubectl apply -f -`, and when it does not come true shows all that kubectl said.
 
 use std::panic::{Location, resume_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::context::Context;
+use crate::daemon::PAUSE;
 use crate::gate::Gate;
 use crate::kubectl::Output;
+
+/// How long [`eventually`] tries; a watch delivers in milliseconds.
+const EVENTUALLY: Duration = Duration::from_secs(10);
 
 /// Applying `yaml` fails, and kubectl's words hold every one of `expected`.
 #[track_caller]
@@ -81,4 +87,17 @@ fn fail(ctx: &Context, yaml: &str, output: &Output, what: &str) -> ! {
     let log = ctx.gate.as_ref().map(Gate::log_end).unwrap_or_default();
     let text = format!("{place}: this {what}:\n{yaml}\n{output}\n--- portcullis\n{log}");
     resume_unwind(Box::new(text))
+}
+
+/// What `attempt` finds, tried again until it does: the catalog follows the API server with a delay.
+#[track_caller]
+pub fn eventually<T>(attempt: impl Fn() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        match attempt() {
+            Some(found) => return found,
+            None if start.elapsed() > EVENTUALLY => panic!("{}: not within {EVENTUALLY:?}", Location::caller()),
+            None => thread::sleep(PAUSE),
+        }
+    }
 }

@@ -1,14 +1,10 @@
-//! What several tests need.
+//! What the tests of the server share: certificates, a folder like a Secret mount, a server, and a client that behaves
+//! as the API server's does.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
-use std::path::PathBuf;
-
-use serde_json::Value;
-
-/// A file of executed cases: from `$PORTCULLIS_VECTORS` where that is set, else from `tests/vectors`.
-pub fn vectors(file: &str) -> Value {
-    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
-    let folder = std::env::var_os("PORTCULLIS_VECTORS").map_or(own, PathBuf::from);
-    let path = folder.join(file);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
+pub mod client;
+pub mod harness;
+pub mod pki;
+pub mod service;

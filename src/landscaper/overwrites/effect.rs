@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::substitution::{self, Entry, Substitution};
-use crate::catalog::View;
-use crate::landscaper::component_reference::{Attribute, ComponentReference};
+use crate::catalog::{Reference, View};
+use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::context::Context;
 use crate::landscaper::installation::{self, Location};
 use crate::landscaper::kinds::{CONTEXTS, OVERWRITES};
@@ -61,30 +61,19 @@ pub struct Effect {
 
 /// Finds out what overwrites do to an Installation.
 pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Setting {
-    let mut problems = Vec::new();
-    let Some((location, reference)) = installation::component_reference(installation, &mut problems) else {
+    let Some((location, reference)) = installation::component_reference(installation, &mut Vec::new()) else {
         return Setting::NoComponent;
     };
-    of_reference(installation::context_name(installation), namespace, location, reference, view)
-}
-
-/// Finds out what overwrites do to a reference in a context.
-pub fn of_reference(
-    context_name: &str,
-    namespace: &str,
-    location: Location,
-    reference: ComponentReference,
-    view: &View<'_>,
-) -> Setting {
+    let context_name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, context_name) else {
         let missing = Setting::NoContext(context_name.to_owned());
-        return if view.is_complete(&CONTEXTS) { missing } else { Setting::NotKnown };
+        return if view.is_missing(&CONTEXTS, namespace, context_name) { missing } else { Setting::NotKnown };
     };
     let context = stored.view(Context::of);
     let Some(name) = &context.overwrites else { return Setting::NoOverwrites(context_name.to_owned()) };
     let Some(overwrites) = find(namespace, name, view) else {
         let missing = Setting::MissingOverwrites { context: context_name.to_owned(), overwrites: name.clone() };
-        return if view.is_complete(&OVERWRITES) { missing } else { Setting::NotKnown };
+        return if view.is_missing(&OVERWRITES, namespace, name) { missing } else { Setting::NotKnown };
     };
     let own_repository_context = reference.repository_context.is_some();
     let original = reference.or_repository_context(context.repository_context.as_ref());
@@ -96,6 +85,17 @@ pub fn of_reference(
         own_repository_context,
         substitution,
     }))
+}
+
+/// What to confirm before the effect on an Installation is told: the Context and the overwrites, where the catalog does
+/// not have them.
+pub fn confirm(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<Reference> {
+    let name = installation::context_name(installation);
+    let Some(stored) = view.find(&CONTEXTS, namespace, name) else {
+        return view.unless_found(&CONTEXTS, namespace, name).into_iter().collect();
+    };
+    let overwrites = stored.view(Context::of).overwrites;
+    overwrites.and_then(|name| view.unless_found(&OVERWRITES, namespace, &name)).into_iter().collect()
 }
 
 /// The overwrites of that name.

@@ -3,15 +3,16 @@
 use super::{WRITES, substitution};
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::landscaper::context::{Context, Problem};
+use crate::landscaper::context::Context;
+use crate::landscaper::decode::Problem;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches("componentversionoverwrites", WRITES, Outage::Refuse),
-    kinds::matches("contexts", WRITES, Outage::Refuse),
-    kinds::matches("installations", WRITES, Outage::Admit),
+    kinds::matches(&OVERWRITES, WRITES, Outage::Refuse),
+    kinds::matches(&CONTEXTS, WRITES, Outage::Refuse),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit),
 ];
 
 /// The row of OW001.

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::substitution::Entry;
-use super::{WRITES, effect};
+use super::WRITES;
+use super::substitution::{Entries, Entry};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
-use crate::landscaper::kinds;
+use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::landscaper::repository_context::RepositoryContext;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::matches("componentversionoverwrites", WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
 /// The row of OW002.
 pub(super) static RULE: Rule = Rule {
@@ -75,7 +75,10 @@ overwrites:
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    let entries = effect::entries(request.object());
+    let entries = Entries::read(request.object());
+    if !entries.problems.is_empty() {
+        return Vec::new();
+    }
     shadowed(&entries).into_iter().map(|(at, by)| finding(at, &by)).collect()
 }
 
@@ -267,9 +270,9 @@ mod tests {
         fn says_it_exactly_of_dead_entries(entries in entries()) {
             let reported: Vec<usize> = shadowed(&entries).into_iter().map(|(at, _)| at).collect();
             let runs: Vec<_> = references().into_iter().map(|reference| Substitution::of(&entries, reference)).collect();
-            for at in 0..entries.len() {
+            for (at, entry) in entries.iter().enumerate() {
                 let takes_effect = runs.iter().any(|run| matches!(&run.trace[at], Outcome::Applied { .. }));
-                let sets = entries[at].substitution.specified().next().is_some();
+                let sets = entry.substitution.specified().next().is_some();
                 prop_assert_eq!(reported.contains(&at), sets && !takes_effect, "entry {}", at);
             }
         }

@@ -1,13 +1,13 @@
 //! OW003: a substitution without effect.
 
-use super::substitution::Entry;
-use super::{WRITES, effect};
+use super::WRITES;
+use super::substitution::{Entries, Entry};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::landscaper::kinds;
+use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::matches("componentversionoverwrites", WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
 /// The row of OW003.
 pub(super) static RULE: Rule = Rule {
@@ -65,8 +65,9 @@ overwrites:
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let list = FieldPath::of(["overwrites"]);
-    let entries = effect::entries(request.object());
-    entries.iter().enumerate().flat_map(|(at, entry)| of_entry(entry, &list.index(at))).collect()
+    let entries = Entries::read(request.object());
+    let whole = entries.iter().enumerate().filter(|(at, _)| !entries.is_damaged(*at));
+    whole.flat_map(|(at, entry)| of_entry(entry, &list.index(at))).collect()
 }
 
 fn of_entry(entry: &Entry, field: &FieldPath) -> Vec<Finding> {

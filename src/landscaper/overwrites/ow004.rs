@@ -2,14 +2,15 @@
 
 use serde_json::Value;
 
-use super::{WRITES, effect};
+use super::WRITES;
+use super::substitution::Entries;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::Attribute;
-use crate::landscaper::kinds;
+use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::matches("componentversionoverwrites", WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
 /// The row of OW004.
 pub(super) static RULE: Rule = Rule {
@@ -65,11 +66,9 @@ overwrites:
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let field = FieldPath::of(["overwrites"]);
-    let entries = effect::entries(request.object());
-    let general = entries.iter().enumerate().filter(|(_, entry)| {
-        let acts = entry.substitution.specified().next().is_some();
-        acts && entry.source.specified().next().is_none()
-    });
+    let entries = Entries::read(request.object());
+    let general = entries.iter().enumerate().filter(|(_, entry)| entry.source.specified().next().is_none());
+    let general = general.filter(|(at, _)| !entries.is_damaged(*at));
     general.map(|(at, _)| finding(&field.index(at), request.object(), at)).collect()
 }
 

@@ -2,13 +2,13 @@
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
-use crate::catalog::View;
-use crate::landscaper::kinds::{self, CONTEXTS, OVERWRITES};
+use crate::catalog::{Kind, Reference, View};
+use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::{context, installation};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 2] =
-    [kinds::matches("contexts", WRITES, Outage::Admit), kinds::matches("installations", WRITES, Outage::Admit)];
+    [kinds::matches(&CONTEXTS, WRITES, Outage::Admit), kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
 /// The row of OW005.
 pub(super) static RULE: Rule = Rule {
@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     summary: "a Context that names overwrites that do not exist, or an Installation whose Context does not exist",
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &OVERWRITES],
-    confirm: None,
+    confirm: Some(confirm),
     check,
     page: Page {
         why: "Every Installation in a Context whose overwrites do not exist fails, and so does an Installation whose \
@@ -60,30 +60,33 @@ componentVersionOverwrites: my-overwrites
     },
 };
 
+/// The kind and the name that an object names, and where.
+fn named<'v>(request: &'v Request<'_>) -> Option<(&'static Kind, &'v str, FieldPath)> {
+    let object = request.object();
+    if kinds::is(&CONTEXTS, request) {
+        let name = context::overwrites_name(object)?;
+        return Some((&OVERWRITES, name, FieldPath::of(["componentVersionOverwrites"])));
+    }
+    Some((&CONTEXTS, installation::context_name(object), FieldPath::of(["spec", "context"])))
+}
+
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let missing = |(kind, name, _)| view.unless_found(kind, &request.namespace, name);
+    named(request).and_then(missing).into_iter().collect()
+}
+
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let found = if kinds::is(&CONTEXTS, request) { of_context(request, view) } else { of_installation(request, view) };
-    found.into_iter().collect()
+    let dangling = named(request).filter(|(kind, name, _)| view.is_missing(kind, &request.namespace, name));
+    dangling.map(|(kind, name, field)| finding(kind, name, field, &request.namespace)).into_iter().collect()
 }
 
-fn of_context(request: &Request<'_>, view: &View<'_>) -> Option<Finding> {
-    let name = context::overwrites_name(request.object())?;
-    if view.find(&OVERWRITES, &request.namespace, name).is_some() || !view.is_complete(&OVERWRITES) {
-        return None;
-    }
-    let message = format!("ComponentVersionOverwrites {name:?} does not exist in namespace {}", request.namespace);
-    let finding = RULE.finding(FieldPath::of(["componentVersionOverwrites"]), message).found(name);
-    Some(finding.help("apply it, or every Installation in this Context fails"))
-}
-
-fn of_installation(request: &Request<'_>, view: &View<'_>) -> Option<Finding> {
-    let name = installation::context_name(request.object());
-    if view.find(&CONTEXTS, &request.namespace, name).is_some() || !view.is_complete(&CONTEXTS) {
-        return None;
-    }
-    let message = format!("Context {name:?} does not exist in namespace {}", request.namespace);
-    let help = match name {
-        context::DEFAULT => "Landscaper makes it by itself unless it is told not to",
-        _ => "apply it, or the Installation fails",
+fn finding(kind: &Kind, name: &str, field: FieldPath, namespace: &str) -> Finding {
+    let verb = if kind.kind.ends_with('s') { "do" } else { "does" };
+    let message = format!("{} {name:?} {verb} not exist in namespace {namespace}", kind.kind);
+    let help = match (kind.kind, name) {
+        ("Context", context::DEFAULT) => "Landscaper makes it by itself unless it is told not to",
+        ("Context", _) => "apply it, or the Installation fails",
+        _ => "apply them, or every Installation in this Context fails",
     };
-    Some(RULE.finding(FieldPath::of(["spec", "context"]), message).found(name).help(help))
+    RULE.finding(field, message).found(name).help(help)
 }

@@ -5,13 +5,13 @@ use serde_json::Value;
 use super::DELETION;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Confirmation, Index, Kind, NAMESPACES, Reference, View};
-use crate::landscaper::kinds::{self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT};
+use crate::landscaper::kinds::{
+    self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
+};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 2] = [
-    kinds::matches("componentversionoverwrites", DELETION, Outage::Admit),
-    kinds::matches("contexts", DELETION, Outage::Admit),
-];
+static SCOPE: [Match; 2] =
+    [kinds::matches(&OVERWRITES, DELETION, Outage::Admit), kinds::matches(&CONTEXTS, DELETION, Outage::Admit)];
 
 /// The row of OW006.
 pub(super) static RULE: Rule = Rule {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::substitution::{Entry, Substitution};
 use super::{WRITES, effect};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
-use crate::catalog::{Stored, View};
+use crate::catalog::{Kind, Stored, View};
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::context::Context;
 use crate::landscaper::installation;
@@ -16,10 +16,8 @@ use crate::landscaper::kinds::{
 };
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 2] = [
-    kinds::matches("componentversionoverwrites", WRITES, Outage::Admit),
-    kinds::matches("contexts", WRITES, Outage::Admit),
-];
+static SCOPE: [Match; 2] =
+    [kinds::matches(&OVERWRITES, WRITES, Outage::Admit), kinds::matches(&CONTEXTS, WRITES, Outage::Admit)];
 
 /// The row of OW007.
 pub(super) static RULE: Rule = Rule {
@@ -145,8 +143,17 @@ impl Deciding<'_> {
     }
 }
 
+/// The object as it was. Offline, the files that are checked are the catalog too: nothing changes by them.
+fn before<T>(request: &Request<'_>, view: &View<'_>, kind: &'static Kind, read: fn(&Value) -> T) -> T {
+    if request.operation == Operation::Update {
+        return read(request.old_object());
+    }
+    let stored = view.find(kind, &request.namespace, &request.display_name());
+    read(stored.as_ref().map_or(&Value::Null, |stored| stored.value()))
+}
+
 fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Changes {
-    let (old, new) = (effect::entries(request.old_object()), effect::entries(request.object()));
+    let (old, new) = (before(request, view, &OVERWRITES, effect::entries), effect::entries(request.object()));
     let mut changes = Changes::default();
     if old == new {
         return changes;
@@ -162,7 +169,7 @@ fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Changes {
 }
 
 fn of_context(request: &Request<'_>, view: &View<'_>) -> Changes {
-    let (old, new) = (Context::of(request.old_object()), Context::of(request.object()));
+    let (old, new) = (before(request, view, &CONTEXTS, Context::of), Context::of(request.object()));
     let mut changes = Changes::default();
     if old.overwrites == new.overwrites && old.repository_context == new.repository_context {
         return changes;

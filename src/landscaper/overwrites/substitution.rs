@@ -7,8 +7,8 @@
 use serde_json::Value;
 
 use crate::admission::{FieldPath, json};
-use crate::landscaper::component_reference::{Attribute, ComponentReference, problem};
-use crate::landscaper::context::Problem;
+use crate::landscaper::component_reference::{Attribute, ComponentReference};
+use crate::landscaper::decode::{Problem, problem};
 
 /// One entry of `overwrites`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +38,37 @@ impl Entry {
                 _ => {}
             }
         }
+    }
+}
+
+/// The entries of a ComponentVersionOverwrites object, and what Landscaper could not decode in them.
+#[derive(Debug, Default)]
+pub struct Entries {
+    list: Vec<Entry>,
+    /// What Landscaper could not decode.
+    pub problems: Vec<Problem>,
+}
+
+impl Entries {
+    /// Reads the entries of an object.
+    pub fn read(object: &Value) -> Self {
+        let mut problems = Vec::new();
+        let list = read_entries(object, &mut problems);
+        Self { list, problems }
+    }
+
+    /// Whether something in an entry could not be decoded, so that what it says is not known.
+    pub fn is_damaged(&self, at: usize) -> bool {
+        let entry = FieldPath::of(["overwrites"]).index(at);
+        self.problems.iter().any(|problem| problem.field.segments().starts_with(entry.segments()))
+    }
+}
+
+impl std::ops::Deref for Entries {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        &self.list
     }
 }
 

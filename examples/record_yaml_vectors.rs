@@ -1,0 +1,70 @@
+//! Asks kubectl how it reads every text in `tests/vectors/yaml/cases.json` and writes its answers
+//! there:
+//!
+//! ```sh
+//! KUBECTL=/path/to/kubectl cargo run --example record_yaml_vectors
+//! ```
+//!
+//! A new case is a new entry with `name` and `text`. The text must be an object that kubectl
+//! takes for a resource; `kubectl annotate --local` then prints what it read, and the annotation
+//! is taken off again. No cluster is asked.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/yaml/cases.json");
+const MARK: &str = "recorded";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let kubectl = std::env::var("KUBECTL").unwrap_or_else(|_| "kubectl".to_owned());
+    let vectors: Value = serde_json::from_str(&std::fs::read_to_string(FILE)?)?;
+    let version = std::env::var("KUBECTL_VERSION").map_or_else(|_| version(&kubectl), Ok)?;
+    let mut lines = Vec::new();
+    for case in vectors["cases"].as_array().into_iter().flatten() {
+        let text = case["text"].as_str().ok_or("a case without a text")?;
+        let (documents, error) = ask(&kubectl, text)?;
+        let mut answer = json!({"name": case["name"], "text": text, "documents": documents});
+        if !error.is_empty() {
+            answer["error"] = Value::from(error);
+        }
+        lines.push(answer.to_string());
+    }
+    let mut file = String::new();
+    write!(file, "{{\"kubectl\": {}, \"cases\": [\n{}\n]}}\n", Value::from(version), lines.join(",\n"))?;
+    Ok(std::fs::write(FILE, file)?)
+}
+
+fn version(kubectl: &str) -> Result<String, Box<dyn Error>> {
+    let output = Command::new(kubectl).args(["version", "--client", "-o", "json"]).output()?;
+    let version: Value = serde_json::from_slice(&output.stdout)?;
+    Ok(version["clientVersion"]["gitVersion"].as_str().unwrap_or_default().to_owned())
+}
+
+/// The objects that kubectl printed, and what it complained of.
+fn ask(kubectl: &str, text: &str) -> Result<(Vec<Value>, String), Box<dyn Error>> {
+    let mark = format!("{MARK}=yes");
+    let mut child = Command::new(kubectl)
+        .args(["annotate", "--local", "-f", "-", &mark, "-o", "json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(text.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    let printed = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let mut documents = printed.collect::<Result<Vec<_>, _>>()?;
+    documents.iter_mut().for_each(unmark);
+    Ok((documents, String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
+
+fn unmark(object: &mut Value) {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("annotations");
+    }
+}

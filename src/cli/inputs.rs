@@ -1,0 +1,62 @@
+//! What several commands take: manifests that stand for a cluster, a cluster, the configuration file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+
+use super::Unusable;
+use crate::catalog::manifests::Manifests;
+use crate::catalog::{Catalog, cluster};
+use crate::config;
+use crate::gate::{Policy, Registry};
+
+/// The configuration file, or every default.
+pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy, Unusable> {
+    match path {
+        Some(path) => config::load(path, registry).map_err(|error| Unusable::new(error.to_string())),
+        None => Ok(Policy::default()),
+    }
+}
+
+/// The objects in files and folders, all of which must be readable.
+pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, Unusable> {
+    let manifests = Manifests::load(paths, namespace);
+    match manifests.errors.first() {
+        Some(error) => Err(Unusable::new(error.to_string())),
+        None => Ok(manifests.objects()),
+    }
+}
+
+/// A client of the cluster that a kubeconfig names, or that kubectl would use.
+pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
+    let config = match kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).map_err(|error| Unusable::because(path.display(), error))?;
+            let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+            config.map_err(|error| Unusable::because(path.display(), error))?
+        }
+        None => kube::Config::infer().await.map_err(|error| {
+            Unusable::because("there is no cluster to ask; name a kubeconfig, or a folder with --manifests", error)
+        })?,
+    };
+    Client::try_from(config).map_err(|error| Unusable::because("the cluster's client", error))
+}
+
+/// A catalog of the cluster as it is now.
+pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> Result<Arc<Catalog>, Unusable> {
+    let catalog = Arc::new(Catalog::new(registry.kinds()));
+    let client = client(kubeconfig).await?;
+    cluster::load(client, &catalog).await.map_err(|error| Unusable::because("the cluster", error))?;
+    Ok(catalog)
+}
+
+/// A runtime for a command that asks a cluster.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Unusable> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Unusable::because("the runtime cannot start", error))
+}

@@ -1,0 +1,90 @@
+//! `portcullis manifests`: the registration that fits the rules.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{DENIED, OK, Unusable, say};
+use crate::gate::Registry;
+use crate::gate::registration::{Endpoint, Manifest, Registration};
+
+/// Write the webhook configurations and permissions that fit the rules.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The folder to write into
+    #[arg(long, short, value_name = "DIR", default_value = "webhook-config")]
+    out: PathBuf,
+    /// Write nothing; say what differs, and exit with 1 if anything does
+    #[arg(long)]
+    check: bool,
+    /// Write the templates of the chart instead
+    #[arg(long, conflicts_with_all = ["url", "ca_bundle", "namespace", "service", "service_account"])]
+    chart: bool,
+    /// Where the API server reaches the server, if not through its Service
+    #[arg(long, value_name = "https://HOST:PORT", conflicts_with = "service")]
+    url: Option<String>,
+    /// The CA of the serving certificate (PEM); left out, something else has to fill it in
+    #[arg(long, value_name = "FILE")]
+    ca_bundle: Option<PathBuf>,
+    /// The namespace that portcullis runs in
+    #[arg(long, default_value = "portcullis-system")]
+    namespace: String,
+    /// The name of its Service
+    #[arg(long, default_value = "portcullis")]
+    service: String,
+    /// The name of its ServiceAccount
+    #[arg(long, default_value = "portcullis")]
+    service_account: String,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let manifests = args.registration()?.manifests(&Registry::standard());
+    if args.check {
+        return Ok(differences(&args.out, &manifests));
+    }
+    std::fs::create_dir_all(&args.out).map_err(|error| Unusable::because(args.out.display(), error))?;
+    for manifest in manifests {
+        let path = args.out.join(manifest.file);
+        std::fs::write(&path, manifest.text).map_err(|error| Unusable::because(path.display(), error))?;
+    }
+    Ok(OK)
+}
+
+fn differences(folder: &Path, manifests: &[Manifest]) -> u8 {
+    let mut code = OK;
+    for manifest in manifests {
+        let path = folder.join(manifest.file);
+        if std::fs::read_to_string(&path).ok().as_ref() != Some(&manifest.text) {
+            say(&format!("{}: is not what `portcullis manifests` would write\n", path.display()));
+            code = DENIED;
+        }
+    }
+    code
+}
+
+impl Args {
+    fn registration(&self) -> Result<Registration, Unusable> {
+        if self.chart {
+            return Ok(Registration::chart());
+        }
+        let endpoint = match &self.url {
+            Some(url) if !url.starts_with("https://") => {
+                return Err(Unusable::new(format!("--url {url}: the API server calls webhooks by https:// only")));
+            }
+            Some(url) => Endpoint::Url(url.clone()),
+            None => Endpoint::Service { namespace: self.namespace.clone(), name: self.service.clone() },
+        };
+        let ca_bundle = self.ca_bundle.as_ref().map(|path| ca_bundle(path)).transpose()?;
+        let (namespace, service_account) = (self.namespace.clone(), self.service_account.clone());
+        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata: String::new() })
+    }
+}
+
+fn ca_bundle(path: &Path) -> Result<String, Unusable> {
+    let pem = std::fs::read(path).map_err(|error| Unusable::because(path.display(), error))?;
+    if !pem.starts_with(b"-----BEGIN CERTIFICATE-----") {
+        return Err(Unusable::because(path.display(), "this is no PEM certificate"));
+    }
+    Ok(STANDARD.encode(pem))
+}

@@ -1,0 +1,76 @@
+//! `portcullis review`: an AdmissionReview in, the answer out.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::executor::block_on;
+
+use super::{OK, Unusable, inputs, print};
+use crate::admission::review::{self, Review};
+use crate::admission::{Answer, Phase, Verdict};
+use crate::catalog::Catalog;
+use crate::gate::{Gate, Registry};
+
+/// Which webhook answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Webhook {
+    /// The mutating one
+    Mutate,
+    /// The validating one
+    Validate,
+    /// Both, one after the other, as the API server calls them
+    Both,
+}
+
+/// Answer an AdmissionReview from standard input.
+///
+/// The answer goes to standard output, whether it allows or denies. Exit code 2: there was no request to answer.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files or folders with the objects that are in the cluster; empty without
+    #[arg(long, value_name = "PATH")]
+    manifests: Vec<PathBuf>,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Which webhook answers
+    #[arg(long, value_enum, default_value = "both")]
+    webhook: Webhook,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let registry = Registry::standard();
+    let policy = inputs::policy(args.config.as_deref(), &registry)?;
+    let objects = inputs::objects(&args.manifests, "default")?;
+    let catalog = Arc::new(Catalog::of(registry.kinds(), objects));
+    let gate = Gate::new(registry, policy, catalog);
+    let mut body = Vec::new();
+    std::io::stdin().read_to_end(&mut body).map_err(|error| Unusable::because("standard input", error))?;
+    let answer = match review::read(&body) {
+        Ok(review) => block_on(decide(&gate, review, args.webhook)),
+        Err(unreadable) => unreadable.answer().ok_or_else(|| Unusable::new(unreadable.to_string()))?,
+    };
+    let mut text = answer.to_json();
+    text.push(b'\n');
+    print(&String::from_utf8_lossy(&text));
+    Ok(OK)
+}
+
+async fn decide(gate: &Gate, review: Review<'_>, webhook: Webhook) -> Answer {
+    let Review { version, request } = review;
+    match webhook {
+        Webhook::Mutate => gate.decide(Phase::Mutate, &request).await.answer(version, Phase::Mutate, &request),
+        Webhook::Validate => gate.decide(Phase::Validate, &request).await.answer(version, Phase::Validate, &request),
+        Webhook::Both => {
+            let mutated = gate.decide(Phase::Mutate, &request).await;
+            let request = match &mutated.patch {
+                Some(patch) => request.patched(patch),
+                None => request,
+            };
+            let validated = gate.decide(Phase::Validate, &request).await;
+            let verdict = Verdict { notices: mutated.notices, patch: mutated.patch, ..validated };
+            verdict.answer(version, Phase::Mutate, &request)
+        }
+    }
+}

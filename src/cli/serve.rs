@@ -1,0 +1,218 @@
+//! `portcullis serve`: the admission webhooks.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::{OK, Unusable, inputs};
+use crate::admission::{Phase, Request, Verdict};
+use crate::catalog::{Catalog, cluster, manifests};
+use crate::config;
+use crate::gate::{Gate, Registry};
+use crate::server::{
+    Bound, Certificates, Condition, Decide, Floor, Format, Limits, Metrics, Options, Parts, Readiness, Telemetry,
+    limits, metrics,
+};
+
+/// Serve the admission webhooks over HTTPS.
+///
+/// What rules look up comes from the cluster, or with --manifests from a folder.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Where the webhooks are served
+    #[arg(long, env = "PORTCULLIS_LISTEN", default_value = "0.0.0.0:9443")]
+    listen: SocketAddr,
+    /// Where /livez, /readyz and /metrics are served, in plain HTTP
+    #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
+    admin_listen: SocketAddr,
+    /// The folder with tls.crt and tls.key, reloaded when they change
+    #[arg(long, env = "PORTCULLIS_CERTS", value_name = "DIR", default_value = "/etc/portcullis/certs")]
+    certs: PathBuf,
+    /// A folder of manifests that stands for the cluster, reloaded when it changes
+    #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
+    manifests: Option<PathBuf>,
+    /// The cluster; without, the one around the pod, or the one that kubectl would ask
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The configuration file, reloaded when it changes
+    #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The oldest TLS version
+    #[arg(long, value_enum, default_value = "1.2")]
+    tls_min: TlsMin,
+    /// How log lines are written
+    #[arg(long, value_enum, default_value = "text")]
+    log_format: LogFormat,
+    /// What is logged, such as `info` or `warn,decision=debug`
+    #[arg(long, env = "PORTCULLIS_LOG", default_value = "info")]
+    log: String,
+    /// The largest body, in bytes; an update carries two objects of up to 3 MiB
+    #[arg(long, default_value_t = limits::BODY)]
+    max_body: usize,
+    /// The most connections; further ones wait in the kernel
+    #[arg(long, default_value_t = limits::CONNECTIONS)]
+    max_connections: usize,
+    /// The most requests at once; further ones are sent away with 429
+    #[arg(long, default_value_t = limits::IN_FLIGHT)]
+    max_in_flight: usize,
+    /// Seconds to go on accepting after SIGTERM, until no new connection comes
+    #[arg(long, default_value_t = 5)]
+    lame_duck: u64,
+    /// Seconds to wait after that for the last answers
+    #[arg(long, default_value_t = 20)]
+    drain: u64,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum TlsMin {
+    /// TLS 1.2
+    #[value(name = "1.2")]
+    Tls12,
+    /// TLS 1.3
+    #[value(name = "1.3")]
+    Tls13,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// How often the catalog and the configuration file are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often the configuration file is looked at.
+const CONFIG_POLL: Duration = Duration::from_secs(5);
+
+pub(super) fn run(args: Args) -> Result<u8, Unusable> {
+    let format = match args.log_format {
+        LogFormat::Text => Format::Text,
+        LogFormat::Json => Format::Json,
+    };
+    let _telemetry = Telemetry::init(format, &args.log).map_err(|error| Unusable::because("--log", error))?;
+    // Only fails where a provider is installed already, which is then as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    inputs::runtime()?.block_on(serve(args))?;
+    Ok(OK)
+}
+
+async fn serve(args: Args) -> Result<(), Unusable> {
+    let certificates =
+        Certificates::from_folder(&args.certs).map_err(|error| Unusable::because("the serving certificate", error))?;
+    let readiness = Readiness::default();
+    let gate = Arc::new(args.gate(&readiness).await?);
+    if let Some(path) = args.config.clone() {
+        tokio::spawn(follow_config(path, gate.clone()));
+    }
+    let mut registry = metrics::registry();
+    let rules = gate.registry().rules().iter().map(|rule| rule.id);
+    let metrics = Arc::new(Metrics::register(&mut registry, rules));
+    let bound = args.bind().await?;
+    tracing::info!(webhooks = %format!("https://{}", bound.address()), admin = %bound.admin_address(), "serving");
+    let decide = Arc::new(Decider(gate));
+    let parts = Parts { decide, certificates: Arc::new(certificates), metrics, registry, readiness };
+    let running = bound.start(parts).map_err(|error| Unusable::because("TLS", error))?;
+    running.until_signalled().await.map_err(|error| Unusable::because("the server", error))?;
+    Ok(())
+}
+
+impl Args {
+    async fn bind(&self) -> Result<Bound, Unusable> {
+        let mut options = Options::new(self.listen, self.admin_listen);
+        options.floor = match self.tls_min {
+            TlsMin::Tls12 => Floor::Tls12,
+            TlsMin::Tls13 => Floor::Tls13,
+        };
+        options.lame_duck = Duration::from_secs(self.lame_duck);
+        options.drain = Duration::from_secs(self.drain);
+        options.limits = Limits {
+            body: self.max_body,
+            connections: self.max_connections,
+            in_flight: self.max_in_flight,
+            ..Limits::default()
+        };
+        options.bind().await.map_err(|error| Unusable::new(error.to_string()))
+    }
+
+    /// The gate over its catalog, which is kept up to date from now on.
+    async fn gate(&self, readiness: &Readiness) -> Result<Gate, Unusable> {
+        let registry = Registry::standard();
+        let policy = inputs::policy(self.config.as_deref(), &registry)?;
+        let mut catalog = Catalog::new(registry.kinds());
+        let catalog = match &self.manifests {
+            Some(folder) => {
+                let catalog = Arc::new(catalog);
+                fill(&catalog, folder)?;
+                let (followed, folder) = (catalog.clone(), folder.clone());
+                tokio::spawn(async move { manifests::follow(&followed, &folder).await });
+                catalog
+            }
+            None => {
+                let client = inputs::client(self.kubeconfig.as_deref()).await?;
+                catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
+                let catalog = Arc::new(catalog);
+                tokio::spawn(cluster::follow(client, catalog.clone()));
+                catalog
+            }
+        };
+        tokio::spawn(wait_for(catalog.clone(), readiness.condition("catalog", "nothing is listed yet")));
+        Ok(Gate::new(registry, policy, catalog))
+    }
+}
+
+fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Unusable> {
+    manifests::fill(catalog, folder).map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        Unusable::new(errors.join("\n"))
+    })
+}
+
+/// Meets the condition as soon as every kind is listed, or known to be absent.
+async fn wait_for(catalog: Arc<Catalog>, condition: Condition) {
+    loop {
+        let pending: Vec<_> = catalog.pending().into_iter().map(crate::catalog::Kind::full_name).collect();
+        if pending.is_empty() {
+            return condition.met();
+        }
+        condition.unmet(format!("not listed yet: {}", pending.join(", ")));
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Reloads the configuration file when it changes. One that cannot be used is logged, and the last good one holds.
+async fn follow_config(path: PathBuf, gate: Arc<Gate>) {
+    let mut seen = std::fs::read(&path).ok();
+    loop {
+        tokio::time::sleep(CONFIG_POLL).await;
+        let now = std::fs::read(&path).ok();
+        if now == seen {
+            continue;
+        }
+        seen = now;
+        match config::load(&path, gate.registry()) {
+            Ok(policy) => {
+                gate.set_policy(policy);
+                tracing::info!(path = %path.display(), "configuration reloaded");
+            }
+            Err(error) => tracing::error!(%error, "configuration not reloaded: the one from before holds"),
+        }
+    }
+}
+
+/// The gate, as the server calls it.
+struct Decider(Arc<Gate>);
+
+impl Decide for Decider {
+    fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
+        self.0.handles(phase, request)
+    }
+
+    fn decide<'a>(&'a self, phase: Phase, request: &'a Request<'a>) -> BoxFuture<'a, Verdict> {
+        Box::pin(self.0.decide(phase, request))
+    }
+}

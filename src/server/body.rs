@@ -1,0 +1,72 @@
+//! Reading a body whole within bounds, or getting rid of it.
+
+use axum::body::{Body, HttpBody as _};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
+
+use super::limits::{DRAIN, DRAIN_FACTOR, Limits, Load};
+use super::metrics::Shed;
+use super::rejection::Rejection;
+
+/// A body, and the room that it takes.
+#[derive(Debug)]
+pub(super) struct Buffered<'l> {
+    pub(super) bytes: Bytes,
+    _room: Option<SemaphorePermit<'l>>,
+}
+
+/// Reads a body whole. What is left of it after an error is for [`drain`].
+pub(super) async fn read<'l>(body: &mut Body, limits: &Limits, load: &'l Load) -> Result<Buffered<'l>, Rejection> {
+    let late = Rejection::SlowBody(limits.body_arrival);
+    timeout(limits.body_arrival, collect(body, limits.body, load)).await.unwrap_or(Err(late))
+}
+
+/// Room is taken as bytes arrive, not as they are announced: otherwise nine announcements would fill the server.
+async fn collect<'l>(body: &mut Body, limit: usize, load: &'l Load) -> Result<Buffered<'l>, Rejection> {
+    let announced = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    if announced.is_some_and(|size| size > limit) {
+        return Err(Rejection::TooLarge(limit));
+    }
+    let mut buffer = BytesMut::new();
+    let mut room: Option<SemaphorePermit<'l>> = None;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Rejection::BrokenBody(error.to_string()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if data.len() > limit - buffer.len() {
+            return Err(Rejection::TooLarge(limit));
+        }
+        let more = load.bytes(data.len()).ok_or(Rejection::Shed(Shed::BufferedBytes))?;
+        match &mut room {
+            Some(room) => room.merge(more),
+            None => room = Some(more),
+        }
+        if announced == Some(data.len()) {
+            return Ok(Buffered { bytes: data, _room: room });
+        }
+        if buffer.is_empty() {
+            buffer.reserve(announced.unwrap_or(data.len()));
+        }
+        buffer.extend_from_slice(&data);
+    }
+    Ok(Buffered { bytes: buffer.freeze(), _room: room })
+}
+
+/// Reads what is left of a body and throws it away, a bounded amount for a bounded time.
+///
+/// A socket that is closed with unread bytes in it is reset, and the reset may overtake the answer: a client would see
+/// a broken connection instead of its 413 or 429.
+pub(super) async fn drain(mut body: Body, limits: &Limits) {
+    let mut left = limits.body.saturating_mul(DRAIN_FACTOR);
+    let rest = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    // Late or not, the answer follows.
+    let _ = timeout(DRAIN.min(limits.body_arrival), rest).await;
+}

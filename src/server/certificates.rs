@@ -1,0 +1,206 @@
+//! The serving certificate: read from a folder, checked, and swapped without a pause.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::tls;
+
+/// The file of the certificate chain, the leaf first, as in a Secret of type `kubernetes.io/tls`.
+pub const CHAIN_FILE: &str = "tls.crt";
+/// The file of the leaf's private key.
+pub const KEY_FILE: &str = "tls.key";
+
+/// Why a certificate cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file cannot be read.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file is no PEM, or breaks off in the middle of it.
+    #[error("{}: is not whole PEM: {source}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: pem::Error,
+    },
+    /// There is no certificate in the chain file.
+    #[error("{}: holds no certificate; the leaf is wanted first, then its intermediates", path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The leaf is no X.509 certificate.
+    #[error("{}: its first certificate is not X.509: {problem}", path.display())]
+    NotX509 {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The key is not the leaf's, or of a kind that TLS does not sign with.
+    #[error("{}: does not go with the first certificate of {CHAIN_FILE}: {source}", path.display())]
+    Key {
+        /// The file of the key.
+        path: PathBuf,
+        /// What is wrong.
+        source: rustls::Error,
+    },
+}
+
+/// A certificate chain and its key, known to go together.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    key: Arc<CertifiedKey>,
+    leaf: CertificateDer<'static>,
+    expires: i64,
+}
+
+impl Pair {
+    /// Parses a chain and a key in PEM. Errors name them `tls.crt` and `tls.key`.
+    ///
+    /// # Errors
+    /// When one of them is not whole, or the two do not go together.
+    pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
+        Self::parse_in(Path::new(""), chain, key)
+    }
+
+    fn parse_in(folder: &Path, chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
+        let (chain_path, key_path) = (folder.join(CHAIN_FILE), folder.join(KEY_FILE));
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
+            .collect::<Result<_, _>>()
+            .map_err(|source| CertificateError::Pem { path: chain_path.clone(), source })?;
+        let Some(leaf) = chain.first().cloned() else {
+            return Err(CertificateError::NoCertificate { path: chain_path });
+        };
+        let expires = expiry(&leaf).map_err(|problem| CertificateError::NotX509 { path: chain_path, problem })?;
+        let key = PrivateKeyDer::from_pem_slice(key)
+            .map_err(|source| CertificateError::Pem { path: key_path.clone(), source })?;
+        let key = CertifiedKey::from_der(chain, key, &tls::provider())
+            .map_err(|source| CertificateError::Key { path: key_path, source })?;
+        Ok(Self { key: Arc::new(key), leaf, expires })
+    }
+}
+
+fn expiry(leaf: &CertificateDer<'_>) -> Result<i64, String> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(leaf).map_err(|error| error.to_string())?;
+    Ok(certificate.validity().not_after.timestamp())
+}
+
+/// The two files as they stand in a folder.
+pub(super) struct Files {
+    folder: PathBuf,
+    chain: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl Files {
+    /// Reads both files from one version of the folder.
+    ///
+    /// A Secret mount shows files that point through the link `..data` into a folder of their version, and rotates by
+    /// replacing that link. It is followed once, so that both files are of one version; where that version is taken
+    /// away under the reader's hands, the next one is read.
+    pub(super) fn read(folder: &Path) -> Result<Self, CertificateError> {
+        let mut version = version_of(folder);
+        loop {
+            let files = Self::read_version(folder, &version);
+            let now = version_of(folder);
+            if files.is_ok() || now == version {
+                return files;
+            }
+            version = now;
+        }
+    }
+
+    fn read_version(folder: &Path, version: &Path) -> Result<Self, CertificateError> {
+        let read = |file: &str| {
+            let failed = |source| CertificateError::Read { path: folder.join(file), source };
+            fs::read(version.join(file)).map_err(failed)
+        };
+        Ok(Self { chain: read(CHAIN_FILE)?, key: read(KEY_FILE)?, folder: folder.to_owned() })
+    }
+
+    pub(super) fn parse(&self) -> Result<Pair, CertificateError> {
+        Pair::parse_in(&self.folder, &self.chain, &self.key)
+    }
+
+    /// A number that changes with the contents of either.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.chain, &self.key).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// The folder that really holds the files.
+fn version_of(folder: &Path) -> PathBuf {
+    fs::canonicalize(folder.join("..data")).unwrap_or_else(|_| folder.to_owned())
+}
+
+/// The certificate that is served at present; a new one holds from the next handshake on.
+#[derive(Debug)]
+pub struct Certificates {
+    current: ArcSwap<Pair>,
+    folder: Option<PathBuf>,
+}
+
+impl Certificates {
+    /// Serves `pair` until it is [replaced](Self::replace).
+    pub fn new(pair: Pair) -> Self {
+        Self { current: ArcSwap::from_pointee(pair), folder: None }
+    }
+
+    /// Serves `tls.crt` and `tls.key` of a folder. A running server follows their changes.
+    ///
+    /// # Errors
+    /// When they cannot be served.
+    pub fn from_folder(folder: impl Into<PathBuf>) -> Result<Self, CertificateError> {
+        let folder = folder.into();
+        let pair = Files::read(&folder)?.parse()?;
+        Ok(Self { folder: Some(folder), ..Self::new(pair) })
+    }
+
+    /// Serves `pair` from now on.
+    pub fn replace(&self, pair: Pair) {
+        self.current.store(Arc::new(pair));
+    }
+
+    /// When the leaf expires, in seconds since 1970.
+    pub fn expires(&self) -> i64 {
+        self.current.load().expires
+    }
+
+    /// The leaf.
+    pub fn leaf(&self) -> CertificateDer<'static> {
+        self.current.load().leaf.clone()
+    }
+
+    /// Whether this very chain is served already.
+    pub(super) fn serves(&self, pair: &Pair) -> bool {
+        self.current.load().key.cert == pair.key.cert
+    }
+
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.load().key))
+    }
+}

@@ -1,0 +1,76 @@
+//! When the API server gives up on a call: its query parameter `?timeout=10s` (C6).
+
+use std::time::{Duration, Instant};
+
+/// What the API server takes when a webhook configuration says nothing.
+const DEFAULT: Duration = Duration::from_secs(10);
+/// The longest `timeoutSeconds` that a webhook configuration may say.
+const LONGEST: Duration = Duration::from_secs(30);
+/// The API server rounds what is left of its own time up to a second: that second may not be there.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// When a call that began at `began` has to be answered, for the query of its path.
+pub(super) fn of(began: Instant, query: Option<&str>) -> Instant {
+    let timeout = query.and_then(timeout).unwrap_or(DEFAULT).min(LONGEST);
+    began + timeout.saturating_sub(MARGIN).max(timeout / 2)
+}
+
+fn timeout(query: &str) -> Option<Duration> {
+    let text = query.split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
+    duration(text).filter(|duration| !duration.is_zero())
+}
+
+/// Reads a Go duration, such as `2s`, `1.5s` or `1m30s`.
+fn duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut sum = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, tail) = rest.split_at(digits);
+        let letters = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(letters);
+        let seconds = number.parse::<f64>().ok()? * seconds_of(unit)?;
+        sum = sum.checked_add(Duration::try_from_secs_f64(seconds).ok()?)?;
+        rest = tail;
+    }
+    Some(sum)
+}
+
+fn seconds_of(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "h" => 3600.0,
+        "m" => 60.0,
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" | "µs" => 1e-6,
+        "ns" => 1e-9,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(query: &str) -> Duration {
+        let began = Instant::now();
+        of(began, Some(query)) - began
+    }
+
+    #[test]
+    fn keeps_a_second_back_but_not_more_than_half() {
+        assert_eq!(left("timeout=10s"), Duration::from_secs(9));
+        assert_eq!(left("timeout=1s"), Duration::from_millis(500));
+        assert_eq!(left("timeout=1.5s"), Duration::from_millis(750));
+        assert_eq!(left("a=b&timeout=500ms"), Duration::from_millis(250));
+        assert_eq!(left("timeout=0m2s"), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn what_is_no_duration_is_the_default() {
+        for query in ["", "timeout=", "timeout=5", "timeout=-5s", "timeout=0s", "timeout=soon", "timeout=1e400s"] {
+            assert_eq!(left(query), Duration::from_secs(9), "{query}");
+        }
+        assert_eq!(left("timeout=9999h"), Duration::from_secs(29));
+    }
+}

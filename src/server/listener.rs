@@ -1,0 +1,291 @@
+//! The server in three steps: [`Options`], [`Bound`], [`Running`].
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use prometheus_client::registry::Registry;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::admin::Admin;
+use super::connection::Connections;
+use super::lifecycle::{self, Shutdown, Stage};
+use super::probe::Probe;
+use super::webhook::Webhook;
+use super::{Certificates, Decide, Floor, Limits, Metrics, Readiness, limits, rotation, tls};
+
+/// Kubernetes takes a few seconds to tell every node that an endpoint is gone.
+const LAME_DUCK: Duration = Duration::from_secs(5);
+/// With the lame duck's five seconds, below the 30 s after which a pod is killed.
+const DRAIN: Duration = Duration::from_secs(20);
+/// How often a folder of certificates is looked at, besides when it tells of a change.
+const CERTIFICATE_POLL: Duration = Duration::from_secs(5);
+/// How long to wait when the system has no file descriptor for a new connection.
+const EXHAUSTED: Duration = Duration::from_millis(100);
+
+/// How the server is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where the webhook listens, over TLS.
+    pub address: SocketAddr,
+    /// Where probes and metrics are served, in plain HTTP.
+    pub admin: SocketAddr,
+    /// The oldest TLS version.
+    pub floor: Floor,
+    /// Every bound.
+    pub limits: Limits,
+    /// How long to go on accepting after the shutdown began, so that no new connection is refused (C5).
+    pub lame_duck: Duration,
+    /// How long to wait after that for the last answers.
+    pub drain: Duration,
+    /// How often to look whether the certificates' folder changed.
+    pub certificate_poll: Duration,
+}
+
+impl Options {
+    /// Options with every default, for these addresses.
+    pub fn new(address: SocketAddr, admin: SocketAddr) -> Self {
+        Self {
+            address,
+            admin,
+            floor: Floor::default(),
+            limits: Limits::default(),
+            lame_duck: LAME_DUCK,
+            drain: DRAIN,
+            certificate_poll: CERTIFICATE_POLL,
+        }
+    }
+
+    /// Binds both ports. From then on connections wait to be accepted.
+    ///
+    /// # Errors
+    /// When one of the addresses cannot be had.
+    pub async fn bind(self) -> Result<Bound, BindError> {
+        let webhook = bind("webhook", self.address).await?;
+        let admin = bind("admin", self.admin).await?;
+        let (address, admin_address) = (address_of(&webhook, self.address)?, address_of(&admin, self.admin)?);
+        Ok(Bound { options: self, webhook, admin, address, admin_address })
+    }
+}
+
+/// A port that could not be bound.
+#[derive(Debug, thiserror::Error)]
+#[error("the {port} port cannot listen on {address}: {source}")]
+pub struct BindError {
+    /// Which port: `webhook` or `admin`.
+    pub port: &'static str,
+    /// The address wanted.
+    pub address: SocketAddr,
+    /// Why not.
+    pub source: io::Error,
+}
+
+async fn bind(port: &'static str, address: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).await.map_err(|source| BindError { port, address, source })
+}
+
+fn address_of(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr, BindError> {
+    listener.local_addr().map_err(|source| BindError { port: "bound", address, source })
+}
+
+/// What the server works with.
+pub struct Parts {
+    /// Who decides.
+    pub decide: Arc<dyn Decide>,
+    /// What is shown to clients; a folder behind it is followed.
+    pub certificates: Arc<Certificates>,
+    /// Where the server counts.
+    pub metrics: Arc<Metrics>,
+    /// Everything that `/metrics` shows, the server's own metrics included.
+    pub registry: Registry,
+    /// What `/readyz` waits for, besides the server itself.
+    pub readiness: Readiness,
+}
+
+/// A server that has its ports.
+#[derive(Debug)]
+pub struct Bound {
+    options: Options,
+    webhook: TcpListener,
+    admin: TcpListener,
+    address: SocketAddr,
+    admin_address: SocketAddr,
+}
+
+impl Bound {
+    /// The webhook's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of probes and metrics.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// Starts to serve, on the present tokio runtime.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn start(self, parts: Parts) -> Result<Running, rustls::Error> {
+        let Self { options, webhook, admin, address, admin_address } = self;
+        let Parts { decide, certificates, metrics, registry, readiness } = parts;
+        let config = tls::server_config(Arc::clone(&certificates), options.floor)?;
+        let shutdown = Shutdown::new();
+        let connections = Connections {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            router: Webhook::new(decide, options.limits.clone(), Arc::clone(&metrics)).router(),
+            limits: options.limits.clone(),
+            shutdown: shutdown.clone(),
+            metrics: Arc::clone(&metrics),
+        };
+        let mut helpers = JoinSet::new();
+        if let Some(folder) = certificates.folder().map(ToOwned::to_owned) {
+            let (certificates, metrics) = (Arc::clone(&certificates), Arc::clone(&metrics));
+            helpers.spawn(rotation::follow(folder, certificates, metrics, options.certificate_poll));
+        }
+        let probe = Probe::new(address, Arc::clone(&certificates));
+        let pages = Admin { readiness, shutdown: shutdown.clone(), probe, registry, metrics, certificates };
+        helpers.spawn(pages.serve(admin));
+        let front = Front { listener: webhook, connections: Arc::new(connections), options, helpers };
+        let task = tokio::spawn(front.run());
+        Ok(Running { address, admin_address, shutdown, task })
+    }
+}
+
+/// A server that serves. Dropping it lets it go on; [`Shutdown::begin`] ends it.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    admin_address: SocketAddr,
+    shutdown: Shutdown,
+    task: JoinHandle<Drained>,
+}
+
+/// How a server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that were cut off, as they were busy beyond the limit.
+    pub cut_off: usize,
+}
+
+impl Running {
+    /// The webhook's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of probes and metrics.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// What begins the shutdown.
+    pub fn shutdown(&self) -> Shutdown {
+        self.shutdown.clone()
+    }
+
+    /// Serves until the shutdown has begun and ended.
+    ///
+    /// # Errors
+    /// When the server's task panicked.
+    pub async fn finished(self) -> io::Result<Drained> {
+        self.task.await.map_err(io::Error::other)
+    }
+
+    /// Serves until SIGTERM or SIGINT and through the shutdown that follows; a second signal cuts that short.
+    ///
+    /// # Errors
+    /// When signals cannot be received, the server's task panicked, or a second signal came.
+    pub async fn until_signalled(self) -> io::Result<Drained> {
+        let shutdown = self.shutdown();
+        let finished = self.finished();
+        tokio::pin!(finished);
+        // `finished` is polled in place and goes on below.
+        tokio::select! {
+            drained = finished.as_mut() => return drained,
+            signal = lifecycle::signalled() => signal?,
+        }
+        shutdown.begin();
+        tokio::select! {
+            drained = finished => drained,
+            signal = lifecycle::signalled() => {
+                Err(signal.err().unwrap_or_else(|| io::Error::other("a second signal cut the shutdown short")))
+            }
+        }
+    }
+}
+
+/// Accepts connections, and sees them off.
+struct Front {
+    listener: TcpListener,
+    connections: Arc<Connections>,
+    options: Options,
+    /// Run as long as the front does; dropped, they stop.
+    helpers: JoinSet<()>,
+}
+
+impl Front {
+    async fn run(self) -> Drained {
+        let Self { listener, connections, options, helpers } = self;
+        let slots = Arc::new(limits::semaphore(options.limits.connections));
+        let shutdown = connections.shutdown.clone();
+        let mut open = JoinSet::new();
+        let ending = async {
+            shutdown.reached(Stage::LameDuck).await;
+            tracing::info!(lame_duck = ?options.lame_duck, "shutting down: not ready, still serving");
+            sleep(options.lame_duck).await;
+        };
+        // Accepting is cancellation safe: a connection is either spawned or still in the backlog.
+        tokio::select! {
+            () = accept(&listener, &connections, &slots, &mut open) => {}
+            () = ending => {}
+        }
+        // What is in the backlog has been promised a connection: closing the listener would reset it.
+        while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+            let connections = Arc::clone(&connections);
+            open.spawn(async move { connections.serve(stream).await });
+        }
+        drop(listener);
+        shutdown.advance(Stage::Draining);
+        let all_closed = async { while open.join_next().await.is_some() {} };
+        // Elapsed or not, what is left is counted next.
+        let _ = timeout(options.drain, all_closed).await;
+        while open.try_join_next().is_some() {}
+        let drained = Drained { cut_off: open.len() };
+        tracing::info!(cut_off = drained.cut_off, "shut down");
+        drop(helpers);
+        drained
+    }
+}
+
+/// Accepts for ever, as many connections at once as there are slots. The rest waits in the kernel.
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<Connections>,
+    slots: &Arc<Semaphore>,
+    open: &mut JoinSet<()>,
+) {
+    while let Ok(slot) = Arc::clone(slots).acquire_owned().await {
+        let stream: TcpStream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                sleep(EXHAUSTED).await;
+                continue;
+            }
+        };
+        while open.try_join_next().is_some() {}
+        let connections = Arc::clone(connections);
+        open.spawn(async move {
+            connections.serve(stream).await;
+            drop(slot);
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! Every HTTP status that is no decision. To the API server each is a failed call (C8).
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::metrics::{BadRequest, Metrics, Shed};
+
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+/// Why a call gets no decision. The text says what is allowed; it is the `error` of the answer's JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Rejection {
+    #[error("there is nothing at {0}; POST /validate and POST /mutate are served")]
+    Path(String),
+    #[error("{0} is not served; POST is allowed")]
+    Method(String),
+    #[error("Content-Type is {0}; application/json is allowed")]
+    ContentType(String),
+    #[error("the body is larger than the limit of {0} bytes")]
+    TooLarge(usize),
+    #[error("the body did not arrive within {0:?}")]
+    SlowBody(Duration),
+    #[error("the body broke off: {0}")]
+    BrokenBody(String),
+    #[error("{0}")]
+    NoUid(String),
+    #[error("too many {} at once; try again after a second", .0.as_str())]
+    Shed(Shed),
+    #[error("the decision failed inside portcullis; its log has the reason")]
+    Panicked,
+}
+
+impl Rejection {
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::Path(_) => StatusCode::NOT_FOUND,
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::SlowBody(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::BrokenBody(_) | Self::NoUid(_) => StatusCode::BAD_REQUEST,
+            Self::Shed(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Whether the connection is of no more use: more of the body may be on its way, or the client should look for
+    /// another replica (C4).
+    fn closes(&self) -> bool {
+        matches!(self, Self::TooLarge(_) | Self::SlowBody(_) | Self::BrokenBody(_) | Self::Shed(_))
+    }
+
+    /// Whether the client may still be sending, so that its body is to be read before it is told.
+    pub(super) fn leaves_body(&self) -> bool {
+        !matches!(self, Self::SlowBody(_) | Self::BrokenBody(_))
+    }
+
+    pub(super) fn count(&self, metrics: &Metrics) {
+        match self {
+            Self::Path(_) => metrics.bad_request(BadRequest::Path),
+            Self::Method(_) => metrics.bad_request(BadRequest::Method),
+            Self::ContentType(_) => metrics.bad_request(BadRequest::ContentType),
+            Self::TooLarge(_) => metrics.bad_request(BadRequest::TooLarge),
+            Self::SlowBody(_) => metrics.bad_request(BadRequest::SlowBody),
+            Self::BrokenBody(_) => metrics.bad_request(BadRequest::BrokenBody),
+            Self::NoUid(_) => metrics.bad_request(BadRequest::NoUid),
+            Self::Shed(reason) => metrics.shed(*reason),
+            Self::Panicked => metrics.panicked(),
+        }
+    }
+}
+
+impl IntoResponse for Rejection {
+    fn into_response(self) -> Response {
+        let body = serde_json::json!({ "error": self.to_string() }).to_string();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, JSON);
+        if self.closes() {
+            headers.insert(header::CONNECTION, CLOSE);
+        }
+        if matches!(self, Self::Shed(_)) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if matches!(self, Self::Method(_)) {
+            headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+        }
+        response
+    }
+}

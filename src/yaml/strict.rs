@@ -1,0 +1,214 @@
+//! What go-yaml refuses although YAML 1.2, and so our parser, lets it pass. Who writes such a
+//! text hears it from kubectl; so they shall hear it from us.
+
+use granit_parser::{Event, ScalarStyle, Span, StructureStyle};
+
+const TAB: &str = "a tab cannot indent here, or follow `-`; use spaces";
+const QUESTION: &str = "a plain scalar within brackets cannot have a `?`; put it in quotes";
+const COLON: &str = "a plain scalar within brackets cannot begin with `:`; put it in quotes";
+const ESCAPE: &str = "YAML 1.1 has no such escape";
+const NAME: &str = "the name of an anchor has only letters, digits, `-` and `_`";
+
+/// A fault: the byte it is at, and what it is.
+pub(super) type Fault = (usize, &'static str);
+
+/// Looks at every event, in their order, and at the text between them.
+pub(super) struct Strict<'t> {
+    text: &'t str,
+    tabs: bool,
+    /// Whether a `?` within brackets is refused, as go-yaml v2 does and v3 does not.
+    questions: bool,
+    /// How many flow collections are open.
+    flow: usize,
+    /// The columns of the block collections that are open.
+    columns: Vec<usize>,
+    /// Where the last token ended.
+    end: usize,
+    /// After a scalar that may go on in the next line: the column from which a tab is part of it.
+    margin: Option<usize>,
+}
+
+impl<'t> Strict<'t> {
+    pub(super) fn new(text: &'t str, questions: bool) -> Self {
+        Self { text, tabs: text.contains('\t'), questions, flow: 0, columns: Vec::new(), end: 0, margin: None }
+    }
+
+    pub(super) fn see(&mut self, event: &Event<'_>, span: &Span) -> Result<(), Fault> {
+        let bytes = span.byte_range().unwrap_or_default();
+        let token = !bytes.is_empty() && !matches!(event, Event::Anchor(..) | Event::DocumentStart(..));
+        if self.tabs && (token || matches!(event, Event::DocumentEnd | Event::StreamEnd)) {
+            self.gap(bytes.start)?;
+        }
+        match event {
+            Event::MappingStart(style, ..) | Event::SequenceStart(style, ..) => self.open(*style, event, span),
+            Event::MappingEnd | Event::SequenceEnd => self.close(),
+            Event::Anchor(_, name) => name_is_plain(name, bytes.start)?,
+            Event::Alias(_) => {
+                name_is_plain(span.slice(self.text).unwrap_or_default().trim_start_matches('*'), bytes.start)?
+            }
+            Event::Scalar(text, style, ..) if token => self.scalar(text, *style, span, bytes.start)?,
+            _ => {}
+        }
+        if token {
+            self.end = bytes.end;
+            self.margin = None;
+        }
+        if let Event::Scalar(_, style, ..) = event
+            && token
+        {
+            self.leave(*style, span, bytes.start);
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, style: StructureStyle, event: &Event<'_>, span: &Span) {
+        match style {
+            StructureStyle::Flow => self.flow += 1,
+            StructureStyle::Block => self.columns.push(self.column(event, span)),
+        }
+    }
+
+    /// The column of a block collection. A list that is no deeper than its key begins, for the
+    /// parser, after its dash; it has the column of its key.
+    fn column(&self, event: &Event<'_>, span: &Span) -> usize {
+        let at = span.byte_range().unwrap_or_default().start;
+        let dash = self.text.get(at..).unwrap_or_default().starts_with('-');
+        match (event, self.columns.last()) {
+            (Event::SequenceStart(..), Some(column)) if !dash => *column,
+            _ => span.start.col(),
+        }
+    }
+
+    /// Within a flow collection there are no block collections, so the innermost is at its end.
+    fn close(&mut self) {
+        match self.flow {
+            0 => drop(self.columns.pop()),
+            _ => self.flow -= 1,
+        }
+    }
+
+    fn scalar(&self, text: &str, style: ScalarStyle, span: &Span, at: usize) -> Result<(), Fault> {
+        match style {
+            ScalarStyle::Plain if self.questions && self.flow > 0 && text.contains('?') => Err((at, QUESTION)),
+            ScalarStyle::Plain if self.flow > 0 && text.starts_with(':') => Err((at, COLON)),
+            ScalarStyle::Plain => self.continuation(span, at),
+            ScalarStyle::DoubleQuoted => escapes(span.slice(self.text).unwrap_or_default(), at),
+            ScalarStyle::Literal | ScalarStyle::Folded if self.indents_with_tab(at) => Err((at, TAB)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks for tabs in the lines of a plain scalar that has several.
+    fn continuation(&self, span: &Span, at: usize) -> Result<(), Fault> {
+        let lines = span.slice(self.text).unwrap_or_default().split_inclusive('\n');
+        let mut from = at;
+        for line in lines {
+            if let Some(column) = leading_tab(line).filter(|column| from > at && *column < self.margin()) {
+                return Err((from + column, TAB));
+            }
+            from += line.len();
+        }
+        Ok(())
+    }
+
+    /// The column from which a plain scalar may go on.
+    fn margin(&self) -> usize {
+        self.columns.last().map_or(0, |column| column + 1)
+    }
+
+    /// Remembers what a scalar makes of the white space after it.
+    fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
+        match style {
+            ScalarStyle::Plain => self.margin = Some(self.margin()),
+            ScalarStyle::Literal | ScalarStyle::Folded => {
+                self.end = at + span.slice(self.text).unwrap_or_default().trim_end().len();
+                self.margin = Some(span.start.col());
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a block scalar, which must find its indentation from its first line, finds a tab.
+    fn indents_with_tab(&self, at: usize) -> bool {
+        if !self.text.get(at..).unwrap_or_default().starts_with('\t') {
+            return false;
+        }
+        let before = self.text.get(self.end..at).unwrap_or_default();
+        let mut lines = before.lines().map(|line| line.split(" #").next().unwrap_or_default().trim_end());
+        let header = lines.find(|line| line.contains(['|', '>'])).unwrap_or_default();
+        let indicators = header.rsplit(['|', '>']).next().unwrap_or_default();
+        !indicators.contains(|indicator: char| indicator.is_ascii_digit())
+    }
+
+    /// Looks for tabs in what stands between the last token and the byte `to`.
+    fn gap(&self, to: usize) -> Result<(), Fault> {
+        let gap = self.text.get(self.end..to).unwrap_or_default();
+        let mut at = self.end;
+        let mut margin = self.margin;
+        for line in gap.split_inclusive('\n') {
+            let begins = at == 0 || self.text.as_bytes().get(at - 1) == Some(&b'\n');
+            if self.flow == 0 || margin.is_some() {
+                indentation(line, begins, margin).map_err(|column| (at + column, TAB))?;
+            }
+            // after a comment or an indicator no scalar goes on
+            margin = margin.filter(|_| line.trim().is_empty());
+            at += line.len();
+        }
+        Ok(())
+    }
+}
+
+/// Looks for a tab in the indentation of a line, and after its `-` and `?`; gives its column.
+fn indentation(line: &str, begins: bool, margin: Option<usize>) -> Result<(), usize> {
+    let outside = |column: &usize| begins && margin.is_none_or(|margin| *column < margin);
+    if let Some(column) = leading_tab(line).filter(outside) {
+        return Err(column);
+    }
+    let content = line.trim_start_matches(' ');
+    let after = content.trim_start_matches(['-', '?', ' ']);
+    if after.len() < content.len() && after.starts_with('\t') && !content.starts_with("---") {
+        return Err(line.len() - after.len());
+    }
+    Ok(())
+}
+
+/// The column of a tab that only spaces are before.
+fn leading_tab(line: &str) -> Option<usize> {
+    let content = line.trim_start_matches(' ');
+    content.starts_with('\t').then_some(line.len() - content.len())
+}
+
+/// The text with spaces for the tabs that indent, unless one may be the text of a block scalar.
+pub(super) fn with_spaces(text: &str) -> Option<String> {
+    if !text.contains("\n\t") && !text.contains(" \t") || text.contains(['|', '>']) {
+        return None;
+    }
+    let mut spaced = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_start_matches([' ', '\t']);
+        spaced.extend(std::iter::repeat_n(' ', line.len() - content.len()));
+        spaced.push_str(content);
+    }
+    Some(spaced)
+}
+
+fn name_is_plain(name: &str, at: usize) -> Result<(), Fault> {
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    if plain { Ok(()) } else { Err((at, NAME)) }
+}
+
+/// Refuses `\/` and surrogates, which JSON has and YAML 1.1 has not.
+fn escapes(quoted: &str, at: usize) -> Result<(), Fault> {
+    let mut rest = quoted;
+    while let Some(next) = rest.find('\\') {
+        rest = &rest[next + 1..];
+        let surrogate = rest.strip_prefix(['u']).is_some_and(|hex| {
+            hex.starts_with(['d', 'D']) && hex.get(1..2).is_some_and(|second| "89abcdefABCDEF".contains(second))
+        });
+        if surrogate || rest.starts_with('/') {
+            return Err((at + quoted.len() - rest.len() - 1, ESCAPE));
+        }
+        rest = rest.get(1..).unwrap_or_default();
+    }
+    Ok(())
+}

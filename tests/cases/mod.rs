@@ -1,0 +1,116 @@
+//! What several tests need. Each of them uses some of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(dead_code, unreachable_pub)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::executor::block_on;
+use portcullis::admission::{Object, Operation, Phase, Request, Resource, User, Verdict};
+use portcullis::catalog::Catalog;
+use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::yaml;
+use serde_json::Value;
+
+/// The folder of the package.
+pub fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file of executed cases: from `$PORTCULLIS_VECTORS` where that is set, else from `tests/vectors`.
+pub fn vectors(file: &str) -> Value {
+    let own = repository().join("tests/vectors");
+    let folder = std::env::var_os("PORTCULLIS_VECTORS").map_or(own, PathBuf::from);
+    let path = folder.join(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The objects in a YAML text.
+pub fn objects(text: &str) -> Vec<Value> {
+    let documents = yaml::read(text, &yaml::Limits::default()).expect("the text is YAML");
+    documents.into_iter().map(|document| document.value).collect()
+}
+
+/// A request to the gate, and what is in the cluster then.
+pub struct Case {
+    pub operation: Operation,
+    pub object: Value,
+    pub old: Option<Value>,
+    pub stored: Vec<Value>,
+    pub policy: Policy,
+    pub user: &'static str,
+}
+
+impl Case {
+    pub fn new(operation: Operation, object: Value) -> Self {
+        Self { operation, object, old: None, stored: Vec::new(), policy: Policy::default(), user: "somebody" }
+    }
+
+    pub fn stored(mut self, stored: Vec<Value>) -> Self {
+        self.stored = stored;
+        self
+    }
+
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    pub fn user(mut self, user: &'static str) -> Self {
+        self.user = user;
+        self
+    }
+
+    pub fn update(mut self, old: Value) -> Self {
+        self.operation = Operation::Update;
+        self.old = Some(old);
+        self
+    }
+
+    pub fn gate(&self) -> Gate {
+        let registry = Registry::standard();
+        let catalog = Catalog::of(registry.kinds(), self.stored.clone());
+        Gate::new(registry, self.policy.clone(), Arc::new(catalog))
+    }
+
+    pub fn decide(&self, phase: Phase) -> Verdict {
+        block_on(self.gate().decide(phase, &self.request()))
+    }
+
+    pub fn request(&self) -> Request<'static> {
+        let is_deletion = self.operation == Operation::Delete;
+        let text = |pointer| self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let api_version = text("/apiVersion");
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
+        let (new, old) = match is_deletion {
+            true => (Object::default(), Object::parsed(self.object.clone())),
+            false => (Object::parsed(self.object.clone()), self.old.clone().map(Object::parsed).unwrap_or_default()),
+        };
+        Request {
+            uid: "3f5a".into(),
+            resource: Resource {
+                group: group.to_owned().into(),
+                version: version.to_owned().into(),
+                plural: plural(&text("/kind")).into(),
+                kind: text("/kind").into(),
+                subresource: "".into(),
+            },
+            name: text("/metadata/name").into(),
+            namespace: text("/metadata/namespace").into(),
+            operation: self.operation,
+            user: User { name: self.user.into(), groups: Vec::new() },
+            dry_run: false,
+            object: new,
+            old_object: old,
+            deadline: None,
+        }
+    }
+}
+
+fn plural(kind: &str) -> String {
+    let registry = Registry::standard();
+    let scopes = registry.rules().iter().flat_map(|rule| rule.scope);
+    let known = scopes.filter(|scope| scope.kind == kind).map(|scope| scope.plural.to_owned()).next();
+    known.unwrap_or_else(|| format!("{}s", kind.to_lowercase()))
+}

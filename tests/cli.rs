@@ -1,0 +1,259 @@
+//! The commands, run as a user runs them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cases::repository;
+use serde_json::{Value, json};
+
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Run {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}:\n{}", self.stdout))
+    }
+}
+
+fn portcullis(args: &[&str]) -> Run {
+    with_input(args, "")
+}
+
+fn with_input(args: &[&str], input: &str) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(args)
+        .current_dir(repository())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary is there");
+    // A command that does not read its input may be gone already.
+    let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8(bytes).expect("it writes text");
+    Run { code: output.status.code().expect("it exits"), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+const BAD: &str = "# one
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata: {name: default}
+---
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+overwrites:
+  - source:
+      componentName: a
+    substitution:
+      repositoryContext: example.org/x
+";
+const WARNED: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata: {name: my-overwrites}
+overwrites: [{source: {componentName: a}, substitution: {}}]
+";
+
+#[test]
+fn check_underlines_what_is_wrong() {
+    let run = with_input(&["check", "-"], BAD);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let expected = "\
+error[OW001]: a string where an object is needed: Landscaper cannot decode this, and fails every Installation that uses it
+  --> -:14:26
+   |
+14 |       repositoryContext: example.org/x
+   |                          ^^^^^^^^^^^^^
+   |
+   = help: write an object, such as {type: ociRegistry, baseUrl: …}
+
+checked 2 objects in 1 file: 1 denied, 0 warnings
+";
+    assert_eq!(run.stdout, expected);
+}
+
+#[test]
+fn check_exits_as_it_says() {
+    assert_eq!(portcullis(&["check", "examples/landscaper"]).code, 0);
+    assert_eq!(with_input(&["check", "-"], WARNED).code, 0);
+    assert_eq!(with_input(&["check", "--strict", "-"], WARNED).code, 1);
+    assert_eq!(with_input(&["check", "-"], "a: [").code, 2);
+    assert_eq!(portcullis(&["check", "no-such-file.yaml"]).code, 2);
+    assert_eq!(portcullis(&["check"]).code, 2);
+    let empty = portcullis(&["check", "src"]);
+    assert_eq!(empty.code, 2);
+    assert!(empty.stderr.contains("src: no .yaml, .yml or .json file is there"), "{}", empty.stderr);
+    // What can be read is judged all the same.
+    let run = with_input(&["check", "-"], &format!("{BAD}---\na: [\n"));
+    assert_eq!(run.code, 2);
+    assert!(run.stdout.contains("OW001") && run.stdout.contains("1 unreadable"), "{}", run.stdout);
+}
+
+#[test]
+fn check_writes_json() {
+    let run = with_input(&["check", "--output", "json", "-"], BAD);
+    let finding = &run.json()["findings"][0];
+    assert_eq!(
+        (&finding["rule"], &finding["level"], &finding["file"], &finding["line"], &finding["column"]),
+        (&json!("OW001"), &json!("deny"), &json!("-"), &json!(14), &json!(26))
+    );
+    assert_eq!(finding["path"], "overwrites[0].substitution.repositoryContext");
+    assert_eq!((&finding["found"], &finding["allowed"]), (&json!("\"example.org/x\""), &json!("an object")));
+}
+
+#[test]
+fn check_writes_sarif() {
+    let run = with_input(&["check", "--output", "sarif", "-"], BAD);
+    let sarif = run.json();
+    assert_eq!(sarif["version"], "2.1.0");
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!((&result["ruleId"], &result["level"]), (&json!("OW001"), &json!("error")));
+    assert_eq!(result["locations"][0]["physicalLocation"]["region"]["startLine"], 14);
+    let rules = sarif["runs"][0]["tool"]["driver"]["rules"].as_array().expect("the rules are described");
+    assert!(rules.iter().any(|rule| rule["id"] == "OW001"));
+}
+
+#[test]
+fn check_annotates_on_github() {
+    let run = with_input(&["check", "--output", "github", "-"], BAD);
+    let expected = "::error file=-,line=14,col=26,title=OW001::OW001 overwrites[0].substitution.repositoryContext: ";
+    assert!(run.stdout.starts_with(expected) && run.stdout.contains("%0Ahelp: write an object"), "{}", run.stdout);
+}
+
+#[test]
+fn check_reads_json_and_lists_and_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Context", "metadata": {"name": "a"},
+         "repositoryContext": 7}]});
+    std::fs::create_dir(folder.path().join("below")).unwrap();
+    let file = write(folder.path(), "below/list.json", &format!("{list:#}"));
+    write(folder.path(), "values.yaml", "replicas: 3\n");
+    write(folder.path(), "notes.txt", "not read: [\n");
+    write(folder.path(), ".gitignore", "ignored.yaml\n");
+    write(folder.path(), "ignored.yaml", "not read: [\n");
+    let run = portcullis(&["check", "-o", "json", &folder.path().display().to_string()]);
+    assert_eq!(run.code, 1, "{}", run.stdout);
+    let found = run.json();
+    assert_eq!((&found["findings"][0]["file"], &found["objects"]), (&json!(file), &json!(1)));
+    assert_eq!(found["findings"][0]["path"], "repositoryContext");
+}
+
+/// With the cluster's objects beside them, files are judged as the change that they are.
+#[test]
+fn check_knows_what_is_there_already() {
+    let folder = tempfile::tempdir().unwrap();
+    let change = std::fs::read_to_string(repository().join("examples/landscaper/overwrites.yaml")).unwrap();
+    let change = write(folder.path(), "change.yaml", &change.replace("my-own-echo-server", "another"));
+    let run = portcullis(&["check", "--manifests", "examples/landscaper", &change]);
+    assert!(run.stdout.contains("OW007") && run.stdout.contains("another component: server"), "{}", run.stdout);
+}
+
+#[test]
+fn check_obeys_the_configuration_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = write(folder.path(), "portcullis.yaml", "rules: {OW: audit}\n");
+    assert_eq!(with_input(&["check", "--config", &config, "-"], BAD).code, 0);
+    let wrong = write(folder.path(), "wrong.yaml", "rules:\n  OW1: audit\n");
+    let run = with_input(&["check", "--config", &wrong, "-"], BAD);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("wrong.yaml:2:") && run.stderr.contains("OW001"), "{}", run.stderr);
+}
+
+fn review(file: &str) -> String {
+    std::fs::read_to_string(repository().join("examples/reviews").join(file)).unwrap()
+}
+
+#[test]
+fn review_answers() {
+    let refused = with_input(&["review"], &review("refused.json"));
+    assert_eq!((refused.code, &refused.json()["response"]["allowed"]), (0, &json!(false)));
+    let args = ["review", "--manifests", "examples/landscaper"];
+    let patched = with_input(&args, &review("patched.json")).json();
+    assert_eq!(patched["response"]["patchType"], "JSONPatch");
+    assert_eq!(patched["response"]["warnings"].as_array().map(Vec::len), Some(2));
+    let validated = with_input(&[&args[..], &["--webhook", "validate"]].concat(), &review("patched.json")).json();
+    assert!(validated["response"].get("patch").is_none());
+    let empty = with_input(&["review"], &review("patched.json")).json();
+    assert!(empty["response"].get("patch").is_none());
+    let nothing = with_input(&["review"], "{}");
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.stderr.contains("request.uid"), "{}", nothing.stderr);
+}
+
+#[test]
+fn explain_shows_the_working() {
+    let args = ["explain", "overwrites", "--manifests", "examples/landscaper"];
+    let text = portcullis(&args).stdout;
+    for line in [
+        "Installation my-namespace/server",
+        "overwrites[0]  applied: sets repositoryContext to example.org/my-own-registry/components, componentName to",
+        "overwrites[1]  rejected: componentName was already set by overwrites[0]",
+        "    github.com/gardener/landscaper/echo-server -> my-own-echo-server",
+        "    Version has not been overwritten",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let told = portcullis(&[&args[..], &["--output", "json"]].concat()).json();
+    assert_eq!(told[0]["entries"][1]["outcome"], "rejected");
+    assert_eq!(told[0]["result"]["componentName"], "my-own-echo-server");
+    assert_eq!(told[0]["condition"]["reason"], "FoundOverwrite");
+    let missing = portcullis(&[&args[..], &["no-such-installation"]].concat());
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("no-such-installation"), "{}", missing.stderr);
+}
+
+#[test]
+fn rules_are_listed_in_three_forms() {
+    assert!(portcullis(&["rules"]).stdout.contains("\nOW001  undecodable"));
+    let listed = portcullis(&["rules", "--output", "json"]).json();
+    assert_eq!(listed["rules"][0]["id"], "KZ001");
+    assert!(portcullis(&["rules", "--output", "markdown"]).stdout.contains("| [OW001](OW001.md) |"));
+    assert!(portcullis(&["rules", "ow006"]).stdout.starts_with("# OW006"));
+    assert_eq!(portcullis(&["rules", "OW999"]).code, 2);
+}
+
+#[test]
+fn manifests_are_written_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().display().to_string();
+    assert_eq!(portcullis(&["manifests", "--check", "--out", &out]).code, 1);
+    assert_eq!(portcullis(&["manifests", "--out", &out]).code, 0);
+    assert_eq!(portcullis(&["manifests", "--check", "--out", &out]).code, 0);
+    assert_eq!(portcullis(&["manifests", "--out", &out, "--url", "http://x"]).code, 2);
+}
+
+#[test]
+fn certs_keep_their_ca() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().display().to_string();
+    assert_eq!(portcullis(&["certs", "--out", &out, "--host", "example.org"]).code, 0);
+    let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let (ca, leaf) = (read("ca.crt"), read("tls.crt"));
+    assert_eq!(portcullis(&["certs", "--out", &out, "--host", "example.org"]).code, 0);
+    assert_eq!(read("ca.crt"), ca);
+    assert_ne!(read("tls.crt"), leaf);
+}
+
+#[test]
+fn completions_are_written() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(portcullis(&["completions", shell]).stdout.contains("portcullis"), "{shell}");
+    }
+}

@@ -1,0 +1,298 @@
+//! Landscaper's overwrites, as a user of kubectl meets them.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::context::Context;
+use crate::kubectl::Output;
+use crate::sentences::{accepts, eventually, patches, rejects, warns};
+use crate::user::User;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("overwrites::the_seeds_example_end_to_end", the_seeds_example_end_to_end),
+    ("overwrites::what_cannot_be_decoded_is_refused", what_cannot_be_decoded_is_refused),
+    ("overwrites::a_dead_entry_is_warned_about", a_dead_entry_is_warned_about),
+    ("overwrites::a_substitution_without_effect_is_warned_about", a_substitution_without_effect_is_warned_about),
+    ("overwrites::a_source_that_matches_everything_is_warned_about", a_source_that_matches_everything_is_warned_about),
+    ("overwrites::a_name_that_names_nothing_is_warned_about", a_name_that_names_nothing_is_warned_about),
+    ("overwrites::what_is_still_used_is_not_deleted", what_is_still_used_is_not_deleted),
+    ("overwrites::a_context_in_use_is_not_deleted", a_context_in_use_is_not_deleted),
+    ("overwrites::both_are_deleted_in_one_command", both_are_deleted_in_one_command),
+    ("overwrites::a_namespace_is_deleted_unhindered", a_namespace_is_deleted_unhindered),
+    ("overwrites::a_change_names_the_installations_it_changes", a_change_names_the_installations_it_changes),
+    ("overwrites::explain_reads_the_cluster", explain_reads_the_cluster),
+    ("overwrites::annotations_go_when_nothing_is_overwritten", annotations_go_when_nothing_is_overwritten),
+];
+
+const PATCH: &str = "/metadata/annotations/portcullis.dev~1overwrite-patch";
+const SOURCE: &str = "/metadata/annotations/portcullis.dev~1overwrite-source";
+
+const SEED_CONTEXT: &str = include_str!("../../examples/landscaper/context.yaml");
+const SEED_OVERWRITES: &str = include_str!("../../examples/landscaper/overwrites.yaml");
+const SEED_INSTALLATION: &str = include_str!("../../examples/landscaper/installation.yaml");
+
+const CONTEXT: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata: {name: default}
+componentVersionOverwrites: my-overwrites
+";
+const FREE_CONTEXT: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata: {name: default}
+";
+const INSTALLATION: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata: {name: server}
+spec:
+  componentDescriptor: {ref: {componentName: example.org/server, version: v1.0.0, repositoryContext: {type: x}}}
+  blueprint: {ref: {resourceName: blueprint}}
+";
+
+/// ComponentVersionOverwrites `my-overwrites` with these entries.
+fn overwrites(entries: &str) -> String {
+    format!(
+        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: \
+         my-overwrites}}\noverwrites:\n{entries}"
+    )
+}
+
+fn to_version(version: &str) -> String {
+    overwrites(&format!("- source: {{componentName: example.org/server}}\n  substitution: {{version: {version}}}\n"))
+}
+
+fn in_namespace(yaml: &str, namespace: &str) -> String {
+    yaml.replace("namespace: my-namespace", &format!("namespace: {namespace}"))
+}
+
+fn delete(ctx: &Context, namespace: &str, objects: &[&str]) -> Output {
+    ctx.cluster.kubectl().args(["delete", "--wait=false", "--namespace", namespace]).args(objects).run()
+}
+
+fn the_seeds_example_end_to_end(ctx: &Context) {
+    let ns = ctx.cluster.namespace("seed");
+    accepts(ctx, &ns, &in_namespace(SEED_OVERWRITES, &ns));
+    accepts(ctx, &ns, &in_namespace(SEED_CONTEXT, &ns));
+    let installation = in_namespace(SEED_INSTALLATION, &ns);
+    let output = ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(&installation).run().expect_success();
+    assert_eq!(output.stdout, "installation.landscaper.gardener.cloud/server created\n", "{output}");
+    assert_eq!(
+        output.stderr,
+        "Warning: component overwritten: repositoryContext \
+         eu.gcr.io/gardener-project/landscaper/tutorials/components -> example.org/my-own-registry/components \
+         (overwrites[0] of my-overwrites)\n\
+         Warning: component overwritten: componentName github.com/gardener/landscaper/echo-server -> \
+         my-own-echo-server (overwrites[0] of my-overwrites)\n",
+        "{output}"
+    );
+    let stored = stored(ctx, &ns);
+    let patch: Value = text_at(&stored, PATCH);
+    let reference = "/spec/componentDescriptor/ref";
+    let context = |url: &str| json!({"baseUrl": url, "type": "ociRegistry"});
+    let old = context("eu.gcr.io/gardener-project/landscaper/tutorials/components");
+    let new = context("example.org/my-own-registry/components");
+    assert_eq!(
+        patch,
+        json!([
+            {"op": "test", "path": format!("{reference}/repositoryContext"), "value": old},
+            {"op": "replace", "path": format!("{reference}/repositoryContext"), "value": new},
+            {"op": "test", "path": format!("{reference}/componentName"),
+             "value": "github.com/gardener/landscaper/echo-server"},
+            {"op": "replace", "path": format!("{reference}/componentName"), "value": "my-own-echo-server"},
+        ])
+    );
+    let source: Value = text_at(&stored, SOURCE);
+    assert_eq!((&source["context"], &source["overwrites"]), (&json!("default"), &json!("my-overwrites")));
+    assert_eq!((&source["entries"], &source["generation"]), (&json!([0]), &json!(1)));
+    assert_eq!(stored.pointer(&format!("{reference}/version")), Some(&json!("v0.2.0")));
+    assert_eq!(stored.pointer(&format!("{reference}/componentName")), source.pointer("/original/componentName"));
+}
+
+fn stored(ctx: &Context, namespace: &str) -> Value {
+    let get = ["get", "installation", "server", "--namespace", namespace, "-o", "json"];
+    let output = ctx.cluster.kubectl().args(get).run().expect_success();
+    serde_json::from_str(&output.stdout).expect("kubectl writes JSON when asked to")
+}
+
+fn text_at(object: &Value, pointer: &str) -> Value {
+    let text = object.pointer(pointer).and_then(Value::as_str).expect("the annotation is there");
+    serde_json::from_str(text).expect("the annotation holds JSON")
+}
+
+fn what_cannot_be_decoded_is_refused(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow001");
+    let yaml = overwrites("- source: {componentName: a}\n  substitution: {repositoryContext: example.org/x}\n");
+    let apply = ["apply", "--namespace", &ns, "-f", "-"];
+    let output = ctx.cluster.kubectl().args(apply).stdin(&yaml).run();
+    assert!(!output.status.success(), "{output}");
+    assert_eq!(
+        output.stderr,
+        "Error from server (Forbidden): error when creating \"STDIN\": admission webhook \"validate.portcullis.dev\" \
+         denied the request: \nOW001 overwrites[0].substitution.repositoryContext: a string where an object is \
+         needed: Landscaper cannot decode this, and fails every Installation that uses it\n  allowed: an object\n  \
+         help: write an object, such as {type: ociRegistry, baseUrl: …}\n",
+        "{output}"
+    );
+    rejects(ctx, &ns, &format!("{FREE_CONTEXT}repositoryContext: [a]\n"), &["OW001 repositoryContext: a list where"]);
+    rejects(ctx, &ns, &format!("{FREE_CONTEXT}repositoryContext: {{type: 5}}\n"), &["OW001 repositoryContext.type"]);
+    let good = overwrites("- source: {componentName: a}\n  substitution: {repositoryContext: {type: x}}\n");
+    accepts(ctx, &ns, &good);
+    rejects(ctx, &ns, &yaml, &["error when applying patch", "OW001"]);
+    accepts(ctx, &ns, &format!("{FREE_CONTEXT}repositoryContext: {{type: x}}\n"));
+}
+
+fn a_dead_entry_is_warned_about(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow002");
+    let general = "- source: {componentName: a}\n  substitution: {version: v2}\n";
+    let special = "- source: {componentName: a, version: v1}\n  substitution: {version: v1.0.1}\n";
+    warns(ctx, &ns, &overwrites(&format!("{general}{special}")), &["OW002 overwrites[1]: never takes effect"]);
+    accepts(ctx, &ns, &overwrites(&format!("{special}{general}")));
+}
+
+fn a_substitution_without_effect_is_warned_about(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow003");
+    let nothing = "- source: {componentName: a}\n  substitution: {}\n";
+    warns(ctx, &ns, &overwrites(nothing), &["OW003 overwrites[0].substitution: sets nothing"]);
+    let same = "- source: {componentName: a}\n  substitution: {componentName: a, version: v2}\n";
+    warns(ctx, &ns, &overwrites(same), &["OW003 overwrites[0].substitution.componentName: sets what"]);
+    accepts(ctx, &ns, &overwrites("- source: {componentName: a}\n  substitution: {version: v2}\n"));
+}
+
+fn a_source_that_matches_everything_is_warned_about(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow004");
+    warns(ctx, &ns, &overwrites("- source: {}\n  substitution: {version: v2}\n"), &["OW004 overwrites[0].source"]);
+    let empty = "- source: {componentName: \"\"}\n  substitution: {version: v2}\n";
+    warns(ctx, &ns, &overwrites(empty), &["OW004", "an empty string means any value"]);
+    accepts(ctx, &ns, &overwrites("- source: {componentName: a}\n  substitution: {version: v2}\n"));
+}
+
+fn a_name_that_names_nothing_is_warned_about(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow005");
+    let message = format!(
+        "OW005 componentVersionOverwrites: ComponentVersionOverwrites \"my-overwrites\" do not exist in namespace {ns}"
+    );
+    warns(ctx, &ns, CONTEXT, &[&message]);
+    let elsewhere = INSTALLATION.replace("spec:\n", "spec:\n  context: other\n");
+    warns(ctx, &ns, &elsewhere, &["OW005 spec.context: Context \"other\" does not exist"]);
+    // Applied one right after the other: what the catalog has not seen yet is asked of the API server.
+    let ns = ctx.cluster.namespace("ow005");
+    accepts(ctx, &ns, &format!("{}---\n{CONTEXT}", to_version("v1.0.0").replace("example.org/server", "other")));
+    accepts(ctx, &ns, INSTALLATION);
+}
+
+fn what_is_still_used_is_not_deleted(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow006");
+    accepts(ctx, &ns, &to_version("v2.0.0"));
+    accepts(ctx, &ns, CONTEXT);
+    let refused = eventually(|| {
+        let output = delete(ctx, &ns, &["cvo/my-overwrites", "--dry-run=server"]);
+        (!output.status.success()).then_some(output)
+    });
+    let expected = "admission webhook \"advise.portcullis.dev\" denied the request: \nOW006 ComponentVersionOverwrites \
+                    \"my-overwrites\" is still used by Context \"default\"\n  help: take \
+                    componentVersionOverwrites out of that Context first\n";
+    assert!(refused.stderr.ends_with(expected), "{refused}");
+    let output = delete(ctx, &ns, &["cvo/my-overwrites"]);
+    assert!(!output.status.success(), "{output}");
+    accepts(ctx, &ns, FREE_CONTEXT);
+    delete(ctx, &ns, &["cvo/my-overwrites"]).expect_success();
+}
+
+fn a_context_in_use_is_not_deleted(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow006");
+    accepts(ctx, &ns, FREE_CONTEXT);
+    accepts(ctx, &ns, INSTALLATION);
+    let refused = eventually(|| {
+        let output = delete(ctx, &ns, &["context.landscaper.gardener.cloud/default", "--dry-run=server"]);
+        (!output.status.success()).then_some(output)
+    });
+    assert!(refused.stderr.contains("OW006 Context \"default\" is still used by Installation \"server\""), "{refused}");
+    delete(ctx, &ns, &["installation/server"]).expect_success();
+    delete(ctx, &ns, &["context.landscaper.gardener.cloud/default"]).expect_success();
+}
+
+/// The catalog may still have the Context when the overwrites go: the API server is asked.
+fn both_are_deleted_in_one_command(ctx: &Context) {
+    for _ in 0..5 {
+        let ns = ctx.cluster.namespace("ow006");
+        accepts(ctx, &ns, &to_version("v2.0.0"));
+        accepts(ctx, &ns, CONTEXT);
+        delete(ctx, &ns, &["context.landscaper.gardener.cloud/default", "cvo/my-overwrites"]).expect_success();
+    }
+}
+
+/// There is no namespace controller here: the trial does its work, under its name and as somebody else.
+fn a_namespace_is_deleted_unhindered(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow006");
+    accepts(ctx, &ns, &to_version("v2.0.0"));
+    accepts(ctx, &ns, CONTEXT);
+    accepts_with_warnings(ctx, &ns, INSTALLATION);
+    let collector = "--as=system:serviceaccount:kube-system:namespace-controller";
+    let output = delete(ctx, &ns, &["cvo/my-overwrites", "--dry-run=server"]);
+    assert!(!output.status.success() || output.stderr.is_empty(), "{output}");
+    delete(ctx, &ns, &["cvo/my-overwrites", "--dry-run=server", collector]).expect_success();
+    ctx.cluster.kubectl().args(["delete", "--wait=false", "namespace", &ns]).run().expect_success();
+    let everything = ["cvo/my-overwrites", "context.landscaper.gardener.cloud/default", "installation/server"];
+    delete(ctx, &ns, &everything).expect_success();
+}
+
+fn accepts_with_warnings(ctx: &Context, namespace: &str, yaml: &str) {
+    ctx.cluster.kubectl().args(["apply", "--namespace", namespace, "-f", "-"]).stdin(yaml).run().expect_success();
+}
+
+fn a_change_names_the_installations_it_changes(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow007");
+    accepts(ctx, &ns, &to_version("v1.0.0"));
+    accepts(ctx, &ns, CONTEXT);
+    accepts(ctx, &ns, INSTALLATION);
+    let change = to_version("v2.0.0");
+    let apply = ["apply", "--dry-run=server", "--namespace", &ns, "-f", "-"];
+    let warned = eventually(|| {
+        let output = ctx.cluster.kubectl().args(apply).stdin(&change).run().expect_success();
+        output.stderr.contains("OW007").then_some(output)
+    });
+    assert_eq!(warned.stderr, "Warning: OW007 overwrites: 1 Installation gets another component: server\n");
+    accepts(ctx, &ns, &to_version("v3.0.0").replace("example.org/server", "example.org/other"));
+    accepts_with_warnings(ctx, &ns, &change);
+    let warned = eventually(|| {
+        let output = ctx.cluster.kubectl().args(apply).stdin(FREE_CONTEXT).run().expect_success();
+        output.stderr.contains("OW007").then_some(output)
+    });
+    let expected = "Warning: OW007 componentVersionOverwrites: 1 Installation gets another component: server\n";
+    assert_eq!(warned.stderr, expected);
+}
+
+fn explain_reads_the_cluster(ctx: &Context) {
+    let ns = ctx.cluster.namespace("explain");
+    accepts(ctx, &ns, &to_version("v2.0.0"));
+    accepts(ctx, &ns, CONTEXT);
+    accepts_with_warnings(ctx, &ns, INSTALLATION);
+    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["explain", "overwrites", "server", "--namespace", &ns, "--kubeconfig"])
+        .arg(ctx.cluster.kubeconfig(User::Portcullis))
+        .output()
+        .expect("the binary is there");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains(&format!("Installation {ns}/server\n  context     default")), "{text}");
+    assert!(text.contains("overwrites[0]  applied: sets version to v2.0.0"), "{text}");
+}
+
+fn annotations_go_when_nothing_is_overwritten(ctx: &Context) {
+    let ns = ctx.cluster.namespace("overwrites");
+    accepts(ctx, &ns, &to_version("v2.0.0"));
+    accepts(ctx, &ns, CONTEXT);
+    accepts_with_warnings(ctx, &ns, INSTALLATION);
+    assert_eq!(text_at(&stored(ctx, &ns), PATCH).as_array().map(Vec::len), Some(2));
+    accepts_with_warnings(ctx, &ns, FREE_CONTEXT);
+    let touch = ["annotate", "--overwrite", "--namespace", &ns, "installation/server"];
+    eventually(|| {
+        ctx.cluster.kubectl().args(touch).args(["touched=again"]).run().expect_success();
+        ctx.cluster.kubectl().args(touch).args(["touched-"]).run().expect_success();
+        stored(ctx, &ns).pointer(PATCH).is_none().then_some(())
+    });
+    let gone = [(PATCH, Value::Null), (SOURCE, Value::Null)];
+    patches(ctx, &ns, INSTALLATION, &gone);
+}

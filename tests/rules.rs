@@ -1,0 +1,168 @@
+//! The rules, through the gate: every page's examples, levels, exemptions, and what is derived from the registry.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use cases::{Case, objects, repository};
+use portcullis::admission::{Level, Operation, Phase, Verdict};
+use portcullis::gate::registration::Registration;
+use portcullis::gate::{Exemption, NamespaceLevels, Policy, Registry, pages};
+use portcullis::rule::Example;
+use serde_json::{Value, json};
+
+fn judged(example: &Example) -> Verdict {
+    let object = objects(example.object).remove(0);
+    let case = Case::new(example.operation, object).stored(objects(example.stored));
+    case.decide(Phase::Validate)
+}
+
+#[test]
+fn every_page_shows_what_is_found_and_what_is_not() {
+    for rule in Registry::standard().rules() {
+        let wrong = judged(&rule.page.wrong);
+        let found: Vec<_> = wrong.findings.iter().filter(|finding| finding.rule == rule.id).collect();
+        assert!(!found.is_empty(), "{}: nothing is found in the wrong example", rule.id);
+        assert!(found.iter().all(|finding| finding.level == rule.level), "{}", rule.id);
+        let right = judged(&rule.page.right);
+        assert_eq!(right.findings, [], "{}: something is found in the right example", rule.id);
+    }
+}
+
+#[test]
+fn ids_and_names_are_unique_and_in_order() {
+    let registry = Registry::standard();
+    let ids: Vec<_> = registry.rules().iter().map(|rule| rule.id).collect();
+    let mut sorted = ids.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(ids, sorted);
+}
+
+/// Landscaper takes these words for an outage and tries again for ever.
+#[test]
+fn no_message_reads_like_an_outage() {
+    for rule in Registry::standard().rules() {
+        let message = judged(&rule.page.wrong).message() + rule.summary + rule.page.mend;
+        for words in ["connection refused", "context deadline exceeded", "failed to call webhook", "proxy error"] {
+            assert!(!message.contains(words), "{}: {message}", rule.id);
+        }
+    }
+}
+
+#[test]
+fn the_committed_pages_are_the_ones_that_would_be_written() {
+    let folder = repository().join("docs/rules");
+    for (file, text) in pages::all(&Registry::standard()) {
+        let committed = std::fs::read_to_string(folder.join(&file)).unwrap_or_default();
+        assert!(committed == text, "docs/rules/{file} is out of date: run `make generate`");
+    }
+}
+
+#[test]
+fn the_committed_registration_is_the_one_that_would_be_written() {
+    for (folder, registration) in
+        [("webhook-config", Registration::default()), ("charts/portcullis/files", Registration::chart())]
+    {
+        for manifest in registration.manifests(&Registry::standard()) {
+            let path = repository().join(folder).join(manifest.file);
+            let committed = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(committed == manifest.text, "{} is out of date: run `make generate`", path.display());
+        }
+    }
+}
+
+/// Every request that a row looks at is sent by exactly one webhook of its phase.
+#[test]
+fn the_registration_covers_every_scope_once() {
+    let registry = Registry::standard();
+    let manifests = Registration::default().manifests(&registry);
+    let text = |file| &manifests.iter().find(|manifest| manifest.file == file).expect("it is written").text;
+    for (file, scopes) in [
+        ("validating.yaml", registry.rules().iter().flat_map(|rule| rule.scope).collect::<Vec<_>>()),
+        ("mutating.yaml", registry.mutators().iter().flat_map(|mutator| mutator.scope).collect()),
+    ] {
+        let configuration = objects(text(file)).remove(0);
+        for scope in scopes {
+            for operation in scope.operations {
+                let sent = senders(&configuration, scope.group, scope.plural, operation.as_str());
+                assert_eq!(sent, 1, "{file}: {operation} {}", scope.plural);
+            }
+        }
+    }
+}
+
+fn senders(configuration: &Value, group: &str, plural: &str, operation: &str) -> usize {
+    let holds = |list: &Value, text: &str| list.as_array().is_some_and(|items| items.iter().any(|item| item == text));
+    let rules = configuration["webhooks"].as_array().expect("webhooks is a list").iter();
+    let rules = rules.flat_map(|webhook| webhook["rules"].as_array().expect("rules is a list"));
+    rules
+        .filter(|rule| {
+            holds(&rule["apiGroups"], group)
+                && holds(&rule["resources"], plural)
+                && holds(&rule["operations"], operation)
+        })
+        .count()
+}
+
+fn undecodable() -> Case {
+    let object = json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "ComponentVersionOverwrites",
+        "metadata": {"name": "my-overwrites", "namespace": "team-a"},
+        "overwrites": [{"source": {"componentName": "a"}, "substitution": {"repositoryContext": "x", "version": "b"}}],
+    });
+    Case::new(Operation::Create, object)
+}
+
+fn level(policy: Policy) -> Level {
+    let verdict = undecodable().policy(policy).decide(Phase::Validate);
+    verdict.findings.first().map_or(Level::Off, |finding| finding.level)
+}
+
+fn levels<const N: usize>(levels: [(&str, Level); N]) -> std::collections::HashMap<String, Level> {
+    levels.into_iter().map(|(name, level)| (name.to_owned(), level)).collect()
+}
+
+#[test]
+fn a_rule_goes_before_its_family_and_a_namespace_before_both() {
+    assert_eq!(level(Policy::default()), Level::Deny);
+    let family = Policy { levels: levels([("OW", Level::Warn)]), ..Policy::default() };
+    assert_eq!(level(family.clone()), Level::Warn);
+    let rule = Policy { levels: levels([("OW", Level::Off), ("OW001", Level::Audit)]), ..Policy::default() };
+    assert_eq!(level(rule), Level::Audit);
+    let namespace = NamespaceLevels { namespaces: vec!["team-*".into()], levels: levels([("OW001", Level::Off)]) };
+    assert_eq!(level(Policy { namespaces: vec![namespace.clone()], ..family }), Level::Off);
+    let strict = NamespaceLevels { namespaces: vec!["team-a".into()], levels: levels([("OW", Level::Deny)]) };
+    assert_eq!(level(Policy { namespaces: vec![namespace, strict], ..Policy::default() }), Level::Deny);
+}
+
+#[test]
+fn an_exemption_records_and_a_deny_for_the_namespace_goes_before_it() {
+    let exemption = Exemption { rule: "OW001".into(), namespaces: vec!["team-a".into()], users: vec![] };
+    let exempt = Policy { exemptions: vec![exemption.clone()], ..Policy::default() };
+    assert_eq!(level(exempt.clone()), Level::Audit);
+    let other = Exemption { namespaces: vec!["team-b".into()], ..exemption.clone() };
+    assert_eq!(level(Policy { exemptions: vec![other], ..Policy::default() }), Level::Deny);
+    let user = Exemption { users: vec!["somebody-else".into()], ..exemption };
+    assert_eq!(level(Policy { exemptions: vec![user], ..Policy::default() }), Level::Deny);
+    let strict = NamespaceLevels { namespaces: vec!["team-a".into()], levels: levels([("OW001", Level::Deny)]) };
+    assert_eq!(level(Policy { namespaces: vec![strict], ..exempt }), Level::Deny);
+}
+
+#[test]
+fn the_skip_label_counts_only_where_it_is_honoured() {
+    let mut case = undecodable();
+    case.object["metadata"]["labels"] = json!({"portcullis.dev/skip": "true"});
+    assert!(!case.decide(Phase::Validate).is_allowed());
+    let honoured = Policy { honour_skip_label: true, ..Policy::default() };
+    assert!(case.policy(honoured).decide(Phase::Validate).is_allowed());
+}
+
+#[test]
+fn an_object_on_its_way_out_is_not_refused() {
+    let mut case = undecodable().update(json!({}));
+    assert!(!case.decide(Phase::Validate).is_allowed());
+    case.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let verdict = case.decide(Phase::Validate);
+    assert!(verdict.is_allowed());
+    assert_eq!(verdict.warnings().len(), 1);
+}

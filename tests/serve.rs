@@ -1,0 +1,214 @@
+//! `portcullis serve` as a process: its catalog, its configuration, its end.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+mod support;
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cases::repository;
+use serde_json::Value;
+use support::client::{self, Connection};
+use support::pki::{Authority, SecretMount};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+/// What a busy machine may need for what takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    admin: SocketAddr,
+    authority: Authority,
+    folder: tempfile::TempDir,
+    _certs: SecretMount,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Self {
+        let authority = Authority::new();
+        let certs = SecretMount::new(&authority.leaf());
+        let folder = tempfile::tempdir().unwrap();
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let (address, admin) = (free_address(), free_address());
+        let child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+            .args(["serve", "--listen", &address.to_string(), "--admin-listen", &admin.to_string(), "--certs"])
+            .arg(certs.path())
+            .args(["--lame-duck", "0"])
+            .args(args)
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the binary is there");
+        Self { child, address, admin, authority, folder, _certs: certs }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    async fn readiness(&self) -> Option<String> {
+        let mut stream = TcpStream::connect(self.admin).await.ok()?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        Some(answer)
+    }
+
+    async fn until_readiness(&self, holds: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            match self.readiness().await {
+                Some(answer) if holds(&answer) => return answer,
+                answer if begun.elapsed() > PATIENCE => panic!("{answer:?}\n{}", self.log()),
+                _ => sleep(Duration::from_millis(50)).await,
+            }
+        }
+    }
+
+    async fn post(&self, webhook: &str, review: &str) -> Value {
+        let config = Arc::new(client::config(&self.authority.root, rustls::ALL_VERSIONS));
+        let mut connection = Connection::open(self.address, config).await.expect("it accepts");
+        connection.post(webhook, review.as_bytes()).await.expect("it answers").json()
+    }
+
+    async fn until_answer(&self, webhook: &str, review: &str, holds: impl Fn(&Value) -> bool) {
+        let begun = Instant::now();
+        loop {
+            let answer = self.post(webhook, review).await;
+            if holds(&answer) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{answer}\n{}", self.log());
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap()
+}
+
+fn review(file: &str) -> String {
+    std::fs::read_to_string(repository().join("examples/reviews").join(file)).unwrap()
+}
+
+fn copy_examples(folder: &Path) {
+    for entry in std::fs::read_dir(repository().join("examples/landscaper")).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+fn is_patched(answer: &Value) -> bool {
+    answer["response"].get("patch").is_some()
+}
+
+#[tokio::test]
+async fn the_folder_of_manifests_is_followed() {
+    let manifests = tempfile::tempdir().unwrap();
+    copy_examples(manifests.path());
+    let server = Server::start(&["--manifests", &manifests.path().display().to_string()]);
+    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    let installation = review("patched.json");
+    assert!(is_patched(&server.post("/mutate", &installation).await));
+    let overwrites = manifests.path().join("overwrites.yaml");
+    // Half a file: what was there before stays.
+    let text = std::fs::read_to_string(&overwrites).unwrap();
+    std::fs::write(&overwrites, "overwrites: [").unwrap();
+    let begun = Instant::now();
+    while !server.log().contains("manifests not reloaded") {
+        assert!(begun.elapsed() < PATIENCE, "{}", server.log());
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(is_patched(&server.post("/mutate", &installation).await));
+    std::fs::write(&overwrites, text.replace("componentName: github.com", "componentName: elsewhere.com")).unwrap();
+    server.until_answer("/mutate", &installation, |answer| !is_patched(answer)).await;
+}
+
+#[tokio::test]
+async fn the_configuration_file_is_followed_and_the_last_good_one_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("portcullis.yaml");
+    std::fs::write(&config, "rules: {OW001: audit}\n").unwrap();
+    let server = Server::start(&["--manifests", "examples/landscaper", "--config", &config.display().to_string()]);
+    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    let refused = review("refused.json");
+    assert_eq!(server.post("/validate", &refused).await["response"]["allowed"], true);
+    std::fs::write(&config, "rules: {OW001: deny}\n").unwrap();
+    server.until_answer("/validate", &refused, |answer| answer["response"]["allowed"] == false).await;
+    std::fs::write(&config, "rulez: {}\n").unwrap();
+    let begun = Instant::now();
+    while !server.log().contains("configuration not reloaded") {
+        assert!(begun.elapsed() < PATIENCE, "{}", server.log());
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(server.post("/validate", &refused).await["response"]["allowed"], false);
+}
+
+/// Not ready, alive, and quiet: one line for each kind, not one for each attempt.
+#[tokio::test]
+async fn an_unreachable_api_server_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let nowhere = free_address();
+    std::fs::write(
+        &kubeconfig,
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: \"http://{nowhere}\"}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
+        ),
+    )
+    .unwrap();
+    let server = Server::start(&["--kubeconfig", &kubeconfig.display().to_string()]);
+    let answer = server.until_readiness(|answer| answer.contains("not listed yet")).await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("contexts.landscaper.gardener.cloud"), "{answer}");
+    sleep(Duration::from_secs(4)).await;
+    let log = server.log();
+    assert_eq!(log.matches("cannot watch").count(), 4, "one line for each of four kinds:\n{log}");
+    let answer = server.readiness().await.expect("it is alive");
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+}
+
+#[tokio::test]
+async fn it_ends_in_order() {
+    let mut server = Server::start(&["--manifests", "examples/landscaper"]);
+    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    let pid = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    assert!(server.log().contains("shut down"), "{}", server.log());
+}
+
+#[tokio::test]
+async fn what_it_cannot_start_with_is_said_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_portcullis")).arg("serve").args(args).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let empty = folder.path().display().to_string();
+    let (code, stderr) = run(&["--certs", &empty, "--manifests", "examples/landscaper"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("tls.crt") && stderr.lines().count() == 1, "{stderr}");
+    std::fs::write(folder.path().join("bad.yaml"), "a: [\n").unwrap();
+    let certs = SecretMount::new(&Authority::new().leaf());
+    let (code, stderr) = run(&["--certs", &certs.path().display().to_string(), "--manifests", &empty]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("bad.yaml:1:"), "{stderr}");
+}

@@ -1,0 +1,558 @@
+//! The server over real HTTPS: every status, every bound, every fault of its kind.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod support;
+
+use std::fs;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use portcullis::server::lifecycle::Stage;
+use portcullis::server::{Certificates, Floor, Format, Pair, Telemetry};
+use rustls::version::{TLS12, TLS13};
+use serde_json::json;
+use support::client::{self, Connection};
+use support::harness::{Server, eventually, get, review, review_of, soon};
+use support::pki::{Authority, SecretMount};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{sleep, timeout};
+
+const MIB: usize = 1024 * 1024;
+
+#[tokio::test]
+async fn decides_over_one_connection() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+
+    let denied = connection.post("/validate?timeout=5s", &review("denied")).await.unwrap();
+    assert_eq!((denied.status, &*denied.headers["content-type"]), (200, "application/json"));
+    let answer = denied.json();
+    assert_eq!(answer["response"]["uid"], "uid-of-denied");
+    assert_eq!(answer["response"]["allowed"], false);
+    assert!(answer.get("request").is_none());
+
+    let allowed = connection.post("/validate", &review("fine")).await.unwrap();
+    assert_eq!(allowed.json()["response"], json!({"uid": "uid-of-fine", "allowed": true}));
+    assert!(!allowed.closes());
+
+    let one =
+        |allowed| format!(r#"portcullis_decisions_total{{phase="validate",operation="CREATE",allowed="{allowed}"}}"#);
+    assert_eq!(server.metric(&one(true)).await, 1.0);
+    assert_eq!(server.metric(&one(false)).await, 1.0);
+    assert_eq!(server.metric(r#"portcullis_findings_total{rule="OW001",level="deny"}"#).await, 1.0);
+    assert_eq!(server.metric("portcullis_connections").await, 1.0);
+    assert_eq!(server.metric("portcullis_requests_in_flight").await, 0.0);
+}
+
+#[tokio::test]
+async fn a_patch_is_for_the_mutating_webhook_alone() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    let mutated = connection.post("/mutate", &review("patched")).await.unwrap().json();
+    assert_eq!(mutated["response"]["patchType"], "JSONPatch");
+    let validated = connection.post("/validate", &review("patched")).await.unwrap().json();
+    assert_eq!(validated["response"], json!({"uid": "uid-of-patched", "allowed": true}));
+}
+
+#[tokio::test]
+async fn what_nothing_looks_at_is_allowed_and_counted() {
+    let server = Server::start().await;
+    let reply = server.connect().await.post("/mutate", &review_of("gadgets", "panics", 0)).await.unwrap();
+    assert_eq!(reply.json()["response"], json!({"uid": "uid-of-panics", "allowed": true}));
+    assert_eq!(server.metric(r#"portcullis_unhandled_total{phase="mutate"}"#).await, 1.0);
+}
+
+#[tokio::test]
+async fn an_unreadable_review_is_denied_with_its_uid() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    let reply = connection.post("/validate", br#"{"request":{"uid":"u1","operation":7}}"#).await.unwrap();
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.json()["response"]["uid"], "u1");
+    assert_eq!(reply.json()["response"]["allowed"], false);
+
+    for body in ["", "{", "[]", r#"{"request":{}}"#] {
+        let reply = connection.post("/validate", body.as_bytes()).await.unwrap();
+        assert_eq!(reply.status, 400, "{body}");
+        assert!(reply.json()["error"].as_str().unwrap().contains("request.uid"));
+    }
+    assert_eq!(server.metric(r#"portcullis_bad_requests_total{class="unreadable"}"#).await, 1.0);
+    assert_eq!(server.metric(r#"portcullis_bad_requests_total{class="no_uid"}"#).await, 4.0);
+}
+
+#[tokio::test]
+async fn other_paths_methods_and_types_are_told_what_is_allowed() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    let json = [("Content-Type", "application/json")];
+    for path in ["/", "/validate/", "/metrics", "/debug/pprof/", "/readyz"] {
+        let reply = connection.request("POST", path, &json, b"{}").await.unwrap();
+        assert_eq!(reply.status, 404, "{path}");
+        assert!(reply.json()["error"].as_str().unwrap().contains("/validate"));
+    }
+    for method in ["GET", "PUT", "DELETE", "OPTIONS"] {
+        let reply = connection.request(method, "/mutate", &json, b"{}").await.unwrap();
+        assert_eq!((reply.status, &*reply.headers["allow"]), (405, "POST"));
+        assert!(reply.json()["error"].as_str().unwrap().contains("POST"));
+    }
+    for headers in [&[][..], &[("Content-Type", "application/yaml")], &[("Content-Type", "application/jsonp")]] {
+        let reply = connection.request("POST", "/validate", headers, &review("fine")).await.unwrap();
+        assert_eq!(reply.status, 415);
+        assert!(reply.json()["error"].as_str().unwrap().contains("application/json"));
+    }
+    let with_charset = [("Content-Type", "Application/JSON; charset=utf-8")];
+    let reply = connection.request("POST", "/validate", &with_charset, &review("fine")).await.unwrap();
+    assert_eq!(reply.status, 200);
+}
+
+#[tokio::test]
+async fn the_largest_legal_update_is_read() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    let reply = connection.post("/validate", &review_of("widgets", "denied", 6 * MIB)).await.unwrap();
+    assert_eq!(reply.json()["response"]["uid"], "uid-of-denied");
+}
+
+#[tokio::test]
+async fn a_client_that_sends_too_much_receives_its_413() {
+    let server = Server::start().await;
+    let body = review_of("widgets", "fine", 8 * MIB);
+    for _ in 0..3 {
+        let reply = server.connect().await.post("/validate", &body).await.unwrap();
+        assert_eq!((reply.status, reply.closes()), (413, true));
+        assert!(reply.json()["error"].as_str().unwrap().contains("7340032 bytes"));
+    }
+    for _ in 0..3 {
+        let mut connection = server.connect().await;
+        let head = "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+        connection.send(head.as_bytes()).await.unwrap();
+        for chunk in body.chunks(MIB) {
+            connection.send(format!("{:x}\r\n", chunk.len()).as_bytes()).await.unwrap();
+            connection.send(chunk).await.unwrap();
+            connection.send(b"\r\n").await.unwrap();
+        }
+        connection.send(b"0\r\n\r\n").await.unwrap();
+        let reply = connection.reply().await.unwrap();
+        assert_eq!((reply.status, reply.closes()), (413, true));
+    }
+}
+
+#[tokio::test]
+async fn a_body_in_pieces_is_read() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    let head =
+        "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    connection.send(head.as_bytes()).await.unwrap();
+    for piece in review("denied").chunks(100) {
+        connection.send(format!("{:x}\r\n", piece.len()).as_bytes()).await.unwrap();
+        connection.send(piece).await.unwrap();
+        connection.send(b"\r\n").await.unwrap();
+    }
+    connection.send(b"0\r\n\r\n").await.unwrap();
+    assert_eq!(connection.reply().await.unwrap().json()["response"]["uid"], "uid-of-denied");
+    let reply = connection.post("/validate", &review("fine")).await.unwrap();
+    assert_eq!(reply.status, 200, "the connection is as good as before");
+}
+
+#[tokio::test]
+async fn a_head_that_is_none_or_too_large_is_refused_and_counted() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    connection.send(b"\x16\x03\x01 what\r\n\r\n").await.unwrap();
+    assert_eq!(soon(connection.reply()).await.unwrap().status, 400);
+    let mut connection = server.connect().await;
+    let head = format!("POST /validate HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(40_000));
+    connection.send(head.as_bytes()).await.unwrap();
+    assert_eq!(soon(connection.reply()).await.unwrap().status, 431);
+    let metric = r#"portcullis_bad_requests_total{class="malformed_head"}"#;
+    eventually("both are counted", async || server.metric(metric).await == 2.0).await;
+}
+
+#[tokio::test]
+async fn a_client_that_asks_first_is_refused_before_it_sends() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    let head = "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 9000000\r\n\r\n";
+    connection.send(head.as_bytes()).await.unwrap();
+    assert_eq!(soon(connection.reply()).await.unwrap().status, 413);
+}
+
+#[tokio::test]
+async fn without_a_decision_in_time_it_says_so() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    let reply = soon(connection.post("/validate?timeout=1s", &review("never"))).await.unwrap();
+    assert_eq!(reply.status, 200);
+    let response = &reply.json()["response"];
+    assert_eq!((&response["allowed"], &response["status"]["code"]), (&json!(false), &json!(504)));
+    assert_eq!(response["status"]["message"], "portcullis reached no decision within 500ms; try again");
+    assert_eq!(server.metric(r#"portcullis_undecided_total{phase="validate"}"#).await, 1.0);
+}
+
+#[tokio::test]
+async fn a_panic_costs_one_answer() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    assert_eq!(connection.post("/validate", &review("panics")).await.unwrap().status, 500);
+    assert_eq!(connection.post("/validate", &review("fine")).await.unwrap().status, 200);
+    assert_eq!(server.metric("portcullis_panics_total").await, 1.0);
+    assert_eq!(server.metric("portcullis_requests_in_flight").await, 0.0);
+}
+
+#[tokio::test]
+async fn over_the_limit_of_requests_it_sends_away_at_once() {
+    let server = Server::with(|options| options.limits.in_flight = 1).await;
+    let (mut first, mut second) = (server.connect().await, server.connect().await);
+    let held_review = review("held");
+    let held = async {
+        let reply = first.post("/validate", &held_review).await.unwrap();
+        assert_eq!(reply.status, 200);
+    };
+    let shed = async {
+        server.stub.begun(1).await;
+        let reply = second.post("/validate", &review_of("widgets", "fine", MIB)).await.unwrap();
+        assert_eq!((reply.status, &*reply.headers["retry-after"], reply.closes()), (429, "1", true));
+        server.stub.gate.add_permits(1);
+    };
+    soon(async { tokio::join!(held, shed) }).await;
+    assert_eq!(server.metric(r#"portcullis_shed_total{reason="in_flight"}"#).await, 1.0);
+}
+
+#[tokio::test]
+async fn over_the_limit_of_bytes_it_sends_away_too() {
+    let server = Server::with(|options| options.limits.buffered = MIB).await;
+    let (mut first, mut second) = (server.connect().await, server.connect().await);
+    let held_review = review_of("widgets", "held", 700_000);
+    let held = async {
+        let reply = first.post("/validate", &held_review).await.unwrap();
+        assert_eq!(reply.status, 200);
+    };
+    let shed = async {
+        server.stub.begun(1).await;
+        let reply = second.post("/validate", &review_of("widgets", "fine", 700_000)).await.unwrap();
+        assert_eq!((reply.status, reply.closes()), (429, true));
+        server.stub.gate.add_permits(1);
+    };
+    soon(async { tokio::join!(held, shed) }).await;
+    let reply = server.connect().await.post("/validate", &review_of("widgets", "fine", 700_000)).await.unwrap();
+    assert_eq!(reply.status, 200, "the room was given back");
+}
+
+#[tokio::test]
+async fn a_slow_head_is_closed_and_an_idle_connection_is_not() {
+    let server = Server::with(|options| options.limits.head = Duration::from_millis(200)).await;
+    let (mut idle, mut fresh, mut slow) = (server.connect().await, server.connect().await, server.connect().await);
+    assert_eq!(idle.post("/validate", &review("fine")).await.unwrap().status, 200);
+    slow.send(b"POST /validate HTTP/1.1\r\nHost: ").await.unwrap();
+    soon(slow.closed()).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(idle.post("/validate", &review("fine")).await.unwrap().status, 200);
+    assert_eq!(fresh.post("/validate", &review("fine")).await.unwrap().status, 200);
+    assert_eq!(server.metric(r#"portcullis_bad_requests_total{class="slow_head"}"#).await, 1.0);
+}
+
+#[tokio::test]
+async fn a_head_that_trickles_is_closed_too() {
+    let server = Server::with(|options| options.limits.head = Duration::from_millis(300)).await;
+    let mut slow = server.connect().await;
+    let trickle = async {
+        while slow.send(b"P").await.is_ok() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon(trickle).await;
+}
+
+#[tokio::test]
+async fn a_slow_body_is_answered_with_408() {
+    let server = Server::with(|options| options.limits.body_arrival = Duration::from_millis(100)).await;
+    let mut connection = server.connect().await;
+    let head = "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    connection.send(head.as_bytes()).await.unwrap();
+    let reply = soon(connection.reply()).await.unwrap();
+    assert_eq!((reply.status, reply.closes()), (408, true));
+}
+
+#[tokio::test]
+async fn connections_that_do_nothing_for_long_are_closed() {
+    let server = Server::with(|options| {
+        options.limits.handshake = Duration::from_millis(100);
+        options.limits.idle = Duration::from_millis(100);
+        options.limits.head = Duration::from_millis(100);
+    })
+    .await;
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    assert_eq!(soon(silent.read(&mut [0; 1])).await.unwrap(), 0);
+    soon(server.connect().await.closed()).await.unwrap();
+    assert_eq!(server.metric("portcullis_failed_handshakes_total").await, 1.0);
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait() {
+    let server = Server::with(|options| options.limits.connections = 1).await;
+    let first = server.connect().await;
+    let second = tokio::spawn({
+        let (address, config) = (server.address, Arc::new(server.client()));
+        async move { Connection::open(address, config).await.unwrap().post("/validate", &review("fine")).await.unwrap() }
+    });
+    sleep(Duration::from_millis(200)).await;
+    assert!(!second.is_finished());
+    drop(first);
+    assert_eq!(soon(second).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_swap_of_the_data_link_rotates_the_certificate() {
+    let server = Server::start().await;
+    let mut before = server.connect().await;
+    let next = server.authority.leaf();
+    server.mount.publish(&next.chain, &next.key);
+    eventually("the new certificate is served", async || server.connect().await.leaf() != before.leaf()).await;
+    assert_eq!(before.post("/validate", &review("fine")).await.unwrap().status, 200, "old connections live on");
+    assert_eq!(server.metric(r#"portcullis_certificate_reloads_total{result="loaded"}"#).await, 1.0);
+    assert_eq!(server.metric(r#"portcullis_certificate_reloads_total{result="failed"}"#).await, 0.0);
+    assert!(server.metric("portcullis_certificate_expiry_timestamp_seconds").await > 1.7e9);
+}
+
+#[tokio::test]
+async fn a_pair_that_does_not_load_keeps_the_one_before() {
+    let server = Server::start().await;
+    let before = server.connect().await.leaf();
+    let (next, other) = (server.authority.leaf(), server.authority.leaf());
+    let half = &next.chain[..next.chain.len() / 4];
+    let failed = r#"portcullis_certificate_reloads_total{result="failed"}"#;
+    for (count, chain, key) in [(1.0, half, &next.key), (2.0, &next.chain, &other.key)] {
+        server.mount.publish(chain, key);
+        eventually("the change is seen", async || server.metric(failed).await >= count).await;
+        assert_eq!(server.connect().await.leaf(), before);
+    }
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(server.metric(failed).await, 2.0, "each change is told once");
+    server.mount.publish(&next.chain, &next.key);
+    eventually("the whole pair is served", async || server.connect().await.leaf() != before).await;
+}
+
+#[test]
+fn a_pair_that_does_not_load_names_its_file() {
+    let authority = Authority::new();
+    let (one, two) = (authority.leaf(), authority.leaf());
+    let mount = SecretMount::new(&one);
+    let problem = |chain: &str, key: &str| {
+        mount.publish(chain, key);
+        Certificates::from_folder(mount.path()).unwrap_err().to_string()
+    };
+    let file = |name: &str| mount.path().join(name).display().to_string();
+    assert!(problem(&one.chain, &two.key).starts_with(&file("tls.key")));
+    assert!(problem(&one.chain, "").starts_with(&file("tls.key")));
+    assert!(problem(&one.chain, &one.key[..40]).starts_with(&file("tls.key")));
+    assert!(problem("", &one.key).starts_with(&file("tls.crt")));
+    assert!(problem(&one.chain[..200], &one.key).starts_with(&file("tls.crt")));
+    fs::remove_file(mount.path().join("..data")).unwrap();
+    assert!(Certificates::from_folder(mount.path()).unwrap_err().to_string().starts_with(&file("tls.crt")));
+    assert!(Pair::parse(one.chain.as_bytes(), one.key.as_bytes()).is_ok());
+}
+
+#[tokio::test]
+async fn a_plain_folder_that_is_written_to_is_followed_as_well() {
+    let server = Server::start().await;
+    let before = server.connect().await.leaf();
+    let next = server.authority.leaf();
+    for (file, text) in [("tls.crt", &next.chain), ("tls.key", &next.key)] {
+        fs::write(server.mount.path().join(file), text).unwrap();
+    }
+    eventually("the new certificate is served", async || server.connect().await.leaf() != before).await;
+}
+
+#[tokio::test]
+async fn the_floor_of_tls_holds() {
+    let default = Server::start().await;
+    for version in [&TLS12, &TLS13] {
+        let connection = default.connect_with(client::config(&default.authority.root, &[version])).await.unwrap();
+        assert_eq!(connection.stream.get_ref().get_ref().1.protocol_version(), Some(version.version));
+    }
+    let strict = Server::with(|options| options.floor = Floor::Tls13).await;
+    assert!(strict.connect_with(client::config(&strict.authority.root, &[&TLS12])).await.is_err());
+    assert!(strict.connect_with(client::config(&strict.authority.root, &[&TLS13])).await.is_ok());
+}
+
+#[tokio::test]
+async fn http1_alone_is_agreed_and_no_ticket_is_sent() {
+    let server = Server::start().await;
+    let mut config = server.client();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut connection = server.connect_with(config).await.unwrap();
+    connection.post("/validate", &review("fine")).await.unwrap();
+    let tls = connection.stream.get_ref().get_ref().1;
+    assert_eq!(tls.alpn_protocol(), Some(&b"http/1.1"[..]));
+    assert_eq!(tls.tls13_tickets_received(), 0);
+
+    let mut config = server.client();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    assert!(server.connect_with(config).await.is_err());
+}
+
+#[tokio::test]
+async fn readiness_lists_each_condition() {
+    let server = Server::start().await;
+    assert_eq!(get(server.admin, "/livez").await.unwrap(), (200, "ok".to_owned()));
+    let (status, text) = get(server.admin, "/readyz").await.unwrap();
+    assert_eq!((status, &*text), (200, "[+] serving ok\n[+] webhook port ok\n"));
+
+    let catalog = server.readiness.condition("catalog", "contexts not listed yet");
+    let (status, text) = get(server.admin, "/readyz").await.unwrap();
+    assert_eq!(status, 503);
+    assert!(text.contains("[-] catalog: contexts not listed yet\n"), "{text}");
+    catalog.met();
+    let (status, text) = get(server.admin, "/readyz").await.unwrap();
+    assert_eq!(status, 200);
+    assert!(text.contains("[+] catalog ok\n"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_called_is_not_ready() {
+    let server = Server::with(|options| options.limits.connections = 1).await;
+    let _only = server.connect().await;
+    let (status, text) = get(server.admin, "/readyz").await.unwrap();
+    assert_eq!(status, 503);
+    assert!(text.contains("[-] webhook port: 127.0.0.1:"), "{text}");
+}
+
+#[tokio::test]
+async fn the_shutdown_loses_nothing() {
+    let server = Server::with(|options| options.lame_duck = Duration::from_secs(1)).await;
+    let (mut busy, mut idle) = (server.connect().await, server.connect().await);
+    assert_eq!(idle.post("/validate", &review("fine")).await.unwrap().status, 200);
+    let in_flight = tokio::spawn(async move { busy.post("/validate?timeout=30s", &review("held")).await });
+    server.stub.begun(2).await;
+    server.shutdown.begin();
+
+    let (status, text) = get(server.admin, "/readyz").await.unwrap();
+    assert_eq!(status, 503);
+    assert!(text.contains("[-] serving: shutting down"), "{text}");
+    assert_eq!(get(server.admin, "/livez").await.unwrap().0, 200);
+    let late = server.connect().await.post("/validate", &review("fine")).await.unwrap();
+    assert_eq!((late.status, late.closes()), (200, true), "a lame duck accepts, and says goodbye");
+
+    soon(server.shutdown.reached(Stage::Draining)).await;
+    soon(idle.closed()).await.unwrap();
+    assert!(server.connect_with(server.client()).await.is_err(), "nothing is accepted any more");
+    server.stub.gate.add_permits(1);
+    let reply = soon(in_flight).await.unwrap().unwrap();
+    assert_eq!((reply.status, reply.closes()), (200, true));
+    assert_eq!(soon(server.running.finished()).await.unwrap().cut_off, 0);
+}
+
+#[tokio::test]
+async fn a_connection_made_at_the_last_moment_is_served() {
+    let server = Server::with(|options| options.lame_duck = Duration::from_millis(300)).await;
+    let mut last = server.connect().await;
+    server.shutdown.begin();
+    soon(server.shutdown.reached(Stage::Draining)).await;
+    let reply = last.post("/validate", &review("fine")).await.unwrap();
+    assert_eq!((reply.status, reply.closes()), (200, true));
+    assert_eq!(soon(server.running.finished()).await.unwrap().cut_off, 0);
+}
+
+#[tokio::test]
+async fn the_shutdown_does_not_wait_for_ever() {
+    let server = Server::with(|options| {
+        options.lame_duck = Duration::ZERO;
+        options.drain = Duration::from_millis(200);
+    })
+    .await;
+    let mut stuck = server.connect().await;
+    let stuck = tokio::spawn(async move { stuck.post("/validate?timeout=30s", &review("never")).await });
+    server.stub.begun(1).await;
+    server.shutdown.begin();
+    assert_eq!(soon(server.running.finished()).await.unwrap().cut_off, 1);
+    assert!(soon(stuck).await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn sigterm_begins_the_shutdown() {
+    let server = Server::with(|options| options.lame_duck = Duration::ZERO).await;
+    // A handler of the test's own: the signal kills nothing, whoever listens first.
+    let mut terminated = signal(SignalKind::terminate()).unwrap();
+    let running = tokio::spawn(server.running.until_signalled());
+    tokio::task::yield_now().await;
+    while server.shutdown.stage() == Stage::Serving {
+        let me = std::process::id().to_string();
+        std::process::Command::new("kill").args(["-TERM", &me]).status().unwrap();
+        soon(terminated.recv()).await;
+        // Again only where the server did not listen yet: a second signal would cut the shutdown short.
+        let _ = timeout(Duration::from_secs(5), server.shutdown.reached(Stage::LameDuck)).await;
+    }
+    assert_eq!(running.await.unwrap().unwrap().cut_off, 0);
+}
+
+/// What the log has written.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+async fn logged(format: Format) -> String {
+    let written = Written::default();
+    let (telemetry, subscriber) = Telemetry::new(format, "info", written.clone()).unwrap();
+    {
+        let _here = tracing::subscriber::set_default(subscriber);
+        let server = Server::start().await;
+        let mut connection = server.connect().await;
+        connection.post("/validate", &review("warned")).await.unwrap();
+        connection.post("/validate", &review_of("gadgets", "fine", 0)).await.unwrap();
+    }
+    drop(telemetry);
+    String::from_utf8(written.0.lock().unwrap().clone()).unwrap()
+}
+
+#[tokio::test]
+async fn one_line_tells_of_a_decision() {
+    let text = logged(Format::Json).await;
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let decisions: Vec<_> = lines.iter().filter(|line| line["target"] == "decision").collect();
+    let [decision] = decisions[..] else { panic!("{text}") };
+    let told = [
+        ("uid", json!("uid-of-warned")),
+        ("webhook", json!("validate")),
+        ("operation", json!("CREATE")),
+        ("group", json!("example.org")),
+        ("resource", json!("widgets")),
+        ("namespace", json!("shop")),
+        ("name", json!("warned")),
+        ("user", json!("alice\nbob")),
+        ("dry_run", json!(false)),
+        ("allowed", json!(true)),
+        ("rules", json!("OW001=warn")),
+    ];
+    for (key, value) in told {
+        assert_eq!(decision[key], value, "{key}");
+    }
+    assert!(decision["micros"].is_u64());
+    assert!(!text.contains("swordfish"));
+}
+
+#[tokio::test]
+async fn a_user_cannot_forge_a_line() {
+    let text = logged(Format::Text).await;
+    assert_eq!(text.lines().filter(|line| line.contains("decision")).count(), 1, "{text}");
+    assert!(text.contains(r#"user="alice\nbob""#), "{text}");
+}
+
+#[test]
+fn a_filter_that_cannot_be_read_is_an_error() {
+    let error = Telemetry::new(Format::Text, "decision=loud", io::sink()).err().unwrap();
+    assert!(error.to_string().contains("decision=loud"));
+}

@@ -1,0 +1,175 @@
+//! An HTTP/1.1 client over TLS, written out so that a test sees what is on the wire. It never sends a request twice.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+pub fn config(root: &CertificateDer<'static>, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(root.clone()).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.resumption = rustls::client::Resumption::disabled();
+    config
+}
+
+/// A connection.
+pub struct Connection {
+    pub stream: BufReader<TlsStream<TcpStream>>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HashMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub fn closes(&self) -> bool {
+        self.headers.get("connection").is_some_and(|value| value == "close")
+    }
+}
+
+impl Connection {
+    pub async fn open(address: SocketAddr, config: Arc<ClientConfig>) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = TlsConnector::from(config).connect(name, stream).await?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    pub fn leaf(&self) -> CertificateDer<'static> {
+        self.stream.get_ref().get_ref().1.peer_certificates().unwrap()[0].clone()
+    }
+
+    /// A POST of JSON with `Content-Length`.
+    pub async fn post(&mut self, path: &str, body: &[u8]) -> io::Result<Reply> {
+        self.request("POST", path, &[("Content-Type", "application/json")], body).await
+    }
+
+    pub async fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<Reply> {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += "\r\n";
+        let mut message = head.into_bytes();
+        message.extend_from_slice(body);
+        self.send(&message).await?;
+        self.reply().await
+    }
+
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
+    }
+
+    pub async fn reply(&mut self) -> io::Result<Reply> {
+        let status = self.line().await?;
+        let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
+        let mut headers = HashMap::new();
+        loop {
+            let line = self.line().await?;
+            let Some((name, value)) = line.split_once(": ") else { break };
+            headers.insert(name.to_ascii_lowercase(), value.to_owned());
+        }
+        let length = headers.get("content-length").map_or(0, |text| text.parse().unwrap());
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).await?;
+        Ok(Reply { status, headers, body })
+    }
+
+    async fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// Waits until the server closes; anything that it still sends is an error.
+    pub async fn closed(&mut self) -> io::Result<()> {
+        match self.stream.read(&mut [0; 1]).await {
+            Ok(0) | Err(_) => Ok(()),
+            Ok(_) => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.closed().now_or_never().is_none()
+    }
+}
+
+/// What Go's client keeps for each host: up to 25 idle connections, the last one used first, the old ones closed by
+/// itself. A connection that the server has closed meanwhile is noticed only if that was seen before its use.
+pub struct Pool {
+    address: SocketAddr,
+    config: Arc<ClientConfig>,
+    idle: Mutex<Vec<(Instant, Connection)>>,
+    idle_timeout: Duration,
+}
+
+const POOLED: usize = 25;
+
+impl Pool {
+    pub fn new(address: SocketAddr, config: ClientConfig, idle_timeout: Duration) -> Self {
+        Self { address, config: Arc::new(config), idle: Mutex::default(), idle_timeout }
+    }
+
+    pub async fn post(&self, path: &str, body: &[u8]) -> io::Result<(Reply, CertificateDer<'static>)> {
+        let mut connection = match self.take() {
+            Some(connection) => connection,
+            None => self.dial().await.map_err(|error| io::Error::other(format!("dialling: {error}")))?,
+        };
+        let reply = connection.post(path, body).await?;
+        let leaf = connection.leaf();
+        let mut idle = self.idle.lock().unwrap();
+        if !reply.closes() && idle.len() < POOLED {
+            idle.push((Instant::now(), connection));
+        }
+        Ok((reply, leaf))
+    }
+
+    async fn dial(&self) -> io::Result<Connection> {
+        Connection::open(self.address, Arc::clone(&self.config)).await
+    }
+
+    fn take(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap();
+        idle.retain(|(since, _)| since.elapsed() < self.idle_timeout);
+        while let Some((_, mut connection)) = idle.pop() {
+            if connection.is_open() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+}

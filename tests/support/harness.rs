@@ -1,0 +1,189 @@
+//! A server on ports of its own, with a stub for the gate that does what a request's name says.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use portcullis::admission::patch::diff;
+use portcullis::admission::{FieldPath, Finding, Level, Phase, Request, Verdict};
+use portcullis::server::{Certificates, Decide, Metrics, Options, Parts, Readiness, Running, Shutdown, metrics};
+use rustls::ClientConfig;
+use rustls::version::{TLS12, TLS13};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use super::client::{self, Connection};
+use super::pki::{Authority, SecretMount};
+
+/// Long enough for a busy machine; whatever takes it has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Decides by the name of the object.
+pub struct Stub {
+    /// Requests named `held` wait for a permit here.
+    pub gate: Semaphore,
+    /// Requests that have come to a decision.
+    pub begun: AtomicUsize,
+}
+
+impl Stub {
+    pub fn new() -> Self {
+        Self { gate: Semaphore::new(0), begun: AtomicUsize::new(0) }
+    }
+
+    pub async fn begun(&self, count: usize) {
+        eventually("requests are being decided", async || self.begun.load(Ordering::SeqCst) >= count).await;
+    }
+
+    async fn verdict(&self, request: &Request<'_>) -> Verdict {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        request.read().unwrap();
+        let finding = |level| Finding::new("OW001", level, FieldPath::of(["spec", "replicas"]), "is too large");
+        match &*request.name {
+            "held" => drop(self.gate.acquire().await.unwrap()),
+            "never" => std::future::pending().await,
+            "panics" => panic!("the stub was asked to"),
+            "denied" => return Verdict { findings: vec![finding(Level::Deny)], ..Verdict::default() },
+            "warned" => return Verdict { findings: vec![finding(Level::Warn)], ..Verdict::default() },
+            "patched" => {
+                let mut after = request.object().clone();
+                after["spec"] = serde_json::json!({"replicas": 1});
+                return Verdict { patch: diff(request.object(), &after), ..Verdict::default() };
+            }
+            _ => {}
+        }
+        Verdict::default()
+    }
+}
+
+impl Decide for Stub {
+    fn handles(&self, _: Phase, request: &Request<'_>) -> bool {
+        request.resource.plural == "widgets"
+    }
+
+    fn decide<'a>(&'a self, _: Phase, request: &'a Request<'a>) -> BoxFuture<'a, Verdict> {
+        Box::pin(self.verdict(request))
+    }
+}
+
+/// A review of a widget.
+pub fn review(name: &str) -> Vec<u8> {
+    review_of("widgets", name, 0)
+}
+
+/// A review whose object carries `padding` more bytes.
+pub fn review_of(plural: &str, name: &str, padding: usize) -> Vec<u8> {
+    serde_json::json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": format!("uid-of-{name}"),
+            "kind": {"group": "example.org", "version": "v1", "kind": "Widget"},
+            "resource": {"group": "example.org", "version": "v1", "resource": plural},
+            "name": name,
+            "namespace": "shop",
+            "operation": "CREATE",
+            "userInfo": {"username": "alice\nbob", "groups": ["system:authenticated"]},
+            "object": {"metadata": {"name": name}, "spec": {"secret": "swordfish", "padding": "x".repeat(padding)}},
+            "dryRun": false
+        }
+    })
+    .to_string()
+    .into_bytes()
+}
+
+/// A server for a test.
+pub struct Server {
+    pub address: SocketAddr,
+    pub admin: SocketAddr,
+    pub authority: Authority,
+    pub mount: SecretMount,
+    pub stub: Arc<Stub>,
+    pub readiness: Readiness,
+    pub shutdown: Shutdown,
+    pub running: Running,
+}
+
+impl Server {
+    pub async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
+        let authority = Authority::new();
+        let mount = SecretMount::new(&authority.leaf());
+        let (stub, readiness) = (Arc::new(Stub::new()), Readiness::default());
+        let running = start(&mount, &stub, &readiness, change).await;
+        let (address, admin, shutdown) = (running.address(), running.admin_address(), running.shutdown());
+        Self { address, admin, authority, mount, stub, readiness, shutdown, running }
+    }
+
+    pub fn client(&self) -> ClientConfig {
+        client::config(&self.authority.root, &[&TLS13, &TLS12])
+    }
+
+    pub async fn connect(&self) -> Connection {
+        self.connect_with(self.client()).await.unwrap()
+    }
+
+    pub async fn connect_with(&self, config: ClientConfig) -> io::Result<Connection> {
+        Connection::open(self.address, Arc::new(config)).await
+    }
+
+    /// The value of a metric, by its name and labels as they are printed.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let (_, text) = get(self.admin, "/metrics").await.unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in:\n{text}")).parse().unwrap()
+    }
+}
+
+/// Starts a server on ports of its own.
+pub async fn start(
+    mount: &SecretMount,
+    stub: &Arc<Stub>,
+    readiness: &Readiness,
+    change: impl FnOnce(&mut Options),
+) -> Running {
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let mut options = Options { certificate_poll: Duration::from_millis(100), ..Options::new(any, any) };
+    change(&mut options);
+    let bound = options.bind().await.unwrap();
+    let mut registry = metrics::registry();
+    let metrics = Arc::new(Metrics::register(&mut registry, ["OW001"]));
+    let certificates = Arc::new(Certificates::from_folder(mount.path()).unwrap());
+    let decide: Arc<dyn Decide> = Arc::clone(stub) as _;
+    bound.start(Parts { decide, certificates, metrics, registry, readiness: readiness.clone() }).unwrap()
+}
+
+/// A GET on the plain port: status and body.
+pub async fn get(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or(io::ErrorKind::InvalidData)?;
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
+    Ok((status, body.to_owned()))
+}
+
+/// Waits until something is so.
+pub async fn eventually(what: &str, so: impl AsyncFn() -> bool) {
+    let wait = async {
+        while !so().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("not within {PATIENCE:?}: {what}"));
+}
+
+/// Waits for something that has to happen.
+pub async fn soon<T>(what: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, what).await.unwrap_or_else(|_| panic!("it did not happen within {PATIENCE:?}"))
+}

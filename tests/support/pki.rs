@@ -1,0 +1,93 @@
+//! A root, an intermediate, leaves; and a folder that rotates as the kubelet rotates a Secret mount.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::CertificateDer;
+use tempfile::TempDir;
+use time::{Duration, OffsetDateTime};
+
+/// An authority whose leaves need its intermediate: a chain of two, as cert-manager writes it.
+pub struct Authority {
+    pub root: CertificateDer<'static>,
+    intermediate: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A chain and its key, in PEM.
+#[derive(Clone)]
+pub struct Leaf {
+    pub chain: String,
+    pub key: String,
+}
+
+impl Authority {
+    pub fn new() -> Self {
+        let (root_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let root_params = authority("root");
+        let root = root_params.self_signed(&root_key).unwrap();
+        let params = authority("intermediate");
+        let intermediate = params.signed_by(&key, &Issuer::new(root_params, root_key)).unwrap();
+        Self { root: root.der().clone(), intermediate: intermediate.pem(), issuer: Issuer::new(params, key) }
+    }
+
+    pub fn leaf(&self) -> Leaf {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        valid_for_a_day(&mut params);
+        let leaf = params.signed_by(&key, &self.issuer).unwrap();
+        Leaf { chain: leaf.pem() + &self.intermediate, key: key.serialize_pem() }
+    }
+}
+
+fn authority(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::new([]).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    valid_for_a_day(&mut params);
+    params
+}
+
+fn valid_for_a_day(params: &mut CertificateParams) {
+    params.not_before = OffsetDateTime::now_utc() - Duration::HOUR;
+    params.not_after = OffsetDateTime::now_utc() + Duration::DAY;
+}
+
+/// A folder as the kubelet mounts a Secret: links to `..data`, itself a link to the folder of a version.
+pub struct SecretMount {
+    folder: TempDir,
+    version: AtomicUsize,
+}
+
+impl SecretMount {
+    pub fn new(leaf: &Leaf) -> Self {
+        let mount = Self { folder: TempDir::new().unwrap(), version: AtomicUsize::new(0) };
+        mount.publish(&leaf.chain, &leaf.key);
+        for file in ["tls.crt", "tls.key"] {
+            symlink(Path::new("..data").join(file), mount.path().join(file)).unwrap();
+        }
+        mount
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a new version and swaps the link to it: neither `tls.crt` nor `tls.key` is ever written to.
+    pub fn publish(&self, chain: &str, key: &str) {
+        let version = self.version.fetch_add(1, Ordering::Relaxed);
+        let name = PathBuf::from(format!("..version_{version}"));
+        fs::create_dir(self.path().join(&name)).unwrap();
+        fs::write(self.path().join(&name).join("tls.crt"), chain).unwrap();
+        fs::write(self.path().join(&name).join("tls.key"), key).unwrap();
+        let before = fs::read_link(self.path().join("..data")).ok();
+        symlink(&name, self.path().join("..data_tmp")).unwrap();
+        fs::rename(self.path().join("..data_tmp"), self.path().join("..data")).unwrap();
+        if let Some(before) = before {
+            fs::remove_dir_all(self.path().join(before)).unwrap();
+        }
+    }
+}

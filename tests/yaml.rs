@@ -1,0 +1,233 @@
+//! Places, limits, and what must hold for every text.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::time::{Duration, Instant};
+
+use portcullis::admission::field::FieldPath;
+use portcullis::yaml::{self, Document, Limits, Problem};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn one(text: &str) -> Document {
+    yaml::read(text, &Limits::default()).unwrap().remove(0)
+}
+
+fn problem(text: &str) -> Problem {
+    yaml::read(text, &Limits::default()).unwrap_err().problem
+}
+
+fn path(keys: &[&str]) -> FieldPath {
+    keys.iter().fold(FieldPath::root(), |path, key| match key.parse() {
+        Ok(index) => path.index(index),
+        Err(_) => path.key(key),
+    })
+}
+
+/// What stands at `keys`, with its line and column.
+fn at<'t>(text: &'t str, keys: &[&str]) -> (u32, u32, &'t str) {
+    let place = one(text).place(&path(keys)).unwrap();
+    (place.line, place.column, &text[place.start..place.end])
+}
+
+const TEXT: &str = "# a ConfigMap\nkind: ConfigMap\nmétadata: {name: 'a b', labels: [x, \"ü\"]}\ndata:\n  script: |\n    one\n    two\n\n  list:\n  - a: 1\n    b:\n  - last\n";
+
+#[test]
+fn values_have_places() {
+    assert_eq!(at(TEXT, &["kind"]), (2, 7, "ConfigMap"));
+    assert_eq!(at(TEXT, &["métadata"]), (3, 11, "{name: 'a b', labels: [x, \"ü\"]}"));
+    assert_eq!(at(TEXT, &["métadata", "name"]), (3, 18, "'a b'"));
+    assert_eq!(at(TEXT, &["métadata", "labels", "1"]), (3, 37, "\"ü\""));
+    assert_eq!(at(TEXT, &["data", "script"]), (6, 5, "one\n    two"));
+    assert_eq!(at(TEXT, &["data", "list"]), (10, 3, "- a: 1\n    b:\n  - last"));
+    assert_eq!(at(TEXT, &["data", "list", "0"]), (10, 5, "a: 1\n    b"));
+    assert_eq!(at(TEXT, &["data", "list", "0", "b"]), (11, 6, ""));
+    assert_eq!(at(TEXT, &[]).1, 1);
+}
+
+#[test]
+fn keys_have_places_and_paths_end_somewhere() {
+    let document = one(TEXT);
+    let key = document.key_place(&path(&["métadata", "labels"])).unwrap();
+    assert_eq!((key.line, &TEXT[key.start..key.end]), (3, "labels"));
+    assert_eq!(document.key_place(&path(&["data", "list", "0"])), None);
+    assert_eq!(document.place(&path(&["data", "nothing"])), None);
+    let nearest = document.nearest(&path(&["data", "list", "7", "x"]));
+    assert_eq!(Some(nearest), document.place(&path(&["data", "list"])));
+    assert_eq!(document.start(), document.nearest(&FieldPath::root()));
+}
+
+#[test]
+fn later_documents_count_on() {
+    let text = "\u{feff}a: 1\r\n---\r\n# nothing\r\n--- # two\r\nb: é\r\nc: 2\r\n";
+    let documents = yaml::read(text, &Limits::default()).unwrap();
+    assert_eq!(documents.len(), 2);
+    let first = documents[0].place(&path(&["a"])).unwrap();
+    assert_eq!((first.line, first.column, first.start), (1, 4, 6));
+    let last = documents[1].place(&path(&["c"])).unwrap();
+    assert_eq!((last.line, last.column, &text[last.start..last.end]), (6, 4, "2"));
+}
+
+#[test]
+fn json_has_places() {
+    let text = "{\n\t\"a\": [1.0, {\"b\\u0041\": \"é\\\"\" , \"c\":-2e3}],\n\t\"d\": {}\n}\n{\"e\":null}";
+    assert_eq!(at(text, &["a", "1", "bA"]), (2, 25, "\"é\\\"\""));
+    assert_eq!(at(text, &["a", "1", "c"]), (2, 37, "-2e3"));
+    assert_eq!(at(text, &["d"]), (3, 7, "{}"));
+    let documents = yaml::read(text, &Limits::default()).unwrap();
+    assert_eq!(documents[1].place(&path(&["e"])).map(|place| place.line), Some(5));
+    assert_eq!(documents[0].value["a"][0], json!(1.0));
+}
+
+#[test]
+fn aliases_and_merged_entries_stand_where_they_are_used() {
+    let text = "a: &x {p: {q: 1}}\nb: *x\nc:\n  <<: *x\n  r: 2\n";
+    assert_eq!(at(text, &["b"]), (2, 4, "*x"));
+    assert_eq!(at(text, &["b", "p", "q"]), (2, 4, "*x"));
+    assert_eq!(at(text, &["c", "p"]), (4, 7, "*x"));
+    assert_eq!(at(text, &["c", "r"]), (5, 6, "2"));
+    assert_eq!(one(text).value["c"], json!({"p": {"q": 1}, "r": 2}));
+}
+
+#[test]
+fn duplicates_are_told() {
+    let text = "a: &x {k: 1}\nb: [{m: 1, n: 2, m: 3}]\nc: {<<: *x, k: 2}\na: {k: 2, k: 3}\n";
+    let document = one(text);
+    let told: Vec<_> =
+        document.duplicates().into_iter().map(|it| (it.path.to_string(), it.lost.line, it.kept.column)).collect();
+    let expected = [("a", 1, 1), ("a.k", 4, 11), ("b[0].m", 2, 18)];
+    assert_eq!(told, expected.map(|(path, line, column)| (path.to_owned(), line, column)));
+    assert_eq!(document.value["a"], json!({"k": 3}));
+    assert_eq!(document.place(&path(&["b", "0", "m"])).map(|place| place.column), Some(21));
+}
+
+#[test]
+fn a_bad_document_does_not_hide_the_others() {
+    let text = "a: 1\n---\nb: 2\n---\nc: [\n---\nd: 4\n";
+    let (good, bad) = yaml::read_all(text, &Limits::default());
+    assert_eq!(good.len(), 2);
+    assert_eq!(bad.map(|error| error.place.line), Some(5));
+    let limits = Limits::default();
+    let kinds: Vec<_> = yaml::documents(text, &limits).map(|document| document.is_ok()).collect();
+    assert_eq!(kinds, [true, true, false, true]);
+}
+
+#[test]
+fn the_first_document_is_read_as_kustomize_does() {
+    let first = |text| yaml::first(text, &Limits::default()).unwrap().map(|document| document.value);
+    assert_eq!(first("# c\n---\na: 1\n---\nb: [\n"), Some(json!({"a": 1})));
+    assert_eq!(first("--- {a: 1}\n"), Some(json!({"a": 1})));
+    assert_eq!(first("---\n---\na: 1\n"), None);
+    assert_eq!(first(""), None);
+}
+
+#[test]
+fn errors_say_where_and_what() {
+    let error = yaml::read("a: 1\nb:\n- !!int x\n", &Limits::default()).unwrap_err();
+    assert_eq!((error.place.line, error.place.column), (3, 9));
+    assert_eq!(error.to_string(), "`x` is no `!!int`");
+    let error = yaml::read("a: 'x'\n\t\nb: 1\n", &Limits::default()).unwrap_err();
+    assert_eq!((error.place.line, error.place.column), (2, 1));
+    assert_eq!(problem("a: .inf\n"), Problem::NotFinite);
+    assert_eq!(problem("~: 1\n"), Problem::Key("null"));
+    assert_eq!(problem("<<: 1\n"), Problem::Merge);
+    assert_eq!(problem("a: &x [*x]\n"), Problem::Recursion);
+    assert!(matches!(problem("--- a\n"), Problem::Separator(_)));
+}
+
+#[test]
+fn bombs_are_refused_at_once() {
+    let mut laughs = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..10 {
+        let aliases = vec![format!("*a{}", level - 1); 9].join(", ");
+        laughs.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+    }
+    let begin = Instant::now();
+    assert!(matches!(problem(&laughs), Problem::TooManyAliased(_)));
+    assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
+    assert!(matches!(problem(&"[".repeat(100_000)), Problem::TooDeep(_) | Problem::Syntax(_)));
+    assert!(matches!(problem(&format!("a: {}{}", "[".repeat(200), "]".repeat(200))), Problem::TooDeep(_)));
+    assert!(matches!(problem(&"- ".repeat(200)), Problem::TooDeep(_)));
+    assert!(matches!(problem(&format!("{}{}", "[".repeat(200), "]".repeat(200))), Problem::TooDeep(_)));
+    let few = Limits { nodes: 10, ..Limits::default() };
+    assert_eq!(yaml::read(&"- a\n".repeat(20), &few).unwrap_err().problem, Problem::TooManyNodes(10));
+    assert_eq!(yaml::read(&format!("[{}1]", "1,".repeat(20)), &few).unwrap_err().problem, Problem::TooManyNodes(10));
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".*".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 40, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map(".*", inner, 0..6).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+/// Text that is likely to be nearly YAML.
+fn nearly_yaml() -> impl Strategy<Value = String> {
+    let part = prop::sample::select(vec![
+        "a", "b", ": ", "- ", "\n", "  ", " ", "[", "]", "{", "}", ",", "'", "\"", "|", ">", "#", " #c", "&x ", "*x",
+        "!!int ", "!", "<<", "?", "---", "...", "\t", "\r\n", "1", "0x", "é", "\u{feff}", "\\", "%", "~", "\u{85}",
+        "|2-", "<<: *x\n", "\n  ",
+    ]);
+    prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
+}
+
+fn check_places(text: &str, value: &Value, document: &Document, path: &FieldPath) {
+    let place = document.place(path).unwrap();
+    assert!(text.get(place.start..place.end).is_some(), "{path} {place:?}");
+    let line = text[..place.start].bytes().filter(|byte| *byte == b'\n').count() as u32 + 1;
+    assert!(text.contains('\r') || place.line == line, "{path} {place:?}");
+    match value {
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| check_places(text, item, document, &path.index(index)));
+        }
+        Value::Object(members) => members.iter().for_each(|(key, member)| {
+            let path = path.key(key);
+            assert!(document.key_place(&path).is_some());
+            check_places(text, member, document, &path);
+        }),
+        _ => {}
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_bad(text in prop_oneof![nearly_yaml(), ".*", "[ -~\n\t]*"]) {
+        for document in yaml::read_all(&text, &Limits::default()).0 {
+            check_places(&text, &document.value, &document, &FieldPath::root());
+        }
+        let _ = yaml::first(&text, &Limits::default());
+    }
+
+    #[test]
+    fn no_bytes_are_too_bad(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = yaml::read_all(&String::from_utf8_lossy(&bytes), &Limits::default());
+    }
+
+    #[test]
+    fn json_is_read_as_json(value in any_json(), pretty: bool) {
+        let value = json!({ "value": value });
+        let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+        let document = one(&text);
+        check_places(&text, &value, &document, &FieldPath::root());
+        prop_assert_eq!(document.value, value);
+    }
+
+    #[test]
+    fn a_plain_scalar_stands_where_its_text_is(words in prop::collection::vec("[a-m][a-z0-9/._é-]{1,8}", 1..6)) {
+        let text: String = words.iter().enumerate().map(|(index, word)| format!("k{index}:  {word}z # {word}\n")).collect();
+        let document = one(&text);
+        for (index, word) in words.iter().enumerate() {
+            let place = document.place(&path(&[&format!("k{index}")])).unwrap();
+            prop_assert_eq!(&text[place.start..place.end], format!("{word}z"));
+        }
+    }
+}
