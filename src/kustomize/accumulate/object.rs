@@ -126,6 +126,8 @@ pub struct Object {
     pub id: Id,
     /// Whether the identity is certain.
     pub sure: bool,
+    /// Whether a hash of its content is put behind its name when all else is done.
+    pub hashed: bool,
     /// Where it comes from.
     pub site: Arc<Site>,
     former: Vec<Former>,
@@ -138,7 +140,7 @@ impl Object {
     /// An object of this content.
     pub fn new(content: Value, site: Arc<Site>) -> Self {
         let id = Id::of(&content);
-        Self { id, sure: true, site, former: Vec::new(), content: Arc::new(content), fuzzy: Vec::new() }
+        Self { id, sure: true, hashed: false, site, former: Vec::new(), content: Arc::new(content), fuzzy: Vec::new() }
     }
 
     /// The identity it had first.
