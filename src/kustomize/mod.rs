@@ -34,9 +34,11 @@ pub mod explain;
 pub mod file;
 mod files;
 pub mod finding;
+mod fix;
 mod flux;
 pub mod options;
 pub mod references;
+mod roots;
 pub mod rule;
 mod rules;
 pub mod tree;
@@ -44,4 +46,6 @@ mod walk;
 
 pub use analysis::{Report, Verdict, analyse, analyse_with};
 pub use files::Files;
+pub use fix::fix;
+pub use roots::{Root, find_roots};
 pub use rules::{rules, tree_rules};
