@@ -16,7 +16,7 @@ pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
         })
         .collect();
     // from the end, so that the indexes of those before stay as they are
-    moves.sort_by(|a, b| b.1.cmp(&a.1));
+    moves.sort_by_key(|(_, index, _)| std::cmp::Reverse(*index));
     moves.dedup();
     let mut text = text.to_owned();
     for (from, index, to) in moves {
