@@ -1,4 +1,6 @@
 //! Kustomize trees against the executed verdicts of `tests/vectors/kustomize`, and the rules' pages.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, reason = "what is left open is told")]
 
 mod cases;
 

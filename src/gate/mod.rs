@@ -23,7 +23,7 @@ use crate::catalog::{Catalog, Confirmation, Confirmed, Reference, View};
 use crate::rule::{Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
-pub use registry::Registry;
+pub use registry::{Registry, Row};
 
 /// How long confirmed reads may take where a request names no deadline.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(2);

@@ -1,25 +1,80 @@
 //! The rows of all systems, side by side.
 
-use crate::admission::Request;
+use crate::admission::{Level, Request};
 use crate::catalog::{Kind, NAMESPACES};
+use crate::kustomize;
+use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
 use crate::rule::{Mutator, Rule};
 
 /// All rules and mutators.
 pub struct Registry {
     rules: Vec<&'static Rule>,
+    tree_rules: Vec<&'static TreeRule>,
     mutators: Vec<&'static Mutator>,
+}
+
+/// A rule of either shape: about requests, or about trees of files.
+#[derive(Clone, Copy)]
+pub enum Row {
+    /// It looks at requests.
+    Request(&'static Rule),
+    /// It looks at trees.
+    Tree(&'static TreeRule),
+}
+
+impl Row {
+    /// The rule's id.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.id,
+            Self::Tree(rule) => rule.id,
+        }
+    }
+
+    /// The letters of its id.
+    pub fn family(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.family(),
+            Self::Tree(rule) => rule.family(),
+        }
+    }
+
+    /// Its name in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.name,
+            Self::Tree(rule) => rule.name,
+        }
+    }
+
+    /// The level of its findings where the configuration says nothing.
+    pub fn level(self) -> Level {
+        match self {
+            Self::Request(rule) => rule.level,
+            Self::Tree(rule) => rule.level,
+        }
+    }
+
+    /// What it says no to, in one line.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.summary,
+            Self::Tree(rule) => rule.summary,
+        }
+    }
 }
 
 impl Registry {
     /// The rules and mutators of every system.
     pub fn standard() -> Self {
-        Self::new(landscaper::rules(), landscaper::mutators())
+        let rules = kustomize::rules().into_iter().chain(landscaper::rules()).collect();
+        Self { tree_rules: kustomize::tree_rules(), ..Self::new(rules, landscaper::mutators()) }
     }
 
     /// Just these.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
-        Self { rules, mutators }
+        Self { rules, tree_rules: Vec::new(), mutators }
     }
 
     /// The rules, in the order of their ids.
@@ -32,6 +87,19 @@ impl Registry {
         &self.mutators
     }
 
+    /// The rules of both shapes, in the order of their ids.
+    pub fn rows(&self) -> Vec<Row> {
+        let requests = self.rules.iter().map(|rule| Row::Request(rule));
+        let mut rows: Vec<_> = requests.chain(self.tree_rules.iter().map(|rule| Row::Tree(rule))).collect();
+        rows.sort_by_key(|row| row.id());
+        rows
+    }
+
+    /// The row of an id.
+    pub fn row(&self, id: &str) -> Option<Row> {
+        self.rows().into_iter().find(|row| row.id() == id)
+    }
+
     /// The rule of an id.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.id == id).copied()
@@ -39,7 +107,7 @@ impl Registry {
 
     /// The letters that ids begin with, such as `OW`.
     pub fn families(&self) -> Vec<&'static str> {
-        let mut families: Vec<_> = self.rules.iter().map(|rule| rule.family()).collect();
+        let mut families: Vec<_> = self.rows().into_iter().map(Row::family).collect();
         families.dedup();
         families
     }

@@ -77,13 +77,25 @@ impl<'t, 'l> Reader<'t, 'l> {
         Self {
             parser: Parser::new_from_str_with_options(text, options),
             chunk,
-            strict: Strict::new(chunk.text),
+            strict: Strict::new(chunk.text, scalars == Scalars::Typed),
             limits,
             scalars,
             nodes: 0,
             aliased: 0,
             anchors: HashMap::new(),
             aliases: chunk.text.contains('*'),
+        }
+    }
+
+    pub(super) fn resolve<'a>(
+        &self,
+        text: Cow<'a, str>,
+        plain: bool,
+        tag: Option<&Tag>,
+    ) -> Result<Scalar<'a>, Problem> {
+        match self.scalars {
+            Scalars::Typed => scalar::resolve(text, plain, tag),
+            Scalars::Kept => Ok(scalar::keep(text, plain)),
         }
     }
 
@@ -152,18 +164,6 @@ impl<'t, 'l> Reader<'t, 'l> {
             .and_then(Scalar::into_value)
             .map_err(|problem| YamlError { place, problem })?;
         Ok(Node { value, spot: Spot::leaf(place), size: 1, height: 0 })
-    }
-
-    pub(super) fn resolve<'a>(
-        &self,
-        text: Cow<'a, str>,
-        plain: bool,
-        tag: Option<&Tag>,
-    ) -> Result<Scalar<'a>, Problem> {
-        match self.scalars {
-            Scalars::Typed => scalar::resolve(text, plain, tag),
-            Scalars::Kept => Ok(scalar::keep(text, plain)),
-        }
     }
 
     fn sequence(&mut self, start: Span, depth: usize) -> Result<Node, YamlError> {

@@ -86,7 +86,7 @@ impl Accumulator {
     /// # Errors
     ///
     /// When there is one, both being certain.
-    pub fn append(&mut self, object: Object) -> Result<(), (Object, usize)> {
+    pub fn append(&mut self, object: Object) -> Result<(), (Box<Object>, usize)> {
         let id = object.id.effective();
         let index = self.index.get_or_insert_with(|| {
             let sure = self.objects.iter().enumerate().filter(|(_, object)| object.sure);
@@ -95,7 +95,7 @@ impl Accumulator {
         if object.sure {
             if let Some(at) = index.get(&id) {
                 let at = *at;
-                return Err((object, at));
+                return Err((Box::new(object), at));
             }
             index.insert(id, self.objects.len());
         }
