@@ -23,7 +23,8 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
         let entry = entry.map_err(|error| error.to_string())?;
         let wanted = is_manifest(entry.path()) || entry.file_name() == "Kustomization";
         if wanted && !entry.path().is_dir() {
-            files.push(entry.into_path());
+            let path = entry.into_path();
+            files.push(path.strip_prefix(".").map(Path::to_owned).unwrap_or(path));
         }
     }
     files.sort();
