@@ -1,5 +1,6 @@
 //! A request for admission, as rules see it.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
@@ -8,6 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::Kept;
 use super::json::{self, JsonError};
 
 /// What a request does.
@@ -96,6 +98,7 @@ impl User<'_> {
 pub struct Object<'a> {
     raw: Option<&'a RawValue>,
     parsed: OnceLock<Value>,
+    view: Kept,
 }
 
 static ABSENT: Value = Value::Null;
@@ -103,12 +106,12 @@ static ABSENT: Value = Value::Null;
 impl<'a> Object<'a> {
     /// An object that is not parsed yet; `None` where the request carries none.
     pub fn raw(raw: Option<&'a RawValue>) -> Self {
-        Self { raw, parsed: OnceLock::new() }
+        Self { raw, ..Self::default() }
     }
 
     /// An object that is there already, from a file.
     pub fn parsed(value: Value) -> Self {
-        Self { raw: None, parsed: OnceLock::from(value) }
+        Self { parsed: OnceLock::from(value), ..Self::default() }
     }
 
     /// Whether the request carries it.
@@ -136,6 +139,11 @@ impl<'a> Object<'a> {
     /// The object, once [read](Self::read); `null` before that and where there is none.
     pub fn value(&self) -> &Value {
         self.parsed.get().unwrap_or(&ABSENT)
+    }
+
+    /// What `make` makes of the object, once it is [read](Self::read): made once for all rules. See [`Kept::or_make`].
+    pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
+        self.view.or_make(|| make(self.value()))
     }
 }
 

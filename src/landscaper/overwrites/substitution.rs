@@ -4,9 +4,11 @@
 //! are matched against the *original* reference, in order; an entry sets all its attributes or none; no attribute is set
 //! twice; once all three are set, the rest is not looked at.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use crate::admission::{FieldPath, json};
+use crate::admission::{FieldPath, Request, json};
 use crate::landscaper::component_reference::{Attribute, ComponentReference, problem};
 use crate::landscaper::context::Problem;
 
@@ -50,6 +52,11 @@ pub struct Entries {
 }
 
 impl Entries {
+    /// The entries of the object of a request, read once for all rules.
+    pub fn of(request: &Request<'_>) -> Arc<Self> {
+        request.object.view(|object| Arc::new(Self::read(object)))
+    }
+
     /// Reads the entries of an object.
     pub fn read(object: &Value) -> Self {
         let mut problems = Vec::new();
