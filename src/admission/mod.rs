@@ -14,6 +14,7 @@ pub mod field;
 pub mod finding;
 pub mod json;
 pub mod kept;
+mod lean;
 pub mod patch;
 pub mod request;
 pub mod review;

@@ -9,8 +9,8 @@ use std::time::Instant;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Kept;
 use super::json::{self, JsonError};
+use super::{Kept, lean};
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,7 +93,8 @@ impl User<'_> {
     }
 }
 
-/// An object of a request: kept as raw text until somebody wants to look inside.
+/// An object of a request: kept as raw text until somebody wants to look inside. Then it is read without its
+/// `metadata.managedFields`, which no rule looks at.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
     raw: Option<&'a RawValue>,
@@ -128,7 +129,7 @@ impl<'a> Object<'a> {
         if self.parsed.get().is_some() {
             return Ok(());
         }
-        let value = json::parse(raw.get())?;
+        let value = lean::parse(raw.get()).or_else(|_| json::parse(raw.get()))?;
         if !value.is_object() {
             return Err(JsonError::Malformed(format!("it is {}, not an object", json::kind_of(&value))));
         }

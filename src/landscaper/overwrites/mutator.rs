@@ -36,10 +36,11 @@ pub(super) static MUTATOR: Mutator = Mutator {
 };
 
 fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Vec<String> {
-    let written = Written::of(draft.value());
+    let object = draft.value();
+    let written = Written::of(&object);
     let setting = match &written {
         Some(written) => effect::of_reference(
-            installation::context_name(draft.value()),
+            installation::context_name(&object),
             &request.namespace,
             written.location,
             written.reference.clone(),
