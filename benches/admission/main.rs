@@ -4,8 +4,8 @@
 //! does, and reads from the kernel how much CPU time they took. Rounds of all that is compared are interleaved, so that
 //! whatever else the machine does meets them alike. `docs/performance.md` says what comes of it.
 //!
-//! `cargo bench --bench admission` prints the tables; `-- --write` puts them into that page, `-- --rounds N` changes how
-//! many rounds are made.
+//! `cargo bench --bench admission` prints the tables; `-- --write` puts them into that page, `-- --rounds=N` changes how
+//! many rounds are made, `-- memory` measures just that (or `sizes`, `overwrites`, `catalogs`).
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -54,21 +54,16 @@ fn main() {
     {
         return floor::run(certs.as_ref());
     }
+    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     // Without cargo's word for "do not just see whether it runs": it takes minutes.
-    if !arguments.iter().any(|argument| argument == "--bench") {
+    if !has("--bench") {
         return;
     }
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let report = runtime.block_on(Bench::new(rounds(&arguments)).run());
+    let report = tokio::runtime::Runtime::new().unwrap().block_on(Bench::new(&arguments).run());
     print!("{report}");
-    if arguments.iter().any(|argument| argument == "--write") {
+    if has("--write") {
         report.write();
     }
-}
-
-fn rounds(arguments: &[String]) -> usize {
-    let at = arguments.iter().position(|argument| argument == "--rounds");
-    at.map_or(ROUNDS, |at| arguments[at + 1].parse().expect("--rounds takes a number"))
 }
 
 /// What all measurements share.
@@ -77,27 +72,49 @@ struct Bench {
     client: Arc<ClientConfig>,
     folder: TempDir,
     rounds: usize,
+    /// What to measure; everything where it is empty.
+    wanted: Vec<String>,
 }
 
 impl Bench {
-    fn new(rounds: usize) -> Self {
+    fn new(arguments: &[String]) -> Self {
         let authority = Authority::new();
         let client = Arc::new(client::config(&authority.root, &[&TLS13]));
-        Self { mount: SecretMount::new(&authority.leaf()), client, folder: TempDir::new().unwrap(), rounds }
+        let rounds = arguments.iter().find_map(|argument| argument.strip_prefix("--rounds="));
+        Self {
+            mount: SecretMount::new(&authority.leaf()),
+            client,
+            folder: TempDir::new().unwrap(),
+            rounds: rounds.map_or(ROUNDS, |number| number.parse().expect("--rounds is a number")),
+            wanted: arguments.iter().filter(|argument| !argument.starts_with("--")).cloned().collect(),
+        }
     }
 
     async fn run(&self) -> Report {
-        eprintln!("memory");
-        let memory = self.memory().await;
-        let mut costs = Vec::new();
-        for (size, count) in SIZES {
-            eprintln!("reviews of {size} bytes");
-            costs.extend(self.by_size(size, count).await);
+        let mut report = Report::new(self.rounds);
+        if self.wants("memory") {
+            report.memory = self.memory().await;
         }
-        eprintln!("a list of overwrites");
-        costs.extend(self.overwrites().await);
-        let catalogs = self.by_catalog().await;
-        Report { costs, catalogs, memory, rounds: self.rounds }
+        if self.wants("sizes") {
+            for (size, count) in SIZES {
+                report.costs.extend(self.by_size(size, count).await);
+            }
+        }
+        if self.wants("overwrites") {
+            report.costs.extend(self.overwrites().await);
+        }
+        if self.wants("catalogs") {
+            report.catalogs = self.by_catalog().await;
+        }
+        report
+    }
+
+    fn wants(&self, what: &str) -> bool {
+        let wants = self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == what);
+        if wants {
+            eprintln!("measuring {what} …");
+        }
+        wants
     }
 
     /// The floor, and each kind of call, with reviews of one size.
@@ -131,7 +148,6 @@ impl Bench {
         let floor = rounds.server(self.floor().await);
         rounds.call(floor, Call::new("floor", "/validate", &installation, floor::ANSWER));
         for objects in CATALOGS {
-            eprintln!("a catalog of {objects} objects");
             let server = rounds.server(self.portcullis(objects).await);
             rounds.call(server, Call::new("/validate", "/validate", &installation, ALLOWED));
             rounds.call(server, Call::new("/mutate", "/mutate", &installation, PATCHED));

@@ -86,6 +86,7 @@ impl fmt::Display for Memory {
 }
 
 /// Everything that was measured.
+#[derive(Default)]
 pub struct Report {
     pub costs: Vec<Costs>,
     /// By the number of objects in the catalog: `/validate` and `/mutate`.
@@ -95,6 +96,10 @@ pub struct Report {
 }
 
 impl Report {
+    pub fn new(rounds: usize) -> Self {
+        Self { rounds, ..Self::default() }
+    }
+
     /// Puts the report into its page, between the markers.
     pub fn write(&self) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
@@ -105,24 +110,19 @@ impl Report {
     }
 
     fn write_catalogs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((few, base)) = self.catalogs.first() else { return Ok(()) };
         writeln!(
             f,
-            "| objects in the catalog | /validate, µs | against {} | /mutate, µs | against {0} | aim |",
-            self.few()
+            "\n| objects in the catalog | /validate, µs | against {few} | /mutate, µs | against {few} | aim |"
         )?;
         writeln!(f, "|--:|--:|--:|--:|--:|:--|")?;
-        let few = &self.catalogs[0].1;
         for (objects, costs) in &self.catalogs {
-            let [validate, mutate] = [0, 1].map(|at| (costs[at].cost, costs[at].ratio / few[at].ratio));
+            let [validate, mutate] = [0, 1].map(|at| (costs[at].cost, costs[at].ratio / base[at].ratio));
             let aim = met(validate.1.max(mutate.1) <= FLAT_AIM);
             let ((validate, more), (mutate, also)) = (validate, mutate);
             writeln!(f, "| {objects} | {validate:.1} | {more:.2} | {mutate:.1} | {also:.2} | ≤ {FLAT_AIM}: {aim} |")?;
         }
         Ok(())
-    }
-
-    fn few(&self) -> usize {
-        self.catalogs[0].0
     }
 }
 
@@ -136,7 +136,6 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "| call | review | floor, µs | portcullis, µs | ratio | aim |\n|:--|--:|--:|--:|--:|:--|")?;
         self.costs.iter().try_for_each(|costs| costs.fmt(f))?;
-        writeln!(f)?;
         self.write_catalogs(f)?;
         writeln!(f, "\n| an empty catalog | resident | of it anonymous | aim |\n|:--|--:|--:|:--|")?;
         self.memory.iter().try_for_each(|memory| memory.fmt(f))
