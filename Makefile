@@ -1,6 +1,6 @@
 # `make run` shows it, `make test` tests it. Nothing else needs to be set up first.
 
-.PHONY: run test test-fast test-e2e lint generate bench
+.PHONY: run test test-fast test-e2e differential lint generate bench
 
 ## Build, make a development certificate, start the server, and show what a person sees of three requests
 run:
@@ -17,6 +17,10 @@ test-fast:
 ## The end-to-end tests: with KUBEBUILDER_ASSETS, or with a kube-apiserver that Go builds once
 test-e2e:
 	cargo test --locked --test e2e
+
+## Ten thousand random kustomize trees against kubectl; PORTCULLIS_SEED says where they begin
+differential:
+	PORTCULLIS_DIFFERENTIAL=10000 cargo test --locked --test e2e -- kustomize::random
 
 ## Formatting, lints, and, where cargo-deny is installed, licences and advisories
 lint:
