@@ -9,7 +9,6 @@
 //! | [`catalog`] | what rules may look up, from a cluster or from files |
 //! | [`rule`] | the shape of a rule and of a mutator |
 //! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
-//! | [`kustomize`] | kustomize trees, judged without building |
 //! | [`landscaper`] | Landscaper: overwrites |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
