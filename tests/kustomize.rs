@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use cases::{repository, vectors};
 use portcullis::kustomize::finding::{Fix, TreeFinding};
 use portcullis::kustomize::options::{FluxSpec, Options, Profile};
+use portcullis::kustomize::roots::roots;
 use portcullis::kustomize::rule::TreeExample;
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
-use portcullis::kustomize::{Files, Report, Verdict, analyse, find_roots, tree_rules};
+use portcullis::kustomize::{Files, Report, Verdict, analyse, tree_rules};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -147,11 +148,8 @@ fn findings_about_components_are_where_they_should_be() {
 fn the_example_of_the_proposal_is_accepted_and_its_slips_are_not() {
     let folder = repository().join("examples/kustomize");
     let tree = Tree::folder(&folder).expect("the example is there");
-    let roots = find_roots(&tree, &Files::default(), &|_| false);
-    let names: Vec<_> = roots.iter().map(|root| root.folder.as_str()).collect();
-    assert_eq!(names, ["overlays/community", "overlays/dev", "overlays/enterprise"]);
-    for root in &roots {
-        let report = analyse(&tree, &root.folder, &Options::default());
+    for root in ["overlays/community", "overlays/dev", "overlays/enterprise"] {
+        let report = analyse(&tree, &TreePath::from(root), &Options::default());
         assert_eq!(report.verdict, Verdict::Accept, "{:#?} {:#?}", report.findings, report.reasons);
     }
     let slips = [
@@ -300,7 +298,8 @@ proptest! {
             prop_assert_eq!(report.verdict == Verdict::Reject, refused > 0);
             prop_assert_eq!(report.findings.iter().filter(|finding| finding.first).count(), refused.min(1));
         }
-        find_roots(&tree, &Files::default(), &|_| false);
+        let folders = ["a", "b", "c"].map(TreePath::from);
+        prop_assert!(!roots(&tree, &folders, &Options::of(profile), &Files::default()).is_empty());
     }
 
     #[test]

@@ -1,115 +1,96 @@
-//! The folders of a tree that are to be built: those that no other refers to.
+//! Which folders are roots: what somebody builds, as against what is only a part of something else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashSet};
 
-use super::file::{KustomizationFile, NAMES};
-use super::files::Files;
-use super::tree::{Entry, Located, Tree, TreePath};
+use super::Files;
+use super::file::{Kustomization, NAMES};
+use super::options::Options;
+use super::references::Loader;
+use super::tree::{Tree, TreePath};
 
-/// Folders deeper than this are not looked into.
-const DEEPEST: usize = 64;
-/// A repository of 1 000 roots and 3 000 components has some 20 000 files.
-const MOST_FILES: usize = 1_000_000;
-
-/// A folder that is to be judged by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
-    /// The folder.
-    pub folder: TreePath,
-    /// Whether it is a Component, which nobody refers to: to be judged with
-    /// [`Options::lone_components`](super::options::Options::lone_components).
-    pub is_component: bool,
+/// A folder with a kustomization file, and what it refers to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct References {
+    /// The folders that it is made of.
+    pub folders: BTreeSet<TreePath>,
+    /// The files that are not objects to be applied: patches, configurations, data.
+    pub parts: BTreeSet<TreePath>,
 }
 
-/// The folders with a kustomization file that no other refers to, sorted.
-///
-/// Folders that only refer to one another have one root among them. What `skip` says of is not looked into.
-pub fn find_roots(tree: &Tree, files: &Files, skip: &dyn Fn(&TreePath) -> bool) -> Vec<Root> {
-    let mut search = Search { tree, files, skip, found: BTreeMap::new(), seen: 0 };
-    search.folder(&TreePath::root(), 0);
-    let found = search.found;
-    let referred: BTreeSet<_> = found.values().flat_map(|folder| &folder.refers_to).collect();
-    let mut roots: Vec<_> = found.keys().filter(|path| !referred.contains(path)).cloned().collect();
-    let mut reached = BTreeSet::new();
-    roots.iter().for_each(|root| reach(&found, root, &mut reached));
-    for path in found.keys() {
-        if !reached.contains(path) {
-            roots.push(path.clone());
-            reach(&found, path, &mut reached);
+/// What the kustomization file of a folder refers to, as far as it can be read.
+pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Files) -> References {
+    let mut found = References::default();
+    for name in NAMES {
+        let path = folder.join(name);
+        if tree.entry(&path).is_none() {
+            continue;
         }
+        let Ok(file) = files.kustomization(tree, &path) else { continue };
+        let loader = Loader { root: folder, referrer: None };
+        let folders = entries(&file.kustomization).filter_map(|entry| loader.folder(tree, entry, options).ok());
+        found.folders.extend(folders);
+        let parts = parts(&file.kustomization).into_iter().filter_map(|entry| loader.file(tree, entry, options).ok());
+        found.parts.extend(parts);
     }
-    roots.sort();
-    let root = |folder: TreePath| {
-        let is_component = found.get(&folder).is_some_and(|found| found.is_component);
-        Root { folder, is_component }
-    };
-    roots.into_iter().map(root).collect()
+    found
 }
 
-/// A folder with a kustomization file.
-struct Found {
-    is_component: bool,
-    refers_to: Vec<TreePath>,
+/// Of `folders` that have a kustomization file, those that no other refers to, and one of each circle that only its own
+/// members refer to. So everything is judged with some root.
+pub fn roots(tree: &Tree, folders: &[TreePath], options: &Options, files: &Files) -> Vec<TreePath> {
+    let refers = |folder: &TreePath| references(tree, folder, options, files).folders;
+    let referred: HashSet<TreePath> = folders.iter().flat_map(refers).collect();
+    let (rest, mut roots): (Vec<_>, Vec<_>) = folders.iter().cloned().partition(|folder| referred.contains(folder));
+    let mut reached = HashSet::new();
+    for root in &roots {
+        reach(root, &refers, &mut reached);
+    }
+    for folder in rest {
+        if !reached.contains(&folder) {
+            reach(&folder, &refers, &mut reached);
+            roots.push(folder);
+        }
+    }
+    roots
 }
 
-fn reach(found: &BTreeMap<TreePath, Found>, from: &TreePath, reached: &mut BTreeSet<TreePath>) {
-    let mut ahead = vec![from.clone()];
-    while let Some(path) = ahead.pop() {
-        if reached.insert(path.clone()) {
-            ahead.extend(found.get(&path).map(|folder| folder.refers_to.clone()).unwrap_or_default());
+fn reach(from: &TreePath, refers: &impl Fn(&TreePath) -> BTreeSet<TreePath>, reached: &mut HashSet<TreePath>) {
+    let mut open = vec![from.clone()];
+    while let Some(folder) = open.pop() {
+        if reached.insert(folder.clone()) {
+            open.extend(refers(&folder));
         }
     }
 }
 
-struct Search<'a> {
-    tree: &'a Tree,
-    files: &'a Files,
-    skip: &'a dyn Fn(&TreePath) -> bool,
-    found: BTreeMap<TreePath, Found>,
-    seen: usize,
+/// The entries that may lead to folders.
+fn entries(file: &Kustomization) -> impl Iterator<Item = &str> {
+    let lists =
+        [&file.resources, &file.bases, &file.components, &file.generators, &file.transformers, &file.validators];
+    lists.into_iter().flatten().map(String::as_str)
 }
 
-impl Search<'_> {
-    fn folder(&mut self, folder: &TreePath, depth: usize) {
-        let names = self.tree.names(folder);
-        if let Some(name) = NAMES.into_iter().find(|name| names.iter().any(|own| own == name)) {
-            let found = self.kustomization(folder, name);
-            self.found.insert(folder.clone(), found);
-        }
-        for name in names {
-            let path = folder.join(&name);
-            self.seen += 1;
-            let is_folder = self.seen <= MOST_FILES && self.tree.entry(&path) == Some(Entry::Folder);
-            if is_folder && depth < DEEPEST && name != ".git" && !(self.skip)(&path) {
-                self.folder(&path, depth + 1);
-            }
-        }
+/// The entries that lead to files which nobody applies.
+fn parts(file: &Kustomization) -> Vec<&str> {
+    let lists = [
+        &file.patches_strategic_merge,
+        &file.configurations,
+        &file.crds,
+        &file.generators,
+        &file.transformers,
+        &file.validators,
+    ];
+    let mut parts: Vec<&str> = lists.into_iter().flatten().map(String::as_str).collect();
+    parts.extend(file.patches.iter().chain(&file.patches_json6902).map(|patch| patch.path.as_str()));
+    parts.extend(file.replacements.iter().map(|replacement| replacement.path.as_str()));
+    parts.extend(file.openapi.get("path").map(String::as_str));
+    for generator in file.config_map_generator.iter().chain(&file.secret_generator) {
+        let sources =
+            generator.files.iter().map(|source| source.rsplit_once('=').map_or(source.as_str(), |(_, path)| path));
+        parts.extend(sources);
     }
-
-    fn kustomization(&self, folder: &TreePath, name: &str) -> Found {
-        let path = match self.tree.locate(folder, name) {
-            Ok(Located::File(path)) => path,
-            _ => return Found { is_component: false, refers_to: Vec::new() },
-        };
-        match self.files.kustomization(self.tree, &path) {
-            Ok(file) => {
-                Found { is_component: file.kustomization.is_component(), refers_to: self.references(folder, &file) }
-            }
-            Err(_) => Found { is_component: false, refers_to: Vec::new() },
-        }
-    }
-
-    fn references(&self, folder: &TreePath, file: &KustomizationFile) -> Vec<TreePath> {
-        let said = &file.kustomization;
-        let lists =
-            [&said.resources, &said.bases, &said.components, &said.generators, &said.transformers, &said.validators];
-        let entries = lists.into_iter().flatten().filter(|entry| !entry.is_empty() && !entry.contains('\n'));
-        let folders = entries.filter_map(|entry| match self.tree.locate(folder, entry) {
-            Ok(Located::Folder(path)) if path != *folder => Some(path),
-            _ => None,
-        });
-        folders.collect()
-    }
+    parts.retain(|part| !part.is_empty() && !part.contains('\n'));
+    parts
 }
 
 #[cfg(test)]
@@ -120,15 +101,16 @@ mod tests {
     #[test]
     fn what_nobody_refers_to_is_a_root() {
         let files = Memory::new()
-            .file("app/kustomization.yaml", "resources: [../base]\n")
+            .file("app/kustomization.yaml", "resources: [../base]\npatches: [{path: patch.yaml}]\n")
+            .file("app/patch.yaml", "kind: ConfigMap\n")
             .file("base/kustomization.yml", "resources: []\n")
-            .file("parts/alone/kustomization.yaml", "kind: Component\n")
+            .file("alone/kustomization.yaml", "kind: Component\n")
             .file("ring/a/kustomization.yaml", "resources: [../b]\n")
-            .file("ring/b/Kustomization", "resources: [../a]\n")
-            .file("vendor/x/kustomization.yaml", "resources: []\n");
-        let skip = |path: &TreePath| path.as_str() == "vendor";
-        let roots = find_roots(&Tree::new(files, "/"), &Files::default(), &skip);
-        let told: Vec<_> = roots.iter().map(|root| (root.folder.as_str(), root.is_component)).collect();
-        assert_eq!(told, [("app", false), ("parts/alone", true), ("ring/a", false)]);
+            .file("ring/b/Kustomization", "resources: [../a]\n");
+        let (tree, options, read) = (Tree::new(files, "/"), Options::default(), Files::default());
+        let folders = ["alone", "app", "base", "ring/a", "ring/b"].map(TreePath::from);
+        assert_eq!(roots(&tree, &folders, &options, &read), ["alone", "app", "ring/a"].map(TreePath::from));
+        let found = references(&tree, &"app".into(), &options, &read);
+        assert_eq!(found.parts, [TreePath::from("app/patch.yaml")].into());
     }
 }
