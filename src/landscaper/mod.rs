@@ -6,6 +6,7 @@
 pub mod component_reference;
 pub mod context;
 pub mod decode;
+pub mod export_path;
 pub mod installation;
 pub mod kinds;
 pub mod overwrites;
