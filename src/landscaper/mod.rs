@@ -6,6 +6,9 @@
 pub mod component_reference;
 pub mod context;
 pub mod decode;
+pub mod dry_run;
+mod duration;
+pub mod execution;
 pub mod export_path;
 pub mod installation;
 pub mod kinds;
