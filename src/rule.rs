@@ -83,6 +83,15 @@ pub struct Mutator {
     pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Vec<String>,
 }
 
+/// A CustomResourceDefinition of ours: a kind that a system adds.
+#[derive(Debug)]
+pub struct Definition {
+    /// The file that it is written to.
+    pub file: &'static str,
+    /// The manifest.
+    pub text: &'static str,
+}
+
 /// Requests of one resource that a rule or mutator looks at.
 #[derive(Debug)]
 pub struct Match {

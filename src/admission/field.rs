@@ -39,6 +39,12 @@ impl FieldPath {
         self.with(Segment::Index(index))
     }
 
+    /// This path with all of `other` after it.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        Self(self.0.iter().chain(&other.0).cloned().collect())
+    }
+
     /// The steps from the object to the field.
     pub fn segments(&self) -> &[Segment] {
         &self.0

@@ -3,23 +3,25 @@
 use crate::admission::Request;
 use crate::catalog::{Kind, NAMESPACES};
 use crate::landscaper;
-use crate::rule::{Mutator, Rule};
+use crate::rule::{Definition, Mutator, Rule};
 
 /// All rules and mutators.
 pub struct Registry {
     rules: Vec<&'static Rule>,
     mutators: Vec<&'static Mutator>,
+    definitions: Vec<&'static Definition>,
 }
 
 impl Registry {
     /// The rules and mutators of every system.
     pub fn standard() -> Self {
-        Self::new(landscaper::rules(), landscaper::mutators())
+        let definitions = landscaper::definitions();
+        Self { definitions, ..Self::new(landscaper::rules(), landscaper::mutators()) }
     }
 
     /// Just these.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
-        Self { rules, mutators }
+        Self { rules, mutators, definitions: Vec::new() }
     }
 
     /// The rules, in the order of their ids.
@@ -30,6 +32,11 @@ impl Registry {
     /// The mutators, in the order in which they run.
     pub fn mutators(&self) -> &[&'static Mutator] {
         &self.mutators
+    }
+
+    /// The kinds that systems add.
+    pub fn definitions(&self) -> &[&'static Definition] {
+        &self.definitions
     }
 
     /// The rule of an id.
