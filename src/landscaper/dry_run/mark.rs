@@ -57,12 +57,6 @@ impl Owner<'_> {
     pub fn reference(&self, namespace: &str) -> Reference {
         Reference::new(self.kind, namespace, self.name)
     }
-
-    /// Whether an object is the one that is meant, and not another that got its name since.
-    pub fn is(&self, object: &Value) -> bool {
-        let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
-        self.uid.is_none() || uid.is_none() || self.uid == uid
-    }
 }
 
 /// The Installation or Execution that owns an object: by its controller reference or, where that is another's, by the

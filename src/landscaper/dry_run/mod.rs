@@ -12,7 +12,9 @@ mod dr008;
 pub mod export;
 pub mod fragment;
 pub mod item;
+pub mod lineage;
 pub mod mark;
+mod propagation;
 mod scopes;
 
 use serde_json::Value;
@@ -29,7 +31,7 @@ pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-co
 pub static RULES: &[&Rule] = &[&dr001::RULE, &dr002::RULE, &dr003::RULE, &dr008::RULE];
 
 /// The mutators for dry runs.
-pub static MUTATORS: &[&Mutator] = &[];
+pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 
 /// The kinds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
@@ -47,4 +49,11 @@ fn unless_unchanged(request: &Request<'_>, level: Level, parts: impl Fn(&Value) 
 fn marks(object: &Value) -> Vec<Option<&Value>> {
     let annotation = |key| object.get("metadata").and_then(|meta| meta.get("annotations")?.get(key));
     vec![annotation(DRY_RUN_ANNOTATION), annotation(CONFIGURATION_ANNOTATION)]
+}
+
+/// The annotations about dry runs, and what is to be done.
+fn marks_and_spec(object: &Value) -> Vec<Option<&Value>> {
+    let mut parts = marks(object);
+    parts.push(object.get("spec"));
+    parts
 }
