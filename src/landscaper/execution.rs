@@ -29,6 +29,8 @@ pub struct Template {
     pub name: String,
     /// The type of the DeployItem.
     pub type_name: String,
+    /// The name of its Target, empty without.
+    pub target: String,
     /// The deployer's own configuration, with the exports.
     pub config: Value,
 }
@@ -131,7 +133,8 @@ fn template(item: &Value) -> Result<Template, Unreadable> {
     optional(item, "updateOnChangeOnly", Value::is_boolean, "a boolean")?;
     optional(item, "timeout", |value| value.as_str().is_some_and(duration::is_duration), "a duration")?;
     let config = member(item, "config").cloned().unwrap_or_default();
-    Ok(Template { name: text(item, "name")?, type_name: text(item, "type")?, config })
+    let target = member(item, "target").map_or(Ok(String::new()), |target| text(target, "name"))?;
+    Ok(Template { name: text(item, "name")?, type_name: text(item, "type")?, target, config })
 }
 
 fn text(object: &Value, key: &str) -> Result<String, Unreadable> {

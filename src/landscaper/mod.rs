@@ -13,6 +13,7 @@ pub mod execution;
 pub mod export_path;
 pub mod installation;
 pub mod kinds;
+mod namespace;
 pub mod overwrites;
 pub mod repository_context;
 

@@ -12,6 +12,8 @@ use crate::landscaper::kinds::EXECUTIONS;
 pub struct Item {
     /// The template's name; `None` for a DeployItem.
     pub template: Option<String>,
+    /// The name of its Target, empty without.
+    pub target: String,
     /// Where its configuration stands.
     pub config: Place,
     /// Its exports.
@@ -36,7 +38,8 @@ pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
     if !EXECUTIONS.is_kind_of(object) {
         let config = spec.get("config").unwrap_or(&Value::Null);
         let place = Place::Field(FieldPath::of(["spec", "config"]));
-        return Ok(vec![Item { template: None, config: place, exports: export::exports(config) }]);
+        let target = object.pointer("/spec/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        return Ok(vec![Item { template: None, target, config: place, exports: export::exports(config) }]);
     }
     let templates = execution::templates(spec)?;
     let place = |at| match templates.compressed {
@@ -45,6 +48,7 @@ pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
     };
     let item = |(at, template): (usize, &execution::Template)| Item {
         template: Some(template.name.clone()),
+        target: template.target.clone(),
         config: place(at),
         exports: export::exports(&template.config),
     };

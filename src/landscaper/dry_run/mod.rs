@@ -8,13 +8,21 @@ mod definition;
 mod dr001;
 mod dr002;
 mod dr003;
+mod dr004;
+mod dr005;
+mod dr006;
+mod dr007;
 mod dr008;
+mod dr009;
+mod dr010;
+mod dr011;
 pub mod export;
 pub mod fragment;
 pub mod item;
 pub mod lineage;
 pub mod mark;
 mod propagation;
+mod reading;
 mod scopes;
 
 use serde_json::Value;
@@ -28,7 +36,19 @@ pub const DRY_RUN_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run";
 pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 
 /// The rules about dry runs.
-pub static RULES: &[&Rule] = &[&dr001::RULE, &dr002::RULE, &dr003::RULE, &dr008::RULE];
+pub static RULES: &[&Rule] = &[
+    &dr001::RULE,
+    &dr002::RULE,
+    &dr003::RULE,
+    &dr004::RULE,
+    &dr005::RULE,
+    &dr006::RULE,
+    &dr007::RULE,
+    &dr008::RULE,
+    &dr009::RULE,
+    &dr010::RULE,
+    &dr011::RULE,
+];
 
 /// The mutators for dry runs.
 pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
@@ -37,6 +57,7 @@ pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
+const DELETION: &[Operation] = &[Operation::Delete];
 
 /// The level of a finding in what a request changes, and a warning for what was there before: Landscaper and its deployers
 /// write these objects too, and take a refusal for the end of the run.
