@@ -238,6 +238,18 @@ fn a_child_of_a_root_that_was_just_marked_is_marked() {
     }
 }
 
+/// The other way round: who ended a dry run has nothing of it stay behind because the catalog is late.
+#[test]
+fn a_child_of_a_root_that_was_just_unmarked_is_unmarked() {
+    let [root, sub, execution] = above();
+    let truth = Arc::new(Truth::default());
+    let gate = gate(truth.clone(), vec![in_dry_run(root.clone()), sub.clone(), execution.clone()]);
+    [root, sub, execution].iter().for_each(|object| truth.put(object));
+    let case = create(in_dry_run(item()), []);
+    let verdict = runtime().block_on(gate.decide(Phase::Mutate, &case.request()));
+    assert_eq!(patched(&in_dry_run(item()), &verdict), item());
+}
+
 #[test]
 fn without_the_api_server_only_what_is_known_to_be_in_dry_run_goes_on() {
     let runtime = runtime();

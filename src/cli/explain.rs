@@ -1,25 +1,32 @@
 //! `portcullis explain`: the working behind a decision.
 
+mod dry_run;
+mod fragment;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::{OK, Unusable, inputs, pretty, print};
-use crate::catalog::{Catalog, Confirmed, View};
+use crate::catalog::{Catalog, Confirmed, Stored, View};
 use crate::gate::Registry;
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
+use crate::landscaper::dry_run::mark;
 use crate::landscaper::installation::context_name;
 use crate::landscaper::kinds::INSTALLATIONS;
 use crate::landscaper::overwrites::effect::{self, Effect, Setting};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::overwrites::substitution::{Entry, Outcome};
+use dry_run::DryRun;
 
 /// What is explained.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Topic {
     /// What overwrites make of the component references of Installations, and why
     Overwrites(Args),
+    /// Which objects are in dry run, and the value of every export or what it lacks
+    DryRun(Args),
 }
 
 /// How it is told.
@@ -31,7 +38,7 @@ enum Output {
     Json,
 }
 
-/// What overwrites make of the component references of Installations, and why.
+/// Which Installations are explained, from where, and how.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Only this Installation
@@ -50,22 +57,39 @@ pub(super) struct Args {
     output: Output,
 }
 
+/// What is told of one Installation.
+trait Told {
+    fn text(&self) -> String;
+    fn json(&self) -> Value;
+}
+
 pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
-    let Topic::Overwrites(args) = topic;
-    let catalog = args.catalog()?;
-    let explained = args.explain(&catalog);
-    if explained.is_empty() {
-        let name = args.installation.as_deref().unwrap_or("none at all");
-        return Err(Unusable::because("there is no such Installation", name));
+    match topic {
+        Topic::Overwrites(args) => args.tell(|stored, view| Some(Explained::of(stored, view))),
+        Topic::DryRun(args) => args.tell(|stored, view| {
+            let wanted = args.installation.is_some() || mark::owner(stored.value()).is_none();
+            wanted.then(|| DryRun::of(stored, view))
+        }),
     }
-    match args.output {
-        Output::Text => print(&explained.iter().map(Explained::text).collect::<Vec<_>>().join("\n")),
-        Output::Json => print(&pretty(&json!(explained.iter().map(Explained::json).collect::<Vec<_>>()))),
-    }
-    Ok(OK)
 }
 
 impl Args {
+    fn tell<T: Told>(&self, of: impl Fn(&Stored, &View<'_>) -> Option<T>) -> Result<u8, Unusable> {
+        let catalog = self.catalog()?;
+        let confirmed = Confirmed::new();
+        let view = View::new(&catalog, &confirmed);
+        let told: Vec<T> = self.installations(&catalog).iter().filter_map(|stored| of(stored, &view)).collect();
+        if told.is_empty() {
+            let name = self.installation.as_deref().unwrap_or("none at all");
+            return Err(Unusable::because("there is no such Installation", name));
+        }
+        match self.output {
+            Output::Text => print(&told.iter().map(Told::text).collect::<Vec<_>>().join("\n")),
+            Output::Json => print(&pretty(&json!(told.iter().map(Told::json).collect::<Vec<_>>()))),
+        }
+        Ok(OK)
+    }
+
     fn catalog(&self) -> Result<Arc<Catalog>, Unusable> {
         let registry = Registry::standard();
         if self.manifests.is_empty() {
@@ -75,21 +99,14 @@ impl Args {
         Ok(Arc::new(Catalog::of(registry.kinds(), objects)))
     }
 
-    fn explain(&self, catalog: &Catalog) -> Vec<Explained> {
-        let confirmed = Confirmed::new();
-        let view = View::new(catalog, &confirmed);
+    fn installations(&self, catalog: &Catalog) -> Vec<Arc<Stored>> {
         let mut installations = catalog.all(&INSTALLATIONS);
         installations.retain(|stored| {
             self.namespace.as_deref().is_none_or(|namespace| namespace == stored.namespace())
                 && self.installation.as_deref().is_none_or(|name| name == stored.name())
         });
         installations.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
-        let explained = installations.iter().map(|stored| Explained {
-            name: format!("{}/{}", stored.namespace(), stored.name()),
-            context: context_name(stored.value()).to_owned(),
-            setting: effect::of(stored.value(), stored.namespace(), &view),
-        });
-        explained.collect()
+        installations
     }
 }
 
@@ -101,6 +118,16 @@ struct Explained {
 }
 
 impl Explained {
+    fn of(stored: &Stored, view: &View<'_>) -> Self {
+        Self {
+            name: format!("{}/{}", stored.namespace(), stored.name()),
+            context: context_name(stored.value()).to_owned(),
+            setting: effect::of(stored.value(), stored.namespace(), view),
+        }
+    }
+}
+
+impl Told for Explained {
     fn text(&self) -> String {
         let Self { name, context, setting } = self;
         let head = format!("Installation {name}\n  context     {context}\n");

@@ -1,7 +1,8 @@
 //! From an object up to its root, whose word counts for all below it.
 //!
-//! What belongs to what does not change while objects live, so any copy of them tells. What the root says does change, and
-//! a copy that does not say "dry run" yet may be old: there, the API server is asked.
+//! What belongs to what does not change while objects live, so any copy of them tells. What the root says does change:
+//! for that the API server is asked. Only where it does not answer is an old copy believed, and only one that says "dry
+//! run": nothing is deployed by that.
 
 use std::sync::Arc;
 
@@ -44,10 +45,10 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
         let above = mark::owner(found.value()).map(|owner| Step::of(&owner, namespace));
         let Some(above) = above else {
             return match asked {
-                _ if Mark::of(found.value()).is_dry_run() => (Root::Of(found), None),
-                Some(Confirmation::Exists(_)) => (Root::Of(found), None),
-                Some(_) => (Root::Unknown(reference.clone()), None),
                 None => (Root::Of(found), Some(reference.clone())),
+                Some(Confirmation::Exists(_)) => (Root::Of(found), None),
+                Some(_) if Mark::of(found.value()).is_dry_run() => (Root::Of(found), None),
+                Some(_) => (Root::Unknown(reference.clone()), None),
             };
         };
         step = above;

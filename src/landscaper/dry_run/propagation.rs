@@ -37,13 +37,15 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 fn mutate(request: &Request<'_>, view: &View<'_>, _: Mode, draft: &mut Draft<'_>) -> Mutated {
     match lineage::root(request.object(), &request.namespace, view) {
         (Root::Own, _) => Ok(Vec::new()),
-        (Root::Of(root), None) => {
+        (Root::Of(root), Some(_)) if !Mark::of(root.value()).is_dry_run() => {
+            unreadable(request, INSTALLATIONS.kind, root.name())
+        }
+        (Root::Of(root), _) => {
             let mark = Mark::of(root.value()).inherited();
             draft.annotate(DRY_RUN_ANNOTATION, mark.dry_run.map(str::to_owned));
             draft.annotate(CONFIGURATION_ANNOTATION, mark.configuration.map(str::to_owned));
             Ok(overruled(request, mark, root.name()))
         }
-        (Root::Of(root), Some(_)) => unreadable(request, INSTALLATIONS.kind, root.name()),
         (Root::Unknown(reference), _) => unreadable(request, reference.kind.kind, &reference.name),
         (Root::Orphan(reference), _) => orphan(request, &reference),
     }
