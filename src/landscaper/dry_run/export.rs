@@ -64,12 +64,12 @@ pub enum Failure {
         /// Whether it is the path of `fromObjectRef`.
         second: bool,
         /// What is wrong.
-        error: PathError,
+        error: Box<PathError>,
     },
     /// The first value does not name an object.
     Reference {
         /// The fragment's that it was found in.
-        identity: Identity,
+        identity: Box<Identity>,
         /// What is wrong with it.
         problem: String,
     },
@@ -141,7 +141,7 @@ impl Export {
         let mut value = found(configuration, identity, &self.json_path, false)?;
         if let Some(next) = &self.from_object_ref {
             let named = next.identity(&value, &identity.namespace).map_err(|problem| {
-                let identity = identity.clone();
+                let identity = Box::new(identity.clone());
                 Failure::Reference { identity, problem }
             })?;
             value = found(configuration, &named, &next.json_path, true)?;
@@ -154,7 +154,7 @@ impl Export {
 fn found(configuration: &Value, identity: &Identity, path: &str, second: bool) -> Result<Value, Failure> {
     let fragment = fragment::find(configuration, identity).ok_or_else(|| Failure::Missing(identity.clone()))?;
     let read = Path::parse(path).and_then(|path| path.find(fragment.object));
-    read.map_err(|error| Failure::Path { identity: identity.clone(), second, error })
+    read.map_err(|error| Failure::Path { identity: identity.clone(), second, error: Box::new(error) })
 }
 
 impl ObjectRef {
