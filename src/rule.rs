@@ -79,8 +79,20 @@ pub struct Mutator {
     pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// What it does where the configuration says nothing.
     pub mode: Mode,
-    /// Makes the draft the object as it should be; returns what the user should know of it.
-    pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Vec<String>,
+    /// Makes the draft the object as it should be.
+    pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Mutated,
+}
+
+/// What became of a mutation: what the user should know of it, or why the request cannot go on without it.
+pub type Mutated = Result<Vec<String>, Box<Finding>>;
+
+/// A CustomResourceDefinition of ours: a kind that a system adds.
+#[derive(Debug)]
+pub struct Definition {
+    /// The file that it is written to.
+    pub file: &'static str,
+    /// The manifest.
+    pub text: &'static str,
 }
 
 /// Requests of one resource that a rule or mutator looks at.

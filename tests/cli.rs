@@ -220,10 +220,26 @@ fn explain_shows_the_working() {
 }
 
 #[test]
+fn explain_shows_every_export_of_a_dry_run_or_what_it_lacks() {
+    let page = std::fs::read_to_string(repository().join("examples/dry-run/README.md")).unwrap();
+    let told = portcullis(&["explain", "dry-run", "--manifests", "examples/dry-run"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(page.contains(&told.stdout), "examples/dry-run/README.md shows something else than\n{}", told.stdout);
+    let without = ["examples/dry-run/installation.yaml", "--manifests", "examples/dry-run/execution.yaml"];
+    let args = [&["explain", "dry-run", "--manifests"][..], &without].concat();
+    let told = portcullis(&args).stdout;
+    assert!(told.contains("test-dry-run, which does not exist"), "{told}");
+    assert!(told.contains("    - apiVersion: \"v1\"\n      data:\n        token: \"to be filled in\"\n"), "{told}");
+    let told = portcullis(&[&args[..], &["--output", "json"]].concat()).json();
+    assert_eq!(told[0]["missingFragments"][0]["metadata"]["name"], "test-secret");
+    assert!(told[0]["objects"][0]["exports"][0]["problem"].as_str().unwrap().contains("no fragment"));
+}
+
+#[test]
 fn rules_are_listed_in_three_forms() {
     assert!(portcullis(&["rules"]).stdout.contains("\nOW001  undecodable"));
     let listed = portcullis(&["rules", "--output", "json"]).json();
-    assert_eq!(listed["rules"][0]["id"], "KZ001");
+    assert_eq!(listed["rules"][0]["id"], "DR001");
     assert!(portcullis(&["rules", "--output", "markdown"]).stdout.contains("| [OW001](OW001.md) |"));
     assert!(portcullis(&["rules", "ow006"]).stdout.starts_with("# OW006"));
     assert_eq!(portcullis(&["rules", "OW999"]).code, 2);

@@ -11,9 +11,12 @@ use portcullis::rule::Example;
 use serde_json::{Value, json};
 
 fn judged(example: &Example) -> Verdict {
-    let object = objects(example.object).remove(0);
-    let case = Case::new(example.operation, object).stored(objects(example.stored));
-    case.decide(Phase::Validate)
+    let (object, stored) = (objects(example.object).remove(0), objects(example.stored));
+    let is_same =
+        |old: &&Value| ["/kind", "/metadata/name"].iter().all(|part| old.pointer(part) == object.pointer(part));
+    let old = stored.iter().find(is_same).filter(|_| example.operation == Operation::Update).cloned();
+    let case = Case { old, ..Case::new(example.operation, object) };
+    case.stored(stored).decide(Phase::Validate)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{DENIED, OK, Unusable, say};
 use crate::gate::Registry;
 use crate::gate::registration::{Endpoint, Manifest, Registration};
 
-/// Write the webhook configurations and permissions that fit the rules.
+/// Write the webhook configurations, permissions and CRDs that fit the rules.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The folder to write into
@@ -43,12 +43,16 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     if args.check {
         return Ok(differences(&args.out, &manifests));
     }
-    std::fs::create_dir_all(&args.out).map_err(|error| Unusable::because(args.out.display(), error))?;
     for manifest in manifests {
         let path = args.out.join(manifest.file);
-        std::fs::write(&path, manifest.text).map_err(|error| Unusable::because(path.display(), error))?;
+        write(&path, &manifest.text).map_err(|error| Unusable::because(path.display(), error))?;
     }
     Ok(OK)
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(path, text)
 }
 
 fn differences(folder: &Path, manifests: &[Manifest]) -> u8 {

@@ -48,7 +48,7 @@ enum Command {
     Explain(explain::Topic),
     /// List the rules
     Rules(rules::Args),
-    /// Write the webhook configurations and permissions that fit the rules
+    /// Write the webhook configurations, permissions and CRDs that fit the rules
     Manifests(manifests::Args),
     /// Make a development CA and a serving certificate
     Certs(certs::Args),

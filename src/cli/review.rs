@@ -64,6 +64,9 @@ async fn decide(gate: &Gate, review: Review<'_>, webhook: Webhook) -> Answer {
         Webhook::Validate => gate.decide(Phase::Validate, &request).await.answer(version, Phase::Validate, &request),
         Webhook::Both => {
             let mutated = gate.decide(Phase::Mutate, &request).await;
+            if !mutated.is_allowed() {
+                return mutated.answer(version, Phase::Mutate, &request);
+            }
             let request = match &mutated.patch {
                 Some(patch) => request.patched(patch),
                 None => request,

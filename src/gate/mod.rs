@@ -27,8 +27,8 @@ pub use registry::{Registry, Row};
 
 /// How long confirmed reads may take where a request names no deadline.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(2);
-/// How often rules may ask for more confirmed reads: an object, its parent, and what that names.
-const CONFIRM_ROUNDS: usize = 4;
+/// How often rules may ask for more confirmed reads: an object, its parent, what that belongs to, and so on.
+const CONFIRM_ROUNDS: usize = 8;
 /// What is kept of a deadline for writing the answer.
 const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 
@@ -92,9 +92,15 @@ impl Gate {
         let confirmed = self.confirm(request, &wants).await;
         let view = View::new(&self.catalog, &confirmed);
         let mut draft = Draft::new(request.object());
-        let told = |mutator: &&Mutator| (mutator.mutate)(request, &view, policy.mode(mutator), &mut draft);
-        let notices = mutators.iter().flat_map(told).collect();
-        Verdict { notices, patch: draft.patch(), ..Verdict::default() }
+        let mut verdict = Verdict::default();
+        for mutator in mutators {
+            match (mutator.mutate)(request, &view, policy.mode(mutator), &mut draft) {
+                Ok(notices) => verdict.notices.extend(notices),
+                Err(finding) => verdict.findings.push(*finding),
+            }
+        }
+        verdict.patch = draft.patch();
+        verdict
     }
 
     async fn validate(&self, request: &Request<'_>) -> Verdict {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::Registry;
 use crate::admission::{COLLECTORS, Operation, Phase};
 use crate::catalog::Kind;
-use crate::rule::{Match, Outage};
+use crate::rule::{Definition, Match, Outage};
 
 /// Where the API server finds the webhooks.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Default for Registration {
 /// A file of the registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Its name.
+    /// Its name, in the folder of them all.
     pub file: &'static str,
     /// Its text.
     pub text: String,
@@ -114,13 +114,19 @@ impl Registration {
         }
     }
 
-    /// All files: the two webhook configurations and the permissions.
+    /// All files: the definitions of kinds, the two webhook configurations and the permissions.
     pub fn manifests(&self, registry: &Registry) -> Vec<Manifest> {
-        vec![
+        let definition = |definition: &&'static Definition| Manifest {
+            file: definition.file,
+            text: format!("{GENERATED}{}", definition.text),
+        };
+        let mut manifests: Vec<_> = registry.definitions().iter().map(definition).collect();
+        manifests.extend([
             Manifest { file: "mutating.yaml", text: self.configuration(Phase::Mutate, registry) },
             Manifest { file: "rbac.yaml", text: self.rbac(&registry.kinds()) },
             Manifest { file: "validating.yaml", text: self.configuration(Phase::Validate, registry) },
-        ]
+        ]);
+        manifests
     }
 
     fn configuration(&self, phase: Phase, registry: &Registry) -> String {

@@ -5,13 +5,14 @@ use crate::catalog::{Kind, NAMESPACES};
 use crate::kustomize;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
-use crate::rule::{Mutator, Rule};
+use crate::rule::{Definition, Mutator, Rule};
 
 /// All rules and mutators.
 pub struct Registry {
     rules: Vec<&'static Rule>,
     tree_rules: Vec<&'static TreeRule>,
     mutators: Vec<&'static Mutator>,
+    definitions: Vec<&'static Definition>,
 }
 
 /// A rule of either shape: about requests, or about trees of files.
@@ -84,13 +85,15 @@ impl Row {
 impl Registry {
     /// The rules and mutators of every system.
     pub fn standard() -> Self {
-        let rules = kustomize::rules().into_iter().chain(landscaper::rules()).collect();
-        Self { tree_rules: kustomize::tree_rules(), ..Self::new(rules, landscaper::mutators()) }
+        let mut rules: Vec<_> = kustomize::rules().into_iter().chain(landscaper::rules()).collect();
+        rules.sort_by_key(|rule| rule.id);
+        let (tree_rules, definitions) = (kustomize::tree_rules(), landscaper::definitions());
+        Self { tree_rules, definitions, ..Self::new(rules, landscaper::mutators()) }
     }
 
     /// Just these.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
-        Self { rules, tree_rules: Vec::new(), mutators }
+        Self { rules, tree_rules: Vec::new(), mutators, definitions: Vec::new() }
     }
 
     /// The rules, in the order of their ids.
@@ -114,6 +117,11 @@ impl Registry {
     /// The row of an id.
     pub fn row(&self, id: &str) -> Option<Row> {
         self.rows().into_iter().find(|row| row.id() == id)
+    }
+
+    /// The kinds that systems add.
+    pub fn definitions(&self) -> &[&'static Definition] {
+        &self.definitions
     }
 
     /// The rule of an id.

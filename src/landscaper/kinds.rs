@@ -1,5 +1,6 @@
 //! The kinds that Landscaper's rules look up.
 
+use super::dry_run::mark::{self, Mark};
 use super::{context, installation};
 use crate::catalog::{Index, Kind, Scope};
 use crate::rule::{Match, Outage};
@@ -40,12 +41,62 @@ pub static INSTALLATIONS: Kind = Kind {
     kind: "Installation",
     plural: "installations",
     scope: Scope::Namespaced,
-    indexes: &[&INSTALLATIONS_BY_CONTEXT],
+    indexes: &[&INSTALLATIONS_BY_CONTEXT, &BY_OWNER, &BY_DRY_RUN_CONFIGURATION],
 };
 
 /// Installations by the name of their context.
 pub static INSTALLATIONS_BY_CONTEXT: Index =
     Index { name: "context", keys: |object| keys(Some(installation::context_name(object))) };
+
+/// `Execution`: the DeployItems of an Installation. It has the Installation's name.
+pub static EXECUTIONS: Kind = Kind {
+    group: GROUP,
+    version: VERSION,
+    kind: "Execution",
+    plural: "executions",
+    scope: Scope::Namespaced,
+    indexes: &[&BY_OWNER],
+};
+
+/// `DeployItem`: what a deployer does.
+pub static DEPLOY_ITEMS: Kind = Kind {
+    group: GROUP,
+    version: VERSION,
+    kind: "DeployItem",
+    plural: "deployitems",
+    scope: Scope::Namespaced,
+    indexes: &[&BY_OWNER, &BY_DRY_RUN_CONFIGURATION],
+};
+
+/// `DryRunConfiguration`: what stands in for the objects on targets. A kind of ours, in Landscaper's group.
+pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
+    group: GROUP,
+    version: VERSION,
+    kind: "DryRunConfiguration",
+    plural: "dryrunconfigurations",
+    scope: Scope::Namespaced,
+    indexes: &[],
+};
+
+/// Objects by what owns them: `Installation/name`, `Execution/name`.
+pub static BY_OWNER: Index = Index {
+    name: "owner",
+    keys: |object| mark::owner(object).map(|owner| owner_key(owner.kind.kind, owner.name)).into_iter().collect(),
+};
+
+/// The key of [`BY_OWNER`].
+pub fn owner_key(kind: &str, name: &str) -> String {
+    format!("{kind}/{name}")
+}
+
+/// Objects in dry run by the name of the DryRunConfiguration that they use.
+pub static BY_DRY_RUN_CONFIGURATION: Index = Index {
+    name: "dry-run-configuration",
+    keys: |object| {
+        let mark = Mark::of(object);
+        keys(mark.configuration.filter(|_| mark.is_dry_run()))
+    },
+};
 
 fn keys(name: Option<&str>) -> Vec<String> {
     name.map(str::to_owned).into_iter().collect()

@@ -1,4 +1,5 @@
-//! Landscaper: Installations, Contexts and ComponentVersionOverwrites (`landscaper.gardener.cloud/v1alpha1`).
+//! Landscaper: Installations with their Executions and DeployItems, Contexts and ComponentVersionOverwrites
+//! (`landscaper.gardener.cloud/v1alpha1`), and the DryRunConfigurations that we add.
 //!
 //! What it really does was read in its source and executed; `tests/vectors/landscaper/` holds the cases. Names in here
 //! are Landscaper's own.
@@ -6,19 +7,29 @@
 pub mod component_reference;
 pub mod context;
 pub mod decode;
+pub mod dry_run;
+mod duration;
+pub mod execution;
+pub mod export_path;
 pub mod installation;
 pub mod kinds;
+mod namespace;
 pub mod overwrites;
 pub mod repository_context;
 
-use crate::rule::{Mutator, Rule};
+use crate::rule::{Definition, Mutator, Rule};
 
-/// The rules of this system.
+/// The rules of this system, in the order of their ids.
 pub fn rules() -> Vec<&'static Rule> {
-    overwrites::RULES.to_vec()
+    [dry_run::RULES, overwrites::RULES].concat()
 }
 
 /// The mutators of this system.
 pub fn mutators() -> Vec<&'static Mutator> {
-    overwrites::MUTATORS.to_vec()
+    [overwrites::MUTATORS, dry_run::MUTATORS].concat()
+}
+
+/// The kinds that this system adds.
+pub fn definitions() -> Vec<&'static Definition> {
+    dry_run::DEFINITIONS.to_vec()
 }

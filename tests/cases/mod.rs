@@ -111,6 +111,7 @@ impl Case {
 fn plural(kind: &str) -> String {
     let registry = Registry::standard();
     let scopes = registry.rules().iter().flat_map(|rule| rule.scope);
+    let scopes = scopes.chain(registry.mutators().iter().flat_map(|mutator| mutator.scope));
     let known = scopes.filter(|scope| scope.kind == kind).map(|scope| scope.plural.to_owned()).next();
     known.unwrap_or_else(|| format!("{}s", kind.to_lowercase()))
 }

@@ -11,6 +11,7 @@ mod cluster;
 mod context;
 mod control_plane;
 mod daemon;
+mod dry_run;
 mod gate;
 mod http;
 mod kubectl;
@@ -43,7 +44,7 @@ type Stage = Arc<OnceLock<Context>>;
 /// Trials that do without portcullis.
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
 /// Trials that portcullis is started for.
-const WITH_GATE: &[&[Case]] = &[overwrites::CASES, protocol::CASES];
+const WITH_GATE: &[&[Case]] = &[dry_run::CASES, overwrites::CASES, protocol::CASES];
 
 /// An object that a rule refuses by default: once it is refused, the webhooks are in force.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1

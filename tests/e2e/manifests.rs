@@ -18,7 +18,7 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// Reads the yaml files of a folder, in the order of their names.
+    /// Reads the yaml files of a folder, in the order of their paths.
     pub fn read(folder: &Path) -> io::Result<Self> {
         let mut manifests = Self { foundations: NAMESPACE.to_owned(), others: String::new(), webhooks: String::new() };
         for file in yaml_files(folder)? {
@@ -45,10 +45,17 @@ fn kind(document: &str) -> Option<&str> {
     document.lines().find_map(|line| line.strip_prefix("kind:")).map(str::trim)
 }
 
+/// The yaml files of a folder and those in it, in the order of their paths.
 fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
-    let mut files = entries.collect::<io::Result<Vec<_>>>()?;
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.append(&mut yaml_files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            files.push(path);
+        }
+    }
     files.sort();
     Ok(files)
 }

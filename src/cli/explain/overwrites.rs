@@ -1,98 +1,33 @@
 //! `portcullis explain overwrites`: which entry of which overwrites does what, and why the others do not.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use super::super::{OK, Unusable, inputs, pretty, print};
-use crate::catalog::{Catalog, Confirmed, View};
-use crate::gate::Registry;
+use super::installations::Told;
+use crate::catalog::{Stored, View};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::installation::context_name;
-use crate::landscaper::kinds::INSTALLATIONS;
 use crate::landscaper::overwrites::effect::{self, Effect, Setting};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::overwrites::substitution::{Entry, Outcome};
 
-/// How it is told.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Output {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-}
-
-/// What overwrites make of the component references of Installations, and why.
-#[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Args {
-    /// Only this Installation
-    installation: Option<String>,
-    /// Only in this namespace; for files, also the namespace of objects that name none
-    #[arg(long, short)]
-    namespace: Option<String>,
-    /// Files or folders with the objects; without, they are read from the cluster
-    #[arg(long, value_name = "PATH", conflicts_with = "kubeconfig")]
-    manifests: Vec<PathBuf>,
-    /// The cluster to ask; without, the one that kubectl would ask
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// How it is told
-    #[arg(long, short, value_enum, default_value = "text")]
-    output: Output,
-}
-
-pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
-    let catalog = args.catalog()?;
-    let explained = args.explain(&catalog);
-    if explained.is_empty() {
-        let name = args.installation.as_deref().unwrap_or("none at all");
-        return Err(Unusable::because("there is no such Installation", name));
-    }
-    match args.output {
-        Output::Text => print(&explained.iter().map(Explained::text).collect::<Vec<_>>().join("\n")),
-        Output::Json => print(&pretty(&json!(explained.iter().map(Explained::json).collect::<Vec<_>>()))),
-    }
-    Ok(OK)
-}
-
-impl Args {
-    fn catalog(&self) -> Result<Arc<Catalog>, Unusable> {
-        let registry = Registry::standard();
-        if self.manifests.is_empty() {
-            return inputs::runtime()?.block_on(inputs::cluster(self.kubeconfig.as_deref(), &registry));
-        }
-        let objects = inputs::objects(&self.manifests, self.namespace.as_deref().unwrap_or("default"))?;
-        Ok(Arc::new(Catalog::of(registry.kinds(), objects)))
-    }
-
-    fn explain(&self, catalog: &Catalog) -> Vec<Explained> {
-        let confirmed = Confirmed::new();
-        let view = View::new(catalog, &confirmed);
-        let mut installations = catalog.all(&INSTALLATIONS);
-        installations.retain(|stored| {
-            self.namespace.as_deref().is_none_or(|namespace| namespace == stored.namespace())
-                && self.installation.as_deref().is_none_or(|name| name == stored.name())
-        });
-        installations.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
-        let explained = installations.iter().map(|stored| Explained {
-            name: format!("{}/{}", stored.namespace(), stored.name()),
-            context: context_name(stored.value()).to_owned(),
-            setting: effect::of(stored.value(), stored.namespace(), &view),
-        });
-        explained.collect()
-    }
-}
-
 /// An Installation, and what decides its component reference.
-struct Explained {
+pub(super) struct Explained {
     name: String,
     context: String,
     setting: Setting,
 }
 
 impl Explained {
+    pub(super) fn of(stored: &Stored, view: &View<'_>) -> Self {
+        Self {
+            name: format!("{}/{}", stored.namespace(), stored.name()),
+            context: context_name(stored.value()).to_owned(),
+            setting: effect::of(stored.value(), stored.namespace(), view),
+        }
+    }
+}
+
+impl Told for Explained {
     fn text(&self) -> String {
         let Self { name, context, setting } = self;
         let head = format!("Installation {name}\n  context     {context}\n");

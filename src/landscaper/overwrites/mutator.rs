@@ -16,7 +16,7 @@ use crate::admission::{Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
-use crate::rule::{Match, Mode, Mutator, Outage};
+use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
 /// The substitution as a JSON Patch of the Installation.
 pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
@@ -36,13 +36,13 @@ pub(super) static MUTATOR: Mutator = Mutator {
     mutate,
 };
 
-fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Vec<String> {
+fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Mutated {
     let object = draft.value();
     let undone = Undone::of(&object);
     let written = undone.as_ref().map_or(&*object, |undone| &undone.0);
     let effect = match effect::of(written, &request.namespace, view) {
         // Without knowing, what an earlier admission wrote stands.
-        Setting::NotKnown => return Vec::new(),
+        Setting::NotKnown => return Ok(Vec::new()),
         Setting::Overwritten(effect) if effect.substitution.changed().next().is_some() => Some(effect),
         _ => None,
     };
@@ -51,12 +51,12 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     }
     let patch = effect.as_deref().map(Effect::patch);
     annotate(draft, effect.as_deref().zip(patch.as_ref()), mode);
-    let Some((effect, patch)) = effect.zip(patch) else { return Vec::new() };
+    let Some((effect, patch)) = effect.zip(patch) else { return Ok(Vec::new()) };
     if mode == Mode::Apply {
         // A patch that does not fit changes nothing; the annotation still says what would have been done.
         let _ = json_patch::patch(draft.to_mut(), &patch);
     }
-    effect.lines().into_iter().map(|line| format!("component overwritten: {line}")).collect()
+    Ok(effect.lines().into_iter().map(|line| format!("component overwritten: {line}")).collect())
 }
 
 /// An Installation as the user wrote it, where an earlier admission patched its spec in mode `apply`.

@@ -1,13 +1,12 @@
 //! OW006: a deletion that breaks those who use the object.
 
-use serde_json::Value;
-
 use super::DELETION;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Confirmation, Index, Kind, NAMESPACES, Reference, View};
 use crate::landscaper::kinds::{
     self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
 };
+use crate::landscaper::namespace::is_terminating;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 2] =
@@ -151,10 +150,4 @@ fn user_kind(request: &Request<'_>) -> (&'static Kind, &'static Index) {
     } else {
         (&CONTEXTS, &CONTEXTS_BY_OVERWRITES)
     }
-}
-
-fn is_terminating(namespace: &str, view: &View<'_>) -> bool {
-    let Some(stored) = view.find(&NAMESPACES, "", namespace) else { return false };
-    let at = |pointer| stored.value().pointer(pointer).filter(|value| !value.is_null());
-    at("/metadata/deletionTimestamp").is_some() || at("/status/phase").and_then(Value::as_str) == Some("Terminating")
 }

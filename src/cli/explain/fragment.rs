@@ -1,0 +1,56 @@
+//! A fragment to begin with, as YAML.
+
+use serde_json::{Value, json};
+
+use crate::landscaper::dry_run::export::Export;
+use crate::landscaper::dry_run::fragment::Identity;
+use crate::landscaper::export_path::{construct, merge};
+
+/// The fragment of an object that lacks, with what `paths` read where they are names of fields and nothing else.
+pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p str>) -> Value {
+    let mut fragment = identity.to_fragment();
+    for path in paths {
+        if let Ok(field) = construct(path, &json!("to be filled in")) {
+            merge(&mut fragment, field);
+        }
+    }
+    fragment
+}
+
+/// The path that an export reads in an object.
+pub(super) fn path_in<'e>(export: &'e Export, identity: &Identity) -> &'e str {
+    match &export.from_object_ref {
+        Some(next) if export.from_resource.as_ref() != Some(identity) => &next.json_path,
+        _ => &export.json_path,
+    }
+}
+
+/// A list of objects as YAML, indented as it stands in `spec.exports`.
+pub(super) fn yaml(objects: &[Value]) -> String {
+    let mut text = String::new();
+    for object in objects {
+        let mut lines = String::new();
+        members(object, 6, &mut lines);
+        text.push_str("    - ");
+        text.push_str(lines.trim_start());
+    }
+    text
+}
+
+fn members(object: &Value, indent: usize, text: &mut String) {
+    // The depth is that of a path, which is bounded.
+    for (key, value) in object.as_object().into_iter().flatten() {
+        let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic())
+            && key.chars().all(|c| c.is_ascii_alphanumeric() || "-._/".contains(c))
+            && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&key.to_lowercase().as_str());
+        let key = if is_plain { key.clone() } else { json!(key).to_string() };
+        text.push_str(&format!("{:indent$}{key}:", ""));
+        match value {
+            Value::Object(inner) if !inner.is_empty() => {
+                text.push('\n');
+                members(value, indent + 2, text);
+            }
+            other => text.push_str(&format!(" {other}\n")),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The kind DryRunConfiguration.
+
+use crate::rule::Definition;
+
+/// Its CustomResourceDefinition: the fields that name a fragment's object are required, all others kept.
+pub(super) static DRY_RUN_CONFIGURATIONS: Definition = Definition {
+    file: "crds/dryrunconfigurations.yaml",
+    text: "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: dryrunconfigurations.landscaper.gardener.cloud
+  labels:
+    app.kubernetes.io/name: portcullis
+spec:
+  group: landscaper.gardener.cloud
+  scope: Namespaced
+  names:
+    kind: DryRunConfiguration
+    listKind: DryRunConfigurationList
+    plural: dryrunconfigurations
+    singular: dryrunconfiguration
+    shortNames: [drc]
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      additionalPrinterColumns:
+        - {name: First kind, type: string, jsonPath: '.spec.exports[0].kind'}
+        - {name: First name, type: string, jsonPath: '.spec.exports[0].metadata.name'}
+        - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+      schema:
+        openAPIV3Schema:
+          description: Stands in for the objects on targets that the exports of a dry run read.
+          type: object
+          required: [spec]
+          properties:
+            apiVersion: {type: string}
+            kind: {type: string}
+            metadata: {type: object}
+            spec:
+              type: object
+              properties:
+                exports:
+                  description: >-
+                    Fragments of objects: what names the object, and the fields that the jsonPath of an export reads.
+                  type: array
+                  items:
+                    type: object
+                    x-kubernetes-preserve-unknown-fields: true
+                    required: [apiVersion, kind, metadata]
+                    properties:
+                      apiVersion: {type: string, minLength: 1}
+                      kind: {type: string, minLength: 1}
+                      metadata:
+                        type: object
+                        x-kubernetes-preserve-unknown-fields: true
+                        required: [name]
+                        properties:
+                          name: {type: string, minLength: 1}
+                          namespace: {type: string}
+",
+};

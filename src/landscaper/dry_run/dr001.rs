@@ -1,0 +1,73 @@
+//! DR001: a value that looks like a dry run and is none.
+
+use super::mark::{Mark, annotation};
+use super::{DRY_RUN_ANNOTATION, WRITES, unless_unchanged};
+use crate::admission::{Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 3] = [
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit),
+    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
+];
+
+/// The row of DR001.
+pub(super) static RULE: Rule = Rule {
+    id: "DR001",
+    name: "dry-run-value",
+    level: Level::Deny,
+    summary: "a dry-run annotation that is neither \"true\" nor \"false\"",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Only `\"true\"` makes a dry run. With any other value, such as `\"True\"` or `\"yes\"`, everything is \
+              deployed, which is what somebody who writes the annotation least expects.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"True\"
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: cu-example
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"true\"
+",
+        },
+        mend: "Write `\"true\"`, in quotes; or `\"false\"`, or no annotation, for a real run.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let value = Mark::of(request.object()).dry_run;
+    let Some(value) = value.filter(|value| !["true", "false"].contains(value)) else { return Vec::new() };
+    let field = annotation(DRY_RUN_ANNOTATION);
+    let message = format!("{value:?} is no dry run: with it, everything is deployed");
+    let mut finding = RULE.finding(field, message).found(value).allowed("\"true\" or \"false\"");
+    finding.level = unless_unchanged(request, finding.level, super::marks);
+    vec![finding.help("write \"true\" for a dry run")]
+}

@@ -1,0 +1,114 @@
+//! DR002: a fragment that does not say which object it stands in for.
+
+use serde_json::Value;
+
+use super::fragment::{Fragment, fragments};
+use super::{WRITES, scopes};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::kinds::{self, DRY_RUN_CONFIGURATIONS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse)];
+
+/// The row of DR002.
+pub(super) static RULE: Rule = Rule {
+    id: "DR002",
+    name: "fragment-without-identity",
+    level: Level::Deny,
+    summary: "a fragment without apiVersion, kind or name, or without namespace where objects of its kind have one",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "A fragment is found by its apiVersion, kind, namespace and name, compared literally with `fromResource` of \
+              an export. One that lacks any of them is never found. For kinds that are not Kubernetes' own it is not \
+              known whether they have a namespace: there, a missing one is only warned about.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DryRunConfiguration
+metadata:
+  name: test-dry-run
+  namespace: cu-example
+spec:
+  exports:
+    - apiVersion: v1
+      kind: Secret
+      metadata:
+        name: test-secret
+      data:
+        token: dG9rZW4=
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DryRunConfiguration
+metadata:
+  name: test-dry-run
+  namespace: cu-example
+spec:
+  exports:
+    - apiVersion: v1
+      kind: Secret
+      metadata:
+        name: test-secret
+        namespace: example
+      data:
+        token: dG9rZW4=
+",
+        },
+        mend: "Copy apiVersion, kind, name and namespace from `fromResource` of the export.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    fragments(request.object()).flat_map(|fragment| of(&fragment)).collect()
+}
+
+fn of(fragment: &Fragment<'_>) -> Vec<Finding> {
+    let (field, identity) = (fragment.field(), fragment.identity());
+    if !fragment.object.is_object() {
+        return vec![RULE.finding(field, "is no object, so that it stands in for nothing")];
+    }
+    let metadata = field.key("metadata");
+    let parts = [
+        (field.key("apiVersion"), &identity.api_version),
+        (field.key("kind"), &identity.kind),
+        (metadata.key("name"), &identity.name),
+    ];
+    let mut findings: Vec<_> = parts.into_iter().filter(|(_, text)| text.is_empty()).map(missing).collect();
+    let is_known_kind = !identity.api_version.is_empty() && !identity.kind.is_empty();
+    if is_known_kind && identity.namespace.is_empty() {
+        findings.extend(namespace(fragment, &metadata.key("namespace")));
+    }
+    findings
+}
+
+fn missing((field, _): (FieldPath, &String)) -> Finding {
+    RULE.finding(field, "is missing: no export finds this fragment").help("copy it from fromResource of the export")
+}
+
+fn namespace(fragment: &Fragment<'_>, field: &FieldPath) -> Option<Finding> {
+    let identity = fragment.identity();
+    let kind = Value::from(identity.kind.clone());
+    match scopes::is_namespaced(&identity) {
+        Some(false) => None,
+        Some(true) => {
+            let message = format!("is missing: objects of kind {kind} are in a namespace, and are not found without");
+            Some(RULE.finding(field.clone(), message).help("copy it from fromResource of the export"))
+        }
+        None => {
+            let message = format!("is missing: if objects of kind {kind} are in a namespace, this one is not found");
+            let mut finding = RULE.finding(field.clone(), message);
+            finding.level = Level::Warn;
+            Some(finding)
+        }
+    }
+}

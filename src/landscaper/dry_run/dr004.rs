@@ -1,0 +1,172 @@
+//! DR004: a path that does not evaluate on its fragment.
+
+use super::WRITES;
+use super::export::Failure;
+use super::fragment::{self, Identity};
+use super::reading::{self, Configuration, Reading};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::export_path::Class;
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 3] = [
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
+    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
+    kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse),
+];
+
+/// The row of DR004.
+pub(super) static RULE: Rule = Rule {
+    id: "DR004",
+    name: "path-does-not-fit-fragment",
+    level: Level::Deny,
+    summary: "a fragment on which the jsonPath of an export does not evaluate",
+    scope: &SCOPE,
+    looks_up: &[&DEPLOY_ITEMS, &DRY_RUN_CONFIGURATIONS],
+    confirm: Some(reading::confirm),
+    check,
+    page: Page {
+        why: "In a dry run the values of exports come from the fragments of the DryRunConfiguration. A path that names a field which \
+              the fragment does not have has no value there; most often the path is wrong, or the fragment is too small. A \
+              DeployItem or an Execution with such an export is refused, with the place in the path. Of a \
+              DryRunConfiguration that does not fit the DeployItems that are there, it is only warned: they may be about \
+              to change as well.",
+        wrong: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DryRunConfiguration
+metadata:
+  name: test-dry-run
+  namespace: cu-example
+spec:
+  exports:
+    - apiVersion: v1
+      kind: Secret
+      metadata: {name: test-secret, namespace: example}
+      data: {user: dXNlcg==}
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"true\"
+    landscaper.gardener.cloud/dry-run-configuration: test-dry-run
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+  config:
+    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
+    kind: ProviderConfiguration
+    exports:
+      exports:
+        - key: test-token
+          jsonPath: .data.token
+          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DryRunConfiguration
+metadata:
+  name: test-dry-run
+  namespace: cu-example
+spec:
+  exports:
+    - apiVersion: v1
+      kind: Secret
+      metadata: {name: test-secret, namespace: example}
+      data: {token: dG9rZW4=}
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"true\"
+    landscaper.gardener.cloud/dry-run-configuration: test-dry-run
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+  config:
+    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
+    kind: ProviderConfiguration
+    exports:
+      exports:
+        - key: test-token
+          jsonPath: .data.token
+          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
+",
+        },
+        mend: "Mend the path in the blueprint, or add the field to the fragment. `portcullis explain dry-run` shows the value of \
+               every export.",
+    },
+};
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
+        return of_configuration(request, view);
+    }
+    let reading = Reading::of(request.object(), &request.namespace, view);
+    let Configuration::Found(configuration) = &reading.configuration else { return Vec::new() };
+    let told = |(at, number, failure): (usize, usize, Failure)| {
+        let (item, export) = (reading.items.get(at)?, reading.items.get(at)?.exports.get(number)?);
+        let told = Told::of(&failure)?;
+        let field = export.field.key(told.field);
+        let text = format!("{}, on {} in DryRunConfiguration {:?}", told.text, told.identity, configuration.name());
+        let mut finding = RULE.finding(item.field(&field), item.message(&field, &text));
+        finding.level = reading::level(request, view, told.level);
+        Some(finding.help("mend the path, or add the field to that fragment"))
+    };
+    reading.failures(configuration.value()).into_iter().filter_map(told).collect()
+}
+
+fn of_configuration(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for stored in reading::users(&request.namespace, &request.display_name(), view) {
+        let reading = Reading::of(stored.value(), &request.namespace, view);
+        for (_, _, failure) in reading.failures(request.object()) {
+            let Some(told) = Told::of(&failure) else { continue };
+            let fragment = fragment::find(request.object(), told.identity);
+            let field = fragment.map_or_else(FieldPath::root, |fragment| fragment.field());
+            let mut finding =
+                RULE.finding(field, format!("{}, which DeployItem {:?} exports", told.text, stored.name()));
+            finding.level = Level::Warn;
+            findings.push(finding);
+        }
+    }
+    findings
+}
+
+/// What is told of a failure that is this rule's.
+struct Told<'f> {
+    identity: &'f Identity,
+    field: &'static str,
+    text: String,
+    level: Level,
+}
+
+impl<'f> Told<'f> {
+    fn of(failure: &'f Failure) -> Option<Self> {
+        match failure {
+            // DR005 and DR008 speak of these.
+            Failure::Missing(_) | Failure::Key(_) => None,
+            Failure::Path { error, .. } if error.class() == Class::Parse => None,
+            Failure::Path { identity, second, error } => {
+                let field = if *second { "fromObjectRef" } else { "jsonPath" };
+                let level = if error.class() == Class::Bound { Level::Warn } else { RULE.level };
+                Some(Self { identity, field, text: error.to_string(), level })
+            }
+            Failure::Reference { identity, problem } => {
+                let text = format!("the value names no object: {problem}");
+                Some(Self { identity, field: "jsonPath", text, level: RULE.level })
+            }
+        }
+    }
+}

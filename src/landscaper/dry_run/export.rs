@@ -1,0 +1,193 @@
+//! Exports of DeployItems: which value of which object on the target goes where in the result.
+//!
+//! Source: the types in Landscaper's `apis/deployer/utils/managedresource/types.go`, and `doExport` and
+//! `exportFromReferencedResource` in its `pkg/deployer/lib/resourcemanager/exporter.go`; executed cases in
+//! `tests/vectors/landscaper/exports.json`. The manifest and the helm deployer read `config.exports.exports`, the helm
+//! deployer also the older `config.exportsFromManifests`.
+
+use serde_json::Value;
+
+use super::fragment::{self, Identity};
+use crate::admission::{FieldPath, json as wire};
+use crate::landscaper::export_path::{self, Path, PathError};
+
+/// The deployers whose exports are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deployer {
+    /// `manifest.deployer.landscaper.gardener.cloud`: an export without `fromResource` is ignored.
+    Manifest,
+    /// `helm.deployer.landscaper.gardener.cloud`: an export without `fromResource` reads the chart's values.
+    Helm,
+}
+
+/// One export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// Where it stands in the configuration of the DeployItem.
+    pub field: FieldPath,
+    /// Whose export it is.
+    pub deployer: Deployer,
+    /// Whether it stands in the older list, which asks for a namespace.
+    pub from_manifests: bool,
+    /// Where the value goes.
+    pub key: String,
+    /// Which value it is.
+    pub json_path: String,
+    /// The object that it is read from.
+    pub from_resource: Option<Identity>,
+    /// The object that the value names, if it is read from there.
+    pub from_object_ref: Option<ObjectRef>,
+    /// Another target than the DeployItem's.
+    pub target_name: Option<String>,
+}
+
+/// How the value of another object is read: the first value gives its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectRef {
+    /// `apiVersion`
+    pub api_version: String,
+    /// `kind`
+    pub kind: String,
+    /// The path in that object.
+    pub json_path: String,
+}
+
+/// Why an export has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// No fragment stands in for an object.
+    Missing(Identity),
+    /// A path does not evaluate on a fragment.
+    Path {
+        /// The fragment's.
+        identity: Identity,
+        /// Whether it is the path of `fromObjectRef`.
+        second: bool,
+        /// What is wrong.
+        error: Box<PathError>,
+    },
+    /// The first value does not name an object.
+    Reference {
+        /// The fragment's that it was found in.
+        identity: Box<Identity>,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The key names no place.
+    Key(PathError),
+}
+
+/// Whose configuration a DeployItem has; `None` where it is of another deployer.
+pub fn deployer(config: &Value) -> Option<Deployer> {
+    let (group, version) = config.get("apiVersion")?.as_str()?.split_once('/')?;
+    let is_configuration = config.get("kind")? == "ProviderConfiguration";
+    match (group, version) {
+        ("manifest.deployer.landscaper.gardener.cloud", "v1alpha1" | "v1alpha2") if is_configuration => {
+            Some(Deployer::Manifest)
+        }
+        ("helm.deployer.landscaper.gardener.cloud", "v1alpha1") if is_configuration => Some(Deployer::Helm),
+        _ => None,
+    }
+}
+
+/// The exports in the configuration of a DeployItem, in the order in which they are evaluated.
+pub fn exports(config: &Value) -> Vec<Export> {
+    let Some(deployer) = deployer(config) else { return Vec::new() };
+    let mut lists = vec![(FieldPath::of(["exports", "exports"]), "/exports/exports", false)];
+    if deployer == Deployer::Helm {
+        lists.push((FieldPath::of(["exportsFromManifests"]), "/exportsFromManifests", true));
+    }
+    let mut exports = Vec::new();
+    for (field, pointer, from_manifests) in lists {
+        let list = config.pointer(pointer).and_then(Value::as_array);
+        let read = |(at, value)| Export::read(field.index(at), deployer, from_manifests, value);
+        exports.extend(list.into_iter().flatten().enumerate().map(read));
+    }
+    exports
+}
+
+impl Export {
+    /// Reads an export; what is no text counts as empty.
+    pub fn read(field: FieldPath, deployer: Deployer, from_manifests: bool, value: &Value) -> Self {
+        let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let given = |key: &str| value.get(key).filter(|value| !value.is_null());
+        Self {
+            field,
+            deployer,
+            from_manifests,
+            key: text(value, "key"),
+            json_path: text(value, "jsonPath"),
+            from_resource: given("fromResource").map(|from| Identity {
+                api_version: text(from, "apiVersion"),
+                kind: text(from, "kind"),
+                namespace: text(from, "namespace"),
+                name: text(from, "name"),
+            }),
+            from_object_ref: given("fromObjectRef").map(|from| ObjectRef {
+                api_version: text(from, "apiVersion"),
+                kind: text(from, "kind"),
+                json_path: text(from, "jsonPath"),
+            }),
+            target_name: given("targetName").and_then(Value::as_str).map(str::to_owned),
+        }
+    }
+
+    /// The value that it has in a dry run with that DryRunConfiguration; `None` where it reads no object.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn evaluate(&self, configuration: &Value) -> Result<Option<Value>, Failure> {
+        let Some(identity) = &self.from_resource else { return Ok(None) };
+        let mut value = found(configuration, identity, &self.json_path, false)?;
+        if let Some(next) = &self.from_object_ref {
+            let named = next.identity(&value, &identity.namespace).map_err(|problem| {
+                let identity = Box::new(identity.clone());
+                Failure::Reference { identity, problem }
+            })?;
+            value = found(configuration, &named, &next.json_path, true)?;
+        }
+        export_path::key(&self.key).map_err(Failure::Key)?;
+        Ok(Some(value))
+    }
+}
+
+fn found(configuration: &Value, identity: &Identity, path: &str, second: bool) -> Result<Value, Failure> {
+    let fragment = fragment::find(configuration, identity).ok_or_else(|| Failure::Missing(identity.clone()))?;
+    let read = Path::parse(path).and_then(|path| path.find(fragment.object));
+    read.map_err(|error| Failure::Path { identity: identity.clone(), second, error: Box::new(error) })
+}
+
+impl ObjectRef {
+    /// The object that `value` names; without a namespace it is in that of the first object.
+    fn identity(&self, value: &Value, namespace: &str) -> Result<Identity, String> {
+        let members = value
+            .as_object()
+            .ok_or_else(|| format!("{} is not an object with a name and a namespace", wire::brief(value)))?;
+        let text = |key: &str| match members.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(format!("its {key} {} is not a string", wire::brief(other))),
+        };
+        let name = text("name")?.ok_or_else(|| format!("{} has no name", wire::brief(value)))?;
+        Ok(Identity {
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            namespace: text("namespace")?.unwrap_or_else(|| namespace.to_owned()),
+            name,
+        })
+    }
+}
+
+/// The result that exports build together; the first failure ends it, as in Landscaper.
+///
+/// # Errors
+/// Which export has no value, and why.
+pub fn result(exports: &[Export], configuration: &Value) -> Result<Value, (usize, Failure)> {
+    let mut result = Value::Null;
+    for (at, export) in exports.iter().enumerate() {
+        let Some(value) = export.evaluate(configuration).map_err(|failure| (at, failure))? else { continue };
+        let built = export_path::construct(&export.key, &value).map_err(|error| (at, Failure::Key(error)))?;
+        export_path::merge(&mut result, built);
+    }
+    Ok(result)
+}

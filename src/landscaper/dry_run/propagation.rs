@@ -1,0 +1,87 @@
+//! Dry run reaches everything below a root: each object says what its root says, whoever writes it and in what order.
+//!
+//! Landscaper replaces the annotations of sub-installations at every pass, merges those of Executions and DeployItems, and
+//! knows nothing of ours, so each of its writes is mended here. An object that would come without its mark would be
+//! deployed for real: one whose root cannot be read is refused, and so is everything while nobody answers.
+
+use super::lineage::{self, Root};
+use super::mark::Mark;
+use super::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
+use crate::admission::patch::Draft;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Reference, View};
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
+use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
+
+static SCOPE: [Match; 3] = [
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Refuse),
+    kinds::matches(&EXECUTIONS, WRITES, Outage::Refuse),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse),
+];
+
+/// Gives an object the marks of its root.
+pub(super) static MUTATOR: Mutator = Mutator {
+    name: "dry-run",
+    summary: "the dry-run annotations of the root on every sub-installation, Execution and DeployItem below it",
+    scope: &SCOPE,
+    looks_up: &[&INSTALLATIONS, &EXECUTIONS],
+    confirm: Some(confirm),
+    mode: Mode::Annotate,
+    mutate,
+};
+
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    lineage::root(request.object(), &request.namespace, view).1.into_iter().collect()
+}
+
+fn mutate(request: &Request<'_>, view: &View<'_>, _: Mode, draft: &mut Draft<'_>) -> Mutated {
+    match lineage::root(request.object(), &request.namespace, view) {
+        (Root::Own, _) => Ok(Vec::new()),
+        (Root::Of(root), Some(_)) if !Mark::of(root.value()).is_dry_run() => {
+            unreadable(request, INSTALLATIONS.kind, root.name())
+        }
+        (Root::Of(root), _) => {
+            let mark = Mark::of(root.value()).inherited();
+            draft.annotate(DRY_RUN_ANNOTATION, mark.dry_run.map(str::to_owned));
+            draft.annotate(CONFIGURATION_ANNOTATION, mark.configuration.map(str::to_owned));
+            Ok(overruled(request, mark, root.name()))
+        }
+        (Root::Unknown(reference), _) => unreadable(request, reference.kind.kind, &reference.name),
+        (Root::Orphan(reference), _) => orphan(request, &reference),
+    }
+}
+
+/// Tells those who marked an object themselves that its root decides.
+fn overruled(request: &Request<'_>, mark: Mark<'_>, root: &str) -> Vec<String> {
+    let (asked, before) = (Mark::of(request.object()), Mark::of(request.old_object()));
+    if asked.dry_run.is_none() || asked.dry_run == mark.dry_run || asked.dry_run == before.dry_run {
+        return Vec::new();
+    }
+    vec![format!("{DRY_RUN_ANNOTATION} follows the root, Installation {root:?}: annotate that one")]
+}
+
+/// A write that neither changes the marks nor what is to be done deploys nothing new.
+fn changes_nothing(request: &Request<'_>) -> bool {
+    request.operation == Operation::Update && marks_and_spec(request.old_object()) == marks_and_spec(request.object())
+}
+
+fn unreadable(request: &Request<'_>, kind: &str, name: &str) -> Mutated {
+    if changes_nothing(request) && Mark::of(request.object()).is_dry_run() {
+        return Ok(Vec::new());
+    }
+    let message = format!("{kind} {name:?}, to which this belongs, could not be read: it may be in dry run");
+    refuse(message, "try again; without knowing, this would be deployed for real")
+}
+
+fn orphan(request: &Request<'_>, reference: &Reference) -> Mutated {
+    if changes_nothing(request) {
+        return Ok(Vec::new());
+    }
+    let message = format!("{} {:?}, to which this belongs, does not exist", reference.kind.kind, reference.name);
+    refuse(message, "create that one first, or leave the owner reference out")
+}
+
+fn refuse(message: String, help: &str) -> Mutated {
+    let field = FieldPath::of(["metadata", "ownerReferences"]);
+    Err(Box::new(Finding::new("DR", Level::Deny, field, message).help(help)))
+}

@@ -1,0 +1,68 @@
+//! The kinds of Kubernetes itself, and whether their objects live in namespaces.
+//!
+//! Source: `kubectl api-resources` of Kubernetes 1.36. Kinds of CustomResourceDefinitions are not known here.
+
+use super::fragment::Identity;
+
+/// Kinds with a namespace, by API group.
+const NAMESPACED: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "ConfigMap",
+            "Endpoints",
+            "Event",
+            "LimitRange",
+            "PersistentVolumeClaim",
+            "Pod",
+            "PodTemplate",
+            "ReplicationController",
+            "ResourceQuota",
+            "Secret",
+            "Service",
+            "ServiceAccount",
+        ],
+    ),
+    ("apps", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
+    ("autoscaling", &["HorizontalPodAutoscaler"]),
+    ("batch", &["CronJob", "Job"]),
+    ("coordination.k8s.io", &["Lease"]),
+    ("discovery.k8s.io", &["EndpointSlice"]),
+    ("networking.k8s.io", &["Ingress", "NetworkPolicy"]),
+    ("policy", &["PodDisruptionBudget"]),
+    ("rbac.authorization.k8s.io", &["Role", "RoleBinding"]),
+];
+
+/// Kinds without one.
+const CLUSTER: &[(&str, &[&str])] = &[
+    ("", &["Namespace", "Node", "PersistentVolume"]),
+    (
+        "admissionregistration.k8s.io",
+        &[
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        ],
+    ),
+    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
+    ("apiregistration.k8s.io", &["APIService"]),
+    ("certificates.k8s.io", &["CertificateSigningRequest"]),
+    ("networking.k8s.io", &["IngressClass", "IPAddress", "ServiceCIDR"]),
+    ("node.k8s.io", &["RuntimeClass"]),
+    ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"]),
+    ("scheduling.k8s.io", &["PriorityClass"]),
+    ("storage.k8s.io", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
+];
+
+/// Whether objects of a kind live in namespaces; `None` for a kind that is not known.
+pub(super) fn is_namespaced(identity: &Identity) -> Option<bool> {
+    let group = identity.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let holds = |list: &[(&str, &[&str])]| {
+        list.iter().any(|(of, kinds)| *of == group && kinds.contains(&identity.kind.as_str()))
+    };
+    if holds(NAMESPACED) {
+        return Some(true);
+    }
+    holds(CLUSTER).then_some(false)
+}

@@ -1,0 +1,166 @@
+//! `Execution`: the templates of DeployItems in it, which Landscaper writes compressed.
+//!
+//! Source: `ExecutionSpec.UnmarshalJSON` in Landscaper's `apis/core/v1alpha1/types_execution.go`; executed cases in
+//! `tests/vectors/landscaper/compressed.json`.
+
+use std::io::Read;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::GeneralPurpose;
+use base64::engine::general_purpose::GeneralPurposeConfig;
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+
+use super::duration;
+use crate::admission::json as wire;
+
+/// The most that is decompressed: an API server takes objects of 3 MiB, and templates are text that shrinks to a tenth.
+pub const MAX_DECOMPRESSED_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Spare bits are as good as zeros to Go, missing padding is not.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
+/// A template of a DeployItem.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    /// Its name, unique in the Execution.
+    pub name: String,
+    /// The type of the DeployItem.
+    pub type_name: String,
+    /// The name of its Target, empty without.
+    pub target: String,
+    /// The deployer's own configuration, with the exports.
+    pub config: Value,
+}
+
+/// The templates of an Execution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Templates {
+    /// In their order.
+    pub items: Vec<Template>,
+    /// Whether they stand in `spec.deployItemsCompressed`.
+    pub compressed: bool,
+}
+
+/// Why the templates of an Execution cannot be read; Landscaper cannot read such an Execution either, unless it is
+/// [`Unreadable::TooLarge`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// A value is not what it must be.
+    #[error("{field} is {is}, not {wanted}")]
+    Type {
+        /// Where.
+        field: String,
+        /// What it is.
+        is: &'static str,
+        /// What it must be.
+        wanted: &'static str,
+    },
+    /// It is no base64.
+    #[error("spec.deployItemsCompressed is not base64: {0}")]
+    Base64(String),
+    /// It is no gzip.
+    #[error("spec.deployItemsCompressed is not gzip: {0}")]
+    Gzip(String),
+    /// What was compressed is no JSON.
+    #[error("what spec.deployItemsCompressed holds is not JSON: {0}")]
+    Json(String),
+    /// It is larger than [`MAX_DECOMPRESSED_BYTES`].
+    #[error("spec.deployItemsCompressed holds more than {} MiB", MAX_DECOMPRESSED_BYTES / 1024 / 1024)]
+    TooLarge,
+}
+
+/// The templates of an Execution, from its `spec`.
+///
+/// # Errors
+/// What Landscaper cannot read, or is too large to be read here.
+pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
+    if !spec.is_object() {
+        return Err(wrong("spec", spec, "an object"));
+    }
+    optional(spec, "context", Value::is_string, "a string")?;
+    let bytes = compressed(member(spec, "deployItemsCompressed"))?;
+    if bytes.is_empty() {
+        return Ok(Templates { items: read(member(spec, "deployItems"))?, compressed: false });
+    }
+    let text = decompress(&bytes)?;
+    let list = wire::parse(&String::from_utf8_lossy(&text)).map_err(|error| Unreadable::Json(error.to_string()))?;
+    Ok(Templates { items: read(Some(&list))?, compressed: true })
+}
+
+/// A byte slice as Go's JSON has it: base64, or a list of numbers.
+fn compressed(value: Option<&Value>) -> Result<Vec<u8>, Unreadable> {
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => {
+            let text: String = text.chars().filter(|c| !['\r', '\n'].contains(c)).collect();
+            BASE64.decode(text).map_err(|error| Unreadable::Base64(error.to_string()))
+        }
+        Some(list @ Value::Array(bytes)) => {
+            let byte = |value: &Value| value.as_u64().and_then(|byte| u8::try_from(byte).ok());
+            bytes.iter().map(byte).collect::<Option<_>>().ok_or_else(|| wrong("deployItemsCompressed", list, "bytes"))
+        }
+        Some(other) => Err(wrong("deployItemsCompressed", other, "a string of base64")),
+    }
+}
+
+fn decompress(bytes: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    let mut text = Vec::new();
+    let mut reader = MultiGzDecoder::new(bytes).take(MAX_DECOMPRESSED_BYTES + 1);
+    reader.read_to_end(&mut text).map_err(|error| Unreadable::Gzip(error.to_string()))?;
+    let is_bounded = u64::try_from(text.len()).is_ok_and(|length| length <= MAX_DECOMPRESSED_BYTES);
+    if is_bounded { Ok(text) } else { Err(Unreadable::TooLarge) }
+}
+
+fn read(list: Option<&Value>) -> Result<Vec<Template>, Unreadable> {
+    match list {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(items)) => items.iter().map(template).collect(),
+        Some(other) => Err(wrong("deployItems", other, "a list")),
+    }
+}
+
+fn template(item: &Value) -> Result<Template, Unreadable> {
+    if !item.is_object() && !item.is_null() {
+        return Err(wrong("deployItems[]", item, "an object"));
+    }
+    let is_texts = |value: &Value| value.as_object().is_some_and(|texts| texts.values().all(Value::is_string));
+    optional(item, "labels", is_texts, "an object of strings")?;
+    optional(item, "target", Value::is_object, "an object")?;
+    optional(item, "dependsOn", Value::is_array, "a list")?;
+    optional(item, "updateOnChangeOnly", Value::is_boolean, "a boolean")?;
+    optional(item, "timeout", |value| value.as_str().is_some_and(duration::is_duration), "a duration")?;
+    let config = member(item, "config").cloned().unwrap_or_default();
+    let target = member(item, "target").map_or(Ok(String::new()), |target| text(target, "name"))?;
+    Ok(Template { name: text(item, "name")?, type_name: text(item, "type")?, target, config })
+}
+
+fn text(object: &Value, key: &str) -> Result<String, Unreadable> {
+    optional(object, key, Value::is_string, "a string")?;
+    Ok(member(object, key).and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
+fn optional(
+    object: &Value,
+    key: &str,
+    is_right: impl Fn(&Value) -> bool,
+    wanted: &'static str,
+) -> Result<(), Unreadable> {
+    match member(object, key) {
+        Some(value) if !value.is_null() && !is_right(value) => Err(wrong(key, value, wanted)),
+        _ => Ok(()),
+    }
+}
+
+/// A member of an object; Go takes one in other letter case where there is none of that name.
+fn member<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
+    let members = object.as_object()?;
+    let folded = || members.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
+    members.get(key).or_else(folded)
+}
+
+fn wrong(field: &str, value: &Value, wanted: &'static str) -> Unreadable {
+    Unreadable::Type { field: field.to_owned(), is: wire::kind_of(value), wanted }
+}

@@ -1,0 +1,90 @@
+//! What a path has found so far.
+
+use serde_json::{Number, Value};
+
+/// A value on the way, and the maps whose order decided where among the others it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Item<'a> {
+    pub(super) datum: Datum<'a>,
+    /// Numbers of the iterations over maps of several members that it came from. Go walks them in random order.
+    pub(super) shuffles: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Datum<'a> {
+    Value(&'a Value),
+    Text(&'a str),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    /// A byte of a string that `*` took apart.
+    Byte(u8),
+    /// What `range` makes of `null`.
+    Nothing,
+}
+
+impl<'a> Item<'a> {
+    pub(super) fn new(datum: Datum<'a>) -> Self {
+        Self { datum, shuffles: Vec::new() }
+    }
+
+    /// Something that was found in this item.
+    pub(super) fn with(&self, datum: Datum<'a>) -> Self {
+        Self { datum, shuffles: self.shuffles.clone() }
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        matches!(self.datum, Datum::Value(Value::Null))
+    }
+
+    /// Whether it can be told from others only by the order of a map.
+    pub(super) fn is_shuffled_with(&self, other: &Self) -> bool {
+        self.shuffles.iter().any(|shuffle| other.shuffles.contains(shuffle))
+    }
+
+    /// What is directly in it: members, elements, bytes. `shuffle` gives a number to an iteration over a map.
+    pub(super) fn inside(&self, mut shuffle: impl FnMut() -> u32) -> Vec<Self> {
+        match self.datum {
+            Datum::Value(Value::Object(members)) => {
+                let number = (members.len() > 1).then(&mut shuffle);
+                let member = |value| {
+                    let mut item = self.with(Datum::Value(value));
+                    item.shuffles.extend(number);
+                    item
+                };
+                members.values().map(member).collect()
+            }
+            Datum::Value(Value::Array(items)) => items.iter().map(|item| self.with(Datum::Value(item))).collect(),
+            Datum::Value(Value::String(text)) => text.bytes().map(|byte| self.with(Datum::Byte(byte))).collect(),
+            Datum::Text(text) => text.bytes().map(|byte| self.with(Datum::Byte(byte))).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        match self.datum {
+            Datum::Value(value) => value.clone(),
+            Datum::Text(text) => text.into(),
+            Datum::Int(int) => int.into(),
+            Datum::Float(float) => Number::from_f64(float).map_or(Value::Null, Value::Number),
+            Datum::Bool(bool) => bool.into(),
+            Datum::Byte(byte) => byte.into(),
+            Datum::Nothing => Value::Null,
+        }
+    }
+
+    /// Go's name of its type.
+    pub(super) fn type_name(&self) -> &'static str {
+        match self.datum {
+            Datum::Value(Value::Object(_)) => "map[string]interface {}",
+            Datum::Value(Value::Array(_)) => "[]interface {}",
+            Datum::Value(Value::String(_)) | Datum::Text(_) => "string",
+            Datum::Value(Value::Bool(_)) | Datum::Bool(_) => "bool",
+            Datum::Value(Value::Number(number)) if number.is_i64() => "int64",
+            Datum::Value(Value::Number(_)) | Datum::Float(_) => "float64",
+            Datum::Int(_) => "int",
+            Datum::Byte(_) => "uint8",
+            Datum::Value(Value::Null) | Datum::Nothing => "<nil>",
+        }
+    }
+}

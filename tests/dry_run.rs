@@ -1,0 +1,273 @@
+//! Dry run reaches everything below a root, whatever the catalog knows.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cases::Case;
+use portcullis::admission::{Operation, Phase, Verdict};
+use portcullis::catalog::{Catalog, Confirm, Confirming, Reference};
+use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::landscaper::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
+use portcullis::landscaper::kinds::{EXECUTIONS, INSTALLATIONS};
+use serde_json::{Value, json};
+
+/// An object of Landscaper's; `owner` is the kind and the name of what it belongs to.
+fn object(kind: &str, name: &str, owner: Option<(&str, &str)>) -> Value {
+    let mut object = json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind,
+        "metadata": {"name": name, "namespace": "ns"}, "spec": {},
+    });
+    if let Some((kind, name)) = owner {
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind, "name": name, "controller": true,
+        }]);
+    }
+    object
+}
+
+fn with_marks(mut object: Value, dry_run: &str, configuration: Option<&str>) -> Value {
+    object["metadata"]["annotations"] = json!({DRY_RUN_ANNOTATION: dry_run});
+    if let Some(name) = configuration {
+        object["metadata"]["annotations"][CONFIGURATION_ANNOTATION] = json!(name);
+    }
+    object
+}
+
+fn in_dry_run(object: Value) -> Value {
+    with_marks(object, "true", Some("fragments"))
+}
+
+/// Root, sub-installation, its Execution: all that is above a DeployItem.
+fn above() -> [Value; 3] {
+    [
+        object("Installation", "root", None),
+        object("Installation", "sub", Some(("Installation", "root"))),
+        object("Execution", "sub", Some(("Installation", "sub"))),
+    ]
+}
+
+fn item() -> Value {
+    object("DeployItem", "item", Some(("Execution", "sub")))
+}
+
+fn patched(object: &Value, verdict: &Verdict) -> Value {
+    let mut patched = object.clone();
+    if let Some(patch) = &verdict.patch {
+        json_patch::patch(&mut patched, patch).expect("the patch fits");
+    }
+    patched
+}
+
+fn mutated(case: &Case) -> Value {
+    let verdict = case.decide(Phase::Mutate);
+    assert!(verdict.is_allowed(), "{}", verdict.message());
+    patched(&case.object, &verdict)
+}
+
+fn create(object: Value, stored: impl Into<Vec<Value>>) -> Case {
+    Case::new(Operation::Create, object).stored(stored.into())
+}
+
+#[test]
+fn every_level_follows_the_root() {
+    let [root, sub, execution] = above();
+    let stored = [in_dry_run(root), sub.clone(), execution.clone()];
+    for object in [sub, execution, item()] {
+        assert_eq!(mutated(&create(object.clone(), stored.clone())), in_dry_run(object));
+    }
+}
+
+#[test]
+fn marks_are_taken_away_again() {
+    let [root, sub, execution] = above();
+    for root in [root.clone(), with_marks(root, "false", Some("fragments"))] {
+        let stored = [root, in_dry_run(sub.clone()), in_dry_run(execution.clone())];
+        for object in [sub.clone(), execution.clone(), item()] {
+            assert_eq!(mutated(&create(in_dry_run(object.clone()), stored.clone())), object);
+        }
+    }
+}
+
+#[test]
+fn a_configuration_that_the_root_no_longer_names_goes() {
+    let [root, sub, execution] = above();
+    let stored = [with_marks(root, "true", None), sub, execution];
+    assert_eq!(mutated(&create(in_dry_run(item()), stored)), with_marks(item(), "true", None));
+}
+
+#[test]
+fn without_dry_run_nothing_changes() {
+    for object in above().into_iter().chain([item()]) {
+        assert_eq!(create(object, above()).decide(Phase::Mutate), Verdict::default());
+    }
+    let mut other = in_dry_run(object("Installation", "root", None));
+    other["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "controller": true}]);
+    assert_eq!(create(other, above()).decide(Phase::Mutate), Verdict::default());
+}
+
+#[test]
+fn an_orphan_is_refused_and_its_deletion_is_not() {
+    let case = create(item(), []);
+    let message = case.decide(Phase::Mutate).message();
+    assert!(message.contains("Execution \"sub\", to which this belongs, does not exist"), "{message}");
+    let mut changed = item();
+    changed["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/delete-without-uninstall": "true"});
+    assert!(create(changed.clone(), []).update(item()).decide(Phase::Mutate).is_allowed());
+    changed["spec"] = json!({"type": "t"});
+    assert!(!create(changed.clone(), []).update(item()).decide(Phase::Mutate).is_allowed());
+    changed["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(create(changed, []).update(item()).decide(Phase::Mutate).is_allowed());
+}
+
+#[test]
+fn another_object_of_the_owners_name_is_not_the_owner() {
+    let [mut root, ..] = above();
+    root["metadata"]["uid"] = json!("new");
+    let mut sub = object("Installation", "sub", Some(("Installation", "root")));
+    sub["metadata"]["ownerReferences"][0]["uid"] = json!("old");
+    assert!(!create(sub, [root]).decide(Phase::Mutate).is_allowed());
+}
+
+#[test]
+fn a_circle_ends() {
+    let stored = [
+        object("Installation", "a", Some(("Installation", "b"))),
+        object("Installation", "b", Some(("Installation", "a"))),
+    ];
+    assert!(
+        !create(object("Installation", "c", Some(("Installation", "a"))), stored).decide(Phase::Mutate).is_allowed()
+    );
+}
+
+#[test]
+fn who_marks_a_child_is_told_that_the_root_decides() {
+    let [root, sub, _] = above();
+    let verdict = create(in_dry_run(sub.clone()), [root]).decide(Phase::Mutate);
+    assert!(verdict.notices[0].contains("follows the root, Installation \"root\""), "{:?}", verdict.notices);
+    assert_eq!(patched(&in_dry_run(sub.clone()), &verdict), sub);
+}
+
+/// What the API server has: ahead of the catalog.
+#[derive(Default)]
+struct Truth(Mutex<HashMap<(String, String), Value>>);
+
+impl Truth {
+    fn put(&self, object: &Value) {
+        let key =
+            (object["kind"].as_str().unwrap().to_owned(), object["metadata"]["name"].as_str().unwrap().to_owned());
+        self.0.lock().unwrap().insert(key, object.clone());
+    }
+}
+
+impl Confirm for Truth {
+    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            let key = (reference.kind.kind.to_owned(), reference.name.clone());
+            Ok(self.0.lock().unwrap().get(&key).cloned())
+        })
+    }
+}
+
+/// An API server that cannot be asked.
+struct Silent;
+
+impl Confirm for Silent {
+    fn confirm<'a>(&'a self, _: &'a Reference) -> Confirming<'a> {
+        Box::pin(async { Err("connection refused".to_owned()) })
+    }
+}
+
+fn gate(confirm: Arc<dyn Confirm>, objects: Vec<Value>) -> Gate {
+    let registry = Registry::standard();
+    let mut catalog = Catalog::of(registry.kinds(), objects);
+    catalog.set_confirm(confirm);
+    Gate::new(registry, Policy::default(), Arc::new(catalog))
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// The root is annotated and a child is written at once, while what is above it reaches the catalog with a delay, in any
+/// order, late or during the decision: never a child without its mark.
+#[test]
+fn a_child_of_a_root_that_was_just_marked_is_marked() {
+    let runtime = runtime();
+    let mut dice = Dice(5);
+    for round in 0..4000 {
+        let [root, sub, execution] = above();
+        let children = [sub.clone(), execution.clone(), item()];
+        let child = children[usize::try_from(dice.roll(3)).unwrap()].clone();
+        let known = [root.clone(), sub.clone(), execution.clone()];
+        let known: Vec<_> = known.into_iter().filter(|_| dice.roll(3) > 0).collect();
+        let truth = Arc::new(Truth::default());
+        let gate = gate(truth.clone(), known);
+        let fresh = [in_dry_run(root), sub, execution];
+        fresh.iter().for_each(|object| truth.put(object));
+
+        let catalog = gate.catalog().clone();
+        let delays: Vec<_> = fresh.iter().map(|_| Duration::from_micros(dice.roll(120))).collect();
+        let lagging = std::thread::spawn(move || {
+            for (object, delay) in fresh.into_iter().zip(delays) {
+                std::thread::sleep(delay);
+                let kind = if object["kind"] == "Execution" { &EXECUTIONS } else { &INSTALLATIONS };
+                catalog.insert(kind, object);
+            }
+        });
+        let case = create(child.clone(), []);
+        let verdict = runtime.block_on(gate.decide(Phase::Mutate, &case.request()));
+        lagging.join().unwrap();
+        assert!(verdict.is_allowed(), "round {round}: {}", verdict.message());
+        assert_eq!(patched(&child, &verdict), in_dry_run(child), "round {round}");
+    }
+}
+
+/// The other way round: who ended a dry run has nothing of it stay behind because the catalog is late.
+#[test]
+fn a_child_of_a_root_that_was_just_unmarked_is_unmarked() {
+    let [root, sub, execution] = above();
+    let truth = Arc::new(Truth::default());
+    let gate = gate(truth.clone(), vec![in_dry_run(root.clone()), sub.clone(), execution.clone()]);
+    [root, sub, execution].iter().for_each(|object| truth.put(object));
+    let case = create(in_dry_run(item()), []);
+    let verdict = runtime().block_on(gate.decide(Phase::Mutate, &case.request()));
+    assert_eq!(patched(&in_dry_run(item()), &verdict), item());
+}
+
+#[test]
+fn without_the_api_server_only_what_is_known_to_be_in_dry_run_goes_on() {
+    let runtime = runtime();
+    let [root, sub, execution] = above();
+    let decide = |gate: &Gate, case: &Case| runtime.block_on(gate.decide(Phase::Mutate, &case.request()));
+
+    let marked = gate(Arc::new(Silent), vec![in_dry_run(root.clone()), sub.clone(), execution.clone()]);
+    assert_eq!(patched(&item(), &decide(&marked, &create(item(), []))), in_dry_run(item()));
+
+    for known in [vec![root, sub, execution], Vec::new()] {
+        let gate = gate(Arc::new(Silent), known);
+        let message = decide(&gate, &create(item(), [])).message();
+        assert!(message.contains("could not be read"), "{message}");
+        assert!(!message.contains("connection refused"), "{message}");
+        let mut touched = in_dry_run(item());
+        touched["metadata"]["labels"] = json!({"a": "b"});
+        assert!(decide(&gate, &create(touched.clone(), []).update(in_dry_run(item()))).is_allowed());
+        touched["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(decide(&gate, &create(touched, []).update(item())).is_allowed());
+    }
+}

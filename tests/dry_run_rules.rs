@@ -1,0 +1,204 @@
+//! What the pages of the DR rules do not show: Executions, older lists, what was there before, what is not certain.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::io::Write;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cases::{Case, objects};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use portcullis::admission::{Finding, Level, Operation, Phase};
+use portcullis::catalog::{Catalog, Confirm, Confirming, Reference};
+use portcullis::gate::{Gate, Policy, Registry};
+use serde_json::{Value, json};
+
+const CONFIGURATION: &str = "
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DryRunConfiguration
+metadata: {name: fragments, namespace: ns}
+spec:
+  exports:
+    - {apiVersion: v1, kind: ServiceAccount, metadata: {name: sa, namespace: example}, secrets: [{name: test-secret}]}
+    - {apiVersion: v1, kind: Secret, metadata: {name: test-secret, namespace: example}, data: {token: dG9rZW4=}}
+";
+
+fn configuration() -> Value {
+    objects(CONFIGURATION).remove(0)
+}
+
+fn export(path: &str, kind: &str, name: &str) -> Value {
+    let from = json!({"apiVersion": "v1", "kind": kind, "name": name, "namespace": "example"});
+    json!({"key": "key", "jsonPath": path, "fromResource": from})
+}
+
+fn config(exports: Value) -> Value {
+    json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+           "exports": {"exports": exports}})
+}
+
+fn object(kind: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind, "spec": spec,
+        "metadata": {"name": "object", "namespace": "ns", "annotations": {
+            "landscaper.gardener.cloud/dry-run": "true", "landscaper.gardener.cloud/dry-run-configuration": "fragments",
+        }},
+    })
+}
+
+fn item(exports: Value) -> Value {
+    object("DeployItem", json!({"type": "landscaper.gardener.cloud/kubernetes-manifest", "config": config(exports)}))
+}
+
+fn templates(exports: Value) -> Value {
+    json!([{"name": "first", "type": "t", "config": {}}, {"name": "second", "type": "t", "config": config(exports)}])
+}
+
+fn found(case: &Case) -> Vec<Finding> {
+    case.decide(Phase::Validate).findings
+}
+
+fn create(object: Value) -> Case {
+    Case::new(Operation::Create, object).stored(vec![configuration()])
+}
+
+/// Rule, level and field of every finding.
+fn brief(case: &Case) -> Vec<String> {
+    found(case).iter().map(|f| format!("{} {} {}", f.rule, f.level, f.field)).collect()
+}
+
+#[test]
+fn templates_of_executions_are_judged_plain_and_compressed() {
+    let exports = json!([export(".data.wrong", "Secret", "test-secret"), export(".data", "Secret", "missing")]);
+    let plain = create(object("Execution", json!({"deployItems": templates(exports.clone())})));
+    let place = "spec.deployItems[1].config.exports.exports";
+    assert_eq!(
+        brief(&plain),
+        [
+            format!("DR004 deny {place}[0].jsonPath"),
+            format!("DR005 deny {place}[1].fromResource"),
+            format!("DR008 warn {place}[1].key"),
+        ]
+    );
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(templates(exports).to_string().as_bytes()).unwrap();
+    let text = STANDARD.encode(encoder.finish().unwrap());
+    let compressed = create(object("Execution", json!({"deployItemsCompressed": text})));
+    assert!(brief(&compressed).contains(&"DR004 deny spec.deployItemsCompressed".to_owned()));
+    let message = &found(&compressed)[0].message;
+    assert_eq!(
+        message,
+        "template \"second\", config.exports.exports[0].jsonPath: wrong is not found at character 7 of the path \
+         \".data.wrong\", on Secret example/test-secret (v1) in DryRunConfiguration \"fragments\""
+    );
+}
+
+#[test]
+fn an_object_that_the_value_names_needs_a_fragment_too() {
+    let mut through = export(".secrets[0]", "ServiceAccount", "sa");
+    through["fromObjectRef"] = json!({"apiVersion": "v1", "kind": "Secret", "jsonPath": ".data.token"});
+    assert_eq!(found(&create(item(json!([through])))), []);
+    through["fromObjectRef"]["kind"] = json!("ConfigMap");
+    let findings = found(&create(item(json!([through]))));
+    assert!(findings[0].message.contains("no fragment of ConfigMap example/test-secret (v1)"), "{findings:?}");
+    through["jsonPath"] = json!(".secrets");
+    assert_eq!(brief(&create(item(json!([through])))), ["DR004 deny spec.config.exports.exports[0].jsonPath"]);
+}
+
+#[test]
+fn what_an_update_leaves_as_it_was_is_only_warned_about() {
+    let wrong = item(json!([export(".data.wrong", "Secret", "test-secret")]));
+    let mut touched = wrong.clone();
+    touched["metadata"]["annotations"]["landscaper.gardener.cloud/reconcile-time"] = json!("now");
+    let case = create(touched).update(wrong);
+    assert_eq!(brief(&case), ["DR004 warn spec.config.exports.exports[0].jsonPath"]);
+    let case = create(item(json!([export("{.data}", "Secret", "test-secret")]))).update(item(json!([])));
+    assert_eq!(brief(&case), ["DR008 deny spec.config.exports.exports[0].jsonPath"]);
+}
+
+#[test]
+fn a_configuration_that_does_not_fit_what_is_there_is_warned_about() {
+    let exports = json!([export(".data.wrong", "Secret", "test-secret"), export(".data", "Secret", "missing")]);
+    let case = Case::new(Operation::Create, configuration()).stored(vec![item(exports)]);
+    assert_eq!(brief(&case), ["DR004 warn spec.exports[1]", "DR005 warn spec.exports"]);
+}
+
+#[test]
+fn helm_exports_without_a_resource_are_left_to_the_deployer() {
+    let config = json!({"apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
+                        "exports": {"exports": [{"key": "a", "jsonPath": "Values.a"}]}});
+    assert_eq!(found(&create(object("DeployItem", json!({"type": "t", "config": config.clone()})))), []);
+    let mut old = config;
+    let mut from = export(".data.token", "Secret", "test-secret");
+    from["fromResource"].as_object_mut().unwrap().remove("namespace");
+    old["exportsFromManifests"] = json!([from]);
+    let levels = brief(&create(object("DeployItem", json!({"type": "t", "config": old}))));
+    assert!(
+        levels.contains(&"DR008 deny spec.config.exportsFromManifests[0].fromResource.namespace".to_owned()),
+        "{levels:?}"
+    );
+}
+
+#[test]
+fn a_kind_that_is_not_known_is_only_warned_about() {
+    let fragment = |api_version: &str, kind: &str| {
+        let mut configuration = configuration();
+        configuration["spec"]["exports"] =
+            json!([{"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}]);
+        brief(&Case::new(Operation::Create, configuration))
+    };
+    assert_eq!(fragment("example.org/v1", "Thing"), ["DR002 warn spec.exports[0].metadata.namespace"]);
+    assert_eq!(fragment("apps/v1", "Deployment"), ["DR002 deny spec.exports[0].metadata.namespace"]);
+    assert_eq!(fragment("v1", "Namespace"), [""; 0]);
+}
+
+#[test]
+fn a_switch_to_a_real_run_waits_for_the_job() {
+    let mut running = object("Installation", json!({}));
+    running["status"] = json!({"jobID": "b", "jobIDFinished": "a"});
+    let mut real = running.clone();
+    real["metadata"]["annotations"] = json!({});
+    let rules = |old: &Value| -> Vec<&str> {
+        found(&create(real.clone()).update(old.clone()))
+            .iter()
+            .map(|f| f.rule)
+            .filter(|rule| *rule == "DR009")
+            .collect()
+    };
+    assert_eq!(rules(&running), ["DR009"]);
+    running["status"]["jobIDFinished"] = json!("b");
+    assert_eq!(rules(&running), [""; 0]);
+}
+
+/// The API server, with one object that the catalog does not have yet; or silent.
+struct Ahead(Option<Value>);
+
+impl Confirm for Ahead {
+    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+        let found = self.0.clone().filter(|object| object["metadata"]["name"] == reference.name.as_str());
+        Box::pin(async move { if self.0.is_some() { Ok(found) } else { Err("silence".to_owned()) } })
+    }
+}
+
+#[test]
+fn nothing_is_refused_that_the_api_server_does_not_confirm() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let levels = |confirm: Ahead, object: &Value| -> Vec<Level> {
+        let registry = Registry::standard();
+        let mut catalog = Catalog::of(registry.kinds(), Vec::new());
+        catalog.set_confirm(Arc::new(confirm));
+        let gate = Gate::new(registry, Policy::default(), Arc::new(catalog));
+        let request = create(object.clone()).request();
+        let findings = runtime.block_on(gate.decide(Phase::Validate, &request)).findings;
+        findings.into_iter().map(|finding| finding.level).collect()
+    };
+    let right = item(json!([export(".data.token", "Secret", "test-secret")]));
+    let wrong = item(json!([export(".data.wrong", "Secret", "test-secret")]));
+    assert_eq!(levels(Ahead(Some(configuration())), &right), []);
+    assert_eq!(levels(Ahead(Some(configuration())), &wrong), [Level::Deny]);
+    assert_eq!(levels(Ahead(Some(json!({"metadata": {"name": "other"}}))), &right), [Level::Deny]);
+    assert_eq!(levels(Ahead(None), &right), [Level::Warn]);
+}

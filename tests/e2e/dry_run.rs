@@ -1,0 +1,343 @@
+//! Dry runs, as a user of kubectl and as Landscaper meet them.
+
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::context::Context;
+use crate::kubectl::Output;
+use crate::sentences::{accepts, eventually, patches, rejects, warns};
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("dry_run::the_seeds_example_is_accepted", the_seeds_example_is_accepted),
+    ("dry_run::every_level_follows_the_root_at_once", every_level_follows_the_root_at_once),
+    ("dry_run::what_landscaper_wipes_comes_back", what_landscaper_wipes_comes_back),
+    ("dry_run::marks_are_taken_away_again", marks_are_taken_away_again),
+    ("dry_run::an_orphan_is_refused", an_orphan_is_refused),
+    ("dry_run::deletion_is_not_blocked", deletion_is_not_blocked),
+    ("dry_run::without_dry_run_nothing_changes", without_dry_run_nothing_changes),
+    ("dry_run::a_typo_is_refused", a_typo_is_refused),
+    ("dry_run::fragments_say_what_they_stand_for", fragments_say_what_they_stand_for),
+    ("dry_run::exports_need_their_fragments", exports_need_their_fragments),
+    ("dry_run::exports_need_a_configuration", exports_need_a_configuration),
+    ("dry_run::a_configuration_without_a_dry_run_is_refused", a_configuration_without_a_dry_run_is_refused),
+    ("dry_run::an_export_that_cannot_work_is_refused", an_export_that_cannot_work_is_refused),
+    ("dry_run::what_is_deployed_stays_real", what_is_deployed_stays_real),
+    ("dry_run::a_dry_run_under_way_stays_dry", a_dry_run_under_way_stays_dry),
+    ("dry_run::a_configuration_in_use_is_not_deleted", a_configuration_in_use_is_not_deleted),
+    ("dry_run::one_object_of_two_targets_is_warned_about", one_object_of_two_targets_is_warned_about),
+];
+
+const SEED_CONTEXT: &str = include_str!("../../examples/dry-run/context.yaml");
+const SEED_CONFIGURATION: &str = include_str!("../../examples/dry-run/configuration.yaml");
+const SEED_INSTALLATION: &str = include_str!("../../examples/dry-run/installation.yaml");
+
+const CONTEXT: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n";
+const MARKS: &str = "landscaper.gardener.cloud/dry-run: \"true\", landscaper.gardener.cloud/dry-run-configuration: \
+                     test-dry-run";
+const REAL: &str = "landscaper.gardener.cloud/dry-run: \"false\"";
+const DRY_RUN: &str = "/metadata/annotations/landscaper.gardener.cloud~1dry-run";
+const CONFIGURATION: &str = "/metadata/annotations/landscaper.gardener.cloud~1dry-run-configuration";
+
+const SECRET: &str =
+    "{apiVersion: v1, kind: Secret, metadata: {name: test-secret, namespace: example}, data: {token: x}}";
+
+fn configuration(fragments: &[&str]) -> String {
+    let list: String = fragments.iter().map(|fragment| format!("  - {fragment}\n")).collect();
+    format!(
+        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DryRunConfiguration\nmetadata: {{name: \
+         test-dry-run}}\nspec:\n  exports:\n{list}"
+    )
+}
+
+/// An object with these annotations and this owner.
+fn object(kind: &str, name: &str, annotations: &str, owner: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\n  annotations: \
+         {{{annotations}}}\n  ownerReferences: [{owner}]\nspec: {spec}\n"
+    )
+}
+
+fn installation(name: &str, annotations: &str, owner: &str) -> String {
+    object("Installation", name, annotations, owner, "{blueprint: {ref: {resourceName: blueprint}}}")
+}
+
+fn item(name: &str, annotations: &str, owner: &str, exports: &str) -> String {
+    let spec = format!(
+        "{{type: landscaper.gardener.cloud/kubernetes-manifest, config: {{apiVersion: \
+         manifest.deployer.landscaper.gardener.cloud/v1alpha2, kind: ProviderConfiguration, exports: {{exports: \
+         [{exports}]}}}}}}"
+    );
+    object("DeployItem", name, annotations, owner, &spec)
+}
+
+fn export(path: &str) -> String {
+    format!(
+        "{{key: test-token, jsonPath: {path}, fromResource: {{apiVersion: v1, kind: Secret, name: test-secret, \
+         namespace: example}}}}"
+    )
+}
+
+/// The reference to an object that is there.
+fn owner(ctx: &Context, ns: &str, kind: &str, name: &str) -> String {
+    let get = ["get", kind, name, "--namespace", ns, "-o", "jsonpath={.metadata.uid}"];
+    let uid = ctx.cluster.kubectl().args(get).run().expect_success().stdout;
+    reference(kind, name, &uid)
+}
+
+fn reference(kind: &str, name: &str, uid: &str) -> String {
+    format!(
+        "{{apiVersion: landscaper.gardener.cloud/v1alpha1, kind: {kind}, name: {name}, uid: {uid}, controller: true, \
+         blockOwnerDeletion: true}}"
+    )
+}
+
+fn kubectl(ctx: &Context, ns: &str, args: &[&str]) -> Output {
+    ctx.cluster.kubectl().args(["--namespace", ns]).args(args).run()
+}
+
+fn in_namespace(yaml: &str, ns: &str) -> String {
+    yaml.replace("namespace: cu-example", &format!("namespace: {ns}"))
+}
+
+fn namespace(ctx: &Context) -> String {
+    let ns = ctx.cluster.namespace("dry");
+    accepts(ctx, &ns, CONTEXT);
+    ns
+}
+
+fn the_seeds_example_is_accepted(ctx: &Context) {
+    let ns = ctx.cluster.namespace("seed-dry");
+    for yaml in [SEED_CONTEXT, SEED_CONFIGURATION, SEED_INSTALLATION] {
+        accepts(ctx, &ns, &in_namespace(yaml, &ns));
+    }
+    let shown = kubectl(ctx, &ns, &["get", "drc"]).expect_success().stdout;
+    assert!(shown.contains("Secret") && shown.contains("test-secret"), "{shown}");
+}
+
+/// Root, sub-installation and its Execution, each written right after the one above it.
+fn chain(ctx: &Context, ns: &str, marks: &str) -> [String; 3] {
+    accepts(ctx, ns, &installation("root", marks, ""));
+    let root = owner(ctx, ns, "Installation", "root");
+    accepts(ctx, ns, &installation("sub", "", &root));
+    let sub = owner(ctx, ns, "Installation", "sub");
+    accepts(ctx, ns, &object("Execution", "sub", "", &sub, "{}"));
+    [root, sub, owner(ctx, ns, "Execution", "sub")]
+}
+
+fn is_marked(ctx: &Context, ns: &str, yaml: &str) {
+    patches(ctx, ns, yaml, &[(DRY_RUN, json!("true")), (CONFIGURATION, json!("test-dry-run"))]);
+}
+
+fn every_level_follows_the_root_at_once(ctx: &Context) {
+    let ns = namespace(ctx);
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+    let [root, sub, execution] = chain(ctx, &ns, MARKS);
+    is_marked(ctx, &ns, &installation("sub", "", &root));
+    is_marked(ctx, &ns, &object("Execution", "sub", "", &sub, "{}"));
+    is_marked(ctx, &ns, &item("item", "", &execution, &export(".data.token")));
+}
+
+fn what_landscaper_wipes_comes_back(ctx: &Context) {
+    let ns = namespace(ctx);
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+    chain(ctx, &ns, MARKS);
+    let wipe = r#"[{"op": "replace", "path": "/metadata/annotations", "value": {"a": "b"}}]"#;
+    let wiped = kubectl(ctx, &ns, &["patch", "installation", "sub", "--type=json", "-p", wipe, "-o", "json"]);
+    let stored: Value = serde_json::from_str(&wiped.expect_success().stdout).expect("kubectl writes JSON");
+    assert_eq!((stored.pointer(DRY_RUN), &stored["metadata"]["annotations"]["a"]), (Some(&json!("true")), &json!("b")));
+}
+
+fn marks_are_taken_away_again(ctx: &Context) {
+    let ns = namespace(ctx);
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+    let [_, _, execution] = chain(ctx, &ns, MARKS);
+    is_marked(ctx, &ns, &item("item", "", &execution, ""));
+    accepts(ctx, &ns, &installation("root", REAL, ""));
+    for object in ["installation/sub", "execution/sub", "deployitem/item"] {
+        eventually(|| {
+            let written = kubectl(ctx, &ns, &["label", "--overwrite", object, "pass=1", "-o", "json"]).expect_success();
+            let stored: Value = serde_json::from_str(&written.stdout).expect("kubectl writes JSON");
+            let is_gone = stored.pointer(DRY_RUN).is_none() && stored.pointer(CONFIGURATION).is_none();
+            // A label that is there already would be no write.
+            kubectl(ctx, &ns, &["label", object, "pass-"]).expect_success();
+            is_gone.then_some(())
+        });
+    }
+}
+
+fn an_orphan_is_refused(ctx: &Context) {
+    let ns = namespace(ctx);
+    let nobody = reference("Execution", "nobody", "7b5d2f0e-0000-4000-8000-000000000001");
+    let expected =
+        ["DR metadata.ownerReferences: Execution \"nobody\", to which this belongs, does not exist", "help:"];
+    rejects(ctx, &ns, &item("item", "", &nobody, ""), &expected);
+    accepts(ctx, &ns, &item("item", "", "", ""));
+}
+
+fn deletion_is_not_blocked(ctx: &Context) {
+    let ns = namespace(ctx);
+    let [_, _, execution] = chain(ctx, &ns, "");
+    accepts(ctx, &ns, &item("item", "", &execution, ""));
+    let finalizer = r#"{"metadata": {"finalizers": ["example.org/hold"]}}"#;
+    kubectl(ctx, &ns, &["patch", "deployitem", "item", "--type=merge", "-p", finalizer]).expect_success();
+    kubectl(ctx, &ns, &["delete", "--wait=false", "installation/root", "installation/sub", "execution/sub"])
+        .expect_success();
+    let annotate = ["annotate", "deployitem", "item", "landscaper.gardener.cloud/delete-without-uninstall=true"];
+    kubectl(ctx, &ns, &annotate).expect_success();
+    kubectl(ctx, &ns, &["delete", "--wait=false", "deployitem/item"]).expect_success();
+    let release = r#"{"metadata": {"finalizers": null}}"#;
+    kubectl(ctx, &ns, &["patch", "deployitem", "item", "--type=merge", "-p", release]).expect_success();
+    eventually(|| (!kubectl(ctx, &ns, &["get", "deployitem", "item"]).status.success()).then_some(()));
+}
+
+fn without_dry_run_nothing_changes(ctx: &Context) {
+    let ns = namespace(ctx);
+    let [_, _, execution] = chain(ctx, &ns, "");
+    patches(ctx, &ns, &item("item", "", &execution, ""), &[(DRY_RUN, Value::Null), (CONFIGURATION, Value::Null)]);
+}
+
+fn a_typo_is_refused(ctx: &Context) {
+    let ns = namespace(ctx);
+    let typo = installation("root", "landscaper.gardener.cloud/dry-run: \"True\"", "");
+    rejects(
+        ctx,
+        &ns,
+        &typo,
+        &["DR001 metadata.annotations[landscaper.gardener.cloud/dry-run]: \"True\" is no dry run"],
+    );
+    accepts(ctx, &ns, &installation("root", "landscaper.gardener.cloud/dry-run: \"true\"", ""));
+}
+
+fn fragments_say_what_they_stand_for(ctx: &Context) {
+    let ns = namespace(ctx);
+    let homeless = "{apiVersion: v1, kind: Secret, metadata: {name: a}}";
+    rejects(ctx, &ns, &configuration(&[homeless]), &["DR002 spec.exports[0].metadata.namespace: is missing"]);
+    let unknown = "{apiVersion: example.org/v1, kind: Thing, metadata: {name: a}}";
+    warns(ctx, &ns, &configuration(&[unknown]), &["DR002", "if objects of kind \"Thing\" are in a namespace"]);
+    rejects(
+        ctx,
+        &ns,
+        &configuration(&[SECRET, SECRET]),
+        &["DR003 spec.exports[1]: stands in for Secret example/test-secret"],
+    );
+    rejects(
+        ctx,
+        &ns,
+        &configuration(&["{apiVersion: v1, kind: Secret}"]),
+        &["spec.exports[0].metadata", "Required value"],
+    );
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+}
+
+fn exports_need_their_fragments(ctx: &Context) {
+    let ns = namespace(ctx);
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+    let wrong = item("item", MARKS, "", &export(".data.tokn"));
+    rejects(ctx, &ns, &wrong, &["DR004 spec.config.exports.exports[0].jsonPath: tokn is not found at character 7"]);
+    let missing = item("item", MARKS, "", &export(".data.token").replace("test-secret", "other"));
+    let fragment = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"other","namespace":"example"}}"#;
+    rejects(ctx, &ns, &missing, &["DR005", "has no fragment of Secret example/other (v1)", fragment]);
+    accepts(ctx, &ns, &item("item", MARKS, "", &export(".data.token")));
+    let other = SECRET.replace("test-secret", "other");
+    eventually(|| {
+        let apply = ["apply", "--dry-run=server", "-f", "-"];
+        let kubectl = ctx.cluster.kubectl().args(["--namespace", &ns]).args(apply);
+        let told = kubectl.stdin(configuration(&[&other])).run().expect_success().stderr;
+        told.contains("DR005 spec.exports: there is no fragment of Secret example/test-secret").then_some(())
+    });
+}
+
+fn exports_need_a_configuration(ctx: &Context) {
+    let ns = namespace(ctx);
+    let exported = export(".data.token");
+    let does_not_exist = "DryRunConfiguration \"test-dry-run\" does not exist";
+    warns(ctx, &ns, &installation("root", MARKS, ""), &["DR006", does_not_exist]);
+    rejects(ctx, &ns, &item("item", MARKS, "", &exported), &["DR006", does_not_exist]);
+    let unnamed = item("item", "landscaper.gardener.cloud/dry-run: \"true\"", "", &exported);
+    rejects(ctx, &ns, &unnamed, &["DR006", "is missing: this exports values"]);
+    accepts(ctx, &ns, &item("item", "landscaper.gardener.cloud/dry-run: \"true\"", "", ""));
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+    accepts(ctx, &ns, &item("other", MARKS, "", &exported));
+}
+
+fn a_configuration_without_a_dry_run_is_refused(ctx: &Context) {
+    let ns = namespace(ctx);
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+    let only = "landscaper.gardener.cloud/dry-run-configuration: test-dry-run";
+    rejects(ctx, &ns, &installation("root", only, ""), &["DR007", "everything is deployed"]);
+    accepts(ctx, &ns, &installation("root", &format!("{REAL}, {only}"), ""));
+}
+
+fn an_export_that_cannot_work_is_refused(ctx: &Context) {
+    let ns = namespace(ctx);
+    let braces = item("item", "", "", &export("'{.data.token}'"));
+    rejects(ctx, &ns, &braces, &["DR008", "unrecognized character in action", "leave the braces out"]);
+    let twice = item("item", "", "", &[export(".data.token"), export(".data.user")].join(", "));
+    warns(ctx, &ns, &twice, &["DR008", "puts its value where exports.exports[0] put another"]);
+    accepts(ctx, &ns, &item("other", "", "", &export(".data.token")));
+}
+
+fn set_status(ctx: &Context, ns: &str, object: &str, status: &str) {
+    let patch = format!("{{\"status\": {status}}}");
+    kubectl(ctx, ns, &["patch", object, "--subresource=status", "--type=merge", "-p", &patch]).expect_success();
+}
+
+const RUNNING: &str = r#"{"phase": "Progressing", "jobID": "b", "jobIDFinished": "a", "observedGeneration": 1}"#;
+const DONE: &str = r#"{"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "observedGeneration": 1}"#;
+
+/// What a trial application of a change is answered, once that holds `words`.
+fn is_refused_in_the_end(ctx: &Context, ns: &str, yaml: &str, words: &str) {
+    eventually(|| {
+        let apply = ["--namespace", ns, "apply", "--dry-run=server", "-f", "-"];
+        ctx.cluster.kubectl().args(apply).stdin(yaml).run().stderr.contains(words).then_some(())
+    });
+}
+
+fn what_is_deployed_stays_real(ctx: &Context) {
+    let ns = namespace(ctx);
+    let dry = "landscaper.gardener.cloud/dry-run: \"true\"";
+    accepts(ctx, &ns, &installation("nothing-below", REAL, ""));
+    accepts(ctx, &ns, &installation("nothing-below", dry, ""));
+    let [_, _, execution] = chain(ctx, &ns, REAL);
+    accepts(ctx, &ns, &item("item", "", &execution, ""));
+    set_status(ctx, &ns, "deployitem/item", DONE);
+    let words = "DR009 metadata.annotations[landscaper.gardener.cloud/dry-run]: DeployItem \"item\" is deployed";
+    is_refused_in_the_end(ctx, &ns, &installation("root", dry, ""), words);
+}
+
+fn a_dry_run_under_way_stays_dry(ctx: &Context) {
+    let ns = namespace(ctx);
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+    accepts(ctx, &ns, &installation("root", MARKS, ""));
+    set_status(ctx, &ns, "installation/root", RUNNING);
+    rejects(ctx, &ns, &installation("root", REAL, ""), &["DR009", "its dry run is under way"]);
+    set_status(ctx, &ns, "installation/root", DONE);
+    accepts(ctx, &ns, &installation("root", REAL, ""));
+}
+
+fn a_configuration_in_use_is_not_deleted(ctx: &Context) {
+    let ns = namespace(ctx);
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+    accepts(ctx, &ns, &item("item", MARKS, "", &export(".data.token")));
+    set_status(ctx, &ns, "deployitem/item", RUNNING);
+    let delete = ["delete", "--wait=false", "drc", "test-dry-run"];
+    eventually(|| {
+        let output = kubectl(ctx, &ns, &[&delete[..], &["--dry-run=server"]].concat());
+        output
+            .stderr
+            .contains("DR010 DryRunConfiguration \"test-dry-run\" is read by DeployItem \"item\"")
+            .then_some(())
+    });
+    assert!(!kubectl(ctx, &ns, &delete).status.success());
+    set_status(ctx, &ns, "deployitem/item", DONE);
+    kubectl(ctx, &ns, &delete).expect_success();
+}
+
+fn one_object_of_two_targets_is_warned_about(ctx: &Context) {
+    let ns = namespace(ctx);
+    accepts(ctx, &ns, &configuration(&[SECRET]));
+    let other = export(".data.token").replace("key: test-token", "key: other, targetName: other-cluster");
+    let both = item("item", MARKS, "", &[export(".data.token"), other].join(", "));
+    warns(ctx, &ns, &both, &["DR011", "is read from two targets"]);
+}
