@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use crate::admission::Level;
-use crate::gate::{Exemption, NamespaceLevels, Policy, Registry};
+use crate::gate::{Exemption, NamespaceLevels, Policy, Registry, Row};
 use crate::rule::Mode;
 
 /// A configuration file that cannot be used.
@@ -149,7 +149,7 @@ impl Check<'_> {
 
     fn rule<T>(&self, name: &str, place: &Spanned<T>) -> Result<(), ConfigError> {
         let mut names = self.registry.families();
-        names.extend(self.registry.rules().iter().map(|rule| rule.id));
+        names.extend(self.registry.rows().into_iter().map(Row::id));
         self.one_of("rule or family", name, &names, place)
     }
 

@@ -8,6 +8,7 @@
 //! | [`yaml`] | documents as kubectl reads them, with the place of everything |
 //! | [`catalog`] | what rules may look up, from a cluster or from files |
 //! | [`rule`] | the shape of a rule and of a mutator |
+//! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
 //! | [`landscaper`] | Landscaper: overwrites |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
@@ -19,6 +20,7 @@ pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod gate;
+pub mod kustomize;
 pub mod landscaper;
 pub mod rule;
 pub mod server;

@@ -24,7 +24,7 @@ impl FieldPath {
 
     /// The path that names `keys` one after another.
     pub fn of<const N: usize>(keys: [&str; N]) -> Self {
-        keys.into_iter().fold(Self::root(), |path, key| path.key(key))
+        Self(keys.map(|key| Segment::Key(key.to_owned())).into())
     }
 
     /// This path with the member `key` after it.
@@ -39,10 +39,10 @@ impl FieldPath {
         self.with(Segment::Index(index))
     }
 
-    /// This path with all of `other` after it.
+    /// This path with the steps of `inner` after it.
     #[must_use]
-    pub fn join(&self, other: &Self) -> Self {
-        Self(self.0.iter().chain(&other.0).cloned().collect())
+    pub fn join(&self, inner: &Self) -> Self {
+        Self([self.segments(), inner.segments()].concat())
     }
 
     /// The steps from the object to the field.

@@ -1,7 +1,11 @@
 //! Patches: what a mutating answer carries.
 
-use json_patch::Patch;
-use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
+use serde_json::{Map, Value};
 
 /// The RFC 6902 patch from `before` to `after`; `None` when they are the same.
 ///
@@ -11,56 +15,117 @@ pub fn diff(before: &Value, after: &Value) -> Option<Patch> {
     (!patch.0.is_empty()).then_some(patch)
 }
 
-/// An object on its way through the mutators: the original, and a copy as soon as one of them changes something.
+/// An object on its way through the mutators: the original, and what they change.
+///
+/// Mostly that is annotations. They are kept beside the original, which is copied only when something else is changed.
 #[derive(Debug)]
 pub struct Draft<'a> {
     original: &'a Value,
-    changed: Option<Value>,
+    /// Annotations that are to be other than in the original; `None` for those that go.
+    annotations: BTreeMap<String, Option<String>>,
+    whole: Option<Value>,
 }
 
 impl<'a> Draft<'a> {
     /// A draft that is still the original.
     pub fn new(original: &'a Value) -> Self {
-        Self { original, changed: None }
+        Self { original, annotations: BTreeMap::new(), whole: None }
     }
 
     /// The object as it stands.
-    pub fn value(&self) -> &Value {
-        self.changed.as_ref().unwrap_or(self.original)
+    pub fn value(&self) -> Cow<'_, Value> {
+        match &self.whole {
+            Some(whole) => Cow::Borrowed(whole),
+            None if self.annotations.is_empty() => Cow::Borrowed(self.original),
+            None => Cow::Owned(self.annotated()),
+        }
     }
 
     /// The object, to be changed.
     pub fn to_mut(&mut self) -> &mut Value {
-        self.changed.get_or_insert_with(|| self.original.clone())
+        if self.whole.is_none() {
+            self.whole = Some(self.annotated());
+            self.annotations.clear();
+        }
+        // Set just above.
+        self.whole.get_or_insert(Value::Null)
     }
 
     /// Sets an annotation, or takes it away where `text` is `None`. Changes nothing where it says so already.
     pub fn annotate(&mut self, key: &str, text: Option<String>) {
-        let now = self.value().get("metadata").and_then(|meta| meta.get("annotations")?.get(key));
-        match (now, &text) {
-            (None, None) => return,
-            (Some(Value::String(now)), Some(text)) if now == text => return,
-            _ => {}
+        if let Some(whole) = &mut self.whole {
+            return annotate(whole, key, text);
         }
-        let Some(metadata) = object_at(self.to_mut(), "metadata") else { return };
-        match text {
-            Some(text) => {
-                if let Some(annotations) = object_at(metadata, "annotations") {
-                    annotations[key] = Value::String(text);
-                }
-            }
-            None => remove_annotation(metadata, key),
+        let now = annotation(self.original, key);
+        let same = match (now, &text) {
+            (None, None) => true,
+            (Some(Value::String(now)), Some(text)) => now == text,
+            _ => false,
+        };
+        if same {
+            self.annotations.remove(key);
+        } else {
+            self.annotations.insert(key.to_owned(), text);
         }
     }
 
     /// The patch that makes the original what this draft says; `None` when nothing changed.
     pub fn patch(&self) -> Option<Patch> {
-        diff(self.original, self.changed.as_ref()?)
+        if let Some(whole) = &self.whole {
+            return diff(self.original, whole);
+        }
+        if self.annotations.is_empty() {
+            return None;
+        }
+        match self.original.get("metadata").and_then(|metadata| metadata.get("annotations")?.as_object()) {
+            Some(now) if self.annotations.values().any(Option::is_some) => Some(Patch(self.operations(now))),
+            _ => diff(self.original, &self.annotated()),
+        }
     }
 
     /// The object as it should be.
     pub fn into_value(self) -> Value {
-        self.changed.unwrap_or_else(|| self.original.clone())
+        self.value().into_owned()
+    }
+
+    fn annotated(&self) -> Value {
+        let mut object = self.original.clone();
+        for (key, text) in &self.annotations {
+            annotate(&mut object, key, text.clone());
+        }
+        object
+    }
+
+    /// The changes of annotations, where there are some already and some stay.
+    fn operations(&self, now: &Map<String, Value>) -> Vec<PatchOperation> {
+        let operation = |(key, text): (&String, &Option<String>)| {
+            let path = PointerBuf::from_tokens(["metadata", "annotations", key.as_str()]);
+            match text {
+                None => PatchOperation::Remove(RemoveOperation { path }),
+                Some(text) if now.contains_key(key) => {
+                    PatchOperation::Replace(ReplaceOperation { path, value: text.as_str().into() })
+                }
+                Some(text) => PatchOperation::Add(AddOperation { path, value: text.as_str().into() }),
+            }
+        };
+        self.annotations.iter().map(operation).collect()
+    }
+}
+
+fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
+    object.get("metadata")?.get("annotations")?.get(key)
+}
+
+/// Sets an annotation of an object, or takes it away; leaves alone what has no place for one.
+fn annotate(object: &mut Value, key: &str, text: Option<String>) {
+    let Some(metadata) = object_at(object, "metadata") else { return };
+    match text {
+        Some(text) => {
+            if let Some(annotations) = object_at(metadata, "annotations") {
+                annotations[key] = Value::String(text);
+            }
+        }
+        None => remove_annotation(metadata, key),
     }
 }
 
@@ -98,6 +163,18 @@ mod tests {
         assert_eq!(patch, json!([{"op": "add", "path": "/metadata/annotations", "value": {"k": "v"}}]));
         draft.annotate("k", None);
         assert_eq!(draft.into_value(), object);
+    }
+
+    #[test]
+    fn annotations_and_other_changes_go_together() {
+        let object = json!({"metadata": {"name": "a"}, "spec": {"n": 1}});
+        let mut draft = Draft::new(&object);
+        draft.annotate("k", Some("v".into()));
+        draft.to_mut()["spec"]["n"] = json!(2);
+        draft.annotate("l", Some("w".into()));
+        let after = json!({"metadata": {"name": "a", "annotations": {"k": "v", "l": "w"}}, "spec": {"n": 2}});
+        assert_eq!(*draft.value(), after);
+        assert_eq!(draft.patch(), diff(&object, &after));
     }
 
     #[test]

@@ -48,9 +48,8 @@ fn list(registry: &Registry, output: Output) -> String {
 }
 
 fn page(registry: &Registry, id: &str) -> Result<String, Unusable> {
-    let rule = registry.rule(&id.to_uppercase());
-    rule.map(pages::page)
-        .ok_or_else(|| Unusable::new(format!("there is no rule {id:?}; `portcullis rules` lists them")))
+    let row = registry.row(&id.to_uppercase());
+    row.map(pages::page).ok_or_else(|| Unusable::new(format!("there is no rule {id:?}; `portcullis rules` lists them")))
 }
 
 fn write(registry: &Registry, folder: &PathBuf) -> Result<(), Unusable> {

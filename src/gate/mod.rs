@@ -23,7 +23,7 @@ use crate::catalog::{Catalog, Confirmation, Confirmed, Reference, View};
 use crate::rule::{Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
-pub use registry::Registry;
+pub use registry::{Registry, Row};
 
 /// How long confirmed reads may take where a request names no deadline.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(2);
@@ -150,12 +150,9 @@ impl Gate {
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
 /// A finding at the level that the policy gives it.
-///
-/// A rule speaks at its default level or, of something less grave, below it; a configured level replaces the first and
-/// bounds the second.
 fn levelled(mut finding: Finding, rule: &Rule, request: &Request<'_>, policy: &Policy) -> Finding {
     let configured = policy.level(rule, &request.namespace);
-    finding.level = if finding.level >= rule.level { configured } else { finding.level.min(configured) };
+    finding.level = Policy::levelled(finding.level, rule.level, configured);
     let finalizing = request.operation == Operation::Update && request.is_being_deleted();
     if finalizing {
         finding.level = finding.level.min(Level::Warn);

@@ -2,12 +2,46 @@
 
 use serde_json::{Value, json};
 
-use super::Registry;
+use super::{Registry, Row};
 use crate::admission::Operation;
+use crate::kustomize::rule::{TreeExample, TreeRule};
 use crate::rule::{Example, Match, Rule};
 
 /// The Markdown page of a rule: `docs/rules/<ID>.md`.
-pub fn page(rule: &Rule) -> String {
+pub fn page(row: Row) -> String {
+    match row {
+        Row::Request(rule) => request_page(rule),
+        Row::Tree(rule) => tree_page(rule),
+    }
+}
+
+fn tree_page(rule: &TreeRule) -> String {
+    let page = &rule.page;
+    format!(
+        "# {id}: {name}\n\n{summary}.\n\nDefault level: `{level}`.\n\n## Why\n\n{why}\n\n## Looks at\n\n\
+         - trees of kustomization files\n\n## Wrong\n\n{wrong}\n## Right\n\n{right}\n## How to mend it\n\n{mend}\n",
+        id = rule.id,
+        name = rule.name,
+        summary = capitalised(rule.summary),
+        level = rule.level,
+        why = page.why,
+        wrong = tree(&page.wrong),
+        right = tree(&page.right),
+        mend = page.mend,
+    )
+}
+
+fn tree(example: &TreeExample) -> String {
+    let files = example.files.iter().map(|(path, text)| format!("`{path}`:\n\n```yaml\n{text}```\n\n"));
+    let components = match example.components {
+        [] => String::new(),
+        components => format!(", and `spec.components` is `{}`", components.join("`, `")),
+    };
+    let built = format!("`{}` is built by {}{components}.\n", example.root, example.profile);
+    files.chain([built]).collect()
+}
+
+fn request_page(rule: &Rule) -> String {
     let page = &rule.page;
     let scope: Vec<_> = rule.scope.iter().map(|scope| format!("- {}", describe(scope))).collect();
     format!(
@@ -47,10 +81,10 @@ fn capitalised(text: &str) -> String {
 
 /// The index of the pages: `docs/rules/README.md`, and `portcullis rules --output markdown`.
 pub fn index(registry: &Registry) -> String {
-    let row = |rule: &&Rule| {
-        format!("| [{id}]({id}.md) | {} | `{}` | {} |\n", rule.name, rule.level, rule.summary, id = rule.id)
+    let row = |row: Row| {
+        format!("| [{id}]({id}.md) | {} | `{}` | {} |\n", row.name(), row.level(), row.summary(), id = row.id())
     };
-    let rows: String = registry.rules().iter().map(row).collect();
+    let rows: String = registry.rows().into_iter().map(row).collect();
     let mutator = |mutator: &&'static crate::rule::Mutator| format!("| {} | {} |\n", mutator.name, mutator.summary);
     let mutators: String = registry.mutators().iter().map(mutator).collect();
     format!(
@@ -61,25 +95,31 @@ pub fn index(registry: &Registry) -> String {
 
 /// The rules as a table for a terminal.
 pub fn table(registry: &Registry) -> String {
-    let width = registry.rules().iter().map(|rule| rule.name.len()).max().unwrap_or_default();
-    let row = |rule: &&Rule| format!("{}  {:width$}  {:5}  {}\n", rule.id, rule.name, rule.level, rule.summary);
-    registry.rules().iter().map(row).collect()
+    let rows = registry.rows();
+    let width = rows.iter().map(|row| row.name().len()).max().unwrap_or_default();
+    let line = |row: Row| format!("{}  {:width$}  {:5}  {}\n", row.id(), row.name(), row.level(), row.summary());
+    rows.into_iter().map(line).collect()
 }
 
 /// The rules as JSON.
 pub fn json(registry: &Registry) -> Value {
-    let row = |rule: &&Rule| {
+    let row = |row: Row| {
+        let scope = match row {
+            Row::Request(rule) => rule.scope,
+            Row::Tree(_) => &[],
+        };
         json!({
-            "id": rule.id,
-            "name": rule.name,
-            "family": rule.family(),
-            "level": rule.level,
-            "summary": rule.summary,
-            "resources": rule.scope.iter().map(resource).collect::<Vec<_>>(),
-            "page": format!("docs/rules/{}.md", rule.id),
+            "id": row.id(),
+            "name": row.name(),
+            "family": row.family(),
+            "level": row.level(),
+            "summary": row.summary(),
+            "looks_at": if matches!(row, Row::Tree(_)) { "trees" } else { "requests" },
+            "resources": scope.iter().map(resource).collect::<Vec<_>>(),
+            "page": format!("docs/rules/{}.md", row.id()),
         })
     };
-    json!({"rules": registry.rules().iter().map(row).collect::<Vec<_>>()})
+    json!({"rules": registry.rows().into_iter().map(row).collect::<Vec<_>>()})
 }
 
 fn resource(scope: &Match) -> Value {
@@ -95,6 +135,6 @@ fn resource(scope: &Match) -> Value {
 /// Every file of `docs/rules/`: a page for each rule, and the index.
 pub fn all(registry: &Registry) -> Vec<(String, String)> {
     let mut files = vec![("README.md".to_owned(), index(registry))];
-    files.extend(registry.rules().iter().map(|rule| (format!("{}.md", rule.id), page(rule))));
+    files.extend(registry.rows().into_iter().map(|row| (format!("{}.md", row.id()), page(row))));
     files
 }

@@ -1,27 +1,99 @@
 //! The rows of all systems, side by side.
 
-use crate::admission::Request;
+use crate::admission::{Level, Request};
 use crate::catalog::{Kind, NAMESPACES};
+use crate::kustomize;
+use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
 use crate::rule::{Definition, Mutator, Rule};
 
 /// All rules and mutators.
 pub struct Registry {
     rules: Vec<&'static Rule>,
+    tree_rules: Vec<&'static TreeRule>,
     mutators: Vec<&'static Mutator>,
     definitions: Vec<&'static Definition>,
+}
+
+/// A rule of either shape: about requests, or about trees of files.
+#[derive(Clone, Copy)]
+pub enum Row {
+    /// It looks at requests.
+    Request(&'static Rule),
+    /// It looks at trees.
+    Tree(&'static TreeRule),
+}
+
+impl Row {
+    /// The rule's id.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.id,
+            Self::Tree(rule) => rule.id,
+        }
+    }
+
+    /// The letters of its id.
+    pub fn family(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.family(),
+            Self::Tree(rule) => rule.family(),
+        }
+    }
+
+    /// Its name in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.name,
+            Self::Tree(rule) => rule.name,
+        }
+    }
+
+    /// The level of its findings where the configuration says nothing.
+    pub fn level(self) -> Level {
+        match self {
+            Self::Request(rule) => rule.level,
+            Self::Tree(rule) => rule.level,
+        }
+    }
+
+    /// What it says no to, in one line.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.summary,
+            Self::Tree(rule) => rule.summary,
+        }
+    }
+
+    /// What it looks for, and why that matters.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.page.why,
+            Self::Tree(rule) => rule.page.why,
+        }
+    }
+
+    /// How to mend what it finds.
+    pub fn mend(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.page.mend,
+            Self::Tree(rule) => rule.page.mend,
+        }
+    }
 }
 
 impl Registry {
     /// The rules and mutators of every system.
     pub fn standard() -> Self {
-        let definitions = landscaper::definitions();
-        Self { definitions, ..Self::new(landscaper::rules(), landscaper::mutators()) }
+        let mut rules: Vec<_> = kustomize::rules().into_iter().chain(landscaper::rules()).collect();
+        rules.sort_by_key(|rule| rule.id);
+        let (tree_rules, definitions) = (kustomize::tree_rules(), landscaper::definitions());
+        Self { tree_rules, definitions, ..Self::new(rules, landscaper::mutators()) }
     }
 
     /// Just these.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
-        Self { rules, mutators, definitions: Vec::new() }
+        Self { rules, tree_rules: Vec::new(), mutators, definitions: Vec::new() }
     }
 
     /// The rules, in the order of their ids.
@@ -39,6 +111,19 @@ impl Registry {
         &self.definitions
     }
 
+    /// The rules of both shapes, in the order of their ids.
+    pub fn rows(&self) -> Vec<Row> {
+        let requests = self.rules.iter().map(|rule| Row::Request(rule));
+        let mut rows: Vec<_> = requests.chain(self.tree_rules.iter().map(|rule| Row::Tree(rule))).collect();
+        rows.sort_by_key(|row| row.id());
+        rows
+    }
+
+    /// The row of an id.
+    pub fn row(&self, id: &str) -> Option<Row> {
+        self.rows().into_iter().find(|row| row.id() == id)
+    }
+
     /// The rule of an id.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.id == id).copied()
@@ -46,7 +131,7 @@ impl Registry {
 
     /// The letters that ids begin with, such as `OW`.
     pub fn families(&self) -> Vec<&'static str> {
-        let mut families: Vec<_> = self.rules.iter().map(|rule| rule.family()).collect();
+        let mut families: Vec<_> = self.rows().into_iter().map(Row::family).collect();
         families.dedup();
         families
     }

@@ -59,7 +59,7 @@ impl<'t> Reader<'t, '_> {
                     let node = self.scalar(text.clone(), style, tag.as_deref(), span)?;
                     self.anchored(anchor, node)?;
                 }
-                scalar::resolve(text, plain, tag.as_deref()).and_then(Scalar::into_key)
+                self.resolve(text, plain, tag.as_deref()).and_then(Scalar::into_key)
             }
             Event::Alias(anchor) => value_key(self.alias(anchor, span, 0)?.value),
             Event::SequenceStart(..) => Err(Problem::Key("a list")),

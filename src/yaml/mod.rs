@@ -65,6 +65,7 @@ pub use limits::Limits;
 pub use place::{Duplicate, Place};
 
 use place::Spot;
+use reader::Scalars;
 use stream::{Chunk, Chunks};
 
 /// One document: its value and where everything in it stands.
@@ -152,9 +153,18 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
     parse(Chunk::whole(text), limits).map(|documents| documents.into_iter().next())
 }
 
+/// The documents of a text as kustomize reads manifests and patches: cut at every whole line that begins with `---`,
+/// the first YAML document of each piece, and scalars left the text they are, whether it is quoted or not.
+///
+/// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3.
+pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
+    Chunks::of_manifests(text)
+        .filter_map(|chunk| chunk.and_then(|chunk| reader::read(chunk, limits, Scalars::Kept)).transpose())
+}
+
 fn parse(chunk: Chunk<'_>, limits: &Limits) -> Result<Vec<Document>, YamlError> {
     match json::read(chunk, limits) {
         Some(documents) => Ok(documents),
-        None => Ok(reader::read(chunk, limits)?.into_iter().collect()),
+        None => Ok(reader::read(chunk, limits, Scalars::Typed)?.into_iter().collect()),
     }
 }

@@ -13,18 +13,27 @@ use super::stream::Chunk;
 use super::strict::{self, Strict};
 use super::{Document, Limits};
 
+/// What becomes of scalars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scalars {
+    /// They have the types of go-yaml v2.
+    Typed,
+    /// They stay the text they are, as in a node of go-yaml v3.
+    Kept,
+}
+
 /// Reads the first document of a text as `yaml.Unmarshal` of go-yaml v2 does: what comes after
 /// it is not looked at, and there is no document if its value is null.
 ///
 /// go-yaml lets tabs indent what is within brackets or quotes, and our parser does not. So a text
 /// that is refused is tried once more with spaces for those tabs; [`Strict`] still sees the tabs.
-pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Result<Option<Document>, YamlError> {
-    let refused = match Reader::new(chunk, chunk.text, limits).document() {
+pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, scalars: Scalars) -> Result<Option<Document>, YamlError> {
+    let refused = match Reader::new(chunk, chunk.text, limits, scalars).document() {
         Err(error) if matches!(error.problem, Problem::Syntax(_)) => error,
         read => return read,
     };
     match strict::with_spaces(chunk.text) {
-        Some(text) => Reader::new(chunk, &text, limits).document().map_err(|_| refused),
+        Some(text) => Reader::new(chunk, &text, limits, scalars).document().map_err(|_| refused),
         None => Err(refused),
     }
 }
@@ -46,6 +55,7 @@ pub(super) struct Reader<'t, 'l> {
     chunk: Chunk<'t>,
     strict: Strict<'t>,
     limits: &'l Limits,
+    scalars: Scalars,
     nodes: usize,
     aliased: usize,
     /// `None` while the value of the anchor is being read.
@@ -56,7 +66,7 @@ pub(super) struct Reader<'t, 'l> {
 
 impl<'t, 'l> Reader<'t, 'l> {
     /// A reader of `text`, which has the places of `chunk`.
-    fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits) -> Self {
+    fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, scalars: Scalars) -> Self {
         let options = options! {
             emit_comments: false,
             emit_anchor_events: true,
@@ -67,12 +77,25 @@ impl<'t, 'l> Reader<'t, 'l> {
         Self {
             parser: Parser::new_from_str_with_options(text, options),
             chunk,
-            strict: Strict::new(chunk.text),
+            strict: Strict::new(chunk.text, scalars == Scalars::Typed),
             limits,
+            scalars,
             nodes: 0,
             aliased: 0,
             anchors: HashMap::new(),
             aliases: chunk.text.contains('*'),
+        }
+    }
+
+    pub(super) fn resolve<'a>(
+        &self,
+        text: Cow<'a, str>,
+        plain: bool,
+        tag: Option<&Tag>,
+    ) -> Result<Scalar<'a>, Problem> {
+        match self.scalars {
+            Scalars::Typed => scalar::resolve(text, plain, tag),
+            Scalars::Kept => Ok(scalar::keep(text, plain)),
         }
     }
 
@@ -136,7 +159,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         span: Span,
     ) -> Result<Node, YamlError> {
         let place = self.scalar_place(span, style);
-        let value = scalar::resolve(text, style == ScalarStyle::Plain, tag)
+        let value = self
+            .resolve(text, style == ScalarStyle::Plain, tag)
             .and_then(Scalar::into_value)
             .map_err(|problem| YamlError { place, problem })?;
         Ok(Node { value, spot: Spot::leaf(place), size: 1, height: 0 })

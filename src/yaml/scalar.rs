@@ -40,6 +40,14 @@ pub(super) fn resolve<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) ->
     }
 }
 
+/// Gives the scalar no type but string or null, as go-yaml v3 keeps it in a node.
+pub(super) fn keep(text: Cow<'_, str>, plain: bool) -> Scalar<'_> {
+    match &*text {
+        "" | "~" | "null" | "Null" | "NULL" if plain => Scalar::Null,
+        _ => Scalar::Text(text),
+    }
+}
+
 /// Whether a key is the merge key `<<`.
 pub(super) fn is_merge(text: &str, plain: bool, tag: Option<&Tag>) -> bool {
     text == "<<"

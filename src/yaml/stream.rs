@@ -18,6 +18,8 @@ pub(super) struct Chunks<'t> {
     rest: Option<Chunk<'t>>,
     /// A separator before `rest` that must be looked at.
     separator: Option<Chunk<'t>>,
+    /// Whether a separator must have a line before and an end of line after it, as kyaml wants it.
+    between_lines: bool,
 }
 
 impl<'t> Chunk<'t> {
@@ -46,8 +48,12 @@ impl<'t> Chunk<'t> {
         (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines })
     }
 
-    fn separator(&self) -> Option<usize> {
-        if self.text.starts_with("---") { Some(0) } else { self.text.find("\n---").map(|at| at + 1) }
+    fn separator(&self, between_lines: bool) -> Option<usize> {
+        if !between_lines && self.text.starts_with("---") {
+            return Some(0);
+        }
+        let at = self.text.find("\n---")? + 1;
+        (!between_lines || self.text[at..].contains('\n')).then_some(at)
     }
 
     /// Refuses a separator that more than a comment follows.
@@ -63,7 +69,11 @@ impl<'t> Chunk<'t> {
 
 impl<'t> Chunks<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { rest: Some(Chunk::whole(text)), separator: None }
+        Self { rest: Some(Chunk::whole(text)), separator: None, between_lines: false }
+    }
+
+    pub(super) fn of_manifests(text: &'t str) -> Self {
+        Self { between_lines: true, ..Self::new(text) }
     }
 }
 
@@ -76,11 +86,26 @@ impl<'t> Iterator for Chunks<'t> {
             return Some(Err(error));
         }
         let rest = self.rest.take()?;
-        let Some(at) = rest.separator() else { return Some(Ok(rest)) };
+        let Some(at) = rest.separator(self.between_lines) else { return Some(Ok(rest)) };
         let (chunk, from) = rest.split(at);
         let line = from.text.find('\n').map_or(from.text.len(), |end| end + 1);
         let (separator, rest) = from.split(line);
         (self.separator, self.rest) = (Some(separator), Some(rest));
         Some(Ok(chunk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifests(text: &str) -> Vec<&str> {
+        Chunks::of_manifests(text).map(|chunk| chunk.unwrap().text).collect()
+    }
+
+    #[test]
+    fn manifests_are_cut_between_lines_only() {
+        assert_eq!(manifests("---\na: b\n--- # next\nc: d\n---"), ["---\na: b\n", "c: d\n---"]);
+        assert_eq!(manifests("a: b\n---\n---\nc: d\n"), ["a: b\n", "---\nc: d\n"]);
     }
 }

@@ -16,6 +16,8 @@ pub(super) type Fault = (usize, &'static str);
 pub(super) struct Strict<'t> {
     text: &'t str,
     tabs: bool,
+    /// Whether a `?` within brackets is refused, as go-yaml v2 does and v3 does not.
+    questions: bool,
     /// How many flow collections are open.
     flow: usize,
     /// The columns of the block collections that are open.
@@ -27,8 +29,8 @@ pub(super) struct Strict<'t> {
 }
 
 impl<'t> Strict<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
-        Self { text, tabs: text.contains('\t'), flow: 0, columns: Vec::new(), end: 0, margin: None }
+    pub(super) fn new(text: &'t str, questions: bool) -> Self {
+        Self { text, tabs: text.contains('\t'), questions, flow: 0, columns: Vec::new(), end: 0, margin: None }
     }
 
     pub(super) fn see(&mut self, event: &Event<'_>, span: &Span) -> Result<(), Fault> {
@@ -87,7 +89,7 @@ impl<'t> Strict<'t> {
 
     fn scalar(&self, text: &str, style: ScalarStyle, span: &Span, at: usize) -> Result<(), Fault> {
         match style {
-            ScalarStyle::Plain if self.flow > 0 && text.contains('?') => Err((at, QUESTION)),
+            ScalarStyle::Plain if self.questions && self.flow > 0 && text.contains('?') => Err((at, QUESTION)),
             ScalarStyle::Plain if self.flow > 0 && text.starts_with(':') => Err((at, COLON)),
             ScalarStyle::Plain => self.continuation(span, at),
             ScalarStyle::DoubleQuoted => escapes(span.slice(self.text).unwrap_or_default(), at),

@@ -36,8 +36,9 @@ pub(super) static MUTATOR: Mutator = Mutator {
 };
 
 fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Mutated {
-    let undone = Undone::of(draft.value());
-    let written = undone.as_ref().map_or_else(|| draft.value(), |undone| &undone.0);
+    let object = draft.value();
+    let undone = Undone::of(&object);
+    let written = undone.as_ref().map_or(&*object, |undone| &undone.0);
     let effect = match effect::of(written, &request.namespace, view) {
         // Without knowing, what an earlier admission wrote stands.
         Setting::NotKnown => return Ok(Vec::new()),
@@ -97,7 +98,7 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
 }
 
 fn annotate(draft: &mut Draft<'_>, effect: Option<&Effect>, mode: Mode) {
-    draft.annotate(PATCH_ANNOTATION, effect.map(|effect| json!(effect.patch()).to_string()));
+    draft.annotate(PATCH_ANNOTATION, effect.map(|effect| Value::Array(effect.patch()).to_string()));
     draft.annotate(SOURCE_ANNOTATION, effect.map(|effect| source(effect, mode).to_string()));
 }
 

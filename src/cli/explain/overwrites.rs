@@ -1,113 +1,18 @@
-//! `portcullis explain`: the working behind a decision.
-
-mod dry_run;
-mod fragment;
-
-use std::path::PathBuf;
-use std::sync::Arc;
+//! `portcullis explain overwrites`: which entry of which overwrites does what, and why the others do not.
 
 use serde_json::{Value, json};
 
-use super::{OK, Unusable, inputs, pretty, print};
-use crate::catalog::{Catalog, Confirmed, Stored, View};
-use crate::gate::Registry;
+use super::super::Unusable;
+use super::installations::{Args, Told};
+use crate::catalog::{Stored, View};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
-use crate::landscaper::dry_run::mark;
 use crate::landscaper::installation::context_name;
-use crate::landscaper::kinds::INSTALLATIONS;
 use crate::landscaper::overwrites::effect::{self, Effect, Setting};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::overwrites::substitution::{Entry, Outcome};
-use dry_run::DryRun;
 
-/// What is explained.
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum Topic {
-    /// What overwrites make of the component references of Installations, and why
-    Overwrites(Args),
-    /// Which objects are in dry run, and the value of every export or what it lacks
-    DryRun(Args),
-}
-
-/// How it is told.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Output {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-}
-
-/// Which Installations are explained, from where, and how.
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    /// Only this Installation
-    installation: Option<String>,
-    /// Only in this namespace; for files, also the namespace of objects that name none
-    #[arg(long, short)]
-    namespace: Option<String>,
-    /// Files or folders with the objects; without, they are read from the cluster
-    #[arg(long, value_name = "PATH", conflicts_with = "kubeconfig")]
-    manifests: Vec<PathBuf>,
-    /// The cluster to ask; without, the one that kubectl would ask
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// How it is told
-    #[arg(long, short, value_enum, default_value = "text")]
-    output: Output,
-}
-
-/// What is told of one Installation.
-trait Told {
-    fn text(&self) -> String;
-    fn json(&self) -> Value;
-}
-
-pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
-    match topic {
-        Topic::Overwrites(args) => args.tell(|stored, view| Some(Explained::of(stored, view))),
-        Topic::DryRun(args) => args.tell(|stored, view| {
-            let wanted = args.installation.is_some() || mark::owner(stored.value()).is_none();
-            wanted.then(|| DryRun::of(stored, view))
-        }),
-    }
-}
-
-impl Args {
-    fn tell<T: Told>(&self, of: impl Fn(&Stored, &View<'_>) -> Option<T>) -> Result<u8, Unusable> {
-        let catalog = self.catalog()?;
-        let confirmed = Confirmed::new();
-        let view = View::new(&catalog, &confirmed);
-        let told: Vec<T> = self.installations(&catalog).iter().filter_map(|stored| of(stored, &view)).collect();
-        if told.is_empty() {
-            let name = self.installation.as_deref().unwrap_or("none at all");
-            return Err(Unusable::because("there is no such Installation", name));
-        }
-        match self.output {
-            Output::Text => print(&told.iter().map(Told::text).collect::<Vec<_>>().join("\n")),
-            Output::Json => print(&pretty(&json!(told.iter().map(Told::json).collect::<Vec<_>>()))),
-        }
-        Ok(OK)
-    }
-
-    fn catalog(&self) -> Result<Arc<Catalog>, Unusable> {
-        let registry = Registry::standard();
-        if self.manifests.is_empty() {
-            return inputs::runtime()?.block_on(inputs::cluster(self.kubeconfig.as_deref(), &registry));
-        }
-        let objects = inputs::objects(&self.manifests, self.namespace.as_deref().unwrap_or("default"))?;
-        Ok(Arc::new(Catalog::of(registry.kinds(), objects)))
-    }
-
-    fn installations(&self, catalog: &Catalog) -> Vec<Arc<Stored>> {
-        let mut installations = catalog.all(&INSTALLATIONS);
-        installations.retain(|stored| {
-            self.namespace.as_deref().is_none_or(|namespace| namespace == stored.namespace())
-                && self.installation.as_deref().is_none_or(|name| name == stored.name())
-        });
-        installations.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
-        installations
-    }
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    args.tell(|stored, view| Some(Explained::of(stored, view)))
 }
 
 /// An Installation, and what decides its component reference.

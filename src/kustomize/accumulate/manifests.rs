@@ -1,0 +1,189 @@
+//! The objects of a manifest or a patch.
+//!
+//! Source: `Factory.RNodesFromBytes` in kustomize's `api/resource/factory.go`, `ByteReader.Read` and
+//! `GetValidatedMetadata` in kyaml.
+
+use serde_json::Value;
+
+use crate::admission::FieldPath;
+use crate::yaml::{self, Document, Limits, Place, Problem};
+
+/// What a text holds.
+#[derive(Debug, Default)]
+pub struct Manifests {
+    /// The objects up to the first fault.
+    pub objects: Vec<(Value, Place)>,
+    /// What kustomize refuses it for.
+    pub fault: Option<(Place, ManifestFault)>,
+    /// What we cannot say anything about.
+    pub doubt: Option<(Place, String)>,
+}
+
+/// Why a text is not a list of objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ManifestFault {
+    /// It is not YAML.
+    Malformed(String),
+    /// A document is not a mapping with apiVersion, kind or metadata.
+    NotAnObject,
+    /// An object has no kind.
+    NoKind,
+    /// An object of this kind has no name.
+    NoName(String),
+    /// `items` of a list of this kind is not a list.
+    NoItems(String),
+}
+
+/// Lists within lists are opened so often; kustomize has no limit.
+const MOST_OBJECTS: usize = 100_000;
+
+/// Reads the objects of a text; lists of objects count as the objects in them.
+pub fn read(text: &str) -> Manifests {
+    let mut manifests = Manifests::default();
+    let limits = Limits::default();
+    let mut queue = Vec::new();
+    for document in yaml::manifests(text, &limits) {
+        match document {
+            Ok(document) => queue.push(document),
+            Err(error) => {
+                let text = error.problem.to_string();
+                match error.problem {
+                    Problem::Syntax(_) | Problem::Separator(_) => {
+                        manifests.fault = Some((error.place, ManifestFault::Malformed(text)));
+                    }
+                    _ => manifests.doubt = Some((error.place, text)),
+                }
+                return manifests;
+            }
+        }
+    }
+    for document in queue {
+        manifests.add(document);
+        if manifests.fault.is_some() {
+            break;
+        }
+    }
+    manifests
+}
+
+impl Manifests {
+    fn add(&mut self, document: Document) {
+        let place = document.start();
+        if let Some(duplicate) = document.duplicates().first() {
+            // kustomize takes the first of them here and refuses both there
+            let key = duplicate.path.to_string();
+            self.doubt.get_or_insert((duplicate.kept, format!("the key {key} is there twice")));
+            return;
+        }
+        match document.value["items"].as_array() {
+            Some(items) if is_list(&document.value) => {
+                for (at, item) in items.iter().enumerate() {
+                    let place = document.nearest(&FieldPath::of(["items"]).index(at));
+                    self.add_value(item.clone(), place);
+                }
+            }
+            _ => self.add_value(document.value, place),
+        }
+    }
+
+    fn add_value(&mut self, value: Value, place: Place) {
+        let mut queue = vec![value];
+        while let Some(value) = queue.pop() {
+            if self.fault.is_some() || is_nothing(&value) {
+                continue;
+            }
+            if self.objects.len() >= MOST_OBJECTS {
+                self.doubt.get_or_insert((place, format!("there are more than {MOST_OBJECTS} objects")));
+                return;
+            }
+            if has_comma(&value) {
+                // kustomize keeps former names in a list with commas, and stumbles over them
+                self.doubt.get_or_insert((place, "a name has a comma in it".to_owned()));
+                return;
+            }
+            if let Some(fault) = fault(&value) {
+                self.fault = Some((place, fault));
+                return;
+            }
+            match (is_list(&value), value.get("items")) {
+                (true, Some(Value::Array(items))) => queue.extend(items.iter().rev().cloned()),
+                (true, Some(Value::Null)) => {}
+                (true, Some(_)) => {
+                    let kind = value["kind"].as_str().unwrap_or_default().to_owned();
+                    self.fault = Some((place, ManifestFault::NoItems(kind)));
+                }
+                _ => self.objects.push((value, place)),
+            }
+        }
+    }
+}
+
+fn is_list(value: &Value) -> bool {
+    value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"))
+}
+
+/// What is passed over (`IsNilOrEmpty`).
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+fn has_comma(value: &Value) -> bool {
+    let texts = [&value["kind"], &value["metadata"]["name"], &value["metadata"]["namespace"]];
+    texts.into_iter().any(|text| text.as_str().is_some_and(|text| text.contains(',')))
+}
+
+fn fault(value: &Value) -> Option<ManifestFault> {
+    let is_there = |key| value.get(key).is_some_and(|value| !is_nothing(value));
+    if !["apiVersion", "kind", "metadata"].into_iter().any(is_there) {
+        return Some(ManifestFault::NotAnObject);
+    }
+    let kind = value["kind"].as_str().unwrap_or_default();
+    if kind.is_empty() {
+        return Some(ManifestFault::NoKind);
+    }
+    let name = value["metadata"]["name"].as_str().unwrap_or_default();
+    (name.is_empty() && !kind.ends_with("List")).then(|| ManifestFault::NoName(kind.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let named = |(value, _): &(Value, Place)| value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        read(text).objects.iter().map(named).collect()
+    }
+
+    #[test]
+    fn names_are_text_whatever_they_look_like() {
+        let text = "kind: A\nmetadata: {name: yes}\n---\nkind: A\nmetadata: {name: 1.0}\n---\n# nothing\n";
+        assert_eq!(names(text), ["yes", "1.0"]);
+    }
+
+    #[test]
+    fn lists_are_opened() {
+        let text = "kind: List\nitems:\n- {kind: A, metadata: {name: a}}\n- {kind: BList, items: [{kind: B, metadata: {name: b}}]}\n";
+        assert_eq!(names(text), ["a", "b"]);
+        assert_eq!(
+            read("kind: AList\nitems: {}\n").fault.map(|(_, fault)| fault),
+            Some(ManifestFault::NoItems("AList".into()))
+        );
+    }
+
+    #[test]
+    fn an_object_needs_kind_and_name() {
+        let fault = |text| read(text).fault.map(|(_, fault)| fault);
+        assert_eq!(fault("kind: A\nmetadata: {generateName: a-}\n"), Some(ManifestFault::NoName("A".into())));
+        assert_eq!(fault("metadata: {name: a}\n"), Some(ManifestFault::NoKind));
+        assert_eq!(fault("foo.yaml"), Some(ManifestFault::NotAnObject));
+        assert_eq!(fault("- op: add\n"), Some(ManifestFault::NotAnObject));
+        assert!(matches!(fault("a: [\n"), Some(ManifestFault::Malformed(_))));
+        assert_eq!(fault(""), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! Which objects a selector selects.
+//!
+//! Source: `types.Selector`, `SelectorRegex` and `resWrangler.Select`.
+
+use regex::Regex;
+
+use super::object::{Id, Object};
+use crate::kustomize::file::Selector;
+
+/// A selector with its expressions compiled.
+#[derive(Debug)]
+pub struct Compiled {
+    group: Option<Regex>,
+    version: Option<Regex>,
+    kind: Option<Regex>,
+    name: Option<Regex>,
+    namespace: Option<Regex>,
+    labels: Vec<(&'static str, String)>,
+}
+
+/// Why a selector cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BadSelector {
+    /// kustomize refuses this expression.
+    Refused(String),
+    /// Our reading of expressions may differ from Go's.
+    Unsure(String),
+}
+
+/// Whether an object is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selected {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+    /// It depends on labels or annotations, or on an identity that is not certain.
+    Perhaps,
+}
+
+impl Compiled {
+    /// Compiles the expressions of a selector.
+    ///
+    /// # Errors
+    ///
+    /// When one is none.
+    pub fn new(selector: &Selector) -> Result<Self, BadSelector> {
+        let labels = [("labels", &selector.label_selector), ("annotations", &selector.annotation_selector)];
+        Ok(Self {
+            group: anchored(&selector.group)?,
+            version: anchored(&selector.version)?,
+            kind: anchored(&selector.kind)?,
+            name: anchored(&selector.name)?,
+            namespace: anchored(&selector.namespace)?,
+            labels: labels
+                .into_iter()
+                .filter(|(_, text)| !text.is_empty())
+                .map(|(at, text)| (at, text.clone()))
+                .collect(),
+        })
+    }
+
+    /// Whether it selects an object by what the object is now and was at first.
+    pub fn selects(&self, object: &Object) -> Selected {
+        let (now, first) = (&object.id, object.original());
+        let either = |pattern: &Option<Regex>, text: fn(&Id) -> &str| {
+            matches(pattern, text(&first)) || matches(pattern, text(now))
+        };
+        if !object.sure {
+            return Selected::Perhaps;
+        }
+        let selected = either(&self.namespace, Id::effective_namespace)
+            && either(&self.name, |id| &id.name)
+            && matches(&self.group, &now.group)
+            && matches(&self.version, &now.version)
+            && matches(&self.kind, &now.kind);
+        match selected {
+            true if self.labels.is_empty() => Selected::Yes,
+            true => self.by_labels(object),
+            false => Selected::No,
+        }
+    }
+
+    /// Whether it selects an object by any one identity that the object has or had, as replacements do.
+    pub fn selects_any(&self, object: &Object) -> Selected {
+        if !object.sure {
+            return Selected::Perhaps;
+        }
+        let selected = object.ids().any(|id| {
+            matches(&self.namespace, id.effective_namespace())
+                && matches(&self.name, &id.name)
+                && matches(&self.group, &id.group)
+                && matches(&self.version, &id.version)
+                && matches(&self.kind, &id.kind)
+        });
+        if selected { self.by_labels(object) } else { Selected::No }
+    }
+
+    fn by_labels(&self, object: &Object) -> Selected {
+        for (at, text) in &self.labels {
+            if !object.is_clear(&format!("/metadata/{at}")) {
+                return Selected::Perhaps;
+            }
+            for term in text.split(',') {
+                let Some((key, value)) = equality(term) else { return Selected::Perhaps };
+                if object.raw()["metadata"][at][key].as_str() != Some(value) {
+                    return Selected::No;
+                }
+            }
+        }
+        Selected::Yes
+    }
+}
+
+/// `key=value` or `key==value`; other terms of a label selector are left to kustomize.
+fn equality(term: &str) -> Option<(&str, &str)> {
+    let (key, value) = term.split_once('=')?;
+    let (key, value) = (key.trim(), value.strip_prefix('=').unwrap_or(value).trim());
+    let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+    (!key.is_empty() && plain(key) && plain(value)).then_some((key, value))
+}
+
+fn matches(pattern: &Option<Regex>, text: &str) -> bool {
+    pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
+}
+
+/// What Go's expressions allow and ours do not.
+const ONLY_IN_GO: [&str; 4] = ["{", "\\Q", "\\C", "[["];
+
+fn anchored(text: &str) -> Result<Option<Regex>, BadSelector> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let wrong = || text.to_owned();
+    match Regex::new(&format!("^(?:{text})$")) {
+        Ok(regex) if text.contains("&&") || text.contains("\\<") => {
+            drop(regex);
+            Err(BadSelector::Unsure(wrong()))
+        }
+        Ok(regex) => Ok(Some(regex)),
+        Err(_) if ONLY_IN_GO.iter().any(|part| text.contains(part)) => Err(BadSelector::Unsure(wrong())),
+        Err(_) => Err(BadSelector::Refused(wrong())),
+    }
+}

@@ -1,0 +1,117 @@
+//! The evaluation of a tree, step by step: what is built, in which order, and what each part adds.
+
+mod graph;
+mod text;
+
+use serde_json::{Value, json};
+
+use super::tree::TreePath;
+
+/// What a step of an evaluation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepKind {
+    /// A folder of kind Kustomization.
+    Kustomization,
+    /// A folder of kind Component.
+    Component,
+    /// A file of objects.
+    File,
+    /// Something that must be fetched.
+    Remote,
+    /// Something that is not there or cannot be read.
+    Broken,
+}
+
+impl StepKind {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kustomization => "Kustomization",
+            Self::Component => "Component",
+            Self::File => "file",
+            Self::Remote => "remote",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// A part of a tree that is evaluated, and the parts of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The list that names it; empty for the root.
+    pub list: &'static str,
+    /// The entry as it is written; empty for the root.
+    pub entry: String,
+    /// What it leads to, where it leads anywhere.
+    pub path: Option<TreePath>,
+    /// What it is.
+    pub kind: StepKind,
+    /// Whether it stands in a list where it must not.
+    pub misplaced: bool,
+    /// What it adds or changes, in the order in which that happens: `2 objects`, `namePrefix p-`.
+    pub adds: Vec<String>,
+    /// What it is made of, in the order of evaluation.
+    pub parts: Vec<Step>,
+}
+
+impl Step {
+    /// A step without parts.
+    pub(super) fn new(list: &'static str, entry: &str, path: Option<TreePath>, kind: StepKind) -> Self {
+        Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
+    }
+
+    /// What it is called: its path in the tree, or the entry where that leads nowhere.
+    pub fn name(&self) -> String {
+        self.path.as_ref().map_or_else(|| self.entry.clone(), ToString::to_string)
+    }
+
+    /// The step and its parts as JSON.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "list": self.list,
+            "entry": self.entry,
+            "path": self.path.as_ref().map(ToString::to_string),
+            "kind": self.kind.as_str(),
+            "misplaced": self.misplaced,
+            "adds": self.adds,
+            "parts": self.parts.iter().map(Self::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Options;
+    use super::super::tree::{Memory, Tree};
+    use super::super::{Report, analyse};
+
+    fn report() -> Report {
+        let files = Memory::new()
+            .file("app/kustomization.yaml", "resources: [../base, ../part]\ncomponents: [../part]\nnamePrefix: p-\n")
+            .file("base/kustomization.yaml", "resources: [a.yaml]\n")
+            .file("base/a.yaml", "kind: ConfigMap\nmetadata: {name: a}\n")
+            .file("part/kustomization.yaml", "kind: Component\nnameSuffix: -s\n");
+        analyse(&Tree::new(files, "/"), &"app".into(), &Options::default())
+    }
+
+    #[test]
+    fn an_evaluation_is_told_in_its_order() {
+        let expected = "\
+app (Kustomization)  + namePrefix p-
+├─ resources: base (Kustomization)
+│  └─ resources: base/a.yaml  + ConfigMap a
+├─ resources: part (Component)  ✗ misplaced  + nameSuffix -s
+└─ components: part (Component)  + nameSuffix -s
+";
+        assert_eq!(report().evaluation.unwrap().to_text(), expected);
+    }
+
+    #[test]
+    fn what_is_misplaced_is_red() {
+        let evaluation = report().evaluation.unwrap();
+        assert!(evaluation.to_dot().contains("n0 -> n3 [label=\"resources\", color=\"#dc2626\"]"));
+        assert!(evaluation.to_mermaid().contains("linkStyle 2 stroke:#dc2626"));
+        assert!(evaluation.to_svg().contains("rx=\"12\" fill=\"#dcfce7\" stroke=\"#dc2626\""));
+        assert_eq!(evaluation.to_json()["parts"][1]["misplaced"], true);
+    }
+}

@@ -1,0 +1,139 @@
+//! A value read into the fields of a struct, as Go's `encoding/json` with `DisallowUnknownFields` does.
+
+use serde_json::{Map, Number, Value};
+
+use super::near;
+use super::schema::{Fields, Type};
+use crate::admission::FieldPath;
+
+/// Something in a file that kustomize's decoder refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Where, spelled as in the file.
+    pub path: FieldPath,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What a decoder refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// No such field.
+    Unknown {
+        /// The key.
+        key: String,
+        /// The struct of kustomize that has no such field.
+        of: &'static str,
+        /// The fields that there are.
+        allowed: Vec<&'static str>,
+        /// The one that was probably meant.
+        near: Option<&'static str>,
+    },
+    /// A value of another type.
+    Type {
+        /// What may stand there.
+        expected: &'static str,
+        /// What stands there, as short JSON.
+        found: String,
+    },
+}
+
+/// Longest piece of a value in a message.
+const LONGEST_FOUND: usize = 60;
+
+/// The value with the fields' own names, `null` left out, and what is wrong with it.
+pub(super) fn decode(value: &Value, fields: &'static Fields) -> (Value, Vec<Fault>) {
+    let mut decoder = Decoder { faults: Vec::new() };
+    let decoded = decoder.fields(value, fields, &FieldPath::root());
+    (decoded, decoder.faults)
+}
+
+struct Decoder {
+    faults: Vec<Fault>,
+}
+
+impl Decoder {
+    /// Keys come in the order of the alphabet, upper case first, and later ones win.
+    fn fields(&mut self, value: &Value, fields: &'static Fields, path: &FieldPath) -> Value {
+        let Value::Object(members) = value else {
+            return self.wrong(value, "a mapping", path, Value::Object(Map::new()));
+        };
+        let mut decoded = Map::new();
+        for (key, value) in sorted(members) {
+            let path = path.key(key);
+            match fields.find(key) {
+                Some((name, ty)) if !value.is_null() => {
+                    decoded.insert((*name).to_owned(), self.value(value, ty, &path));
+                }
+                Some(_) => {}
+                None => self.unknown(key, fields, path),
+            }
+        }
+        Value::Object(decoded)
+    }
+
+    fn value(&mut self, value: &Value, ty: &'static Type, path: &FieldPath) -> Value {
+        match (ty, value) {
+            (_, Value::Null) => zero(ty),
+            (Type::Text, Value::String(_)) | (Type::Flag, Value::Bool(_)) | (Type::Anything, Value::Object(_)) => {
+                value.clone()
+            }
+            (Type::Integer, Value::Number(number)) if number.is_i64() => value.clone(),
+            (Type::Fields(fields), _) => self.fields(value, fields, path),
+            (Type::List(item), Value::Array(items)) => {
+                let items = items.iter().enumerate();
+                Value::Array(items.map(|(at, value)| self.value(value, item, &path.index(at))).collect())
+            }
+            (Type::Texts, Value::Object(members)) => {
+                let texts =
+                    members.iter().map(|(key, value)| (key.clone(), self.value(value, &Type::Text, &path.key(key))));
+                Value::Object(texts.collect())
+            }
+            _ => self.wrong(value, ty.words(), path, zero(ty)),
+        }
+    }
+
+    fn unknown(&mut self, key: &str, fields: &Fields, path: FieldPath) {
+        let allowed: Vec<_> = fields.fields.iter().map(|(name, _)| *name).collect();
+        let near = near::nearest(key, allowed.iter().copied());
+        self.faults
+            .push(Fault { path, kind: FaultKind::Unknown { key: key.to_owned(), of: fields.name, allowed, near } });
+    }
+
+    fn wrong(&mut self, value: &Value, expected: &'static str, path: &FieldPath, instead: Value) -> Value {
+        let mut found = value.to_string();
+        if let Some((at, _)) = found.char_indices().nth(LONGEST_FOUND) {
+            found.truncate(at);
+            found.push('…');
+        }
+        self.faults.push(Fault { path: path.clone(), kind: FaultKind::Type { expected, found } });
+        instead
+    }
+}
+
+fn sorted(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut members: Vec<_> = members.iter().collect();
+    members.sort_by_key(|(key, _)| *key);
+    members
+}
+
+/// What Go leaves where `null` stands.
+fn zero(ty: &Type) -> Value {
+    match ty {
+        Type::Text => Value::String(String::new()),
+        Type::Flag => Value::Bool(false),
+        Type::Integer => Value::Number(Number::from(0)),
+        Type::List(_) => Value::Array(Vec::new()),
+        Type::Anything | Type::Texts | Type::Fields(_) => Value::Object(Map::new()),
+    }
+}
+
+/// Whether the value of a field is what Go calls zero, so that a file with nothing else is empty.
+pub(super) fn is_zero(value: &Value, ty: &Type) -> bool {
+    match (ty, value) {
+        (Type::Text, Value::String(text)) => text.is_empty(),
+        (Type::Flag, Value::Bool(flag)) => !flag,
+        (Type::Fields(fields), Value::Object(members)) => !fields.pointer && members.is_empty(),
+        _ => false,
+    }
+}

@@ -1,0 +1,202 @@
+//! A kustomization file once it is decoded: the fields that the analysis looks at.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What a kustomization file says (`types.Kustomization`).
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Kustomization {
+    pub kind: String,
+    pub api_version: String,
+    pub openapi: BTreeMap<String, String>,
+    pub name_prefix: String,
+    pub name_suffix: String,
+    pub namespace: String,
+    pub common_labels: BTreeMap<String, String>,
+    pub labels: Vec<Label>,
+    pub common_annotations: BTreeMap<String, String>,
+    pub patches_strategic_merge: Vec<String>,
+    pub patches_json6902: Vec<Patch>,
+    pub patches: Vec<Patch>,
+    pub replacements: Vec<Replacement>,
+    pub replicas: Vec<Replica>,
+    pub vars: Vec<Var>,
+    pub sort_options: Option<SortOptions>,
+    pub resources: Vec<String>,
+    pub bases: Vec<String>,
+    pub components: Vec<String>,
+    pub crds: Vec<String>,
+    pub config_map_generator: Vec<Generator>,
+    pub secret_generator: Vec<Generator>,
+    pub generator_options: Option<GeneratorOptions>,
+    pub helm_charts: Vec<Value>,
+    pub helm_chart_inflation_generator: Vec<Value>,
+    pub configurations: Vec<String>,
+    pub generators: Vec<String>,
+    pub transformers: Vec<String>,
+    pub validators: Vec<String>,
+    pub build_metadata: Vec<String>,
+}
+
+/// An entry of `labels`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Label {
+    pub pairs: BTreeMap<String, String>,
+    pub include_selectors: bool,
+    pub include_templates: bool,
+    pub fields: Vec<Value>,
+}
+
+/// An entry of `patches` or `patchesJson6902`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Patch {
+    pub path: String,
+    pub patch: String,
+    pub target: Option<Selector>,
+    pub options: Option<PatchOptions>,
+}
+
+/// `options` of a patch.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct PatchOptions {
+    pub allow_name_change: bool,
+    pub allow_kind_change: bool,
+}
+
+/// Says which objects something is done to.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Selector {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub name: String,
+    pub namespace: String,
+    pub annotation_selector: String,
+    pub label_selector: String,
+}
+
+/// An entry of `replacements`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Replacement {
+    pub path: String,
+    pub source: Option<Source>,
+    pub source_value: Option<String>,
+    pub targets: Option<Vec<Target>>,
+}
+
+/// `source` of a replacement.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Source {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub name: String,
+    pub namespace: String,
+    pub field_path: String,
+    pub options: Option<Value>,
+}
+
+/// An entry of `targets` of a replacement.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Target {
+    pub select: Option<Selector>,
+    pub reject: Vec<Selector>,
+    pub field_paths: Vec<String>,
+    pub options: Option<Value>,
+}
+
+/// An entry of `replicas`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Replica {
+    pub name: String,
+}
+
+/// An entry of `vars`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Var {
+    pub name: String,
+}
+
+/// `sortOptions`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct SortOptions {
+    pub order: String,
+    pub legacy_sort_options: Option<Value>,
+}
+
+/// An entry of `configMapGenerator` or `secretGenerator`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Generator {
+    pub namespace: String,
+    pub name: String,
+    pub behavior: String,
+    pub literals: Vec<String>,
+    pub files: Vec<String>,
+    pub envs: Vec<String>,
+    pub env: String,
+    pub options: Option<GeneratorOptions>,
+    #[serde(rename = "type")]
+    pub secret_type: String,
+}
+
+/// `options` of a generator, and `generatorOptions`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct GeneratorOptions {
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub disable_name_suffix_hash: bool,
+}
+
+/// The kind of a kustomization that is included as a part of another.
+pub const COMPONENT: &str = "Component";
+/// The kind of a kustomization that stands for itself.
+pub(super) const KUSTOMIZATION: &str = "Kustomization";
+/// What a Component must say as its apiVersion.
+pub(super) const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
+/// What a Kustomization must say as its apiVersion.
+pub(super) const KUSTOMIZATION_VERSION: &str = "kustomize.config.k8s.io/v1beta1";
+
+impl Kustomization {
+    /// The kind, which is Kustomization where nothing is said.
+    pub fn kind(&self) -> &str {
+        if self.kind.is_empty() { KUSTOMIZATION } else { &self.kind }
+    }
+
+    /// Whether it is a Component.
+    pub fn is_component(&self) -> bool {
+        self.kind == COMPONENT
+    }
+
+    /// The apiVersion that its kind asks for.
+    pub fn required_version(&self) -> &'static str {
+        if self.is_component() { COMPONENT_VERSION } else { KUSTOMIZATION_VERSION }
+    }
+}

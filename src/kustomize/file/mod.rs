@@ -1,0 +1,280 @@
+//! The kustomization file as kustomize reads it.
+//!
+//! Source: `Kustomization.Unmarshal`, `FixKustomization`, `CheckEmpty` and `EnforceFields` in kustomize's
+//! `api/types/kustomization.go`: YAML 1.1, the first document only, keys in any case, unknown fields refused at every
+//! level.
+
+mod decode;
+mod kustomization;
+mod near;
+mod schema;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use decode::{Fault, FaultKind};
+pub use kustomization::{
+    COMPONENT, Generator, GeneratorOptions, Kustomization, Label, Patch, Replacement, Selector, Source, Target,
+};
+pub use near::nearest;
+
+use super::tree::TreePath;
+use crate::admission::FieldPath;
+use crate::admission::field::Segment;
+use crate::yaml::{self, Document, Duplicate, Limits, Place, Problem, YamlError};
+
+/// The names of a kustomization file, in the order in which kustomize looks for them.
+pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// The fields that kustomize warns about.
+const DEPRECATED: [(&str, &str); 6] = [
+    ("bases", "resources"),
+    ("commonLabels", "labels"),
+    ("imageTags", "images"),
+    ("patchesJson6902", "patches"),
+    ("patchesStrategicMerge", "patches"),
+    ("vars", "replacements"),
+];
+/// Fields whose entries are moved to other fields, so that an empty list leaves nothing.
+const MOVED: [&str; 3] = ["bases", "imageTags", "helmChartInflationGenerator"];
+
+/// A kustomization file: what it says, and where.
+#[derive(Debug, Clone)]
+pub struct KustomizationFile {
+    /// Where the file is.
+    pub path: TreePath,
+    /// What it says.
+    pub kustomization: Kustomization,
+    /// What its decoder refuses.
+    pub faults: Vec<Fault>,
+    /// Whether it says nothing that kustomize could do.
+    pub empty: bool,
+    /// Keys that are there more than once.
+    pub duplicates: Vec<Duplicate>,
+    /// Where a second document begins, which is not read.
+    pub second_document: Option<Place>,
+    /// Keys in another case than the field's own, and the field.
+    pub misspelled: Vec<(FieldPath, &'static str)>,
+    document: Option<Document>,
+}
+
+/// Why a text cannot be a kustomization file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BadFile {
+    /// It is not YAML.
+    Yaml(YamlError),
+    /// We do not read it to its end; kustomize may.
+    Limit(YamlError),
+    /// It holds bytes that are not UTF-8, or characters that YAML does not allow, from this byte on.
+    Encoding(usize),
+    /// It is UTF-16, which go-yaml reads and we do not.
+    Utf16,
+}
+
+/// The text of a file, if go-yaml would take its bytes.
+///
+/// # Errors
+///
+/// When it is not UTF-8, or has control characters.
+pub fn text(bytes: &[u8]) -> Result<&str, BadFile> {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(BadFile::Utf16);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| BadFile::Encoding(error.valid_up_to()))?;
+    match text.char_indices().find(|(at, c)| !is_allowed(*at, *c)) {
+        Some((at, _)) => Err(BadFile::Encoding(at)),
+        None => Ok(text),
+    }
+}
+
+/// What the reader of go-yaml lets through.
+fn is_allowed(at: usize, c: char) -> bool {
+    match c {
+        '\t' | '\n' | '\r' | '\u{85}' => true,
+        '\u{feff}' => at == 0,
+        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => false,
+        _ => true,
+    }
+}
+
+impl KustomizationFile {
+    /// Reads the content of a kustomization file.
+    ///
+    /// # Errors
+    ///
+    /// When it is not YAML.
+    pub fn read(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
+        let text = text(bytes)?;
+        let limits = Limits::default();
+        let document = yaml::first(text, &limits).map_err(|error| match error.problem {
+            Problem::TooManyNodes(_) | Problem::TooManyAliased(_) | Problem::TooDeep(_) => BadFile::Limit(error),
+            _ => BadFile::Yaml(error),
+        })?;
+        let value = document.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), |d| d.value.clone());
+        let (decoded, faults) = decode::decode(&value, &schema::KUSTOMIZATION);
+        Ok(Self {
+            path,
+            empty: is_empty(&decoded),
+            kustomization: serde_json::from_value(decoded).unwrap_or_default(),
+            faults,
+            duplicates: document.as_ref().map(Document::duplicates).unwrap_or_default(),
+            second_document: document.as_ref().and_then(|first| second_document(text, first)),
+            misspelled: misspelled(&value),
+            document,
+        })
+    }
+
+    /// A file that nobody wrote: what a delivery system generates where there is none.
+    pub fn generated(path: TreePath, kustomization: Kustomization) -> Self {
+        Self {
+            path,
+            kustomization,
+            faults: Vec::new(),
+            empty: false,
+            duplicates: Vec::new(),
+            second_document: None,
+            misspelled: Vec::new(),
+            document: None,
+        }
+    }
+
+    /// The place of a field, named as in the schema; of the deepest part of it that is written.
+    pub fn place(&self, path: &FieldPath) -> Place {
+        match &self.document {
+            Some(document) => document.nearest(&written(&document.value, path)),
+            None => Place { line: 1, column: 1, start: 0, end: 0 },
+        }
+    }
+
+    /// The place of the key of a field.
+    pub fn key_place(&self, path: &FieldPath) -> Place {
+        let document = self.document.as_ref();
+        document.and_then(|d| d.key_place(&written(&d.value, path))).unwrap_or_else(|| self.place(path))
+    }
+
+    /// The fields it uses that kustomize warns about, and those to use in their place.
+    pub fn deprecated(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let value = self.document.as_ref().map(|document| &document.value);
+        DEPRECATED.into_iter().filter(move |(field, _)| value.is_some_and(|value| has_field(value, field)))
+    }
+}
+
+/// What is wrong with a file of `configurations`, which is decoded strictly.
+///
+/// # Errors
+///
+/// When it is not YAML.
+pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document>), BadFile> {
+    let limits = Limits::default();
+    let document = yaml::first(text(bytes)?, &limits).map_err(BadFile::Yaml)?;
+    let value = document.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), |d| d.value.clone());
+    let (decoded, faults) = decode::decode(&value, &schema::CONFIGURATION);
+    Ok((decoded, faults, document))
+}
+
+/// The path as the file spells its keys.
+fn written(value: &Value, path: &FieldPath) -> FieldPath {
+    let (mut at, mut spelled) = (Some(value), FieldPath::root());
+    for segment in path.segments() {
+        match segment {
+            Segment::Index(index) => {
+                spelled = spelled.index(*index);
+                at = at.and_then(|value| value.get(index));
+            }
+            Segment::Key(key) => {
+                let own = at.and_then(|value| spelling(value, key)).unwrap_or(key);
+                spelled = spelled.key(own);
+                at = at.and_then(|value| value.get(own));
+            }
+        }
+    }
+    spelled
+}
+
+/// How a mapping spells a key: as it is, or in another case.
+fn spelling<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    let members = value.as_object()?;
+    if let Some((own, _)) = members.get_key_value(key) {
+        return Some(own);
+    }
+    members.keys().find(|own| own.eq_ignore_ascii_case(key)).map(String::as_str)
+}
+
+fn has_field(value: &Value, field: &str) -> bool {
+    spelling(value, field).and_then(|own| value.get(own)).is_some_and(|value| !value.is_null())
+}
+
+fn is_empty(decoded: &Value) -> bool {
+    let members = decoded.as_object().into_iter().flatten();
+    members.filter(|(key, _)| *key != "kind" && *key != "apiVersion").all(|(key, value)| {
+        let moved = MOVED.contains(&key.as_str()) && value.as_array().is_some_and(Vec::is_empty);
+        moved || schema::KUSTOMIZATION.find(key).is_some_and(|(_, ty)| decode::is_zero(value, ty))
+    })
+}
+
+/// The line after the first document that begins another one with something in it.
+fn second_document(text: &str, first: &Document) -> Option<Place> {
+    let from = first.start().end;
+    let at = from + text.get(from..)?.find("\n---")? + 1;
+    let after = text.get(at + 3..)?;
+    let says_something = after.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    let line = text.get(..at)?.bytes().filter(|byte| *byte == b'\n').count() as u32 + 1;
+    says_something.then_some(Place { line, column: 1, start: at, end: at + 3 })
+}
+
+fn misspelled(value: &Value) -> Vec<(FieldPath, &'static str)> {
+    let keys = value.as_object().into_iter().flat_map(|members| members.keys());
+    keys.filter_map(|key| {
+        let (name, _) = schema::KUSTOMIZATION.find(key)?;
+        (name != key).then(|| (FieldPath::of([key]), *name))
+    })
+    .collect()
+}
+
+/// A file that several roots may share.
+pub type SharedFile = Arc<KustomizationFile>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> KustomizationFile {
+        KustomizationFile::read(TreePath::from("app/kustomization.yaml"), text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn keys_come_in_any_case_and_the_lower_case_wins() {
+        let file = read("Resources: [a]\nresources: [b]\nCOMPONENTS: [c]\n");
+        assert_eq!(file.kustomization.resources, ["b"]);
+        assert_eq!(file.kustomization.components, ["c"]);
+        assert_eq!(file.place(&FieldPath::of(["components"]).index(0)).line, 3);
+    }
+
+    #[test]
+    fn fields_that_are_unknown_at_any_level_are_faults() {
+        let file = read("resource: [a]\nmetadata: {name: x, foo: y}\npatches: [{target: {kid: A}}]\n");
+        let paths: Vec<_> = file.faults.iter().map(|fault| fault.path.to_string()).collect();
+        assert_eq!(paths, ["metadata.foo", "patches[0].target.kid", "resource"]);
+    }
+
+    #[test]
+    fn what_says_nothing_is_empty() {
+        for text in
+            ["", "kind: Component\n", "bases: []\n", "namePrefix: ''\n", "resources:\n", "---\n---\nresources: [a]\n"]
+        {
+            assert!(read(text).empty, "{text:?}");
+        }
+        for text in ["resources: []\n", "metadata: {}\n", "commonLabels: {}\n", "sortOptions: {}\n"] {
+            assert!(!read(text).empty, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_second_document_is_seen_and_not_read() {
+        let file = read("resources: [a]\n---\nkind: Component\n");
+        assert_eq!(file.kustomization.kind(), "Kustomization");
+        assert_eq!(file.second_document.map(|place| place.line), Some(2));
+        assert_eq!(read("resources: [a]\n---\n# no more\n").second_document, None);
+    }
+}

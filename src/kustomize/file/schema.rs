@@ -1,0 +1,203 @@
+//! The fields of a kustomization file and their types: kustomize's `api/types`, all levels of it.
+
+/// What a field holds.
+#[derive(Debug)]
+pub(super) enum Type {
+    /// A string.
+    Text,
+    /// A boolean.
+    Flag,
+    /// An integer of 64 bits.
+    Integer,
+    /// A mapping of anything.
+    Anything,
+    /// A mapping of strings.
+    Texts,
+    /// A list.
+    List(&'static Type),
+    /// A mapping with these fields and no others.
+    Fields(&'static Fields),
+}
+
+/// The fields of a Go struct.
+#[derive(Debug)]
+pub(super) struct Fields {
+    /// The name of the struct, as errors of kustomize name it.
+    pub(super) name: &'static str,
+    /// Whether it is a pointer, which an empty mapping makes more than nothing.
+    pub(super) pointer: bool,
+    /// Names and types.
+    pub(super) fields: &'static [(&'static str, Type)],
+}
+
+use Type::{Anything, Flag, Integer, List, Text, Texts};
+
+const fn texts() -> Type {
+    List(&Text)
+}
+
+macro_rules! structs {
+    ($($(#[$pointer:ident])? $id:ident = $name:literal { $($field:literal: $ty:expr),* $(,)? })*) => {
+        $(pub(super) static $id: Fields = Fields {
+            name: $name,
+            pointer: structs!(@pointer $($pointer)?),
+            fields: &[$(($field, $ty)),*],
+        };)*
+    };
+    (@pointer) => { false };
+    (@pointer pointer) => { true };
+}
+
+structs! {
+    KUSTOMIZATION = "Kustomization" {
+        "kind": Text,
+        "apiVersion": Text,
+        "metadata": Type::Fields(&METADATA),
+        "openapi": Texts,
+        "namePrefix": Text,
+        "nameSuffix": Text,
+        "namespace": Text,
+        "commonLabels": Texts,
+        "labels": List(&Type::Fields(&LABEL)),
+        "commonAnnotations": Texts,
+        "patchesStrategicMerge": texts(),
+        "patchesJson6902": List(&Type::Fields(&PATCH)),
+        "patches": List(&Type::Fields(&PATCH)),
+        "images": List(&Type::Fields(&IMAGE)),
+        "imageTags": List(&Type::Fields(&IMAGE)),
+        "replacements": List(&Type::Fields(&REPLACEMENT)),
+        "replicas": List(&Type::Fields(&REPLICA)),
+        "vars": List(&Type::Fields(&VAR)),
+        "sortOptions": Type::Fields(&SORT_OPTIONS),
+        "resources": texts(),
+        "components": texts(),
+        "crds": texts(),
+        "bases": texts(),
+        "configMapGenerator": List(&Type::Fields(&CONFIG_MAP)),
+        "secretGenerator": List(&Type::Fields(&SECRET)),
+        "helmGlobals": Type::Fields(&HELM_GLOBALS),
+        "helmCharts": List(&Type::Fields(&HELM_CHART)),
+        "helmChartInflationGenerator": List(&Type::Fields(&HELM_CHART_ARGS)),
+        "generatorOptions": Type::Fields(&GENERATOR_OPTIONS),
+        "configurations": texts(),
+        "generators": texts(),
+        "transformers": texts(),
+        "validators": texts(),
+        "buildMetadata": texts(),
+    }
+    #[pointer] METADATA = "ObjectMeta" {
+        "name": Text, "namespace": Text, "labels": Texts, "annotations": Texts,
+    }
+    LABEL = "Label" {
+        "pairs": Texts, "includeSelectors": Flag, "includeTemplates": Flag,
+        "fields": List(&Type::Fields(&FIELD_SPEC)),
+    }
+    FIELD_SPEC = "FieldSpec" {
+        "group": Text, "version": Text, "kind": Text, "path": Text, "create": Flag,
+    }
+    PATCH = "Patch" {
+        "path": Text, "patch": Text, "target": Type::Fields(&SELECTOR), "options": Type::Fields(&PATCH_OPTIONS),
+    }
+    #[pointer] SELECTOR = "Selector" {
+        "group": Text, "version": Text, "kind": Text, "name": Text, "namespace": Text,
+        "annotationSelector": Text, "labelSelector": Text,
+    }
+    #[pointer] PATCH_OPTIONS = "PatchArgs" { "allowNameChange": Flag, "allowKindChange": Flag }
+    IMAGE = "Image" {
+        "name": Text, "newName": Text, "tagSuffix": Text, "newTag": Text, "digest": Text,
+    }
+    REPLACEMENT = "ReplacementField" {
+        "source": Type::Fields(&SOURCE), "targets": List(&Type::Fields(&TARGET)), "sourceValue": Text, "path": Text,
+    }
+    #[pointer] SOURCE = "SourceSelector" {
+        "group": Text, "version": Text, "kind": Text, "name": Text, "namespace": Text,
+        "fieldPath": Text, "options": Type::Fields(&FIELD_OPTIONS),
+    }
+    #[pointer] TARGET = "TargetSelector" {
+        "select": Type::Fields(&SELECTOR), "reject": List(&Type::Fields(&SELECTOR)),
+        "fieldPaths": texts(), "options": Type::Fields(&FIELD_OPTIONS),
+    }
+    #[pointer] FIELD_OPTIONS = "FieldOptions" {
+        "delimiter": Text, "index": Integer, "encoding": Text, "create": Flag,
+    }
+    REPLICA = "Replica" { "name": Text, "count": Integer }
+    VAR = "Var" {
+        "name": Text, "objref": Type::Fields(&VAR_TARGET), "fieldref": Type::Fields(&VAR_FIELD),
+    }
+    VAR_TARGET = "Target" {
+        "apiVersion": Text, "group": Text, "version": Text, "kind": Text, "name": Text, "namespace": Text,
+    }
+    VAR_FIELD = "FieldSelector" { "fieldPath": Text }
+    #[pointer] SORT_OPTIONS = "SortOptions" {
+        "order": Text, "legacySortOptions": Type::Fields(&LEGACY_SORT_OPTIONS),
+    }
+    #[pointer] LEGACY_SORT_OPTIONS = "LegacySortOptions" { "orderFirst": texts(), "orderLast": texts() }
+    CONFIG_MAP = "ConfigMapArgs" {
+        "namespace": Text, "name": Text, "behavior": Text, "literals": texts(), "files": texts(), "envs": texts(),
+        "env": Text, "options": Type::Fields(&GENERATOR_OPTIONS),
+    }
+    SECRET = "SecretArgs" {
+        "namespace": Text, "name": Text, "behavior": Text, "literals": texts(), "files": texts(), "envs": texts(),
+        "env": Text, "options": Type::Fields(&GENERATOR_OPTIONS), "type": Text,
+    }
+    #[pointer] GENERATOR_OPTIONS = "GeneratorOptions" {
+        "labels": Texts, "annotations": Texts, "disableNameSuffixHash": Flag, "immutable": Flag,
+    }
+    #[pointer] HELM_GLOBALS = "HelmGlobals" { "chartHome": Text, "configHome": Text }
+    HELM_CHART = "HelmChart" {
+        "name": Text, "version": Text, "repo": Text, "releaseName": Text, "namespace": Text,
+        "additionalValuesFiles": texts(), "valuesFile": Text, "valuesInline": Anything, "valuesMerge": Text,
+        "includeCRDs": Flag, "skipHooks": Flag, "apiVersions": texts(), "kubeVersion": Text, "nameTemplate": Text,
+        "skipTests": Flag, "debug": Flag, "devel": Flag,
+    }
+    HELM_CHART_ARGS = "HelmChartArgs" {
+        "chartName": Text, "chartVersion": Text, "chartRepoUrl": Text, "chartHome": Text, "chartRepoName": Text,
+        "helmBin": Text, "helmHome": Text, "values": Text, "valuesLocal": Anything, "valuesMerge": Text,
+        "releaseName": Text, "releaseNamespace": Text, "extraArgs": texts(),
+    }
+    // the file of `configurations`
+    CONFIGURATION = "TransformerConfig" {
+        "namePrefix": List(&Type::Fields(&FIELD_SPEC)), "nameSuffix": List(&Type::Fields(&FIELD_SPEC)),
+        "namespace": List(&Type::Fields(&FIELD_SPEC)), "commonLabels": List(&Type::Fields(&FIELD_SPEC)),
+        "labels": List(&Type::Fields(&FIELD_SPEC)), "templateLabels": List(&Type::Fields(&FIELD_SPEC)),
+        "commonAnnotations": List(&Type::Fields(&FIELD_SPEC)),
+        "nameReference": List(&Type::Fields(&NAME_REFERENCE)),
+        "varReference": List(&Type::Fields(&FIELD_SPEC)), "images": List(&Type::Fields(&FIELD_SPEC)),
+        "replicas": List(&Type::Fields(&FIELD_SPEC)),
+    }
+    NAME_REFERENCE = "NameBackReferences" {
+        "group": Text, "version": Text, "kind": Text, "fieldSpecs": List(&Type::Fields(&FIELD_SPEC)),
+    }
+}
+
+impl Type {
+    /// What it is, in words.
+    pub(super) fn words(&self) -> &'static str {
+        match self {
+            Text => "a string",
+            Flag => "true or false",
+            Integer => "an integer",
+            Anything | Texts | Type::Fields(_) => "a mapping",
+            List(Text) => "a list of strings",
+            List(_) => "a list",
+        }
+    }
+}
+
+impl Fields {
+    /// The field that Go reads a key into: the one of that name, else one that differs in case only.
+    pub(super) fn find(&self, key: &str) -> Option<&'static (&'static str, Type)> {
+        let exact = self.fields.iter().find(|(name, _)| *name == key);
+        exact.or_else(|| self.fields.iter().find(|(name, _)| folded(name) == folded(key)))
+    }
+}
+
+/// A name as Go's `encoding/json` compares it: two letters outside ASCII fold into it.
+fn folded(name: &str) -> String {
+    let fold = |c: char| match c {
+        'ſ' => 's',
+        'K' => 'k',
+        c => c.to_ascii_lowercase(),
+    };
+    name.chars().map(fold).collect()
+}

@@ -1,0 +1,51 @@
+//! Kustomization files that were read, shared by all roots of a run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::file::{BadFile, KustomizationFile, SharedFile};
+use super::tree::{Tree, TreePath, Unreadable};
+
+/// A file with its places takes some kilobytes; beyond this number the cache begins anew.
+const MOST_FILES: usize = 20_000;
+
+/// Kustomization files that were read, shared by all roots of a run.
+#[derive(Debug, Default)]
+pub struct Files {
+    read: RwLock<HashMap<TreePath, Read>>,
+}
+
+/// What came of reading a file.
+type Read = Result<SharedFile, NotRead>;
+
+/// Why a kustomization file was not read.
+#[derive(Debug, Clone)]
+pub enum NotRead {
+    /// It says nothing that can be understood.
+    Bad(BadFile),
+    /// Its bytes cannot be had.
+    Unreadable(Unreadable),
+}
+
+impl Files {
+    /// The file at a path, read once.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn kustomization(&self, tree: &Tree, path: &TreePath) -> Read {
+        if let Some(read) = self.read.read().unwrap_or_else(PoisonError::into_inner).get(path) {
+            return read.clone();
+        }
+        let read = match tree.read(path) {
+            Ok(bytes) => KustomizationFile::read(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad),
+            Err(unreadable) => Err(NotRead::Unreadable(unreadable)),
+        };
+        let mut known = self.read.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_FILES {
+            known.clear();
+        }
+        known.insert(path.clone(), read.clone());
+        read
+    }
+}

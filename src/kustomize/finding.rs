@@ -1,0 +1,132 @@
+//! What a rule has to say about a place in a tree.
+
+use std::fmt;
+
+use super::tree::TreePath;
+use crate::admission::{FieldPath, Level};
+use crate::yaml::Place;
+
+/// A place in a file of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// The file.
+    pub file: TreePath,
+    /// Where in the file.
+    pub place: Place,
+    /// What stands there: `resources[1]`.
+    pub field: FieldPath,
+}
+
+impl Site {
+    /// A place in a file.
+    pub fn new(file: TreePath, place: Place, field: FieldPath) -> Self {
+        Self { file, place, field }
+    }
+
+    /// A file as a whole.
+    pub fn of_file(file: TreePath) -> Self {
+        Self::new(file, Place { line: 1, column: 1, start: 0, end: 0 }, FieldPath::root())
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.place.line)
+    }
+}
+
+/// One thing that a rule has to say about a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeFinding {
+    /// The rule's id, such as `KZ001`.
+    pub rule: &'static str,
+    /// What follows from it. Rules say their default.
+    pub level: Level,
+    /// Where it is.
+    pub site: Site,
+    /// What is wrong, in one sentence without the place.
+    pub message: String,
+    /// What stands there.
+    pub found: Option<String>,
+    /// What may stand there.
+    pub allowed: Option<String>,
+    /// How to mend it, in one line.
+    pub help: Option<String>,
+    /// Whether kustomize refuses to build because of it.
+    pub refused: bool,
+    /// Whether it is what kustomize would meet first.
+    pub first: bool,
+    /// How it can be mended without a person.
+    pub fix: Option<Fix>,
+}
+
+/// How a finding can be mended without a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fix {
+    /// The entry belongs in another list of the same file.
+    MoveEntry {
+        /// The list it is in.
+        from: String,
+        /// Which entry it is.
+        index: usize,
+        /// The list it belongs in.
+        to: String,
+    },
+}
+
+impl TreeFinding {
+    /// Says what stands there.
+    #[must_use]
+    pub fn found(mut self, found: impl Into<String>) -> Self {
+        self.found = Some(found.into());
+        self
+    }
+
+    /// Says what may stand there.
+    #[must_use]
+    pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
+        self.allowed = Some(allowed.into());
+        self
+    }
+
+    /// Says how to mend it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Says that kustomize builds nevertheless.
+    #[must_use]
+    pub fn harmless(mut self) -> Self {
+        self.refused = false;
+        self
+    }
+
+    /// Says how it can be mended without a person.
+    #[must_use]
+    pub fn fix(mut self, fix: Fix) -> Self {
+        self.fix = Some(fix);
+        self
+    }
+
+    /// The first line: rule, field and message.
+    pub fn headline(&self) -> String {
+        if self.site.field.is_root() {
+            return format!("{} {}", self.rule, self.message);
+        }
+        format!("{} {}: {}", self.rule, self.site.field, self.message)
+    }
+
+    /// The headline, and below it where it is, what is allowed, and the help.
+    pub fn paragraph(&self) -> String {
+        let Place { line, column, .. } = self.site.place;
+        let mut text = format!("{}\n  at {}:{line}:{column}", self.headline(), self.site.file);
+        for (label, line) in [("allowed", &self.allowed), ("help", &self.help)] {
+            if let Some(line) = line {
+                text.push_str(&format!("\n  {label}: {line}"));
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,186 @@
+//! How a tree is going to be built: by whom, with which kustomize, and what that allows.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Who builds a tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// `kubectl kustomize`, `kubectl apply -k` and `kustomize build` as they are without flags.
+    #[default]
+    Kubectl,
+    /// Flux's kustomize-controller.
+    Flux,
+    /// Argo CD's repo-server.
+    ArgoCd,
+    /// Rancher Fleet.
+    Fleet,
+    /// Project Sveltos.
+    Sveltos,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Kubectl, Self::Flux, Self::ArgoCd, Self::Fleet, Self::Sveltos];
+
+    /// The word for it on the command line and in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kubectl => "kubectl",
+            Self::Flux => "flux",
+            Self::ArgoCd => "argocd",
+            Self::Fleet => "fleet",
+            Self::Sveltos => "sveltos",
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A text is not one of the words that are allowed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is not {allowed}")]
+pub struct NotAllowed {
+    /// The text.
+    pub found: String,
+    /// What it may be.
+    pub allowed: &'static str,
+}
+
+impl FromStr for Profile {
+    type Err = NotAllowed;
+
+    fn from_str(text: &str) -> Result<Self, NotAllowed> {
+        let allowed = "one of kubectl, flux, argocd, fleet, sveltos";
+        let found = || NotAllowed { found: text.to_owned(), allowed };
+        Self::ALL.into_iter().find(|profile| profile.as_str() == text).ok_or_else(found)
+    }
+}
+
+/// Which files a kustomization may load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Restrictor {
+    /// Only files in or below its own folder (`LoadRestrictionsRootOnly`).
+    RootOnly,
+    /// Any (`LoadRestrictionsNone`).
+    None,
+}
+
+impl FromStr for Restrictor {
+    type Err = NotAllowed;
+
+    fn from_str(text: &str) -> Result<Self, NotAllowed> {
+        match text {
+            "root-only" | "LoadRestrictionsRootOnly" => Ok(Self::RootOnly),
+            "none" | "LoadRestrictionsNone" => Ok(Self::None),
+            _ => Err(NotAllowed { found: text.to_owned(), allowed: "one of root-only, none" }),
+        }
+    }
+}
+
+/// A version of kustomize.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// `5` of 5.8.1.
+    pub major: u16,
+    /// `8` of 5.8.1.
+    pub minor: u16,
+    /// `1` of 5.8.1.
+    pub patch: u16,
+}
+
+impl Version {
+    /// The version that is meant where none is given.
+    pub const DEFAULT: Self = Self { major: 5, minor: 8, patch: 1 };
+    /// After it, components run after generators, and an empty file is refused (kustomize#5170).
+    pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
+    /// After it, a name that holds `..` among other characters is refused (kustomize 29bf16c67).
+    pub(super) const NEWEST_WITHOUT_AMBIGUITY: Self = Self { major: 5, minor: 8, patch: u16::MAX };
+}
+
+impl Default for Version {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+impl FromStr for Version {
+    type Err = NotAllowed;
+
+    /// Reads `5.8.1`, `v5.8.1` or `5.8`, which is the last 5.8.
+    fn from_str(text: &str) -> Result<Self, NotAllowed> {
+        let failed = || NotAllowed { found: text.to_owned(), allowed: "a version such as 5.8.1" };
+        let mut numbers = text.strip_prefix('v').unwrap_or(text).splitn(3, '.').map(str::parse::<u16>);
+        let mut next = || numbers.next().transpose().map_err(|_| failed());
+        let (major, minor, patch) = (next()?, next()?, next()?);
+        Ok(Self {
+            major: major.ok_or_else(failed)?,
+            minor: minor.ok_or_else(failed)?,
+            patch: patch.unwrap_or(u16::MAX),
+        })
+    }
+}
+
+/// What a Flux Kustomization adds to the tree it points at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FluxSpec {
+    /// `spec.components`.
+    pub components: Vec<String>,
+    /// `spec.ignoreMissingComponents`.
+    pub ignore_missing_components: bool,
+}
+
+/// How a tree is built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// By whom.
+    pub profile: Profile,
+    /// With which kustomize.
+    pub version: Version,
+    /// Which files may be loaded.
+    pub restrictor: Restrictor,
+    /// Whether Helm charts are inflated (`--enable-helm`).
+    pub helm: bool,
+    /// Whether external plugins run (`--enable-alpha-plugins`).
+    pub plugins: bool,
+    /// What a Flux Kustomization adds.
+    pub flux: FluxSpec,
+    /// Whether a Component that is built alone is one that nobody refers to: it is judged as a part of something
+    /// unknown, not as a whole.
+    pub lone_components: bool,
+}
+
+impl Options {
+    /// What a profile does where nothing else is said.
+    pub fn of(profile: Profile) -> Self {
+        let restrictor = match profile {
+            Profile::Kubectl | Profile::ArgoCd | Profile::Fleet => Restrictor::RootOnly,
+            Profile::Flux | Profile::Sveltos => Restrictor::None,
+        };
+        Self {
+            profile,
+            version: Version::DEFAULT,
+            restrictor,
+            helm: false,
+            plugins: false,
+            flux: FluxSpec::default(),
+            lone_components: false,
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::of(Profile::Kubectl)
+    }
+}

@@ -1,0 +1,135 @@
+//! What an entry of a kustomization file refers to: a file, a folder, or something far away.
+//!
+//! Source: `FileLoader` in kustomize's `api/internal/loader/fileloader.go`.
+
+mod remote;
+
+pub use remote::{is_git, is_http};
+
+use super::options::{Options, Restrictor, Version};
+use super::tree::{Located, Lost, Tree, TreePath};
+
+/// A folder that kustomize reads entries relative to, and those that led to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Loader<'a> {
+    /// The folder.
+    pub root: &'a TreePath,
+    /// The folder that refers to this one.
+    pub referrer: Option<&'a Loader<'a>>,
+}
+
+/// Why an entry is not a file that can be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoFile {
+    /// It must be fetched.
+    Http,
+    /// It is a folder.
+    Folder(TreePath),
+    /// It is a file, but not in or below the folder of the kustomization.
+    Restricted(TreePath),
+    /// It leads nowhere.
+    Lost(Lost),
+    /// It is a device, a socket or a pipe.
+    Other,
+}
+
+/// Why an entry is not a folder that can be built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoFolder {
+    /// It is the empty string.
+    Empty,
+    /// It is a git repository; whether a folder of that name is there as well.
+    Git {
+        /// The folder that is mistaken for a repository.
+        local: Option<TreePath>,
+    },
+    /// Folders must be given by relative paths.
+    Absolute,
+    /// A name in it holds `..` among other characters (kustomize after 5.8).
+    Ambiguous,
+    /// It leads nowhere.
+    Lost(Lost),
+    /// It is a file.
+    File(TreePath),
+    /// It holds a folder that is being built: `visited`, which may be itself.
+    Ancestor {
+        /// The folder.
+        folder: TreePath,
+        /// The folder in it that is being built.
+        visited: TreePath,
+    },
+}
+
+impl Loader<'_> {
+    /// The file that an entry stands for (`FileLoader.Load`).
+    ///
+    /// # Errors
+    ///
+    /// When it is none.
+    pub fn file(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFile> {
+        if is_http(entry) {
+            return Err(NoFile::Http);
+        }
+        match tree.locate(self.root, entry) {
+            Ok(Located::File(path)) => {
+                let within = path.parent().is_some_and(|folder| folder.is_within(self.root));
+                let allowed = within || options.restrictor == Restrictor::None;
+                if allowed { Ok(path) } else { Err(NoFile::Restricted(path)) }
+            }
+            Ok(Located::Folder(path)) => Err(NoFile::Folder(path)),
+            Ok(Located::Other(_)) => Err(NoFile::Other),
+            Err(lost) => Err(NoFile::Lost(lost)),
+        }
+    }
+
+    /// The folder that an entry stands for (`FileLoader.New`).
+    ///
+    /// # Errors
+    ///
+    /// When it is none, or is being built already.
+    pub fn folder(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFolder> {
+        if entry.is_empty() {
+            return Err(NoFolder::Empty);
+        }
+        if is_git(entry) {
+            let local = match tree.locate(self.root, entry) {
+                Ok(Located::Folder(path)) => Some(path),
+                _ => None,
+            };
+            return Err(NoFolder::Git { local });
+        }
+        if entry.starts_with('/') {
+            return Err(NoFolder::Absolute);
+        }
+        if options.version > Version::NEWEST_WITHOUT_AMBIGUITY && is_ambiguous(entry) {
+            return Err(NoFolder::Ambiguous);
+        }
+        match tree.locate(self.root, entry) {
+            Ok(Located::Folder(folder)) => match self.visited_within(&folder) {
+                Some(visited) => Err(NoFolder::Ancestor { folder, visited: visited.clone() }),
+                None => Ok(folder),
+            },
+            Ok(Located::File(path) | Located::Other(path)) => Err(NoFolder::File(path)),
+            Err(lost) => Err(NoFolder::Lost(lost)),
+        }
+    }
+
+    /// The folder being built that is `candidate` or in it, the nearest one first.
+    fn visited_within(&self, candidate: &TreePath) -> Option<&TreePath> {
+        if self.root.is_within(candidate) {
+            return Some(self.root);
+        }
+        self.referrer.and_then(|referrer| referrer.visited_within(candidate))
+    }
+
+    /// The folders from the one that is built to this one.
+    pub fn chain(&self) -> Vec<TreePath> {
+        let mut chain = self.referrer.map(Loader::chain).unwrap_or_default();
+        chain.push(self.root.clone());
+        chain
+    }
+}
+
+fn is_ambiguous(entry: &str) -> bool {
+    entry.split('/').any(|segment| segment != ".." && segment.contains(".."))
+}

@@ -1,0 +1,118 @@
+//! KZ004: an entry that leads nowhere.
+
+use crate::admission::Level;
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
+use crate::kustomize::tree::TreePath;
+
+/// The row of KZ004.
+pub(super) static RULE: TreeRule = TreeRule {
+    id: "KZ004",
+    name: "entry-missing",
+    level: Level::Deny,
+    summary: "an entry that leads to no file or folder",
+    page: TreePage {
+        why: "kustomize takes every path as it is written, relative to the folder of the kustomization file: no patterns, no blanks cut off, no backslashes. What is not there is refused. The components of a Flux Kustomization are relative to its `spec.path`, not to the root of the repository.",
+        wrong: TreeExample::new(
+            "app",
+            &[
+                (
+                    "app/kustomization.yaml",
+                    "\
+resources:
+  - ../bse
+",
+                ),
+                (
+                    "base/kustomization.yaml",
+                    "\
+resources:
+  - settings.yaml
+",
+                ),
+                (
+                    "base/settings.yaml",
+                    "\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+data:
+  color: blue
+",
+                ),
+            ],
+        ),
+        right: TreeExample::new(
+            "app",
+            &[
+                (
+                    "app/kustomization.yaml",
+                    "\
+resources:
+  - ../base
+",
+                ),
+                (
+                    "base/kustomization.yaml",
+                    "\
+resources:
+  - settings.yaml
+",
+                ),
+                (
+                    "base/settings.yaml",
+                    "\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+data:
+  color: blue
+",
+                ),
+            ],
+        ),
+        mend: "Correct the path, or add the file that it names.",
+    },
+};
+
+/// A finding about an entry that names nothing; `near` is there and spelled almost like it, `elsewhere` is what the entry
+/// would lead to from the root of the tree.
+pub(in crate::kustomize) fn missing(
+    site: Site,
+    entry: &str,
+    folder: &TreePath,
+    near: Option<String>,
+    elsewhere: Option<String>,
+) -> TreeFinding {
+    let finding = RULE.finding(site, format!("\"{entry}\" is not there"));
+    match (near, elsewhere) {
+        (Some(near), _) => finding.help(format!("did you mean \"{near}\"?")),
+        (None, Some(path)) => finding
+            .help(format!("paths are relative to {folder}, not to the root of the tree; from here it is \"{path}\"")),
+        _ if entry.contains(['*', '?']) => finding.help("patterns are not expanded: list every file"),
+        _ if entry.contains('\\') => finding.help("write paths with /"),
+        _ if entry.contains('\n') => finding.help("objects cannot stand here: write them to a file and name it"),
+        _ => finding.help(format!("paths are relative to {folder}")),
+    }
+}
+
+/// A finding about an empty entry.
+pub(in crate::kustomize) fn empty(site: Site) -> TreeFinding {
+    RULE.finding(site, "the entry is empty").help("take it out, or say what it is to be")
+}
+
+/// A finding about links that lead to one another.
+pub(in crate::kustomize) fn link_loop(site: Site, entry: &str) -> TreeFinding {
+    RULE.finding(site, format!("\"{entry}\" is a link that leads back to itself"))
+        .help("let the link lead to a file or folder")
+}
+
+/// A finding about a folder where only a file can stand.
+pub(in crate::kustomize) fn folder(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
+    RULE.finding(site, format!("\"{entry}\" is a folder ({path}), and a file must stand here"))
+        .found("a folder")
+        .allowed("a file")
+        .help("name a file")
+}

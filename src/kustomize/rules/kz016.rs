@@ -1,0 +1,68 @@
+//! KZ016: a generator that fails.
+
+use crate::admission::Level;
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
+
+/// The row of KZ016.
+pub(super) static RULE: TreeRule = TreeRule {
+    id: "KZ016",
+    name: "bad-generator",
+    level: Level::Deny,
+    summary: "a generator without a name, or with data that it cannot take",
+    page: TreePage {
+        why: "A ConfigMap or Secret generator needs a name, literals of the form `key=value`, files of the form `path` or `key=path`, and every key once only, whatever source it comes from.",
+        wrong: TreeExample::new(
+            "app",
+            &[(
+                "app/kustomization.yaml",
+                "\
+configMapGenerator:
+  - name: settings
+    literals:
+      - color=blue
+      - color=red
+",
+            )],
+        ),
+        right: TreeExample::new(
+            "app",
+            &[(
+                "app/kustomization.yaml",
+                "\
+configMapGenerator:
+  - name: settings
+    literals:
+      - color=blue
+",
+            )],
+        ),
+        mend: "Correct the entry.",
+    },
+};
+
+/// A finding about a generator without name.
+pub(in crate::kustomize) fn nameless(site: Site, kind: &str) -> TreeFinding {
+    RULE.finding(site, format!("the {kind} has no name")).help("give it a name")
+}
+
+/// A finding about a literal.
+pub(in crate::kustomize) fn literal(site: Site, text: &str) -> TreeFinding {
+    RULE.finding(site, format!("\"{text}\" is not of the form key=value"))
+        .found(text)
+        .allowed("key=value")
+        .help("write key=value")
+}
+
+/// A finding about an entry of `files`.
+pub(in crate::kustomize) fn source(site: Site, text: &str) -> TreeFinding {
+    RULE.finding(site, format!("\"{text}\" is not of the form path or key=path"))
+        .found(text)
+        .allowed("path or key=path")
+        .help("write one = only, with a key before and a path after it")
+}
+
+/// A finding about a key that is there twice.
+pub(in crate::kustomize) fn repeated(site: Site, name: &str, key: &str) -> TreeFinding {
+    RULE.finding(site, format!("{name} has the key {key} already")).found(key).help("take one of them out")
+}

@@ -1,0 +1,67 @@
+//! The rules about trees, one file each.
+
+pub(super) mod kz001;
+pub(super) mod kz002;
+pub(super) mod kz003;
+pub(super) mod kz004;
+pub(super) mod kz005;
+pub(super) mod kz006;
+pub(super) mod kz007;
+pub(super) mod kz008;
+pub(super) mod kz009;
+pub(super) mod kz010;
+pub(super) mod kz011;
+pub(super) mod kz012;
+pub(super) mod kz013;
+pub(super) mod kz014;
+pub(super) mod kz015;
+pub(super) mod kz016;
+pub(super) mod kz017;
+pub(super) mod kz020;
+pub(super) mod kz021;
+pub(super) mod kz022;
+pub(super) mod kz023;
+pub(super) mod kz024;
+pub(super) mod kz025;
+pub(super) mod kz030;
+pub(super) mod kz040;
+mod kz050;
+
+use super::rule::TreeRule;
+use crate::rule::Rule;
+
+/// All rules about trees, in the order of their ids.
+pub fn tree_rules() -> Vec<&'static TreeRule> {
+    vec![
+        &kz001::RULE,
+        &kz002::RULE,
+        &kz003::RULE,
+        &kz004::RULE,
+        &kz005::RULE,
+        &kz006::RULE,
+        &kz007::RULE,
+        &kz008::RULE,
+        &kz009::RULE,
+        &kz010::RULE,
+        &kz011::RULE,
+        &kz012::RULE,
+        &kz013::RULE,
+        &kz014::RULE,
+        &kz015::RULE,
+        &kz016::RULE,
+        &kz017::RULE,
+        &kz020::RULE,
+        &kz021::RULE,
+        &kz022::RULE,
+        &kz023::RULE,
+        &kz024::RULE,
+        &kz025::RULE,
+        &kz030::RULE,
+        &kz040::RULE,
+    ]
+}
+
+/// The rules about requests.
+pub fn rules() -> Vec<&'static Rule> {
+    vec![&kz050::RULE]
+}

@@ -1,0 +1,241 @@
+//! A tree of files, read only: a folder on disk, a tar archive, or files in memory.
+//!
+//! Everything is asked for by the path within the tree. Links are evaluated here, step by step as the kernel does, and
+//! never lead out of the tree: what is above its root is not known to it.
+
+mod archive;
+mod folder;
+mod memory;
+mod path;
+
+use std::sync::Arc;
+
+pub use archive::ArchiveError;
+pub use folder::FolderError;
+pub use memory::Memory;
+pub use path::TreePath;
+
+/// Go's `filepath.EvalSymlinks` gives up after as many.
+const MOST_LINKS: usize = 255;
+/// Kubernetes takes objects of 1.5 MB; a file beyond ten times that is no configuration.
+pub const LARGEST_FILE: u64 = 16 << 20;
+
+/// What stands behind a path, links not followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A file that can be read.
+    File,
+    /// A folder.
+    Folder,
+    /// A link, and what it says.
+    Link(String),
+    /// A socket, a device, a pipe: reading it could last for ever.
+    Other,
+}
+
+/// What a tree is read from. Paths hold no links and no `..`.
+pub trait Source: Send + Sync {
+    /// What stands at a path.
+    fn entry(&self, path: &TreePath) -> Option<Entry>;
+    /// The content of a file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is too large.
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
+    /// The names in a folder, sorted.
+    fn names(&self, path: &TreePath) -> Vec<String>;
+}
+
+/// Why a file that is there cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// More than [`LARGEST_FILE`].
+    #[error("it is larger than {LARGEST_FILE} bytes")]
+    TooLarge,
+    /// What the system said.
+    #[error("{0}")]
+    System(String),
+}
+
+/// What a path leads to once all links are evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Located {
+    /// A file.
+    File(TreePath),
+    /// A folder.
+    Folder(TreePath),
+    /// Something that is neither.
+    Other(TreePath),
+}
+
+/// Why a path leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lost {
+    /// Nothing stands at this path, the first of its folders that is missing.
+    Missing(TreePath),
+    /// This is a file, and the path goes on.
+    NotAFolder(TreePath),
+    /// Links that lead to one another.
+    Loop,
+    /// It leads out of the tree; whether to a folder that holds the tree.
+    Outside {
+        /// Whether the tree is in what the path leads to.
+        above: bool,
+    },
+}
+
+/// A tree of files.
+pub struct Tree {
+    source: Box<dyn Source>,
+    base: String,
+}
+
+impl Tree {
+    /// A tree that stands at `base`, an absolute path, for those who refer to it by absolute paths.
+    pub fn new(source: impl Source + 'static, base: &str) -> Self {
+        Self { source: Box::new(source), base: path::cleaned(base) }
+    }
+
+    /// The absolute path of the root.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// What `entry`, as it is written in the folder `from`, leads to.
+    ///
+    /// Like kustomize this first takes `..` out of the written path and then evaluates links.
+    ///
+    /// # Errors
+    ///
+    /// When it leads nowhere.
+    pub fn locate(&self, from: &TreePath, entry: &str) -> Result<Located, Lost> {
+        let written = if entry.starts_with('/') {
+            path::cleaned(entry)
+        } else {
+            path::cleaned(&format!("{}/{from}/{entry}", self.base))
+        };
+        self.evaluate(self.inside(&written)?)
+    }
+
+    /// The names in a folder.
+    pub fn names(&self, folder: &TreePath) -> Vec<String> {
+        self.source.names(folder)
+    }
+
+    /// What stands at a path, links not followed.
+    pub fn entry(&self, path: &TreePath) -> Option<Entry> {
+        self.source.entry(path)
+    }
+
+    /// The content of a located file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is too large.
+    pub fn read(&self, file: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        self.source.read(file)
+    }
+
+    /// The steps of an absolute path within the tree, the last one first.
+    fn inside(&self, absolute: &str) -> Result<Vec<String>, Lost> {
+        let base = self.base.trim_end_matches('/');
+        match absolute.strip_prefix(base) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(steps(rest)),
+            _ => Err(Lost::Outside { above: is_above(absolute, base) }),
+        }
+    }
+
+    fn evaluate(&self, mut ahead: Vec<String>) -> Result<Located, Lost> {
+        let mut here = TreePath::root();
+        let mut entry = Entry::Folder;
+        let mut links = 0;
+        while let Some(step) = ahead.pop() {
+            if entry != Entry::Folder {
+                return Err(Lost::NotAFolder(here));
+            }
+            if step == ".." {
+                here = here.parent().ok_or(Lost::Outside { above: ahead.is_empty() })?;
+                continue;
+            }
+            let next = here.join(&step);
+            entry = self.source.entry(&next).ok_or_else(|| Lost::Missing(next.clone()))?;
+            let Entry::Link(target) = &entry else {
+                here = next;
+                continue;
+            };
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(Lost::Loop);
+            }
+            if target.starts_with('/') {
+                here = TreePath::root();
+                ahead.extend(self.inside(&path::cleaned(target))?);
+            } else {
+                ahead.extend(steps(target));
+            }
+            entry = Entry::Folder;
+        }
+        Ok(match entry {
+            Entry::File => Located::File(here),
+            Entry::Folder => Located::Folder(here),
+            Entry::Other | Entry::Link(_) => Located::Other(here),
+        })
+    }
+}
+
+impl std::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tree").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+fn steps(path: &str) -> Vec<String> {
+    path.split('/').rev().filter(|step| !step.is_empty() && *step != ".").map(str::to_owned).collect()
+}
+
+fn is_above(candidate: &str, base: &str) -> bool {
+    let candidate = candidate.trim_end_matches('/');
+    base.strip_prefix(candidate).is_some_and(|rest| rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> Tree {
+        let files = Memory::new()
+            .file("app/kustomization.yaml", "kind: Kustomization\n")
+            .file("base/a.yaml", "")
+            .link("app/base", "../base")
+            .link("app/out", "../../etc")
+            .link("loop/a", "b")
+            .link("loop/b", "a");
+        Tree::new(files, "/work")
+    }
+
+    fn located(entry: &str) -> Result<Located, Lost> {
+        tree().locate(&TreePath::from("app"), entry)
+    }
+
+    #[test]
+    fn links_are_followed_within_the_tree() {
+        assert_eq!(located("base/a.yaml"), Ok(Located::File("base/a.yaml".into())));
+        assert_eq!(located("/work/base"), Ok(Located::Folder("base".into())));
+        assert_eq!(located("./base/../base/."), Ok(Located::Folder("base".into())));
+        assert_eq!(located("../loop/a"), Err(Lost::Loop));
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_tree() {
+        assert_eq!(located("out"), Err(Lost::Outside { above: false }));
+        assert_eq!(located("../.."), Err(Lost::Outside { above: true }));
+        assert_eq!(located("/etc/passwd"), Err(Lost::Outside { above: false }));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        assert_eq!(located("../no/such"), Err(Lost::Missing("no".into())));
+        assert_eq!(located("../base/a.yaml/x"), Err(Lost::NotAFolder("base/a.yaml".into())));
+    }
+}

@@ -1,0 +1,88 @@
+//! A folder on disk.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Entry, LARGEST_FILE, Source, Tree, TreePath, Unreadable};
+
+/// Why a folder cannot be a tree.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct FolderError {
+    /// The folder.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl Tree {
+    /// The folder at `path`, read as it is asked for.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such folder.
+    pub fn folder(path: &Path) -> Result<Self, FolderError> {
+        let failed = |source| FolderError { path: path.to_owned(), source };
+        let root = fs::canonicalize(path).map_err(failed)?;
+        if !root.is_dir() {
+            return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));
+        }
+        let base = root.to_string_lossy().into_owned();
+        Ok(Self::new(Folder { root }, &base))
+    }
+}
+
+struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    fn on_disk(&self, path: &TreePath) -> PathBuf {
+        self.root.join(path.as_str())
+    }
+}
+
+impl Source for Folder {
+    fn entry(&self, path: &TreePath) -> Option<Entry> {
+        let place = self.on_disk(path);
+        let metadata = fs::symlink_metadata(&place).ok()?;
+        Some(kind(&metadata).unwrap_or_else(|| {
+            let target = fs::read_link(&place).unwrap_or_default();
+            Entry::Link(target.to_string_lossy().into_owned())
+        }))
+    }
+
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        let failed = |error: io::Error| Unreadable::System(error.to_string());
+        let file = File::open(self.on_disk(path)).map_err(failed)?;
+        let mut content = Vec::new();
+        file.take(LARGEST_FILE + 1).read_to_end(&mut content).map_err(failed)?;
+        if content.len() as u64 > LARGEST_FILE {
+            return Err(Unreadable::TooLarge);
+        }
+        Ok(content.into())
+    }
+
+    fn names(&self, path: &TreePath) -> Vec<String> {
+        let entries = fs::read_dir(self.on_disk(path)).into_iter().flatten().flatten();
+        // a name that is not UTF-8 cannot be written in YAML, so nothing can refer to it
+        let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// What a file is; `None` for a link.
+fn kind(metadata: &Metadata) -> Option<Entry> {
+    let kind = metadata.file_type();
+    if kind.is_symlink() {
+        return None;
+    }
+    Some(match (kind.is_file(), kind.is_dir()) {
+        (true, _) => Entry::File,
+        (_, true) => Entry::Folder,
+        _ => Entry::Other,
+    })
+}

@@ -1,0 +1,107 @@
+//! Paths within a tree.
+
+use std::fmt;
+
+/// A path within a tree: names with `/` between them, no `.` or `..`; empty for the root.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TreePath(String);
+
+impl TreePath {
+    /// The root of the tree.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// This path with one name more.
+    #[must_use]
+    pub fn join(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
+    }
+
+    /// The folder it is in; `None` for the root.
+    pub fn parent(&self) -> Option<Self> {
+        if self.0.is_empty() {
+            return None;
+        }
+        Some(Self(self.0.rsplit_once('/').map(|(parent, _)| parent.to_owned()).unwrap_or_default()))
+    }
+
+    /// Its last name; empty for the root.
+    pub fn name(&self) -> &str {
+        self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, name)| name)
+    }
+
+    /// Whether it is `folder`, or in it at any depth.
+    pub fn is_within(&self, folder: &Self) -> bool {
+        match self.0.strip_prefix(folder.0.as_str()) {
+            Some(rest) => folder.0.is_empty() || rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        }
+    }
+
+    /// The path as text; empty for the root.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// How one would write it in `folder`.
+    pub fn relative_to(&self, folder: &Self) -> String {
+        let (own, other) = (self.names(), folder.names());
+        let shared = own.iter().zip(&other).take_while(|(a, b)| a == b).count();
+        let up = std::iter::repeat_n("..", other.len() - shared);
+        let steps: Vec<_> = up.chain(own.iter().skip(shared).copied()).collect();
+        if steps.is_empty() { ".".to_owned() } else { steps.join("/") }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.0.split('/').filter(|name| !name.is_empty()).collect()
+    }
+}
+
+impl From<&str> for TreePath {
+    /// Reads a path, leaving out `.` and taking `..` for the folder above where there is one.
+    fn from(text: &str) -> Self {
+        Self(cleaned(&format!("/{text}")).trim_start_matches('/').to_owned())
+    }
+}
+
+impl fmt::Display for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "." } else { &self.0 })
+    }
+}
+
+/// An absolute path without `.`, `..` and doubled `/`, as Go's `filepath.Clean` makes it.
+pub(super) fn cleaned(path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    format!("/{}", names.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_holds_only_what_is_in_it() {
+        let path = |text: &str| TreePath::from(text);
+        assert!(path("a/b").is_within(&path("a")));
+        assert!(path("a").is_within(&path("")));
+        assert!(!path("a-base").is_within(&path("a")));
+    }
+
+    #[test]
+    fn a_path_is_written_from_any_folder() {
+        let path = |text: &str| TreePath::from(text);
+        assert_eq!(path("components/ldap").relative_to(&path("clusters/prod")), "../../components/ldap");
+        assert_eq!(path("app").relative_to(&path("app")), ".");
+    }
+}

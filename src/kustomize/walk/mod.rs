@@ -1,0 +1,169 @@
+//! The walk through a tree, in the order in which kustomize evaluates it.
+//!
+//! Where kustomize stops at the first error, the walk writes a finding and goes on as if what was wrong were not there;
+//! what it gathers is then incomplete, and it says nothing that depends on the missing part.
+//!
+//! Source: `KustTarget.accumulateTarget` in kustomize's `api/internal/target/kusttarget.go`.
+
+mod content;
+mod directory;
+mod generate;
+mod identity;
+mod load;
+mod patches;
+mod plugins;
+mod replace;
+mod resources;
+mod root;
+mod settings;
+mod transform;
+
+use std::collections::HashSet;
+
+pub(super) use resources::words;
+
+use super::accumulate::Accumulator;
+use super::explain::Step;
+use super::file::{Kustomization, KustomizationFile};
+use super::files::Files;
+use super::finding::{Site, TreeFinding};
+use super::options::{Options, Version};
+use super::references::Loader;
+use super::rules::kz040;
+use super::tree::Tree;
+use crate::admission::FieldPath;
+
+/// A root has more findings, of those that refuse it and of the others, only if it is hostile.
+const MOST_FINDINGS: usize = 1_000;
+/// A root has more entries that are files only if it is hostile.
+const MOST_ENTRIES: usize = 100_000;
+/// Every visit of a base evaluates it anew, so that ten folders that name one another twice make a thousand visits.
+const MOST_VISITS: usize = 20_000;
+/// Each visit is some frames of the stack.
+const DEEPEST: usize = 100;
+
+/// What was found on a walk.
+pub(super) struct Walk<'a> {
+    tree: &'a Tree,
+    options: &'a Options,
+    files: &'a Files,
+    pub(super) findings: Vec<TreeFinding>,
+    pub(super) reasons: Vec<String>,
+    /// What was evaluated, the innermost folder last.
+    steps: Vec<Step>,
+    visits: usize,
+    entries: usize,
+    /// Whether objects get an annotation that says where they come from.
+    origins: bool,
+    loaded: HashSet<super::tree::TreePath>,
+}
+
+/// A kustomization on the way from the root that is built.
+struct Layer<'a> {
+    loader: Loader<'a>,
+    file: &'a KustomizationFile,
+    /// How many entries of `components` are the file's own; the others come from a Flux Kustomization.
+    own_components: usize,
+    depth: usize,
+}
+
+/// An entry of a list.
+struct Entry<'k> {
+    text: &'k str,
+    site: Site,
+    list: &'static str,
+    index: usize,
+}
+
+impl Layer<'_> {
+    fn kustomization(&self) -> &Kustomization {
+        &self.file.kustomization
+    }
+
+    fn site(&self, field: FieldPath) -> Site {
+        Site::new(self.file.path.clone(), self.file.place(&field), field)
+    }
+
+    fn entries<'k>(&self, list: &'static str, texts: &'k [String]) -> impl Iterator<Item = Entry<'k>> {
+        texts.iter().enumerate().map(move |(index, text)| {
+            let site = if list == "components" && index >= self.own_components {
+                let field = FieldPath::of(["spec", "components"]).index(index - self.own_components);
+                Site { field, ..Site::of_file(self.file.path.clone()) }
+            } else {
+                self.site(FieldPath::of([list]).index(index))
+            };
+            Entry { text, site, list, index }
+        })
+    }
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(tree: &'a Tree, options: &'a Options, files: &'a Files) -> Self {
+        Self {
+            tree,
+            options,
+            files,
+            findings: Vec::new(),
+            reasons: Vec::new(),
+            steps: Vec::new(),
+            visits: 0,
+            entries: 0,
+            origins: false,
+            loaded: HashSet::new(),
+        }
+    }
+
+    /// Writes down a finding, unless it is known already.
+    fn report(&mut self, finding: TreeFinding) {
+        let refused = finding.refused;
+        let alike = self.findings.iter().filter(|old| old.refused == refused);
+        let known =
+            |old: &TreeFinding| old.rule == finding.rule && old.site == finding.site && old.message == finding.message;
+        if alike.clone().count() < MOST_FINDINGS && !self.findings.iter().any(known) {
+            let first = refused && alike.count() == 0;
+            self.findings.push(TreeFinding { first, ..finding });
+        }
+    }
+
+    /// Writes down why the verdict cannot be Accept.
+    fn doubt(&mut self, site: &Site, reason: impl Into<String>) {
+        if self.reasons.len() >= MOST_FINDINGS {
+            return;
+        }
+        let reason = reason.into();
+        let told = format!("{site}: {reason}");
+        if !self.reasons.contains(&told) {
+            self.reasons.push(told);
+        }
+        self.report(kz040::found(site.clone(), &reason));
+    }
+
+    /// Evaluates a kustomization on top of what is there (`accumulateTarget`).
+    fn target(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
+        let kustomization = layer.kustomization();
+        let components_first = self.options.version <= Version::NEWEST_WITH_COMPONENTS_FIRST;
+        for (list, texts) in [("resources", &kustomization.resources), ("bases", &kustomization.bases)] {
+            for entry in layer.entries(list, texts) {
+                self.resource(layer, &entry, acc);
+            }
+        }
+        if components_first {
+            self.components(layer, acc);
+        }
+        self.configurations(layer, acc);
+        self.crds(layer);
+        self.generators(layer, acc);
+        if !components_first {
+            self.components(layer, acc);
+        }
+        self.transformers(layer, acc);
+        self.validators(layer);
+        self.vars(layer, acc);
+    }
+
+    fn components(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
+        for entry in layer.entries("components", &layer.kustomization().components) {
+            self.component(layer, &entry, acc);
+        }
+    }
+}

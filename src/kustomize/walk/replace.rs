@@ -1,0 +1,239 @@
+//! `replacements`.
+//!
+//! Source: `ReplacementTransformer` in kustomize's `api/internal/builtins`, `api/filters/replacement`.
+
+use serde_json::Value;
+
+use super::{Layer, Walk};
+use crate::admission::FieldPath;
+use crate::kustomize::accumulate::select::{BadSelector, Compiled, Selected};
+use crate::kustomize::accumulate::{Accumulator, Id, Object};
+use crate::kustomize::file::{Replacement, Source, Target};
+use crate::kustomize::finding::Site;
+use crate::kustomize::rules::{kz014, kz017, kz030};
+use crate::yaml::{self, Limits};
+
+/// Where a value is taken from, or put, if nothing is said.
+const DEFAULT_PATH: &str = "metadata.name";
+
+/// A replacement that was read.
+pub(super) struct Prepared {
+    replacement: Replacement,
+    site: Site,
+}
+
+/// What is known of a field.
+#[derive(PartialEq)]
+enum Known {
+    Present(String),
+    Absent,
+    Unsure,
+}
+
+impl Walk<'_> {
+    /// Reads `replacements`, those in files too.
+    pub(super) fn prepare_replacements(&mut self, layer: &Layer<'_>) -> Vec<Prepared> {
+        let mut prepared = Vec::new();
+        for (index, replacement) in layer.kustomization().replacements.iter().enumerate() {
+            let field = FieldPath::of(["replacements"]).index(index);
+            let site = layer.site(field.clone());
+            let inline = replacement.source.is_some() || replacement.targets.as_ref().is_some_and(|t| !t.is_empty());
+            if replacement.path.is_empty() {
+                prepared.push(Prepared { replacement: replacement.clone(), site });
+            } else if inline {
+                self.report(kz017::replacement(site, "has both a path and a source or targets"));
+            } else {
+                let site = layer.site(field.key("path"));
+                prepared.extend(self.replacements_of_file(layer, &site, &replacement.path));
+            }
+        }
+        prepared
+    }
+
+    fn replacements_of_file(&mut self, layer: &Layer<'_>, site: &Site, text: &str) -> Vec<Prepared> {
+        let Some((path, content)) = self.named_text(layer, site, text) else { return Vec::new() };
+        let value = match yaml::first(&content, &Limits::default()) {
+            Ok(document) => document.map(|document| document.value),
+            Err(error) => {
+                let at = Site { place: error.place, ..Site::of_file(path) };
+                self.report(kz017::replacement(at, &format!("is not YAML: {}", error.problem)));
+                return Vec::new();
+            }
+        };
+        let items = match value {
+            Some(Value::Array(items)) => items,
+            Some(item @ Value::Object(_)) => vec![item],
+            _ => {
+                self.report(kz017::replacement(site.clone(), "is neither a replacement nor a list of them"));
+                return Vec::new();
+            }
+        };
+        let mut prepared = Vec::new();
+        for item in items {
+            match serde_json::from_value(item) {
+                Ok(replacement) => prepared.push(Prepared { replacement, site: site.clone() }),
+                Err(error) => self.doubt(site, format!("{path}: {error}")),
+            }
+        }
+        prepared
+    }
+
+    /// Does what the replacements say, as far as it can be followed.
+    pub(super) fn replace_all(&mut self, prepared: &[Prepared], acc: &mut Accumulator) {
+        for Prepared { replacement, site } in prepared {
+            self.adds(format!("replacement {}", site.field));
+            let targets = replacement.targets.as_deref();
+            match (&replacement.source, &replacement.source_value, targets) {
+                (None, None, _) | (_, _, None) => {
+                    self.report(kz017::replacement(site.clone(), "needs a source and at least one target"));
+                }
+                (Some(_), Some(_), _) => {
+                    self.report(kz017::replacement(site.clone(), "has both a source and a sourceValue"));
+                }
+                (source, _, Some(targets)) => {
+                    if source.as_ref().is_none_or(|source| self.source(site, source, acc)) {
+                        targets.iter().for_each(|target| self.put_into(site, target, acc));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the source of a replacement is there.
+    fn source(&mut self, site: &Site, source: &Source, acc: &Accumulator) -> bool {
+        let is_source = |object: &&Object| object.ids().any(|id| names(source, &id));
+        let found: Vec<_> = acc.objects().iter().filter(is_source).collect();
+        let sure: Vec<_> = found.iter().filter(|object| object.sure).collect();
+        let words = source_words(source);
+        match sure.as_slice() {
+            [object] if found.len() == 1 => {
+                let path = if source.field_path.is_empty() { DEFAULT_PATH } else { &source.field_path };
+                match known(object, path) {
+                    Known::Present(_) if source.options.is_none() => return true,
+                    Known::Absent => self.report(kz017::replacement(
+                        site.clone(),
+                        &format!("takes {path} of {}, which has no such field", object.id.words()),
+                    )),
+                    _ => {
+                        self.doubt(site, format!("what is at {path} of {} is not worked out here", object.id.words()));
+                        return true;
+                    }
+                }
+            }
+            [_, _, ..] => self.report(kz030::several_sources(site.clone(), &words)),
+            _ if !acc.complete => {}
+            [] if acc.is_certain() => self.report(kz030::no_source(site.clone(), &words)),
+            _ => self.doubt(site, format!("whether {words} is there is not certain")),
+        }
+        false
+    }
+
+    fn put_into(&mut self, site: &Site, target: &Target, acc: &mut Accumulator) {
+        let Some(select) = &target.select else {
+            self.report(kz017::replacement(site.clone(), "has a target that selects nothing: `select` is missing"));
+            return;
+        };
+        let rejects: Result<Vec<_>, _> = target.reject.iter().map(Compiled::new).collect();
+        let (select, rejects) = match (Compiled::new(select), rejects) {
+            (Ok(select), Ok(rejects)) => (select, rejects),
+            (Err(BadSelector::Refused(text)), _) | (_, Err(BadSelector::Refused(text))) => {
+                self.report(kz014::expression(site.clone(), &text));
+                return;
+            }
+            _ => {
+                self.doubt(site, "an expression of a target may mean something else in Go");
+                return;
+            }
+        };
+        for at in 0..acc.objects().len() {
+            let Some(object) = acc.objects().get(at) else { continue };
+            let rejected = rejects.iter().any(|reject| reject.selects_any(object) == Selected::Yes);
+            match select.selects_any(object) {
+                Selected::Yes if !rejected => self.set(site, target, at, acc),
+                Selected::Perhaps => self.doubt(site, "whether a target is selected is not worked out here"),
+                _ => {}
+            }
+        }
+    }
+
+    fn set(&mut self, site: &Site, target: &Target, at: usize, acc: &mut Accumulator) {
+        let default = [DEFAULT_PATH.to_owned()];
+        let paths = if target.field_paths.is_empty() { &default[..] } else { &target.field_paths };
+        for path in paths {
+            let Some(object) = acc.objects_mut().get_mut(at) else { return };
+            let words = object.id.words();
+            match known(object, path) {
+                Known::Present(_) if rewrites_identity(path) => {
+                    object.sure = false;
+                    self.doubt(site, format!("the replacement gives {words} another identity"));
+                }
+                Known::Present(pointer) if target.options.is_none() && is_text(object, &pointer) => {
+                    object.blur(&pointer)
+                }
+                Known::Absent if target.options.is_none() => self.report(kz017::replacement(
+                    site.clone(),
+                    &format!("sets {path} of {words}, which has no such field"),
+                )),
+                _ => {
+                    object.blur("");
+                    self.doubt(site, format!("whether {path} of {words} can be set is not worked out here"));
+                }
+            }
+        }
+    }
+}
+
+fn names(source: &Source, id: &Id) -> bool {
+    let same = |wanted: &str, is: &str| wanted.is_empty() || wanted == is;
+    let namespace = if id.namespace.is_empty() { "default" } else { &id.namespace };
+    same(&source.name, &id.name)
+        && same(&source.namespace, namespace)
+        && same(&source.group, &id.group)
+        && same(&source.version, &id.version)
+        && same(&source.kind, &id.kind)
+}
+
+fn source_words(source: &Source) -> String {
+    let parts = [&source.kind, &source.name, &source.namespace];
+    let said: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
+    said.join(" ")
+}
+
+/// What is at a field path that names mappings only.
+fn known(object: &Object, path: &str) -> Known {
+    if path.contains(['[', ']', '*', '\\', '"', '\'', '/', '~']) || path.contains("..") {
+        return Known::Unsure;
+    }
+    let pointer = format!("/{}", path.replace('.', "/"));
+    if !object.is_clear(&pointer) {
+        return Known::Unsure;
+    }
+    let content = object.content();
+    let mut at = &content;
+    for step in path.split('.') {
+        match at {
+            Value::Object(members) => match members.get(step) {
+                Some(next) => at = next,
+                None => return Known::Absent,
+            },
+            _ => return Known::Unsure,
+        }
+    }
+    match at {
+        Value::Null => Known::Unsure,
+        Value::String(text) if text.is_empty() => Known::Unsure,
+        Value::Array(_) | Value::Object(_) => Known::Unsure,
+        _ => Known::Present(pointer),
+    }
+}
+
+/// Whether what is at a pointer is a string and nothing else, so that any scalar may take its place.
+fn is_text(object: &Object, pointer: &str) -> bool {
+    let content = object.content();
+    let text = content.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    text.parse::<f64>().is_err() && !["true", "false"].contains(&text)
+}
+
+fn rewrites_identity(path: &str) -> bool {
+    ["metadata.name", "metadata.namespace", "kind", "apiVersion", "metadata"].contains(&path)
+}

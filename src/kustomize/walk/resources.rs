@@ -1,0 +1,156 @@
+//! Entries of `resources`, `bases` and the lists of plugins: a file of objects, or a folder to build
+//! (`accumulateResources`, `accumulateFile`).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Entry, Layer, MOST_ENTRIES, Walk};
+use crate::kustomize::accumulate::manifests::{self, ManifestFault};
+use crate::kustomize::accumulate::{Accumulator, Object};
+use crate::kustomize::explain::{Step, StepKind};
+use crate::kustomize::finding::Site;
+use crate::kustomize::references::{NoFile, NoFolder};
+use crate::kustomize::rules::{kz010, kz013, kz030};
+use crate::kustomize::tree::{Lost, TreePath};
+use crate::yaml::Place;
+
+impl Walk<'_> {
+    /// An entry of `resources` or of a list that is read like it.
+    pub(super) fn resource(&mut self, layer: &Layer<'_>, entry: &Entry<'_>, acc: &mut Accumulator) {
+        self.entries += 1;
+        if self.entries > MOST_ENTRIES {
+            acc.complete = false;
+            if self.entries == MOST_ENTRIES + 1 {
+                self.doubt(&entry.site, format!("more than {MOST_ENTRIES} entries are not looked at"));
+            }
+            return;
+        }
+        match layer.loader.file(self.tree, entry.text, self.options) {
+            Ok(path) => self.objects(entry, &path, acc),
+            Err(NoFile::Http) => {
+                self.far(entry, acc, "it is fetched over HTTP, which is not done here");
+            }
+            Err(NoFile::Other) => {
+                acc.complete = false;
+                self.doubt(&entry.site, "it is neither a file nor a folder");
+            }
+            Err(no_file) => match layer.loader.folder(self.tree, entry.text, self.options) {
+                Ok(folder) => self.folder(layer, entry, &folder, acc),
+                Err(no_folder) => {
+                    acc.complete = false;
+                    self.neither(layer, entry, &no_file, &no_folder);
+                }
+            },
+        }
+    }
+
+    /// What must be fetched is not known.
+    pub(super) fn far(&mut self, entry: &Entry<'_>, acc: &mut Accumulator, why: &str) {
+        acc.complete = false;
+        self.part(Step::new(entry.list, entry.text, None, StepKind::Remote));
+        self.doubt(&entry.site, format!("{} \"{}\": {why}", entry.site.field, entry.text));
+    }
+
+    /// An entry that is neither a file nor a folder.
+    fn neither(&mut self, layer: &Layer<'_>, entry: &Entry<'_>, no_file: &NoFile, no_folder: &NoFolder) {
+        match (no_file, no_folder) {
+            (NoFile::Restricted(path), NoFolder::File(_) | NoFolder::Absolute) => {
+                self.part(Step::new(entry.list, entry.text, Some(path.clone()), StepKind::Broken));
+                self.report(kz010::restricted(entry.site.clone(), entry.text, path, layer.loader.root));
+            }
+            (NoFile::Lost(Lost::Missing(_) | Lost::NotAFolder(_)), NoFolder::Absolute) => {
+                let lost = NoFolder::Lost(Lost::Missing(TreePath::root()));
+                self.no_folder(layer, entry, &lost);
+            }
+            (_, no_folder) => self.no_folder(layer, entry, no_folder),
+        }
+    }
+
+    /// The objects of a file.
+    fn objects(&mut self, entry: &Entry<'_>, path: &TreePath, acc: &mut Accumulator) {
+        let Some(text) = self.text(&entry.site, path) else {
+            acc.complete = false;
+            return;
+        };
+        let manifests = manifests::read(&text);
+        let mut step = Step::new(entry.list, entry.text, Some(path.clone()), StepKind::File);
+        let at = |place: Place| Site::new(path.clone(), place, Default::default());
+        if let Some((place, reason)) = manifests.doubt {
+            acc.complete = false;
+            self.doubt(&at(place), reason);
+        }
+        if let Some((place, fault)) = manifests.fault {
+            acc.complete = false;
+            step.kind = StepKind::Broken;
+            self.report(kz013::found(entry.site.clone(), entry.text, &at(place), &fault));
+        }
+        for (value, place) in manifests.objects {
+            let mut object = Object::new(value, Arc::new(at(place)));
+            if self.origins {
+                object.blur("/metadata/annotations");
+            }
+            step.adds.push(object.id.words());
+            self.append(&entry.site, object, acc);
+        }
+        self.part(step);
+    }
+
+    /// Adds an object, unless one of the same identity is there.
+    pub(super) fn append(&mut self, site: &Site, object: Object, acc: &mut Accumulator) {
+        if let Err((object, at)) = acc.append(object) {
+            let other = acc.objects().get(at).map(|other| Arc::clone(&other.site));
+            self.report(kz030::conflict(site.clone(), &object.id, &object.site, other.as_deref()));
+        }
+    }
+
+    /// The text of a file that must be there; doubts where it cannot be read.
+    pub(super) fn text(&mut self, site: &Site, path: &TreePath) -> Option<String> {
+        match self.tree.read(path) {
+            // the decoder of kustomize reports bytes that are not UTF-8 as malformed, and so does our reader U+FFFD not;
+            // such files are left to kustomize
+            Ok(bytes) => match String::from_utf8(bytes.to_vec()) {
+                Ok(text) => Some(text),
+                Err(_) => {
+                    self.doubt(site, format!("{path} is not UTF-8"));
+                    None
+                }
+            },
+            Err(why) => {
+                self.doubt(site, format!("{path} cannot be read: {why}"));
+                None
+            }
+        }
+    }
+
+    /// Notes a part of the folder that is being evaluated.
+    pub(super) fn part(&mut self, step: Step) {
+        if let Some(folder) = self.steps.last_mut() {
+            folder.parts.push(step);
+        }
+    }
+
+    /// Notes what the folder that is being evaluated adds.
+    pub(super) fn adds(&mut self, what: impl Into<String>) {
+        if let Some(folder) = self.steps.last_mut() {
+            folder.adds.push(what.into());
+        }
+    }
+}
+
+/// Whether a text holds objects, rather than being a path.
+pub(super) fn inline(text: &str) -> Option<Vec<(Value, Place)>> {
+    let manifests = manifests::read(text);
+    (manifests.fault.is_none() && manifests.doubt.is_none()).then_some(manifests.objects)
+}
+
+/// What is wrong with a manifest, in words.
+pub(in crate::kustomize) fn words(fault: &ManifestFault) -> String {
+    match fault {
+        ManifestFault::Malformed(text) => format!("is not YAML: {text}"),
+        ManifestFault::NotAnObject => "holds something that is no Kubernetes object".to_owned(),
+        ManifestFault::NoKind => "holds an object without a kind".to_owned(),
+        ManifestFault::NoName(kind) => format!("holds an object of kind {kind} without metadata.name"),
+        ManifestFault::NoItems(kind) => format!("holds a {kind} whose items are not a list"),
+    }
+}

@@ -1,0 +1,118 @@
+//! The folder that is built (`Kustomizer.Run`, `makeCustomizedResMap`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Layer, Walk};
+use crate::admission::FieldPath;
+use crate::kustomize::accumulate::Accumulator;
+use crate::kustomize::explain::{Step, StepKind};
+use crate::kustomize::file::SharedFile;
+use crate::kustomize::finding::Site;
+use crate::kustomize::flux;
+use crate::kustomize::options::Profile;
+use crate::kustomize::references::Loader;
+use crate::kustomize::rules::{kz003, kz004, kz020, kz030};
+use crate::kustomize::tree::{Located, TreePath};
+
+/// The annotation of objects that are not written out, unless it says `false`.
+const LOCAL: &str = "config.kubernetes.io/local-config";
+
+impl Walk<'_> {
+    /// Builds a folder.
+    pub(in crate::kustomize) fn root(&mut self, root: &TreePath) -> Option<Step> {
+        let site = Site::of_file(root.clone());
+        let root = match self.tree.locate(&TreePath::root(), root.as_str()) {
+            Ok(Located::Folder(path)) => path,
+            Ok(Located::File(path) | Located::Other(path)) => {
+                self.report(kz003::found(site, root.as_str(), &path));
+                return None;
+            }
+            Err(_) => {
+                self.report(kz004::missing(site, root.as_str(), &TreePath::root(), None, None));
+                return None;
+            }
+        };
+        let loader = Loader { root: &root, referrer: None };
+        let (file, own_components) = match self.options.profile {
+            Profile::Flux => self.flux_file(&loader)?,
+            _ => self.load(&loader, None).map(|file| (Arc::clone(&file), file.kustomization.components.len()))?,
+        };
+        let layer = Layer { loader, file: &file, own_components, depth: 0 };
+        Some(self.built(&layer))
+    }
+
+    fn built(&mut self, layer: &Layer<'_>) -> Step {
+        let kustomization = layer.kustomization();
+        let is_component = kustomization.is_component();
+        let kind = if is_component { StepKind::Component } else { StepKind::Kustomization };
+        self.steps.push(Step::new("", "", Some(layer.loader.root.clone()), kind));
+        if is_component && !self.options.lone_components {
+            self.report(kz020::found(layer.site(FieldPath::of(["kind"])), layer.loader.root));
+        }
+        self.origins = !kustomization.build_metadata.is_empty();
+        self.schema(layer, true);
+        let mut acc = Accumulator::default();
+        acc.complete = layer.file.faults.is_empty() && !(is_component && self.options.lone_components);
+        self.target(layer, &mut acc);
+        self.unique(layer, &acc);
+        self.sort_options(layer);
+        self.steps.pop().unwrap_or_else(|| Step::new("", "", None, kind))
+    }
+
+    /// Sorting gathers all objects anew, and so finds those that patches made the same.
+    fn unique(&mut self, layer: &Layer<'_>, acc: &Accumulator) {
+        let keeps_order = layer.kustomization().sort_options.as_ref().is_some_and(|options| options.order != "legacy");
+        let mut seen = HashMap::new();
+        for object in acc.objects().iter().filter(|object| object.sure) {
+            let local = object.raw()["metadata"]["annotations"][LOCAL].as_str();
+            if keeps_order || local.is_some_and(|local| local != "false") {
+                continue;
+            }
+            // two of one name with hashes behind it differ if their contents do
+            let hashed = object.hashed;
+            if let Some(other) = seen.insert((object.id.effective(), hashed), Arc::clone(&object.site)) {
+                let site = Site::clone(&object.site);
+                if self.options.profile == Profile::Kubectl && !hashed {
+                    self.report(kz030::conflict(site, &object.id, &object.site, Some(&other)));
+                } else {
+                    self.doubt(&site, format!("{} is there twice", object.id.words()));
+                }
+            }
+        }
+    }
+
+    /// The file that Flux writes for the root, and how many of its components are the file's own.
+    fn flux_file(&mut self, loader: &Loader<'_>) -> Option<(SharedFile, usize)> {
+        let names = self.tree.names(loader.root);
+        let has_file = crate::kustomize::file::NAMES.iter().any(|name| names.iter().any(|own| own == name));
+        let file = if has_file { self.load(loader, None)? } else { Arc::new(self.generated(loader.root)) };
+        let own = file.kustomization.components.len();
+        let mut file = (*file).clone();
+        for (index, entry) in self.options.flux.components.iter().enumerate() {
+            let field = FieldPath::of(["spec", "components"]).index(index);
+            let site = Site { field, ..Site::of_file(file.path.clone()) };
+            if !crate::kustomize::rules::kz011::is_local(entry) {
+                self.report(crate::kustomize::rules::kz011::found(site, entry));
+                continue;
+            }
+            let missing = self.tree.locate(loader.root, entry).is_err();
+            if !(missing && self.options.flux.ignore_missing_components) {
+                file.kustomization.components.push(entry.clone());
+            }
+        }
+        Some((Arc::new(file), own))
+    }
+
+    /// The file that Flux generates where there is none.
+    fn generated(&mut self, root: &TreePath) -> crate::kustomize::file::KustomizationFile {
+        let generated = flux::generate(self.tree, root, self.files);
+        for finding in generated.findings {
+            self.report(finding);
+        }
+        for (site, reason) in generated.doubts {
+            self.doubt(&site, reason);
+        }
+        generated.file
+    }
+}

@@ -1,0 +1,122 @@
+//! What else a kustomization may say: `openapi`, `configurations`, `crds`, `vars`, `sortOptions`.
+
+use serde_json::Value;
+
+use super::{Layer, Walk};
+use crate::admission::FieldPath;
+use crate::kustomize::accumulate::Accumulator;
+use crate::kustomize::file;
+use crate::kustomize::finding::Site;
+use crate::kustomize::rules::{kz008, kz017};
+use crate::yaml::{self, Limits};
+
+/// The schema that is built into kustomize 5.
+const BUILT_IN_SCHEMA: &str = "v1.21.2";
+/// The lists of a configuration that change which names and namespaces are rewritten.
+const NAMING: [&str; 3] = ["namePrefix", "nameSuffix", "namespace"];
+
+impl Walk<'_> {
+    /// `openapi` of a folder, which is looked at before anything else of it.
+    pub(super) fn schema(&mut self, layer: &Layer<'_>, is_root: bool) {
+        let openapi = &layer.kustomization().openapi;
+        let field = FieldPath::of(["openapi"]);
+        if let Some(path) = openapi.get("path") {
+            let site = layer.site(field.key("path"));
+            if self.named(layer, &site, path).is_some() {
+                self.doubt(&site, "a schema of its own may change what is cluster-scoped and how lists are merged");
+            }
+        }
+        let Some(version) = openapi.get("version").filter(|version| *version != BUILT_IN_SCHEMA) else { return };
+        let site = layer.site(field.key("version"));
+        if is_root && !version.is_empty() {
+            self.report(kz017::schema_version(site, version, BUILT_IN_SCHEMA));
+        } else if !version.is_empty() {
+            self.doubt(&site, format!("the schema {version} is refused unless another one was set before"));
+        }
+    }
+
+    /// Files of `configurations`, which are decoded strictly.
+    pub(super) fn configurations(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
+        for (index, text) in layer.kustomization().configurations.iter().enumerate() {
+            let site = layer.site(FieldPath::of(["configurations"]).index(index));
+            let Some(path) = self.named(layer, &site, text) else { continue };
+            let bytes = match self.tree.read(&path) {
+                Ok(bytes) => bytes,
+                Err(why) => {
+                    self.doubt(&site, format!("{path} cannot be read: {why}"));
+                    continue;
+                }
+            };
+            let of_file = Site::of_file(path.clone());
+            match file::configuration(&bytes) {
+                Ok((value, faults, document)) => {
+                    for fault in faults {
+                        let place = document.as_ref().map_or(of_file.place, |d| d.nearest(&fault.path));
+                        let (finding, _) = kz008::fault(Site::new(path.clone(), place, fault.path.clone()), &fault);
+                        self.report(finding);
+                    }
+                    acc.custom_names |= NAMING.into_iter().any(|list| value.get(list).is_some());
+                    acc.custom_replicas |= value.get("replicas").is_some();
+                }
+                Err(file::BadFile::Yaml(error)) => {
+                    let at = Site { place: error.place, ..of_file };
+                    self.report(kz008::malformed(at, &error.problem.to_string()));
+                }
+                Err(_) => self.doubt(&site, format!("{path} is not read")),
+            }
+        }
+    }
+
+    /// Files of `crds`: schemas by name.
+    pub(super) fn crds(&mut self, layer: &Layer<'_>) {
+        for (index, text) in layer.kustomization().crds.iter().enumerate() {
+            let site = layer.site(FieldPath::of(["crds"]).index(index));
+            let Some((path, content)) = self.named_text(layer, &site, text) else { continue };
+            if content.is_empty() {
+                self.report(kz017::crds(site, text, "is empty"));
+                continue;
+            }
+            match yaml::first(&content, &Limits::default()).map(|document| document.map(|d| d.value)) {
+                Ok(None | Some(Value::Object(_))) => {}
+                Ok(Some(_)) => self.report(kz017::crds(site, text, "holds no mapping of names to schemas")),
+                Err(error) => {
+                    let at = Site { place: error.place, ..Site::of_file(path) };
+                    self.report(kz017::crds(at, text, &format!("is not YAML: {}", error.problem)));
+                }
+            }
+        }
+    }
+
+    /// `vars`, whose names must be unique in all that is built.
+    pub(super) fn vars(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
+        for (index, var) in layer.kustomization().vars.iter().enumerate() {
+            let site = layer.site(FieldPath::of(["vars"]).index(index));
+            self.doubt(&site, format!("whether the variable {} can be resolved is not worked out here", var.name));
+            self.var(&var.name, site, acc);
+        }
+    }
+
+    /// A variable on its way up.
+    pub(super) fn var(&mut self, name: &str, site: Site, acc: &mut Accumulator) {
+        match acc.vars.get(name) {
+            Some(before) => {
+                let finding = kz017::var(site, name, before);
+                self.report(finding);
+            }
+            None => {
+                acc.vars.insert(name.to_owned(), site);
+            }
+        }
+    }
+
+    /// `sortOptions` of the root, which are looked at last.
+    pub(super) fn sort_options(&mut self, layer: &Layer<'_>) {
+        let Some(options) = &layer.kustomization().sort_options else { return };
+        let field = FieldPath::of(["sortOptions"]);
+        if !["fifo", "legacy"].contains(&options.order.as_str()) {
+            self.report(kz017::sort_order(layer.site(field.key("order")), &options.order));
+        } else if options.order == "fifo" && options.legacy_sort_options.is_some() {
+            self.report(kz017::sort_legacy(layer.site(field.key("legacySortOptions"))));
+        }
+    }
+}

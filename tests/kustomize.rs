@@ -1,0 +1,351 @@
+//! Kustomize trees against the executed verdicts of `tests/vectors/kustomize`, and the rules' pages.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, reason = "what is left open is told")]
+
+mod cases;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cases::{repository, vectors};
+use portcullis::kustomize::finding::{Fix, TreeFinding};
+use portcullis::kustomize::options::{FluxSpec, Options, Profile};
+use portcullis::kustomize::roots::roots;
+use portcullis::kustomize::rule::TreeExample;
+use portcullis::kustomize::tree::{Memory, Tree, TreePath};
+use portcullis::kustomize::{Files, Report, Verdict, analyse, tree_rules};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Where the trees of the cases stand: the cases write `$ROOT`.
+const ROOT: &str = "/srv/tree";
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("the cases hold texts here")
+}
+
+fn tree(case: &Value) -> Tree {
+    let mut files = Memory::new();
+    for (path, content) in case["files"].as_object().expect("a case has files") {
+        files = files.file(path, text(content).replace("$ROOT", ROOT));
+    }
+    for (path, target) in case["symlinks"].as_object().into_iter().flatten() {
+        files = files.link(path, text(target));
+    }
+    Tree::new(files, ROOT)
+}
+
+/// Says in words how a verdict differs from the one that kustomize gave.
+fn differs(case: &Value, report: &Report) -> Option<String> {
+    let accepts = case["expect"]["accept"].as_bool().expect("a case has a verdict");
+    let agrees = report.verdict == if accepts { Verdict::Accept } else { Verdict::Reject };
+    (!agrees && report.verdict != Verdict::Unknown).then(|| {
+        let findings: Vec<_> = report.findings.iter().map(TreeFinding::paragraph).collect();
+        let error = case["expect"]["error"].as_str().unwrap_or("accepted");
+        format!("{}: {}\n  kustomize: {error}\n{}", case["name"], report.verdict, findings.join("\n"))
+    })
+}
+
+/// Cases of which the verdict may be Unknown: what decides them must be fetched, or depends on the types of values.
+const MAY_BE_UNKNOWN: [&str; 5] = [
+    "F12d http with org/repo",
+    "I26 git file url component",
+    "I27c user@ local path 3 segments",
+    "I28 github.com dir locally vendored",
+    "a replacement puts a word where a number is",
+];
+
+/// The files of cases.
+const FILES: [&str; 3] = ["kustomize/trees.json", "kustomize/components.json", "kustomize/found.json"];
+
+fn judged(case: &Value) -> Report {
+    let restrictor = text(&case["load_restrictor"]).parse().expect("a load restrictor");
+    let options = Options { restrictor, ..Options::default() };
+    analyse(&tree(case), &TreePath::from(text(&case["build"])), &options)
+}
+
+#[test]
+fn verdicts_are_those_of_kustomize() {
+    let (mut wrong, mut unknown, mut garbled, mut agreed) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for case in FILES.iter().flat_map(|file| cases_of(file)) {
+        let name = text(&case["name"]);
+        // absolute paths were lost in these when they were recorded
+        if case["files"].to_string().contains("$TMP") {
+            garbled.push(name.to_owned());
+            continue;
+        }
+        let report = judged(&case);
+        match differs(&case, &report) {
+            Some(difference) => wrong.push(difference),
+            None if report.verdict == Verdict::Unknown => unknown.push(format!("{name}: {:?}", report.reasons)),
+            None => agreed += 1,
+        }
+    }
+    println!("{agreed} agree; unknown: {unknown:#?}; without their paths: {garbled:?}");
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
+    let allowed = |line: &&String| !MAY_BE_UNKNOWN.iter().any(|name| line.starts_with(name));
+    assert_eq!(unknown.iter().filter(allowed).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+fn cases_of(file: &str) -> Vec<Value> {
+    match vectors(file) {
+        Value::Array(cases) => cases,
+        _ => panic!("{file} is not a list of cases"),
+    }
+}
+
+/// What kustomize says of something, and the rule that it is about.
+const SAYINGS: [(&str, &str); 14] = [
+    ("expected kind != 'Component'", "KZ001"),
+    ("expected kind 'Component'", "KZ002"),
+    ("unable to find one of", "KZ005"),
+    ("Found multiple kustomization files", "KZ006"),
+    ("Failed to read kustomization file", "KZ007"),
+    ("invalid Kustomization", "KZ008"),
+    ("kustomization.yaml is empty", "KZ008"),
+    ("cycle detected", "KZ009"),
+    ("security; ", "KZ010"),
+    ("cannot be absolute", "KZ010"),
+    ("missing metadata.name", "KZ013"),
+    ("missing kind", "KZ013"),
+    ("already registered id", "KZ030"),
+    ("failed to find unique target", "KZ030"),
+];
+
+/// The first finding is about what kustomize says, and shows the entry that is wrong.
+#[test]
+fn the_first_finding_is_what_kustomize_meets() {
+    let mut told = 0;
+    for case in FILES.iter().flat_map(|file| cases_of(file)) {
+        let Some(error) = case["expect"]["error"].as_str() else { continue };
+        let Some((_, rule)) = SAYINGS.iter().find(|(saying, _)| error.contains(saying)) else { continue };
+        let report = judged(&case);
+        let first = report.findings.iter().find(|finding| finding.first).expect("something is refused");
+        assert_eq!(first.rule, *rule, "{}: {error}", case["name"]);
+        told += 1;
+        let Some((_, rest)) = first.message.split_once('"') else { continue };
+        let entry = rest.split('"').next().unwrap_or_default();
+        let file = text(&case["files"][first.site.file.as_str()]).replace("$ROOT", ROOT);
+        let line = file.lines().nth(first.site.place.line as usize - 1).unwrap_or_default();
+        assert!(line.contains(entry), "{}: {line:?} does not show {entry:?}", case["name"]);
+    }
+    assert!(told > 60, "only {told} cases");
+}
+
+#[test]
+fn findings_about_components_are_where_they_should_be() {
+    for case in cases_of("kustomize/components.json") {
+        let Some(expected) = case["finding"].as_object() else { continue };
+        let report = judged(&case);
+        let first = report.findings.iter().find(|finding| finding.first).expect("something is refused");
+        let line = u64::from(first.site.place.line);
+        let found = json!({"rule": first.rule, "file": first.site.file.as_str(), "line": line});
+        assert_eq!(&found, &json!(expected), "{}", case["name"]);
+    }
+}
+
+#[test]
+fn the_example_of_the_proposal_is_accepted_and_its_slips_are_not() {
+    let folder = repository().join("examples/kustomize");
+    let tree = Tree::folder(&folder).expect("the example is there");
+    for root in ["overlays/community", "overlays/dev", "overlays/enterprise"] {
+        let report = analyse(&tree, &TreePath::from(root), &Options::default());
+        assert_eq!(report.verdict, Verdict::Accept, "{:#?} {:#?}", report.findings, report.reasons);
+    }
+    let slips = [
+        ("components:", "resources:", "KZ001"),
+        ("  - ../../base\n", "  - ../../base\n  - ../../components/ldap\n", "KZ001"),
+        ("components:\n", "components:\n  - ../../base\n", "KZ002"),
+    ];
+    for (before, after, rule) in slips {
+        let files = in_memory(&folder, &|path, text| {
+            if path.starts_with("overlays/") { text.replacen(before, after, 1) } else { text }
+        });
+        let report = analyse(&files, &TreePath::from("overlays/community"), &Options::default());
+        assert_eq!(report.verdict, Verdict::Reject, "{after}");
+        assert!(report.findings.iter().any(|finding| finding.rule == rule), "{after}: {:#?}", report.findings);
+    }
+}
+
+#[test]
+fn without_its_text_files_the_example_is_refused() {
+    let folder = repository().join("examples/kustomize");
+    let files = in_memory(&folder, &|path, text| if path.ends_with(".txt") { String::new() } else { text });
+    let report = analyse(&files, &TreePath::from("overlays/enterprise"), &Options::default());
+    let missing: Vec<_> = report.findings.iter().filter(|finding| finding.refused).collect();
+    assert_eq!(missing.len(), 2, "{missing:#?}");
+    assert!(missing.iter().all(|finding| finding.rule == "KZ004"));
+    assert_eq!(missing[0].message, "\"dbpass.txt\" is not there");
+}
+
+/// A folder as it is, but for what `change` makes of its files; an empty file is left out.
+fn in_memory(folder: &Path, change: &dyn Fn(&str, String) -> String) -> Tree {
+    let mut files = Memory::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        for entry in std::fs::read_dir(at).expect("the folder can be read").flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let path = entry.path().strip_prefix(folder).expect("it is in the folder").display().to_string();
+            let text = std::fs::read_to_string(entry.path()).expect("the file is text");
+            let changed = change(&path, text);
+            if !changed.is_empty() {
+                files = files.file(&path, changed);
+            }
+        }
+    }
+    Tree::new(files, ROOT)
+}
+
+#[test]
+fn verdicts_for_other_versions_are_those_of_kustomize() {
+    let cases = vectors("kustomize/trees.json");
+    for case in cases.as_array().expect("the cases are a list") {
+        let Some(after) = case["expect_other_versions"].as_object() else { continue };
+        let head = after.iter().find(|(version, _)| version.to_lowercase().contains("head"));
+        let Some((_, expect)) = head else { continue };
+        let options = Options { version: "5.9.0".parse().expect("a version"), ..Options::default() };
+        let report = analyse(&tree(case), &TreePath::from(text(&case["build"])), &options);
+        let accepts = expect["accept"].as_bool().expect("a verdict");
+        assert_eq!(report.verdict == Verdict::Accept, accepts, "{}", case["name"]);
+    }
+}
+
+#[test]
+fn verdicts_for_flux_are_those_of_flux() {
+    let cases = vectors("kustomize/flux.json");
+    let mut wrong = Vec::new();
+    for case in cases.as_array().expect("the cases are a list") {
+        let object = portcullis::yaml::read(text(&case["flux_kustomization"]), &Default::default()).expect("YAML");
+        let spec = &object[0].value["spec"];
+        let components = spec["components"].as_array().into_iter().flatten();
+        let flux = FluxSpec {
+            components: components.map(|entry| text(entry).to_owned()).collect(),
+            ignore_missing_components: spec["ignoreMissingComponents"] == true,
+        };
+        let options = Options { flux, ..Options::of(Profile::Flux) };
+        let report = analyse(&tree(case), &TreePath::from(text(&spec["path"])), &options);
+        let fetched = text(&case["name"]).starts_with("X7c");
+        if report.verdict == Verdict::Unknown && !fetched {
+            wrong.push(format!("{}: {:?}", case["name"], report.reasons));
+        }
+        wrong.extend(differs(case, &report));
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+fn found(example: &TreeExample) -> Report {
+    let files = example.files.iter().fold(Memory::new(), |files, (path, content)| files.file(path, content));
+    let components = example.components.iter().map(|entry| (*entry).to_owned()).collect();
+    let flux = FluxSpec { components, ..FluxSpec::default() };
+    let options = Options { flux, ..Options::of(example.profile) };
+    analyse(&Tree::new(files, ROOT), &TreePath::from(example.root), &options)
+}
+
+#[test]
+fn every_page_shows_what_its_rule_finds() {
+    for rule in tree_rules() {
+        let finds = |report: &Report| report.findings.iter().any(|finding| finding.rule == rule.id);
+        let (wrong, right) = (found(&rule.page.wrong), found(&rule.page.right));
+        assert!(finds(&wrong), "{}: the wrong example is not found: {:#?}", rule.id, wrong.findings);
+        assert!(!finds(&right), "{}: the right example is found: {:#?}", rule.id, right.findings);
+        assert_eq!(right.verdict, Verdict::Accept, "{}: {:#?}", rule.id, right.findings);
+    }
+}
+
+/// Texts that look like what people, and attackers, write.
+fn texts() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "resources:\n",
+        "components:\n",
+        "- ../a\n",
+        "- ../b\n",
+        "  - .\n",
+        "kind: Component\n",
+        "kind: ConfigMap\nmetadata: {name: x}\n",
+        "patches:\n- patch: |-\n    - op: add\n      path: /a\n",
+        "namePrefix: p-\n",
+        "namespace: x\n",
+        "configMapGenerator:\n- name: x\n  literals: [a=b]\n",
+        "x: &x [1]\ny: [*x, *x]\n",
+        "---\n",
+        "{",
+        "]",
+        "\u{feff}",
+        "\0",
+        "ſ: ",
+        "\t",
+    ]);
+    prop_oneof![prop::collection::vec(words, 0..8).prop_map(|words| words.concat()), ".{0,40}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_tree_is_too_odd(
+        files in prop::collection::btree_map("(a|b|c)/(kustomization.yaml|Kustomization|x.yaml|\\.\\.)", texts(), 0..6),
+        links in prop::collection::btree_map("(a|b)/(l|kustomization.yaml)", "(\\.\\./[abc]|l|/|\\.\\./\\.\\./x)", 0..3),
+        profile in prop::sample::select(Profile::ALL.to_vec()),
+    ) {
+        let tree = files.iter().fold(Memory::new(), |tree, (path, text)| tree.file(path, text));
+        let tree = Tree::new(links.iter().fold(tree, |tree, (path, target)| tree.link(path, target)), ROOT);
+        for root in ["a", "b", ".", "none"] {
+            let report = analyse(&tree, &TreePath::from(root), &Options::of(profile));
+            let refused = report.findings.iter().filter(|finding| finding.refused).count();
+            prop_assert_eq!(report.verdict == Verdict::Reject, refused > 0);
+            prop_assert_eq!(report.findings.iter().filter(|finding| finding.first).count(), refused.min(1));
+        }
+        let folders = ["a", "b", "c"].map(TreePath::from);
+        prop_assert!(!roots(&tree, &folders, &Options::of(profile), &Files::default()).is_empty());
+    }
+
+    #[test]
+    fn a_fix_changes_nothing_else_or_nothing(text in texts(), index in 0_usize..3) {
+        let fix = Fix::MoveEntry { from: "resources".into(), index, to: "components".into() };
+        if let Some(fixed) = portcullis::kustomize::fix(&text, &[fix]) {
+            prop_assert!(fixed.len() + 40 > text.len());
+        }
+    }
+}
+
+fn verdict_of(files: Memory) -> Report {
+    analyse(&Tree::new(files, ROOT), &TreePath::from("app"), &Options::default())
+}
+
+#[test]
+fn hostile_trees_are_answered_within_bounds() {
+    let begin = Instant::now();
+    let bomb: String = std::iter::once("a0: &a0 [x]\n".to_owned())
+        .chain((1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "))))
+        .collect();
+    let list = format!("resources:\n{}", "- a.yaml\n".repeat(1_000_000));
+    let deep = format!("resources: {}{}", "[".repeat(10_000), "]".repeat(10_000));
+    for text in [bomb, list, deep] {
+        let report = verdict_of(Memory::new().file("app/kustomization.yaml", text));
+        assert!(report.findings.iter().any(|finding| finding.site.place.line > 0), "{:?}", report.verdict);
+        assert_ne!(report.verdict, Verdict::Accept);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+}
+
+/// Twenty folders that each build the next one twice would be a million visits.
+#[test]
+fn folders_that_multiply_are_bounded() {
+    let folder = |n: usize| format!("resources: [../f{0}, ../f{0}]\n", n + 1);
+    let files = (0..20).fold(Memory::new(), |files, n| files.file(&format!("f{n}/kustomization.yaml"), folder(n)));
+    let files =
+        files.file("f20/kustomization.yaml", "resources: []\n").file("app/kustomization.yaml", "resources: [../f0]\n");
+    let report = verdict_of(files);
+    assert_eq!(report.verdict, Verdict::Unknown, "{:#?}", report.findings);
+}
+
+#[test]
+fn bytes_that_are_no_text_have_a_place() {
+    let report = verdict_of(Memory::new().file("app/kustomization.yaml", b"resources: [\xff]\n"));
+    assert_eq!((report.verdict, report.findings[0].rule), (Verdict::Reject, "KZ008"));
+    let report = verdict_of(Memory::new().file("app/kustomization.yaml", b"\xff\xfer\0e\0"));
+    assert_eq!((report.verdict, report.findings[0].rule), (Verdict::Unknown, "KZ040"));
+}
