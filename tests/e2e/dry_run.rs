@@ -1,5 +1,6 @@
 //! Dry runs, as a user of kubectl and as Landscaper meet them.
 
+use portcullis::landscaper::export_path::{Class, Path};
 use serde_json::{Value, json};
 
 use crate::Case;
@@ -26,6 +27,7 @@ pub const CASES: &[Case] = &[
     ("dry_run::a_dry_run_under_way_stays_dry", a_dry_run_under_way_stays_dry),
     ("dry_run::a_configuration_in_use_is_not_deleted", a_configuration_in_use_is_not_deleted),
     ("dry_run::one_object_of_two_targets_is_warned_about", one_object_of_two_targets_is_warned_about),
+    ("dry_run::paths_find_what_kubectl_finds", paths_find_what_kubectl_finds),
 ];
 
 const SEED_CONTEXT: &str = include_str!("../../examples/dry-run/context.yaml");
@@ -340,4 +342,57 @@ fn one_object_of_two_targets_is_warned_about(ctx: &Context) {
     let other = export(".data.token").replace("key: test-token", "key: other, targetName: other-cluster");
     let both = item("item", MARKS, "", &[export(".data.token"), other].join(", "));
     warns(ctx, &ns, &both, &["DR011", "is read from two targets"]);
+}
+
+/// Where the two dialects meet: kubectl takes the same paths, and leaves out what is missing instead of failing.
+const PATHS: &[&str] = &[
+    ".data.token",
+    ".data.tls\\.crt",
+    ".data['token']",
+    ".data.missing",
+    ".missing.deeper",
+    ".list[0]",
+    ".list[-1]",
+    ".list[1:3]",
+    ".list[0:3:2]",
+    ".list[9]",
+    ".list[1,2]",
+    ".list[*]",
+    ".items[?(@.name==\"b\")].n",
+    ".items[?(@.n>1)].name",
+    ".items[?(@.n>=2)].name",
+    ".items[?(@.ready)].name",
+    ".items[?(@.name=='zzz')].n",
+    ".items[*].name",
+    ".items[1]['name','n']",
+    ".nested.only.*",
+    ".nested..deep",
+    ".list[x]",
+    ".list[0",
+    ".items[?(@.name==]",
+    ".data.token.x",
+    ".kind",
+];
+
+fn paths_find_what_kubectl_finds(ctx: &Context) {
+    let ns = namespace(ctx);
+    let fragment = r#"{"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "b"},
+        "data": {"token": "x", "tls.crt": "y"}, "list": [10, 20, 30], "nested": {"only": {"deep": 1}},
+        "items": [{"name": "a", "n": 1, "ready": true}, {"name": "b", "n": 2}]}"#;
+    let object: Value = serde_json::from_str(fragment).expect("it is JSON");
+    accepts(ctx, &ns, &configuration(&[&object.to_string()]));
+    for path in PATHS {
+        let template = format!("jsonpath-as-json={{.spec.exports[0]{path}}}");
+        let theirs = kubectl(ctx, &ns, &["get", "drc", "test-dry-run", "-o", &template]);
+        let ours = Path::parse(path).and_then(|path| path.find(&object));
+        match (&ours, theirs.status.success()) {
+            (Ok(value), true) => {
+                let found: Vec<Value> = serde_json::from_str(&theirs.stdout).expect("kubectl writes JSON");
+                assert_eq!(found.first(), Some(value), "{path}");
+            }
+            (Ok(value), false) => panic!("{path}: {value}, but kubectl fails: {theirs}"),
+            (Err(error), true) => assert_ne!(error.class(), Class::Parse, "{path}: {error}, but {theirs}"),
+            (Err(_), false) => {}
+        }
+    }
 }
