@@ -1,0 +1,50 @@
+//! Our own verdict.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use portcullis::kustomize::options::{Options, Restrictor, Version};
+use portcullis::kustomize::tree::{Memory, Tree, TreePath};
+use portcullis::kustomize::{Report, Verdict, analyse};
+
+use crate::case::Case;
+
+/// Where the trees stand for the analysis, which never sees the disk.
+const BASE: &str = "/srv/portcullis-tree";
+
+/// What the analysis says, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opinion {
+    /// `None` when it panicked.
+    pub verdict: Option<Verdict>,
+    /// The rule that refuses first.
+    pub rule: &'static str,
+    /// Findings and reasons, for people to read.
+    pub told: String,
+}
+
+/// Judges a tree.
+pub fn judge(case: &Case, version: Version) -> Opinion {
+    match panic::catch_unwind(AssertUnwindSafe(|| report(case, version))) {
+        Err(_) => Opinion { verdict: None, rule: "panic", told: "the analysis panicked".to_owned() },
+        Ok(report) => Opinion {
+            verdict: Some(report.verdict),
+            rule: report.findings.iter().find(|finding| finding.refused).map_or("", |finding| finding.rule),
+            told: told(&report),
+        },
+    }
+}
+
+fn report(case: &Case, version: Version) -> Report {
+    let files = case.files_at(BASE).fold(Memory::new(), |files, (path, text)| files.file(path, text));
+    let links = case.links.iter().map(|(path, target)| (path, target.replace(crate::case::ROOT, BASE)));
+    let files = links.fold(files, |files, (path, target)| files.link(path, &target));
+    let restrictor = if case.unrestricted { Restrictor::None } else { Restrictor::RootOnly };
+    let options = Options { version, restrictor, ..Options::default() };
+    analyse(&Tree::new(files, BASE), &TreePath::from(case.build_at(BASE).trim_start_matches(BASE)), &options)
+}
+
+fn told(report: &Report) -> String {
+    let findings = report.findings.iter().filter(|finding| finding.refused).map(|finding| finding.paragraph());
+    let reasons = report.reasons.iter().map(|reason| format!("unknown: {reason}"));
+    findings.chain(reasons).collect::<Vec<_>>().join("\n")
+}
