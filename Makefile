@@ -29,7 +29,7 @@ lint:
 generate:
 	cargo run --quiet -- rules --write docs/rules
 	cargo run --quiet -- manifests --out webhook-config
-	cargo run --quiet -- manifests --chart --out charts/portcullis/files
+	cargo run --quiet -- manifests --chart --out charts/portcullis/templates
 
 ## CPU per request against a floor, and memory; the table goes into docs/performance.md
 bench:

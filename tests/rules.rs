@@ -61,7 +61,7 @@ fn the_committed_pages_are_the_ones_that_would_be_written() {
 #[test]
 fn the_committed_registration_is_the_one_that_would_be_written() {
     for (folder, registration) in
-        [("webhook-config", Registration::default()), ("charts/portcullis/files", Registration::chart())]
+        [("webhook-config", Registration::default()), ("charts/portcullis/templates", Registration::chart())]
     {
         for manifest in registration.manifests(&Registry::standard()) {
             let path = repository().join(folder).join(manifest.file);

@@ -46,6 +46,8 @@ pub(super) struct Located {
 pub(super) struct Report {
     pub(super) findings: Vec<Located>,
     pub(super) errors: Vec<ManifestError>,
+    /// The kustomize roots that were judged: root, profile, verdict, reasons, findings.
+    pub(super) roots: Vec<Value>,
     pub(super) objects: usize,
     pub(super) files: usize,
 }
@@ -69,6 +71,7 @@ impl Report {
     fn json(&self) -> Value {
         json!({
             "findings": self.findings.iter().map(Located::json).collect::<Vec<_>>(),
+            "roots": self.roots,
             "errors": self.errors.iter().map(error_json).collect::<Vec<_>>(),
             "objects": self.objects,
             "files": self.files,
@@ -93,7 +96,8 @@ impl Located {
         }
     }
 
-    fn json(&self) -> Value {
+    /// It for programs.
+    pub(super) fn json(&self) -> Value {
         json!({
             "rule": self.rule, "level": self.level, "message": self.message,
             "found": self.found, "allowed": self.allowed, "help": self.help,

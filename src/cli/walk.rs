@@ -8,7 +8,8 @@ use ignore::WalkBuilder;
 
 use crate::catalog::manifests::is_manifest;
 
-/// Manifests below a folder, sorted; hidden files and what `.gitignore` names are left out. A file stands for itself.
+/// Manifests and kustomization files below a folder, sorted; hidden files, what `.gitignore` names, and the templates of
+/// Helm charts are left out. A file stands for itself.
 ///
 /// # Errors
 /// A folder that cannot be read, in words.
@@ -18,14 +19,22 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
     }
     let mut files = Vec::new();
     // Outside of a repository `.gitignore` still says what its author wants to be left out.
-    for entry in WalkBuilder::new(path).require_git(false).build() {
+    for entry in WalkBuilder::new(path).require_git(false).filter_entry(|entry| !is_template(entry.path())).build() {
         let entry = entry.map_err(|error| error.to_string())?;
-        if is_manifest(entry.path()) && !entry.path().is_dir() {
-            files.push(entry.into_path());
+        let wanted = is_manifest(entry.path()) || entry.file_name() == "Kustomization";
+        if wanted && !entry.path().is_dir() {
+            let path = entry.into_path();
+            files.push(path.strip_prefix(".").map(Path::to_owned).unwrap_or(path));
         }
     }
     files.sort();
     Ok(files)
+}
+
+/// Whether a folder holds the templates of a Helm chart, which are no manifests until Helm renders them.
+fn is_template(path: &Path) -> bool {
+    let chart = || path.parent().is_some_and(|chart| chart.join("Chart.yaml").is_file());
+    path.file_name().is_some_and(|name| name == "templates") && chart()
 }
 
 /// A line on a terminal that says how far a long run is.

@@ -144,12 +144,9 @@ impl Gate {
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
 /// A finding at the level that the policy gives it.
-///
-/// A rule speaks at its default level or, of something less grave, below it; a configured level replaces the first and
-/// bounds the second.
 fn levelled(mut finding: Finding, rule: &Rule, request: &Request<'_>, policy: &Policy) -> Finding {
     let configured = policy.level(rule, &request.namespace);
-    finding.level = if finding.level >= rule.level { configured } else { finding.level.min(configured) };
+    finding.level = Policy::levelled(finding.level, rule.level, configured);
     let finalizing = request.operation == Operation::Update && request.is_being_deleted();
     if finalizing {
         finding.level = finding.level.min(Level::Warn);

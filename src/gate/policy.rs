@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::Row;
 use crate::admission::{Level, Request};
 use crate::rule::{Mode, Mutator, Rule};
 
@@ -48,16 +49,34 @@ pub struct Exemption {
 impl Policy {
     /// The level of a rule in a namespace.
     pub fn level(&self, rule: &Rule, namespace: &str) -> Level {
-        if self.levels.is_empty() && self.namespaces.is_empty() {
-            return rule.level;
-        }
-        let own = self.namespace_levels(rule, namespace).max();
-        own.or_else(|| entry(&self.levels, rule)).unwrap_or(rule.level)
+        self.level_of(rule.id, rule.family(), rule.level, namespace)
     }
 
-    fn namespace_levels<'a>(&'a self, rule: &'a Rule, namespace: &'a str) -> impl Iterator<Item = Level> + 'a {
+    /// The level of a rule of any shape in a namespace: of files, in none.
+    pub fn level_of(&self, id: &str, family: &str, default: Level, namespace: &str) -> Level {
+        if self.levels.is_empty() && self.namespaces.is_empty() {
+            return default;
+        }
+        let own = self.namespace_levels(id, family, namespace).max();
+        own.or_else(|| entry(&self.levels, id, family)).unwrap_or(default)
+    }
+
+    /// The level of a finding in files that `row` gave `level`; see [`Policy::levelled`].
+    pub fn level_in_files(&self, row: Row, level: Level) -> Level {
+        Self::levelled(level, row.level(), self.level_of(row.id(), row.family(), row.level(), ""))
+    }
+
+    /// What becomes of a finding's level where the rule's own is `default` and the configured one `configured`.
+    ///
+    /// A rule speaks at its own level or, of something less grave, below it: a configured level replaces the first and
+    /// bounds the second.
+    pub fn levelled(level: Level, default: Level, configured: Level) -> Level {
+        if level >= default { configured } else { level.min(configured) }
+    }
+
+    fn namespace_levels(&self, id: &str, family: &str, namespace: &str) -> impl Iterator<Item = Level> {
         let applying = self.namespaces.iter().filter(move |levels| names(&levels.namespaces, namespace));
-        applying.filter_map(move |levels| entry(&levels.levels, rule))
+        applying.filter_map(move |levels| entry(&levels.levels, id, family))
     }
 
     /// What a mutator does.
@@ -73,7 +92,7 @@ impl Policy {
                 && (exemption.users.is_empty() || exemption.users.iter().any(|user| *user == request.user.name))
         };
         self.exemptions.iter().any(exempt)
-            && !self.namespace_levels(rule, &request.namespace).any(|level| level == Level::Deny)
+            && !self.namespace_levels(rule.id, rule.family(), &request.namespace).any(|level| level == Level::Deny)
     }
 
     /// Whether the object asks to be left alone, and may.
@@ -83,8 +102,8 @@ impl Policy {
     }
 }
 
-fn entry(levels: &HashMap<String, Level>, rule: &Rule) -> Option<Level> {
-    levels.get(rule.id).or_else(|| levels.get(rule.family())).copied()
+fn entry(levels: &HashMap<String, Level>, id: &str, family: &str) -> Option<Level> {
+    levels.get(id).or_else(|| levels.get(family)).copied()
 }
 
 fn names(patterns: &[String], namespace: &str) -> bool {

@@ -63,6 +63,22 @@ impl Row {
             Self::Tree(rule) => rule.summary,
         }
     }
+
+    /// What it looks for, and why that matters.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.page.why,
+            Self::Tree(rule) => rule.page.why,
+        }
+    }
+
+    /// How to mend what it finds.
+    pub fn mend(self) -> &'static str {
+        match self {
+            Self::Request(rule) => rule.page.mend,
+            Self::Tree(rule) => rule.page.mend,
+        }
+    }
 }
 
 impl Registry {

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::{Located, Report};
 use crate::admission::Level;
 use crate::catalog::manifests::ManifestError;
-use crate::gate::Registry;
-use crate::rule::Rule;
+use crate::gate::{Registry, Row};
 use crate::yaml::Place;
 
 /// For people: every finding with the offending text underlined, and a line that sums up.
@@ -58,7 +57,11 @@ fn summary(report: &Report) -> String {
         parts.push(format!("{} unreadable", report.errors.len()));
     }
     let (objects, files) = (plural(report.objects, "object"), plural(report.files, "file"));
-    format!("checked {objects} in {files}: {}\n", parts.join(", "))
+    let roots = match report.roots.len() {
+        0 => String::new(),
+        count => format!(" and {}", plural(count, "kustomize root")),
+    };
+    format!("checked {objects} in {files}{roots}: {}\n", parts.join(", "))
 }
 
 /// For GitHub Actions: a workflow command for each finding.
@@ -95,7 +98,7 @@ pub(super) fn sarif(report: &Report, registry: &Registry) -> Value {
     let driver = json!({
         "name": "portcullis",
         "version": env!("CARGO_PKG_VERSION"),
-        "rules": registry.rules().iter().map(|rule| sarif_rule(rule)).collect::<Vec<_>>(),
+        "rules": registry.rows().into_iter().map(sarif_rule).collect::<Vec<_>>(),
     });
     let notifications: Vec<_> = report.errors.iter().map(sarif_notification).collect();
     json!({
@@ -113,14 +116,14 @@ pub(super) fn sarif(report: &Report, registry: &Registry) -> Value {
     })
 }
 
-fn sarif_rule(rule: &Rule) -> Value {
+fn sarif_rule(row: Row) -> Value {
     json!({
-        "id": rule.id,
-        "name": rule.name,
-        "shortDescription": {"text": rule.summary},
-        "fullDescription": {"text": rule.page.why},
-        "help": {"text": rule.page.mend},
-        "defaultConfiguration": {"level": sarif_level(rule.level)},
+        "id": row.id(),
+        "name": row.name(),
+        "shortDescription": {"text": row.summary()},
+        "fullDescription": {"text": row.why()},
+        "help": {"text": row.mend()},
+        "defaultConfiguration": {"level": sarif_level(row.level())},
     })
 }
 

@@ -1,0 +1,107 @@
+//! `portcullis check`: the rules over files.
+
+mod objects;
+mod trees;
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use super::report::{Output, Report};
+use super::{DENIED, OK, UNUSABLE, Unusable, inputs, print, say, walk};
+use crate::admission::Level;
+use crate::catalog::manifests::Manifests;
+use crate::gate::Registry;
+use crate::kustomize::options::{Profile, Restrictor, Version};
+
+/// Judge Kubernetes manifests and kustomize trees in files, before anything is applied.
+///
+/// Objects are judged as if they were all applied together; of kustomizations, every root that is found. Exit codes: 0
+/// nothing is denied, 1 something is, 2 a file cannot be used.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files and folders; `-` is standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Files or folders with the objects that are in the cluster already
+    #[arg(long, value_name = "PATH")]
+    manifests: Vec<PathBuf>,
+    /// The namespace of objects that name none
+    #[arg(long, short, default_value = "default")]
+    namespace: String,
+    /// A folder to judge as a kustomize root, instead of those that are found
+    #[arg(long = "root", value_name = "DIR")]
+    roots: Vec<PathBuf>,
+    /// Who builds the kustomizations: kubectl, flux, argocd, fleet or sveltos
+    #[arg(long, default_value = "kubectl")]
+    profile: Profile,
+    /// With which kustomize they are built
+    #[arg(long, value_name = "VERSION", default_value_t = Version::DEFAULT)]
+    kustomize_version: Version,
+    /// Which files a kustomization may load: root-only or none; without, as the profile has it
+    #[arg(long)]
+    load_restrictor: Option<Restrictor>,
+    /// Move entries that are in a wrong list of a kustomization file, and leave every other byte as it is
+    #[arg(long)]
+    fix: bool,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How findings are written
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Output,
+    /// Exit with 1 when anything is found, warnings too
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let registry = Registry::standard();
+    let policy = inputs::policy(args.config.as_deref(), &registry)?;
+    let files = args.files()?;
+    let trees = trees::Trees::of(args, &files)?;
+    if args.fix {
+        say(&trees.fix());
+    }
+    let mut report = Report::default();
+    trees.judge(&policy, &mut report);
+    let manifests = args.read(&files, &trees)?;
+    objects::judge(manifests, args, policy, &mut report)?;
+    if report.files == 0 && report.roots.is_empty() && report.errors.is_empty() {
+        let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(Unusable::because(paths.join(", "), "no .yaml, .yml or .json file is there"));
+    }
+    print(&report.render(args.output, &registry));
+    Ok(args.code(&report))
+}
+
+impl Args {
+    /// The files to look at, folders walked.
+    fn files(&self) -> Result<Vec<PathBuf>, Unusable> {
+        let mut files = Vec::new();
+        for path in self.paths.iter().filter(|path| path.as_os_str() != "-") {
+            files.extend(walk::manifests(path).map_err(Unusable::new)?);
+        }
+        Ok(files)
+    }
+
+    /// The objects in the files, but for those that only kustomize reads.
+    fn read(&self, files: &[PathBuf], trees: &trees::Trees) -> Result<Manifests, Unusable> {
+        let files: Vec<_> = files.iter().filter(|file| !trees.reads(file)).collect();
+        let mut manifests = Manifests::load(&files, &self.namespace);
+        if self.paths.iter().any(|path| path.as_os_str() == "-") {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map_err(|error| Unusable::because("standard input", error))?;
+            manifests.add_text("-", text, &self.namespace);
+        }
+        Ok(manifests)
+    }
+
+    fn code(&self, report: &Report) -> u8 {
+        if !report.errors.is_empty() {
+            return UNUSABLE;
+        }
+        let least = if self.strict { Level::Warn } else { Level::Deny };
+        let found = report.findings.iter().any(|located| located.level >= least);
+        if found { DENIED } else { OK }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which folders are roots: what somebody builds, as against what is only a part of something else.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::Files;
+use super::file::Kustomization;
+use super::options::Options;
+use super::references::Loader;
+use super::tree::{Tree, TreePath};
+
+/// The names of kustomization files, in kustomize's order (`konfig.RecognizedKustomizationFileNames`).
+pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// A folder with a kustomization file, and what it refers to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct References {
+    /// The folders that it is made of.
+    pub folders: BTreeSet<TreePath>,
+    /// The files that are not objects to be applied: patches, configurations, data.
+    pub parts: BTreeSet<TreePath>,
+}
+
+/// What the kustomization file of a folder refers to, as far as it can be read.
+pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Files) -> References {
+    let mut found = References::default();
+    for name in FILE_NAMES {
+        let path = folder.join(name);
+        if tree.entry(&path).is_none() {
+            continue;
+        }
+        let Ok(file) = files.kustomization(tree, &path) else { continue };
+        let loader = Loader { root: folder, referrer: None };
+        let folders = entries(&file.kustomization).filter_map(|entry| loader.folder(tree, entry, options).ok());
+        found.folders.extend(folders);
+        let parts = parts(&file.kustomization).into_iter().filter_map(|entry| loader.file(tree, entry, options).ok());
+        found.parts.extend(parts);
+    }
+    found
+}
+
+/// Of `folders` that have a kustomization file, those that no other refers to, and one of each circle that only its own
+/// members refer to. So everything is judged with some root.
+pub fn roots(tree: &Tree, folders: &[TreePath], options: &Options, files: &Files) -> Vec<TreePath> {
+    let refers = |folder: &TreePath| references(tree, folder, options, files).folders;
+    let referred: HashSet<TreePath> = folders.iter().flat_map(refers).collect();
+    let (rest, mut roots): (Vec<_>, Vec<_>) = folders.iter().cloned().partition(|folder| referred.contains(folder));
+    let mut reached = HashSet::new();
+    for root in &roots {
+        reach(root, &refers, &mut reached);
+    }
+    for folder in rest {
+        if !reached.contains(&folder) {
+            reach(&folder, &refers, &mut reached);
+            roots.push(folder);
+        }
+    }
+    roots
+}
+
+fn reach(from: &TreePath, refers: &impl Fn(&TreePath) -> BTreeSet<TreePath>, reached: &mut HashSet<TreePath>) {
+    let mut open = vec![from.clone()];
+    while let Some(folder) = open.pop() {
+        if reached.insert(folder.clone()) {
+            open.extend(refers(&folder));
+        }
+    }
+}
+
+/// The entries that may lead to folders.
+fn entries(file: &Kustomization) -> impl Iterator<Item = &str> {
+    let lists =
+        [&file.resources, &file.bases, &file.components, &file.generators, &file.transformers, &file.validators];
+    lists.into_iter().flatten().map(String::as_str)
+}
+
+/// The entries that lead to files which nobody applies.
+fn parts(file: &Kustomization) -> Vec<&str> {
+    let lists = [
+        &file.patches_strategic_merge,
+        &file.configurations,
+        &file.crds,
+        &file.generators,
+        &file.transformers,
+        &file.validators,
+    ];
+    let mut parts: Vec<&str> = lists.into_iter().flatten().map(String::as_str).collect();
+    parts.extend(file.patches.iter().chain(&file.patches_json6902).map(|patch| patch.path.as_str()));
+    parts.extend(file.replacements.iter().map(|replacement| replacement.path.as_str()));
+    parts.extend(file.openapi.get("path").map(String::as_str));
+    for generator in file.config_map_generator.iter().chain(&file.secret_generator) {
+        let sources =
+            generator.files.iter().map(|source| source.rsplit_once('=').map_or(source.as_str(), |(_, path)| path));
+        parts.extend(sources);
+    }
+    parts.retain(|part| !part.is_empty() && !part.contains('\n'));
+    parts
+}

@@ -1,0 +1,212 @@
+//! `portcullis check` on kustomize trees, run as a user runs it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use cases::repository;
+use serde_json::Value;
+
+fn check(folder: &Path, args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .arg("check")
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("the binary is there");
+    let text = |bytes| String::from_utf8(bytes).expect("it writes text");
+    (output.status.code().expect("it exits"), text(output.stdout), text(output.stderr))
+}
+
+fn report(folder: &Path, args: &[&str]) -> Value {
+    let (_, stdout, stderr) = check(folder, &[args, &["--output", "json"]].concat());
+    serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}"))
+}
+
+fn write(folder: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), files);
+    folder
+}
+
+fn copy(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        let target = to.join(&name);
+        if path.is_dir() {
+            fs::create_dir_all(&target).unwrap();
+            copy(&path, &target, wanted);
+        } else if wanted(&name.to_string_lossy()) {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+/// The worked example of the Components proposal.
+fn example(wanted: &dyn Fn(&str) -> bool) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&repository().join("examples/kustomize"), folder.path(), wanted);
+    folder
+}
+
+fn verdicts(report: &Value) -> Vec<(String, String)> {
+    let text = |root: &Value, key: &str| root[key].as_str().unwrap_or_default().to_owned();
+    let roots = report["roots"].as_array().expect("roots is a list");
+    roots.iter().map(|root| (text(root, "root"), text(root, "verdict"))).collect()
+}
+
+/// Rule, file and line of each finding of level deny.
+fn denied(report: &Value) -> Vec<(String, String, u64)> {
+    let findings = report["findings"].as_array().expect("findings is a list").iter();
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    findings
+        .filter(|finding| finding["level"] == "deny")
+        .map(|finding| (text(finding, "rule"), text(finding, "file"), finding["line"].as_u64().unwrap_or_default()))
+        .collect()
+}
+
+const OVERLAYS: [&str; 3] = ["overlays/community", "overlays/dev", "overlays/enterprise"];
+
+#[test]
+fn the_worked_example_is_accepted() {
+    let example = example(&|_| true);
+    let (code, stdout, _) = check(example.path(), &["."]);
+    assert_eq!(code, 0, "{stdout}");
+    let expected: Vec<_> = OVERLAYS.iter().map(|root| ((*root).to_owned(), "accept".to_owned())).collect();
+    assert_eq!(verdicts(&report(example.path(), &["."])), expected);
+}
+
+#[test]
+fn without_its_text_files_every_one_of_them_is_named() {
+    let example = example(&|name| !name.ends_with(".txt"));
+    let report = report(example.path(), &["."]);
+    assert!(verdicts(&report).iter().all(|(_, verdict)| verdict == "reject"), "{report}");
+    let mut found: Vec<_> =
+        denied(&report).into_iter().map(|(rule, file, line)| format!("{rule} {file}:{line}")).collect();
+    found.sort();
+    let expected = [
+        "KZ004 components/external_db/kustomization.yaml:7",
+        "KZ004 components/ldap/kustomization.yaml:7",
+        "KZ004 components/recaptcha/kustomization.yaml:7",
+        "KZ004 components/recaptcha/kustomization.yaml:8",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_component_under_resources_is_refused_and_moved() {
+    let example = example(&|_| true);
+    let overlay = example.path().join("overlays/community/kustomization.yaml");
+    let right = fs::read_to_string(&overlay).unwrap();
+    let wrong = right
+        .replace("components:\n  - ../../components/external_db\n", "  - ../../components/external_db\ncomponents:\n");
+    fs::write(&overlay, &wrong).unwrap();
+    let found = denied(&report(example.path(), &["."]));
+    assert_eq!(found, [("KZ001".to_owned(), "overlays/community/kustomization.yaml".to_owned(), 7)]);
+    let (code, stdout, stderr) = check(example.path(), &["--fix", "."]);
+    assert_eq!(code, 0, "{stdout}");
+    assert_eq!(stderr, "fixed overlays/community/kustomization.yaml: resources[1] is now in components\n");
+    let mended = fs::read_to_string(&overlay).unwrap();
+    assert!(
+        mended.ends_with("components:\n  - ../../components/recaptcha\n  - ../../components/external_db\n"),
+        "{mended}"
+    );
+}
+
+#[test]
+fn a_kustomization_under_components_is_refused() {
+    let example = example(&|_| true);
+    let overlay = example.path().join("overlays/dev/kustomization.yaml");
+    let right = fs::read_to_string(&overlay).unwrap();
+    fs::write(&overlay, right.replace("components:\n", "components:\n  - ../../base\n")).unwrap();
+    let (code, stdout, _) = check(example.path(), &["."]);
+    assert_eq!(code, 1);
+    assert!(stdout.contains("error[KZ002]: \"../../base\" is a Kustomization"), "{stdout}");
+}
+
+#[test]
+fn all_findings_of_all_roots_come_at_once() {
+    let folder = tree(&[
+        ("a/kustomization.yaml", "resources: [../c, missing.yaml]\nnamePrefx: x\n"),
+        ("b/kustomization.yaml", "components: [../a]\n"),
+        ("c/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"),
+        (
+            "lonely/kustomization.yaml",
+            "kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\nresources: [gone.yaml]\n",
+        ),
+    ]);
+    let rules: Vec<_> =
+        denied(&report(folder.path(), &["."])).into_iter().map(|(rule, file, _)| format!("{rule} {file}")).collect();
+    for expected in [
+        "KZ001 a/kustomization.yaml",
+        "KZ004 a/kustomization.yaml",
+        "KZ008 a/kustomization.yaml",
+        "KZ002 b/kustomization.yaml",
+        "KZ004 lonely/kustomization.yaml",
+    ] {
+        assert!(rules.iter().any(|rule| rule == expected), "{expected} is not among {rules:?}");
+    }
+}
+
+/// Objects and kustomizations in one run; patches are not taken for objects.
+#[test]
+fn mixed_folders_are_one_run() {
+    let folder = tree(&[
+        ("app/kustomization.yaml", "resources: [context.yaml]\npatches: [{path: patch.yaml}]\n"),
+        (
+            "app/context.yaml",
+            "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: c}\nrepositoryContext: x\n",
+        ),
+        (
+            "app/patch.yaml",
+            "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: c}\nrepositoryContext: 7\n",
+        ),
+    ]);
+    let report = report(folder.path(), &["."]);
+    assert_eq!(denied(&report), [("OW001".to_owned(), "app/context.yaml".to_owned(), 4)]);
+    assert_eq!(verdicts(&report), [("app".to_owned(), "accept".to_owned())]);
+}
+
+#[test]
+fn folders_that_refer_to_each_other_are_judged_all_the_same() {
+    let folder =
+        tree(&[("a/kustomization.yaml", "resources: [../b]\n"), ("b/kustomization.yaml", "resources: [../a]\n")]);
+    let report = report(folder.path(), &["."]);
+    assert_eq!(verdicts(&report).len(), 1);
+    assert!(denied(&report).iter().any(|(rule, _, _)| rule == "KZ009"), "{report}");
+}
+
+#[test]
+fn profiles_and_roots_are_chosen() {
+    let folder = tree(&[
+        ("app/kustomization.yaml", "resources: [../cm.yaml]\n"),
+        ("cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"),
+    ]);
+    assert_eq!(check(folder.path(), &["."]).0, 1);
+    assert_eq!(check(folder.path(), &["--load-restrictor", "none", "."]).0, 0);
+    assert_eq!(check(folder.path(), &["--profile", "flux", "."]).0, 0);
+    let report = report(folder.path(), &["--root", "app", "."]);
+    assert_eq!(verdicts(&report), [("app".to_owned(), "reject".to_owned())]);
+    assert_eq!(check(folder.path(), &["--profile", "helm", "."]).0, 2);
+}
+
+#[test]
+fn levels_are_those_of_the_configuration() {
+    let folder =
+        tree(&[("app/kustomization.yaml", "resources: [gone.yaml]\n"), ("portcullis.yml.conf", "rules: {KZ: warn}\n")]);
+    let (code, stdout, stderr) = check(folder.path(), &["--config", "portcullis.yml.conf", "."]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(stdout.contains("warning[KZ004]"), "{stdout}");
+}
