@@ -100,6 +100,28 @@ pub fn of(error: &str) -> (&'static str, Layer) {
     SIGNS.iter().copied().find(|(sign, _)| error.contains(sign)).unwrap_or(("an error that has no class", New))
 }
 
+/// The rules that tell of an error of a class: what kustomize meets first is to be marked as the first finding. Nothing
+/// where the class is no help, as an entry that is neither a file nor a folder could be meant as either.
+pub fn rules(class: &str) -> &'static [&'static str] {
+    match class {
+        "expected kind != 'Component'" => &["KZ001"],
+        "expected kind 'Component'" => &["KZ002"],
+        "cycle detected" => &["KZ009"],
+        "Found multiple kustomization files" => &["KZ006"],
+        "unable to find one of 'kustomization.yaml'" => &["KZ005"],
+        "kind should be Kustomization or Component" | "apiVersion for " => &["KZ007"],
+        "kustomization.yaml is empty" | "unknown field" | "invalid Kustomization:" => &["KZ008"],
+        "missing metadata.name in object" | "missing kind in object" => &["KZ013"],
+        "external plugins disabled" => &["KZ015"],
+        "may not add resource with an already registered id"
+        | "no matches for Id"
+        | "does not match a config with the following GVK"
+        | "does not exist; cannot merge or replace"
+        | "namespace transformation produces ID conflict" => &["KZ030"],
+        _ => &[],
+    }
+}
+
 impl Layer {
     /// Whether a tree with such an error must not be accepted.
     pub fn is_ours(self) -> bool {

@@ -1,12 +1,13 @@
 //! Our own verdict.
 
 use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
 
 use portcullis::kustomize::options::{Options, Restrictor, Version};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use portcullis::kustomize::{Report, Verdict, analyse};
 
-use crate::case::Case;
+use crate::case::{Case, ROOT};
 
 /// Where the trees stand for the analysis, which never sees the disk.
 const BASE: &str = "/srv/portcullis-tree";
@@ -22,25 +23,38 @@ pub struct Opinion {
     pub told: String,
 }
 
-/// Judges a tree.
+/// Judges a tree in memory.
 pub fn judge(case: &Case, version: Version) -> Opinion {
-    match panic::catch_unwind(AssertUnwindSafe(|| report(case, version))) {
+    guarded(|| {
+        let files = case.files_at(BASE).fold(Memory::new(), |files, (path, text)| files.file(path, text));
+        let links = case.links.iter().map(|(path, target)| (path, target.replace(ROOT, BASE)));
+        let files = links.fold(files, |files, (path, target)| files.link(path, &target));
+        report(case, Tree::new(files, BASE), version)
+    })
+}
+
+/// Judges a tree on disk.
+pub fn judge_folder(case: &Case, folder: &Path, version: Version) -> Opinion {
+    guarded(|| report(case, Tree::folder(folder).expect("it was just written"), version))
+}
+
+fn guarded(report: impl FnOnce() -> Report) -> Opinion {
+    match panic::catch_unwind(AssertUnwindSafe(report)) {
         Err(_) => Opinion { verdict: None, rule: "panic", told: "the analysis panicked".to_owned() },
         Ok(report) => Opinion {
             verdict: Some(report.verdict),
-            rule: report.findings.iter().find(|finding| finding.refused).map_or("", |finding| finding.rule),
+            rule: report.findings.iter().find(|finding| finding.first).map_or("", |finding| finding.rule),
             told: told(&report),
         },
     }
 }
 
-fn report(case: &Case, version: Version) -> Report {
-    let files = case.files_at(BASE).fold(Memory::new(), |files, (path, text)| files.file(path, text));
-    let links = case.links.iter().map(|(path, target)| (path, target.replace(crate::case::ROOT, BASE)));
-    let files = links.fold(files, |files, (path, target)| files.link(path, &target));
+fn report(case: &Case, tree: Tree, version: Version) -> Report {
     let restrictor = if case.unrestricted { Restrictor::None } else { Restrictor::RootOnly };
     let options = Options { version, restrictor, ..Options::default() };
-    analyse(&Tree::new(files, BASE), &TreePath::from(case.build_at(BASE).trim_start_matches(BASE)), &options)
+    let build = case.build_at(tree.base());
+    let root = TreePath::from(build.strip_prefix(tree.base()).unwrap_or(&build));
+    analyse(&tree, &root, &options)
 }
 
 fn told(report: &Report) -> String {

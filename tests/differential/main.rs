@@ -82,6 +82,7 @@ struct Arguments {
 struct Comparison {
     case: Case,
     opinion: Opinion,
+    on_disk: Opinion,
     answer: Answer,
 }
 
@@ -94,6 +95,10 @@ enum Disagreement {
     WronglyAccepted(&'static str),
     /// The analysis panicked.
     Panicked,
+    /// It says one thing of the tree in memory, and another of the same tree on disk.
+    TwoMinds,
+    /// Both refuse it, and what we say kustomize would meet first, by this rule, is not what it meets.
+    WrongFirst(&'static str, &'static str),
 }
 
 fn main() -> ExitCode {
@@ -243,14 +248,22 @@ fn recorded() -> Vec<(bool, Case)> {
     cases.filter(|(_, case)| case.is_local()).collect()
 }
 
+/// Writes a tree, builds it, judges it, and clears it away.
 fn compare(case: &mut Case, oracle: &Oracle) -> io::Result<Comparison> {
-    let answer = oracle.ask(case)?;
+    let folder = tempfile::Builder::new().prefix("portcullis-tree-").tempdir()?;
+    let root = fs::canonicalize(folder.path())?;
+    case.write(&root)?;
+    let answer = oracle.build(case, &root)?;
     let opinion = engine::judge(case, oracle.kustomize);
-    Ok(Comparison { case: case.clone(), opinion, answer })
+    let on_disk = engine::judge_folder(case, &root, oracle.kustomize);
+    Ok(Comparison { case: case.clone(), opinion, on_disk, answer })
 }
 
 impl Comparison {
     fn disagreement(&self) -> Option<Disagreement> {
+        if (self.opinion.verdict, self.opinion.rule) != (self.on_disk.verdict, self.on_disk.rule) {
+            return Some(Disagreement::TwoMinds);
+        }
         match (self.opinion.verdict, &self.answer) {
             (None, _) => Some(Disagreement::Panicked),
             (Some(Verdict::Reject), Answer::Builds) => Some(Disagreement::WronglyRefused(self.opinion.rule)),
@@ -258,6 +271,12 @@ impl Comparison {
                 (class, layer) if layer.is_ours() => Some(Disagreement::WronglyAccepted(class)),
                 _ => None,
             },
+            (Some(Verdict::Reject), Answer::Refuses(error)) => {
+                let class = class::of(error).0;
+                let rules = class::rules(class);
+                let wrong = !rules.is_empty() && !rules.contains(&self.opinion.rule);
+                wrong.then_some(Disagreement::WrongFirst(self.opinion.rule, class))
+            }
             _ => None,
         }
     }

@@ -1,7 +1,6 @@
 //! `kubectl kustomize`, which is always right.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -74,14 +73,6 @@ impl Oracle {
         stderr.rewind()?;
         stderr.read_to_string(&mut error)?;
         Ok(Answer::Refuses(error.replace(&*folder.to_string_lossy(), crate::case::ROOT)))
-    }
-
-    /// Writes a tree, builds it, and clears it away.
-    pub fn ask(&self, case: &mut Case) -> io::Result<Answer> {
-        let folder = tempfile::Builder::new().prefix("portcullis-tree-").tempdir()?;
-        let root = fs::canonicalize(folder.path())?;
-        case.write(&root)?;
-        self.build(case, &root)
     }
 }
 
