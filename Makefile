@@ -25,9 +25,10 @@ test-differential:
 TREES ?= 10000
 SEED ?= $(shell date +%s)
 
-## Random kustomize trees, judged by us and by kubectl: many, other ones each time
+## Random kustomize trees, judged by us and by kubectl: many of both generators, other ones each time
 differential:
 	cargo test --locked --test differential -- --trees $(TREES) --seed $(SEED)
+	PORTCULLIS_DIFFERENTIAL=$(TREES) PORTCULLIS_SEED=$(SEED) cargo test --locked --test e2e -- kustomize::random
 
 TARGET ?= analysis
 SECONDS ?= 60
@@ -40,7 +41,7 @@ SANCOV := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-l
 fuzz:
 	cargo run --quiet --locked --example fuzz_seeds -- fuzz/corpus
 	mkdir -p fuzz/artifacts
-	cd fuzz && RUSTFLAGS="$(SANCOV)" cargo run --release --locked --target $$(rustc -vV | sed -n 's/^host: //p') --bin $(TARGET) -- \
+	cd fuzz && RUSTFLAGS="$(SANCOV)" cargo run --release --target $$(rustc -vV | sed -n 's/^host: //p') --bin $(TARGET) -- \
 		-max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=2048 -max_len=20000 -artifact_prefix=artifacts/$(TARGET)- \
 		-print_final_stats=1 corpus/$(TARGET)
 

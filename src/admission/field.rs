@@ -24,7 +24,7 @@ impl FieldPath {
 
     /// The path that names `keys` one after another.
     pub fn of<const N: usize>(keys: [&str; N]) -> Self {
-        keys.into_iter().fold(Self::root(), |path, key| path.key(key))
+        Self(keys.map(|key| Segment::Key(key.to_owned())).into())
     }
 
     /// This path with the member `key` after it.
@@ -37,6 +37,12 @@ impl FieldPath {
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.with(Segment::Index(index))
+    }
+
+    /// This path with the steps of `inner` after it.
+    #[must_use]
+    pub fn join(&self, inner: &Self) -> Self {
+        Self([self.segments(), inner.segments()].concat())
     }
 
     /// The steps from the object to the field.

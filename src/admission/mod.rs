@@ -13,6 +13,8 @@
 pub mod field;
 pub mod finding;
 pub mod json;
+pub mod kept;
+mod lean;
 pub mod patch;
 pub mod request;
 pub mod review;
@@ -20,6 +22,7 @@ pub mod verdict;
 
 pub use field::FieldPath;
 pub use finding::{Finding, Level};
+pub use kept::Kept;
 pub use request::{COLLECTORS, Object, Operation, Request, Resource, User};
 pub use review::{Answer, Review, Unreadable, Version};
 pub use verdict::{Phase, Refusal, Verdict};

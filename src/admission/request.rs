@@ -1,5 +1,6 @@
 //! A request for admission, as rules see it.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::json::{self, JsonError};
+use super::{Kept, lean};
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,11 +93,13 @@ impl User<'_> {
     }
 }
 
-/// An object of a request: kept as raw text until somebody wants to look inside.
+/// An object of a request: kept as raw text until somebody wants to look inside. Then it is read without its
+/// `metadata.managedFields`, which no rule looks at.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
     raw: Option<&'a RawValue>,
     parsed: OnceLock<Value>,
+    view: Kept,
 }
 
 static ABSENT: Value = Value::Null;
@@ -103,12 +107,12 @@ static ABSENT: Value = Value::Null;
 impl<'a> Object<'a> {
     /// An object that is not parsed yet; `None` where the request carries none.
     pub fn raw(raw: Option<&'a RawValue>) -> Self {
-        Self { raw, parsed: OnceLock::new() }
+        Self { raw, ..Self::default() }
     }
 
     /// An object that is there already, from a file.
     pub fn parsed(value: Value) -> Self {
-        Self { raw: None, parsed: OnceLock::from(value) }
+        Self { parsed: OnceLock::from(value), ..Self::default() }
     }
 
     /// Whether the request carries it.
@@ -125,7 +129,7 @@ impl<'a> Object<'a> {
         if self.parsed.get().is_some() {
             return Ok(());
         }
-        let value = json::parse(raw.get())?;
+        let value = lean::parse(raw.get()).or_else(|_| json::parse(raw.get()))?;
         if !value.is_object() {
             return Err(JsonError::Malformed(format!("it is {}, not an object", json::kind_of(&value))));
         }
@@ -136,6 +140,11 @@ impl<'a> Object<'a> {
     /// The object, once [read](Self::read); `null` before that and where there is none.
     pub fn value(&self) -> &Value {
         self.parsed.get().unwrap_or(&ABSENT)
+    }
+
+    /// What `make` makes of the object, once it is [read](Self::read): made once for all rules. See [`Kept::or_make`].
+    pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
+        self.view.or_make(|| make(self.value()))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{Index, Kind};
+use crate::admission::Kept;
 
 /// How much is known of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +24,13 @@ pub enum Coverage {
 #[derive(Debug)]
 pub struct Stored {
     value: Value,
-    view: OnceLock<Box<dyn Any + Send + Sync>>,
+    view: Kept,
 }
 
 impl Stored {
     /// Keeps an object.
     pub fn new(value: Value) -> Self {
-        Self { value, view: OnceLock::new() }
+        Self { value, view: Kept::default() }
     }
 
     /// The object.
@@ -47,12 +48,9 @@ impl Stored {
         text(&self.value, "namespace")
     }
 
-    /// What `make` makes of the object, made once and kept with it.
-    ///
-    /// Every system makes one type of a kind; asked for another type, it is made anew each time.
+    /// What `make` makes of the object, made once and kept with it. See [`Kept::or_make`].
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
-        let kept = self.view.get_or_init(|| Box::new(make(&self.value)));
-        kept.downcast_ref::<T>().cloned().unwrap_or_else(|| make(&self.value))
+        self.view.or_make(|| make(&self.value))
     }
 }
 

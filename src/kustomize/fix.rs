@@ -1,4 +1,4 @@
-//! Mending a kustomization file without a person, every other byte left as it was.
+//! Moving an entry to the list where it belongs, and leaving every other byte as it is.
 
 use serde_json::Value;
 
@@ -6,158 +6,207 @@ use super::finding::Fix;
 use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
-/// The text of a file with `fix` applied; `None` where it does not fit the text, or would change anything else.
-pub fn apply(text: &str, fix: &Fix) -> Option<String> {
-    let Fix::MoveEntry { from, index, to } = fix;
-    let document = yaml::first(text, &Limits::default()).ok()??;
-    let item = document.place(&FieldPath::of([from.as_str()]).index(*index))?;
-    let mended = if is_block_item(text, item) {
-        move_line(text, &document, item, to)?
-    } else {
-        let without = remove_from_flow(text, &document, from, *index)?;
-        add(&without, text.get(item.start..item.end)?, to)?
-    };
-    moves_exactly(&document.value, &mended, fix).then_some(mended)
+/// The text of a kustomization file with the fixes applied; `None` where one of them cannot be applied without
+/// changing something else.
+pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
+    let mut moves: Vec<_> = fixes
+        .iter()
+        .map(|fix| match fix {
+            Fix::MoveEntry { from, index, to } => (from, *index, to),
+        })
+        .collect();
+    // from the end, so that the indexes of those before stay as they are
+    moves.sort_by_key(|(_, index, _)| std::cmp::Reverse(*index));
+    moves.dedup();
+    let mut text = text.to_owned();
+    for (from, index, to) in moves {
+        let moved = Move::new(&text, from, index, to)?.apply()?;
+        text = is_what_was_meant(&text, &moved, from, index, to).then_some(moved)?;
+    }
+    Some(text)
 }
 
-/// Whether an entry has its lines to itself: `- entry`, and perhaps a comment.
-fn is_block_item(text: &str, item: Place) -> bool {
-    let line = line_start(text, item.start);
-    text.get(line..item.start).is_some_and(|before| before.trim_start().trim_end_matches(' ') == "-")
+struct Move<'t> {
+    text: &'t str,
+    document: Document,
+    from: &'t str,
+    index: usize,
+    to: &'t str,
 }
 
-fn line_start(text: &str, at: usize) -> usize {
-    text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1)
-}
+/// A piece of a text to be replaced.
+type Edit = (usize, usize, String);
 
-/// The end of the line that `at` is in, its line break included.
-fn line_end(text: &str, at: usize) -> usize {
-    text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |end| at + end + 1)
-}
+impl<'t> Move<'t> {
+    fn new(text: &'t str, from: &'t str, index: usize, to: &'t str) -> Option<Self> {
+        let document = yaml::first(text, &Limits::default()).ok()??;
+        Some(Self { text, document, from, index, to })
+    }
 
-/// Takes the lines of an entry out and puts them behind the last entry of the other list, with that list's indent.
-fn move_line(text: &str, document: &Document, item: Place, to: &str) -> Option<String> {
-    let (start, end) = (line_start(text, item.start), line_end(text, item.end));
-    let lines = text.get(start..end)?;
-    let last = last_item(document, to).filter(|last| is_block_item(text, *last));
-    let Some(last) = last else {
-        let without = format!("{}{}", text.get(..start)?, text.get(end..)?);
-        return add(&without, lines.trim().strip_prefix('-')?.trim_start(), to);
-    };
-    let indent = text.get(line_start(text, last.start)..last.start)?.split('-').next()?;
-    let moved = format!("{indent}{}", lines.trim_start());
-    let at = line_end(text, last.end);
-    let parts = if at <= start {
-        [text.get(..at)?, &terminated(text.get(..at)?, &moved), text.get(at..start)?, text.get(end..)?]
-    } else {
-        [text.get(..start)?, text.get(end..at)?, &terminated(text.get(..at)?, &moved), text.get(at..)?]
-    };
-    Some(parts.concat())
-}
-
-/// A line that begins on a line of its own after `before`, and ends with a line break.
-fn terminated(before: &str, line: &str) -> String {
-    let begin = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
-    let end = if line.ends_with('\n') { "" } else { "\n" };
-    format!("{begin}{line}{end}")
-}
-
-fn last_item(document: &Document, list: &str) -> Option<Place> {
-    let items = document.value.get(list)?.as_array()?;
-    document.place(&FieldPath::of([list]).index(items.len().checked_sub(1)?))
-}
-
-/// Takes an entry out of `[a, b]`, with one of its commas.
-fn remove_from_flow(text: &str, document: &Document, list: &str, index: usize) -> Option<String> {
-    let place = |index: usize| document.place(&FieldPath::of([list]).index(index));
-    let item = place(index)?;
-    let (start, end) = match (index.checked_sub(1).and_then(place), place(index + 1)) {
-        (_, Some(next)) => (item.start, next.start),
-        (Some(before), None) => (before.end, item.end),
-        (None, None) => (item.start, item.end),
-    };
-    Some(format!("{}{}", text.get(..start)?, text.get(end..)?))
-}
-
-/// Adds an entry, spelled as `entry`, at the end of a list, which is made at the end of the file where it is missing.
-fn add(text: &str, entry: &str, list: &str) -> Option<String> {
-    let document = yaml::first(text, &Limits::default()).ok()?;
-    let last = document.as_ref().and_then(|document| last_item(document, list));
-    match last {
-        Some(last) if is_block_item(text, last) => {
-            let line = line_start(text, last.start);
-            let indent = text.get(line..last.start)?;
-            let at = line_end(text, last.end);
-            let added = terminated(text.get(..at)?, &format!("{indent}{entry}"));
-            Some(format!("{}{added}{}", text.get(..at)?, text.get(at..)?))
+    fn apply(&self) -> Option<String> {
+        let (removal, mut insertion) = (self.removal()?, self.insertion()?);
+        if removal.1 == insertion.0 && self.line_start(removal.0) == removal.0 {
+            // the line before the new one goes, and with it the need for a newline
+            insertion.2 = insertion.2.trim_start_matches(['\r', '\n']).to_owned();
         }
-        Some(last) => Some(format!("{}, {entry}{}", text.get(..last.end)?, text.get(last.end..)?)),
-        None if document.as_ref().is_some_and(|document| document.value.get(list).is_some()) => None,
-        None => Some(format!("{text}{}", terminated(text, &format!("{list}:\n- {entry}")))),
+        let mut edits = vec![removal, insertion];
+        edits.sort_by_key(|(start, ..)| *start);
+        let mut moved = String::with_capacity(self.text.len() + 32);
+        let mut at = 0;
+        for (start, end, new) in edits {
+            moved.push_str(self.text.get(at..start)?);
+            moved.push_str(&new);
+            at = end.max(at);
+        }
+        moved.push_str(self.text.get(at..)?);
+        Some(moved)
+    }
+
+    fn list(&self, name: &str) -> FieldPath {
+        FieldPath::of([name])
+    }
+
+    fn items(&self, name: &str) -> Vec<Place> {
+        let count = self.document.value[name].as_array().map_or(0, Vec::len);
+        (0..count).filter_map(|at| self.document.place(&self.list(name).index(at))).collect()
+    }
+
+    fn is_flow(&self, name: &str) -> bool {
+        self.document.place(&self.list(name)).is_some_and(|place| self.text[place.start..].starts_with('['))
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    }
+
+    /// After the end of the line, its newline included.
+    fn line_end(&self, at: usize) -> usize {
+        self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline + 1)
+    }
+
+    /// The entry as it is written, with the comment behind it where it has a line of its own.
+    fn written(&self) -> Option<&'t str> {
+        let item = *self.items(self.from).get(self.index)?;
+        let end = if self.is_flow(self.from) { item.end } else { self.line_end(item.end.saturating_sub(1)) };
+        Some(self.text[item.start..end].trim_end())
+    }
+
+    fn removal(&self) -> Option<Edit> {
+        let items = self.items(self.from);
+        let item = *items.get(self.index)?;
+        let list = self.document.place(&self.list(self.from))?;
+        let key = self.document.key_place(&self.list(self.from))?;
+        let edit = match (self.is_flow(self.from), items.len()) {
+            (_, 1) => (self.line_start(key.start), self.line_end(list.end.saturating_sub(1))),
+            (false, _) => (self.line_start(item.start), self.line_end(item.end.saturating_sub(1))),
+            (true, _) => match items.get(self.index + 1) {
+                Some(next) => (item.start, next.start),
+                None => (items.get(self.index.checked_sub(1)?)?.end, item.end),
+            },
+        };
+        Some((edit.0, edit.1, String::new()))
+    }
+
+    fn insertion(&self) -> Option<Edit> {
+        let written = self.written()?;
+        let newline = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
+        let target = &self.document.value[self.to];
+        let items = self.items(self.to);
+        if self.is_flow(self.to) {
+            let place = self.document.place(&self.list(self.to))?;
+            let entry = written.split(" #").next().unwrap_or(written).trim_end();
+            let entry = if items.is_empty() { entry.to_owned() } else { format!(", {entry}") };
+            let at = items.last().map_or(place.start + 1, |last| last.end);
+            return Some((at, at, entry));
+        }
+        if let Some(last) = items.last() {
+            let at = self.line_end(last.end.saturating_sub(1));
+            let dash = &self.text[self.line_start(last.start)..last.start];
+            return Some((at, at, self.on_a_line(at, &format!("{dash}{written}"), newline)));
+        }
+        let new_entry = format!("{}{written}", self.dash());
+        if target.is_null() && self.document.value.get(self.to).is_some() {
+            let at = self.line_end(self.document.key_place(&self.list(self.to))?.end);
+            return Some((at, at, self.on_a_line(at, &new_entry, newline)));
+        }
+        let at = self.line_end(self.document.place(&self.list(self.from))?.end.saturating_sub(1));
+        Some((at, at, self.on_a_line(at, &format!("{}:{newline}{new_entry}", self.to), newline)))
+    }
+
+    /// What stands before the entries of the list that the entry comes from.
+    fn dash(&self) -> &'t str {
+        match self.items(self.from).first() {
+            Some(first) if !self.is_flow(self.from) => &self.text[self.line_start(first.start)..first.start],
+            _ => "  - ",
+        }
+    }
+
+    fn on_a_line(&self, at: usize, line: &str, newline: &str) -> String {
+        let begins = at == 0 || self.text[..at].ends_with('\n');
+        if begins { format!("{line}{newline}") } else { format!("{newline}{line}") }
     }
 }
 
-/// Whether the mended text says the same as before but for the one entry.
-fn moves_exactly(before: &Value, mended: &str, fix: &Fix) -> bool {
-    let Fix::MoveEntry { from, index, to } = fix;
-    let Ok(Some(after)) = yaml::first(mended, &Limits::default()) else { return false };
-    let mut expected = before.clone();
-    let Some(list) = expected.get_mut(from).and_then(Value::as_array_mut) else { return false };
-    let entry = list.remove(*index);
-    match expected.get_mut(to).and_then(Value::as_array_mut) {
-        Some(list) => list.push(entry),
-        None => expected[to.as_str()] = Value::Array(vec![entry]),
+/// Whether the entry is moved, and nothing else is changed.
+fn is_what_was_meant(before: &str, after: &str, from: &str, index: usize, to: &str) -> bool {
+    let read = |text| yaml::first(text, &Limits::default()).ok().flatten().map(|document| document.value);
+    let (Some(mut before), Some(after)) = (read(before), read(after)) else { return false };
+    let Some(members) = before.as_object_mut() else { return false };
+    let Some(source) = members.get_mut(from).and_then(Value::as_array_mut).filter(|items| index < items.len()) else {
+        return false;
+    };
+    let entry = source.remove(index);
+    if source.is_empty() {
+        members.remove(from);
     }
-    normal(expected) == normal(after.value)
-}
-
-/// An empty list and one that says nothing are the same.
-fn normal(mut value: Value) -> Value {
-    if let Some(members) = value.as_object_mut() {
-        members.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+    let target = members.entry(to).or_insert_with(|| Value::Array(Vec::new()));
+    if target.is_null() {
+        *target = Value::Array(Vec::new());
     }
-    value
+    let Some(target) = target.as_array_mut() else { return false };
+    target.push(entry);
+    before == after
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn mend(text: &str, from: &str, index: usize, to: &str) -> Option<String> {
-        apply(text, &Fix::MoveEntry { from: from.into(), index, to: to.into() })
+    fn moved(text: &str, from: &str, index: usize, to: &str) -> Option<String> {
+        fix(text, &[Fix::MoveEntry { from: from.into(), index, to: to.into() }])
     }
 
     #[test]
-    fn an_entry_takes_its_comment_along() {
-        let text = "# top\nresources:\n  - a\n  - ../ldap  # who knows\n  - b\n\ncomponents:\n- ../x\nnamePrefix: p-\n";
-        let mended = "# top\nresources:\n  - a\n  - b\n\ncomponents:\n- ../x\n- ../ldap  # who knows\nnamePrefix: p-\n";
-        assert_eq!(mend(text, "resources", 1, "components").as_deref(), Some(mended));
+    fn an_entry_moves_with_its_comment() {
+        let text = "# ours\nresources:\n  - ../base # kept\n  - ../ldap   # the directory\n\nnamePrefix: x-\n";
+        let fixed =
+            "# ours\nresources:\n  - ../base # kept\ncomponents:\n  - ../ldap   # the directory\n\nnamePrefix: x-\n";
+        assert_eq!(moved(text, "resources", 1, "components").as_deref(), Some(fixed));
     }
 
     #[test]
-    fn a_list_is_made_where_there_is_none() {
+    fn a_list_that_is_there_is_added_to_in_its_own_way() {
+        let text = "components:\n- ../a\nresources: [../b, \"../c\"]\n";
         assert_eq!(
-            mend("resources:\n- a\n- \"../ldap\"", "resources", 1, "components").as_deref(),
-            Some("resources:\n- a\ncomponents:\n- \"../ldap\"\n")
+            moved(text, "resources", 1, "components").as_deref(),
+            Some("components:\n- ../a\n- \"../c\"\nresources: [../b]\n")
+        );
+        let text = "components: [../a]\r\nresources:\r\n  - ../b\r\n  - ../c\r\n";
+        assert_eq!(
+            moved(text, "resources", 0, "components").as_deref(),
+            Some("components: [../a, ../b]\r\nresources:\r\n  - ../c\r\n")
         );
     }
 
     #[test]
-    fn lists_in_brackets_keep_their_brackets() {
-        assert_eq!(
-            mend("resources: [a, ../ldap]\ncomponents: [../x]\n", "resources", 1, "components").as_deref(),
-            Some("resources: [a]\ncomponents: [../x, ../ldap]\n")
-        );
-        assert_eq!(
-            mend("components: [../app, ../x]\nresources:\n- a\n", "components", 0, "resources").as_deref(),
-            Some("components: [../x]\nresources:\n- a\n- ../app\n")
-        );
+    fn a_list_that_becomes_empty_goes() {
+        let text = "components:\n  - ../base";
+        assert_eq!(moved(text, "components", 0, "resources").as_deref(), Some("resources:\n  - ../base"));
     }
 
     #[test]
-    fn what_does_not_fit_is_left_alone() {
-        assert_eq!(mend("resources: a\n", "resources", 0, "components"), None);
-        assert_eq!(mend("resources: []\n", "resources", 0, "components"), None);
-        assert_eq!(mend("x: &x ../l\nresources: [*x]\ncomponents: {}\n", "resources", 0, "components"), None);
+    fn what_cannot_be_moved_alone_is_left() {
+        assert_eq!(moved("{resources: [a, b], components: *x}", "resources", 0, "components"), None);
+        assert_eq!(moved("resources: &l [a]\ncomponents: *l\n", "resources", 0, "components"), None);
     }
 }

@@ -34,7 +34,7 @@ pub mod explain;
 pub mod file;
 mod files;
 pub mod finding;
-pub mod fix;
+mod fix;
 mod flux;
 pub mod options;
 pub mod references;
@@ -46,4 +46,5 @@ mod walk;
 
 pub use analysis::{Report, Verdict, analyse, analyse_with};
 pub use files::Files;
+pub use fix::fix;
 pub use rules::{rules, tree_rules};

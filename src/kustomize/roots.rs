@@ -3,13 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Files;
-use super::file::Kustomization;
+use super::file::{Kustomization, NAMES};
 use super::options::Options;
 use super::references::Loader;
 use super::tree::{Tree, TreePath};
-
-/// The names of kustomization files, in kustomize's order (`konfig.RecognizedKustomizationFileNames`).
-pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// A folder with a kustomization file, and what it refers to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +20,7 @@ pub struct References {
 /// What the kustomization file of a folder refers to, as far as it can be read.
 pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Files) -> References {
     let mut found = References::default();
-    for name in FILE_NAMES {
+    for name in NAMES {
         let path = folder.join(name);
         if tree.entry(&path).is_none() {
             continue;
@@ -94,4 +91,26 @@ fn parts(file: &Kustomization) -> Vec<&str> {
     }
     parts.retain(|part| !part.is_empty() && !part.contains('\n'));
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Memory;
+    use super::*;
+
+    #[test]
+    fn what_nobody_refers_to_is_a_root() {
+        let files = Memory::new()
+            .file("app/kustomization.yaml", "resources: [../base]\npatches: [{path: patch.yaml}]\n")
+            .file("app/patch.yaml", "kind: ConfigMap\n")
+            .file("base/kustomization.yml", "resources: []\n")
+            .file("alone/kustomization.yaml", "kind: Component\n")
+            .file("ring/a/kustomization.yaml", "resources: [../b]\n")
+            .file("ring/b/Kustomization", "resources: [../a]\n");
+        let (tree, options, read) = (Tree::new(files, "/"), Options::default(), Files::default());
+        let folders = ["alone", "app", "base", "ring/a", "ring/b"].map(TreePath::from);
+        assert_eq!(roots(&tree, &folders, &options, &read), ["alone", "app", "ring/a"].map(TreePath::from));
+        let found = references(&tree, &"app".into(), &options, &read);
+        assert_eq!(found.parts, [TreePath::from("app/patch.yaml")].into());
+    }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::decode::{Problem, problem};
+use super::decode::{Problem, problem, within};
 use super::repository_context::RepositoryContext;
 use crate::admission::{FieldPath, json as wire};
 
@@ -60,26 +60,29 @@ impl ComponentReference {
     /// Reads one from its JSON text; what Landscaper cannot decode is told in `problems` and counts as unspecified.
     pub fn parse(text: &str, field: &FieldPath, problems: &mut Vec<Problem>) -> Self {
         let mut reference = Self::default();
-        reference.fill(text, field, problems);
+        within(problems, || field.clone(), |problems| reference.fill(text, problems));
         reference
     }
 
     /// Reads members on top of what is there, as Go does with a second member of the same name.
-    pub(super) fn fill(&mut self, text: &str, field: &FieldPath, problems: &mut Vec<Problem>) {
+    pub(super) fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let Ok(members) = wire::members(text) else {
-            return not_an_object(text, field, problems);
+            return not_an_object(text, problems);
         };
         for (key, raw) in members {
-            let field = field.key(&key);
-            match key.as_str() {
-                "repositoryContext" => match RepositoryContext::parse(raw.get(), &field) {
-                    Ok(context) => self.repository_context = context,
-                    Err(problem) => problems.push(problem),
-                },
-                "componentName" => fill_text(&mut self.component_name, raw.get(), field, problems),
-                "version" => fill_text(&mut self.version, raw.get(), field, problems),
-                _ => {}
-            }
+            within(problems, || FieldPath::of([&*key]), |problems| self.fill_member(&key, raw.get(), problems));
+        }
+    }
+
+    fn fill_member(&mut self, key: &str, text: &str, problems: &mut Vec<Problem>) {
+        match key {
+            "repositoryContext" => match RepositoryContext::parse(text, &FieldPath::root()) {
+                Ok(context) => self.repository_context = context,
+                Err(problem) => problems.push(problem),
+            },
+            "componentName" => fill_text(&mut self.component_name, text, problems),
+            "version" => fill_text(&mut self.version, text, problems),
+            _ => {}
         }
     }
 
@@ -153,17 +156,17 @@ impl ComponentReference {
     }
 }
 
-fn fill_text(target: &mut String, text: &str, field: FieldPath, problems: &mut Vec<Problem>) {
+fn fill_text(target: &mut String, text: &str, problems: &mut Vec<Problem>) {
     match wire::parse(text) {
         Ok(Value::String(text)) => *target = text,
         Ok(Value::Null) | Err(_) => {}
-        Ok(other) => problems.push(problem(field, &other, "a string")),
+        Ok(other) => problems.push(problem(FieldPath::root(), &other, "a string")),
     }
 }
 
-fn not_an_object(text: &str, field: &FieldPath, problems: &mut Vec<Problem>) {
+fn not_an_object(text: &str, problems: &mut Vec<Problem>) {
     let value = wire::parse(text).unwrap_or(Value::Null);
     if !value.is_null() {
-        problems.push(problem(field.clone(), &value, "an object"));
+        problems.push(problem(FieldPath::root(), &value, "an object"));
     }
 }

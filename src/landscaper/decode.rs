@@ -26,3 +26,20 @@ pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> 
 pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }
+
+/// Lets `read` tell problems with their place in a part of an object, and puts the place of that part before it.
+///
+/// Places are worked out only where there is a problem: mostly there is none, and many parts are read.
+pub(super) fn within(
+    problems: &mut Vec<Problem>,
+    place: impl FnOnce() -> FieldPath,
+    read: impl FnOnce(&mut Vec<Problem>),
+) {
+    let mut inner = Vec::new();
+    read(&mut inner);
+    if inner.is_empty() {
+        return;
+    }
+    let place = place();
+    problems.extend(inner.into_iter().map(|problem| Problem { field: place.join(&problem.field), ..problem }));
+}

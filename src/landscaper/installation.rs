@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::component_reference::{Attribute, ComponentReference};
 use super::context;
-use super::decode::{Problem, text};
+use super::decode::{Problem, text, within};
 use super::repository_context::RepositoryContext;
 use crate::admission::{FieldPath, json as wire};
 
@@ -62,14 +62,15 @@ pub fn component_reference(
     problems: &mut Vec<Problem>,
 ) -> Option<(Location, ComponentReference)> {
     let descriptor = installation.get("spec")?.get("componentDescriptor")?;
-    let field = FieldPath::of(["spec", "componentDescriptor"]);
+    let place = |part| FieldPath::of(["spec", "componentDescriptor", part]);
     if let Some(inline) = descriptor.get("inline").filter(|inline| !inline.is_null()) {
         let component = inline.get("component").unwrap_or(&Value::Null);
-        return Some(inline_reference(component, &field.key("inline").key("component"), problems));
+        return Some(inline_reference(component, &place("inline").key("component"), problems));
     }
     let reference = descriptor.get("ref").filter(|reference| !reference.is_null())?;
-    let text = wire::to_go_string(reference);
-    Some((Location::Ref, ComponentReference::parse(&text, &field.key("ref"), problems)))
+    let mut read = ComponentReference::default();
+    within(problems, || place("ref"), |problems| read.fill(&wire::to_go_string(reference), problems));
+    Some((Location::Ref, read))
 }
 
 fn inline_reference(

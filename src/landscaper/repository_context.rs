@@ -112,7 +112,7 @@ fn same(a: &Value, b: &Value) -> bool {
 fn strings<const N: usize>(text: &str, names: [&str; N]) -> Result<[String; N], Value> {
     let mut fields = [const { String::new() }; N];
     for (key, raw) in json::members(text).unwrap_or_default() {
-        let Some(at) = names.iter().position(|name| fold(&key) == fold(name)) else { continue };
+        let Some(at) = names.iter().position(|name| fold(&key).eq(fold(name))) else { continue };
         match json::parse(raw.get()) {
             Ok(Value::String(text)) => fields[at] = text,
             Ok(Value::Null) => {}
@@ -124,12 +124,10 @@ fn strings<const N: usize>(text: &str, names: [&str; N]) -> Result<[String; N], 
 }
 
 /// Go folds by simple case folding, which takes the long s and the Kelvin sign for s and k.
-fn fold(key: &str) -> String {
-    key.chars()
-        .map(|c| match c {
-            '\u{17f}' => 's',
-            '\u{212a}' => 'k',
-            c => c.to_ascii_lowercase(),
-        })
-        .collect()
+fn fold(key: &str) -> impl Iterator<Item = char> {
+    key.chars().map(|c| match c {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        c => c.to_ascii_lowercase(),
+    })
 }

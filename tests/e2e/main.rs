@@ -14,12 +14,15 @@ mod daemon;
 mod gate;
 mod http;
 mod kubectl;
+mod kustomize;
 mod litter;
 mod manifests;
 mod overwrites;
 mod protocol;
 mod sentences;
 mod smoke;
+#[path = "../trees/mod.rs"]
+mod trees;
 mod user;
 
 use std::process::ExitCode;
@@ -38,7 +41,7 @@ type Case = (&'static str, fn(&Context));
 type Stage = Arc<OnceLock<Context>>;
 
 /// Trials that do without portcullis.
-const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
+const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[overwrites::CASES, protocol::CASES];
 

@@ -13,9 +13,10 @@ use super::Args;
 use crate::admission::Level;
 use crate::catalog::manifests::Source;
 use crate::gate::{Policy, Registry};
+use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Fix, TreeFinding};
 use crate::kustomize::options::Options;
-use crate::kustomize::roots::{self, FILE_NAMES};
+use crate::kustomize::roots;
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{self, Files, analyse_with, fix};
 
@@ -110,7 +111,7 @@ impl Trees {
             let mend = finding.fix.as_ref()?;
             let path = Path::new("/").join(finding.site.file.as_str());
             let text = std::fs::read_to_string(&path).ok()?;
-            std::fs::write(&path, fix::apply(&text, mend)?).ok()?;
+            std::fs::write(&path, fix(&text, std::slice::from_ref(mend))?).ok()?;
             let Fix::MoveEntry { from, index, to } = mend;
             Some(format!("fixed {}: {from}[{index}] is now in {to}\n", shown(&finding.site.file)))
         })
@@ -148,7 +149,7 @@ impl Sources<'_> {
 }
 
 fn is_kustomization(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| FILE_NAMES.iter().any(|known| name == *known))
+    file.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
 }
 
 /// A path in the tree that is the whole file system.

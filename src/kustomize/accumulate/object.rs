@@ -126,6 +126,8 @@ pub struct Object {
     pub id: Id,
     /// Whether the identity is certain.
     pub sure: bool,
+    /// Whether a hash of its content is put behind its name when all else is done.
+    pub hashed: bool,
     /// Where it comes from.
     pub site: Arc<Site>,
     former: Vec<Former>,
@@ -138,7 +140,7 @@ impl Object {
     /// An object of this content.
     pub fn new(content: Value, site: Arc<Site>) -> Self {
         let id = Id::of(&content);
-        Self { id, sure: true, site, former: Vec::new(), content: Arc::new(content), fuzzy: Vec::new() }
+        Self { id, sure: true, hashed: false, site, former: Vec::new(), content: Arc::new(content), fuzzy: Vec::new() }
     }
 
     /// The identity it had first.
@@ -187,6 +189,23 @@ impl Object {
         self.former.clone_from(&other.former);
         self.sure = other.sure;
         self.site = Arc::clone(&other.site);
+        self.hashed &= other.hashed;
+        for field in ["labels", "annotations"] {
+            self.add_metadata(field, other);
+        }
+    }
+
+    /// Puts the labels or annotations of `other` under its own; what is empty on both sides is left out.
+    fn add_metadata(&mut self, field: &str, other: &Self) {
+        let mut texts = other.raw()["metadata"][field].as_object().cloned().unwrap_or_default();
+        let there = other.raw()["metadata"].get(field).is_some();
+        texts.extend(self.raw()["metadata"][field].as_object().cloned().unwrap_or_default());
+        let Some(metadata) = self.raw_mut().get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        if texts.is_empty() && !there {
+            metadata.remove(field);
+        } else {
+            metadata.insert(field.to_owned(), Value::Object(texts));
+        }
     }
 
     /// The content, with the identity written into it.

@@ -172,6 +172,7 @@ pub struct Generator {
 pub struct GeneratorOptions {
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
+    pub disable_name_suffix_hash: bool,
 }
 
 /// The kind of a kustomization that is included as a part of another.

@@ -130,6 +130,8 @@ impl Walk<'_> {
             self.target(&inner, &mut Accumulator::incomplete());
         } else if entry.list == "components" {
             self.target(&inner, acc);
+            // kustomize merges what a component leaves into an empty accumulator
+            self.recheck(&entry.site, acc);
         } else {
             let mut own = Accumulator::default();
             self.target(&inner, &mut own);

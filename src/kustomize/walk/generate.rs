@@ -66,13 +66,13 @@ impl Walk<'_> {
             return;
         };
         let mut object = Object::new(content(kind, generator, &data), Arc::new(site.clone()));
-        for (key, blurred) in [("labels", true), ("annotations", false)] {
-            let global = layer.kustomization().generator_options.as_ref();
-            let options = generator.options.iter().chain(global);
-            let mut maps = options.map(|options| if blurred { &options.labels } else { &options.annotations });
-            if maps.any(|map| !map.is_empty()) {
-                object.blur(&format!("/metadata/{key}"));
-            }
+        let options = || generator.options.iter().chain(&layer.kustomization().generator_options);
+        object.hashed = !options().any(|options| options.disable_name_suffix_hash);
+        if options().any(|options| !options.labels.is_empty()) {
+            object.blur("/metadata/labels");
+        }
+        if options().any(|options| !options.annotations.is_empty()) {
+            object.blur("/metadata/annotations");
         }
         let behavior = Behavior::of(&generator.behavior);
         self.adds(format!("{} ({})", object.id.words(), word(behavior)));

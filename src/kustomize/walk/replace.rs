@@ -167,7 +167,9 @@ impl Walk<'_> {
                     object.sure = false;
                     self.doubt(site, format!("the replacement gives {words} another identity"));
                 }
-                Known::Present(pointer) if target.options.is_none() => object.blur(&pointer),
+                Known::Present(pointer) if target.options.is_none() && is_text(object, &pointer) => {
+                    object.blur(&pointer)
+                }
                 Known::Absent if target.options.is_none() => self.report(kz017::replacement(
                     site.clone(),
                     &format!("sets {path} of {words}, which has no such field"),
@@ -223,6 +225,13 @@ fn known(object: &Object, path: &str) -> Known {
         Value::Array(_) | Value::Object(_) => Known::Unsure,
         _ => Known::Present(pointer),
     }
+}
+
+/// Whether what is at a pointer is a string and nothing else, so that any scalar may take its place.
+fn is_text(object: &Object, pointer: &str) -> bool {
+    let content = object.content();
+    let text = content.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    text.parse::<f64>().is_err() && !["true", "false"].contains(&text)
 }
 
 fn rewrites_identity(path: &str) -> bool {

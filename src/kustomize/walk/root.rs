@@ -69,9 +69,11 @@ impl Walk<'_> {
             if keeps_order || local.is_some_and(|local| local != "false") {
                 continue;
             }
-            if let Some(other) = seen.insert(object.id.effective(), Arc::clone(&object.site)) {
+            // two of one name with hashes behind it differ if their contents do
+            let hashed = object.hashed;
+            if let Some(other) = seen.insert((object.id.effective(), hashed), Arc::clone(&object.site)) {
                 let site = Site::clone(&object.site);
-                if self.options.profile == Profile::Kubectl {
+                if self.options.profile == Profile::Kubectl && !hashed {
                     self.report(kz030::conflict(site, &object.id, &object.site, Some(&other)));
                 } else {
                     self.doubt(&site, format!("{} is there twice", object.id.words()));

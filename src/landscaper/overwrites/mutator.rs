@@ -36,8 +36,9 @@ pub(super) static MUTATOR: Mutator = Mutator {
 };
 
 fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Vec<String> {
-    let undone = Undone::of(draft.value());
-    let written = undone.as_ref().map_or_else(|| draft.value(), |undone| &undone.0);
+    let object = draft.value();
+    let undone = Undone::of(&object);
+    let written = undone.as_ref().map_or(&*object, |undone| &undone.0);
     let effect = match effect::of(written, &request.namespace, view) {
         // Without knowing, what an earlier admission wrote stands.
         Setting::NotKnown => return Vec::new(),

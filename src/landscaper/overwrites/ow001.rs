@@ -1,6 +1,7 @@
 //! OW001: a value that Landscaper cannot decode.
 
-use super::{WRITES, substitution};
+use super::WRITES;
+use super::substitution::Entries;
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::context::Context;
@@ -73,7 +74,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let mut problems = Vec::new();
     let object = request.object();
     if kinds::is(&OVERWRITES, request) {
-        substitution::read_entries(object, &mut problems);
+        problems.clone_from(&Entries::of(request).problems);
     } else if kinds::is(&CONTEXTS, request) {
         Context::read(object, &mut problems);
     } else if kinds::is(&INSTALLATIONS, request) {

@@ -75,7 +75,7 @@ overwrites:
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    let entries = Entries::read(request.object());
+    let entries = Entries::of(request);
     if !entries.problems.is_empty() {
         return Vec::new();
     }

@@ -65,7 +65,7 @@ overwrites:
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let list = FieldPath::of(["overwrites"]);
-    let entries = Entries::read(request.object());
+    let entries = Entries::of(request);
     let whole = entries.iter().enumerate().filter(|(at, _)| !entries.is_damaged(*at));
     whole.flat_map(|(at, entry)| of_entry(entry, &list.index(at))).collect()
 }

@@ -66,7 +66,7 @@ overwrites:
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let field = FieldPath::of(["overwrites"]);
-    let entries = Entries::read(request.object());
+    let entries = Entries::of(request);
     let general = entries.iter().enumerate().filter(|(_, entry)| entry.source.specified().next().is_none());
     let general = general.filter(|(at, _)| !entries.is_damaged(*at));
     general.map(|(at, _)| finding(&field.index(at), request.object(), at)).collect()

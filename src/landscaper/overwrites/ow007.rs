@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::substitution::{Entry, Substitution};
+use super::substitution::{Entries, Entry, Substitution};
 use super::{WRITES, effect};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Kind, Stored, View};
@@ -153,9 +153,9 @@ fn before<T>(request: &Request<'_>, view: &View<'_>, kind: &'static Kind, read: 
 }
 
 fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Changes {
-    let (old, new) = (before(request, view, &OVERWRITES, effect::entries), effect::entries(request.object()));
+    let (old, new) = (before(request, view, &OVERWRITES, effect::entries), Entries::of(request));
     let mut changes = Changes::default();
-    if old == new {
+    if old[..] == new[..] {
         return changes;
     }
     let (namespace, name) = (&request.namespace, request.display_name());

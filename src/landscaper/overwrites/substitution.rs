@@ -4,11 +4,13 @@
 //! are matched against the *original* reference, in order; an entry sets all its attributes or none; no attribute is set
 //! twice; once all three are set, the rest is not looked at.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use crate::admission::{FieldPath, json};
+use crate::admission::{FieldPath, Request, json};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
-use crate::landscaper::decode::{Problem, problem};
+use crate::landscaper::decode::{Problem, problem, within};
 
 /// One entry of `overwrites`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,18 +27,19 @@ impl Entry {
         self.source.specified().all(|attribute| self.source.agrees(reference, attribute))
     }
 
-    fn fill(&mut self, text: &str, field: &FieldPath, problems: &mut Vec<Problem>) {
+    fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let members = match json::members(text) {
             Ok(members) => members,
             // A null entry is an empty one, which matches everything and sets nothing.
-            Err(_) => return told_unless_null(text, field, "an object", problems),
+            Err(_) => return told_unless_null(text, "an object", problems),
         };
         for (key, raw) in members {
-            match key.as_str() {
-                "source" => self.source.fill(raw.get(), &field.key("source"), problems),
-                "substitution" => self.substitution.fill(raw.get(), &field.key("substitution"), problems),
-                _ => {}
-            }
+            let part = match key.as_str() {
+                "source" => &mut self.source,
+                "substitution" => &mut self.substitution,
+                _ => continue,
+            };
+            within(problems, || FieldPath::of([&*key]), |problems| part.fill(raw.get(), problems));
         }
     }
 }
@@ -50,6 +53,11 @@ pub struct Entries {
 }
 
 impl Entries {
+    /// The entries of the object of a request, read once for all rules.
+    pub fn of(request: &Request<'_>) -> Arc<Self> {
+        request.object.view(|object| Arc::new(Self::read(object)))
+    }
+
     /// Reads the entries of an object.
     pub fn read(object: &Value) -> Self {
         let mut problems = Vec::new();
@@ -59,6 +67,9 @@ impl Entries {
 
     /// Whether something in an entry could not be decoded, so that what it says is not known.
     pub fn is_damaged(&self, at: usize) -> bool {
+        if self.problems.is_empty() {
+            return false;
+        }
         let entry = FieldPath::of(["overwrites"]).index(at);
         self.problems.iter().any(|problem| problem.field.segments().starts_with(entry.segments()))
     }
@@ -84,23 +95,23 @@ pub fn read_entries(object: &Value, problems: &mut Vec<Problem>) -> Vec<Entry> {
 
 /// Reads the list from its JSON text, which the repository contexts in it keep as it is spelled.
 pub fn parse_entries(text: &str, problems: &mut Vec<Problem>) -> Vec<Entry> {
-    let field = FieldPath::of(["overwrites"]);
+    let place = || FieldPath::of(["overwrites"]);
     let Ok(list) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(text) else {
-        told_unless_null(text, &field, "a list", problems);
+        within(problems, place, |problems| told_unless_null(text, "a list", problems));
         return Vec::new();
     };
     let read = |(at, raw): (usize, &&serde_json::value::RawValue)| {
         let mut entry = Entry::default();
-        entry.fill(raw.get(), &field.index(at), problems);
+        within(problems, || place().index(at), |problems| entry.fill(raw.get(), problems));
         entry
     };
     list.iter().enumerate().map(read).collect()
 }
 
-fn told_unless_null(text: &str, field: &FieldPath, wanted: &'static str, problems: &mut Vec<Problem>) {
+fn told_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Problem>) {
     let value = json::parse(text).unwrap_or(Value::Null);
     if !value.is_null() {
-        problems.push(problem(field.clone(), &value, wanted));
+        problems.push(problem(FieldPath::root(), &value, wanted));
     }
 }
 

@@ -1,0 +1,189 @@
+//! What a call costs the server, beside a floor: the same TLS and HTTP without anything behind them.
+//!
+//! Servers are processes of their own; a client in this one calls them over 25 kept-alive connections, as an API server
+//! does, and reads from the kernel how much CPU time they took. Rounds of all that is compared are interleaved, so that
+//! whatever else the machine does meets them alike. `docs/performance.md` says what comes of it.
+//!
+//! `cargo bench --bench admission` prints the tables; `-- --write` puts them into that page, `-- --rounds=N` changes how
+//! many rounds are made, `-- memory` measures just that (or `sizes`, `overwrites`, `catalogs`).
+#![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
+
+mod called;
+mod catalogs;
+mod floor;
+mod process;
+mod report;
+mod reviews;
+mod rounds;
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::version::TLS13;
+use tempfile::TempDir;
+
+use called::{Call, Called};
+use report::{Costs, Memory, Report};
+use rounds::Rounds;
+use support::client;
+use support::pki::{Authority, SecretMount};
+
+/// The allocator of the floor, as it is that of `portcullis`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Enough for the middle of a ratio to move by less than 3 %.
+const ROUNDS: usize = 15;
+const KIB: usize = 1024;
+/// The sizes of reviews, and how many are sent in a round: some tenths of a second each.
+const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
+/// The usual size, at which the aims are set.
+const USUAL: (usize, usize) = SIZES[1];
+/// The numbers of objects in the catalog; the first is what the others are compared with.
+const CATALOGS: [usize; 3] = [10, 1_000, 100_000];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, certs] = &arguments[..]
+        && word == floor::WORD
+    {
+        return floor::run(certs.as_ref());
+    }
+    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    // Without cargo's word for "do not just see whether it runs": it takes minutes.
+    if !has("--bench") {
+        return;
+    }
+    let report = tokio::runtime::Runtime::new().unwrap().block_on(Bench::new(&arguments).run());
+    print!("{report}");
+    if has("--write") {
+        report.write();
+    }
+}
+
+/// What all measurements share.
+struct Bench {
+    mount: SecretMount,
+    client: Arc<ClientConfig>,
+    folder: TempDir,
+    rounds: usize,
+    /// What to measure; everything where it is empty.
+    wanted: Vec<String>,
+}
+
+impl Bench {
+    fn new(arguments: &[String]) -> Self {
+        let authority = Authority::new();
+        let client = Arc::new(client::config(&authority.root, &[&TLS13]));
+        let rounds = arguments.iter().find_map(|argument| argument.strip_prefix("--rounds="));
+        Self {
+            mount: SecretMount::new(&authority.leaf()),
+            client,
+            folder: TempDir::new().unwrap(),
+            rounds: rounds.map_or(ROUNDS, |number| number.parse().expect("--rounds is a number")),
+            wanted: arguments.iter().filter(|argument| !argument.starts_with("--")).cloned().collect(),
+        }
+    }
+
+    async fn run(&self) -> Report {
+        let mut report = Report::new(self.rounds);
+        if self.wants("memory") {
+            report.memory = self.memory().await;
+        }
+        if self.wants("sizes") {
+            for (size, count) in SIZES {
+                report.costs.extend(self.by_size(size, count).await);
+            }
+        }
+        if self.wants("overwrites") {
+            report.costs.extend(self.overwrites().await);
+        }
+        if self.wants("catalogs") {
+            report.catalogs = self.by_catalog().await;
+        }
+        report
+    }
+
+    fn wants(&self, what: &str) -> bool {
+        let wants = self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == what);
+        if wants {
+            eprintln!("measuring {what} …");
+        }
+        wants
+    }
+
+    /// The floor, and each kind of call, with reviews of one size.
+    async fn by_size(&self, size: usize, count: usize) -> Vec<Costs> {
+        let (config_map, installation) = (reviews::config_map(size), reviews::installation(size));
+        let mut rounds = Rounds::new(count, self.rounds);
+        let floor = rounds.server(self.floor().await);
+        let server = rounds.server(self.portcullis(CATALOGS[0]).await);
+        rounds.call(floor, Call::new("floor", "/validate", &installation, floor::ANSWER));
+        rounds.call(server, Call::new("unhandled, /validate", "/validate", &config_map, ALLOWED).aim(2.0));
+        rounds.call(server, Call::new("Installation, /validate", "/validate", &installation, ALLOWED).aim(4.0));
+        rounds.call(server, Call::new("Installation, /mutate", "/mutate", &installation, PATCHED).aim(4.0));
+        rounds.run().await
+    }
+
+    /// A long list of overwrites, which several rules look at.
+    async fn overwrites(&self) -> Vec<Costs> {
+        let review = reviews::overwrites(100);
+        let mut rounds = Rounds::new(USUAL.1 / 10, self.rounds);
+        let floor = rounds.server(self.floor().await);
+        let server = rounds.server(self.portcullis(CATALOGS[0]).await);
+        rounds.call(floor, Call::new("floor", "/validate", &review, floor::ANSWER));
+        rounds.call(server, Call::new("100 overwrites, /validate", "/validate", &review, ALLOWED));
+        rounds.run().await
+    }
+
+    /// The same Installation, with more and more in the catalog.
+    async fn by_catalog(&self) -> Vec<(usize, Vec<Costs>)> {
+        let installation = reviews::installation(USUAL.0);
+        let mut rounds = Rounds::new(USUAL.1, self.rounds);
+        let floor = rounds.server(self.floor().await);
+        rounds.call(floor, Call::new("floor", "/validate", &installation, floor::ANSWER));
+        for objects in CATALOGS {
+            let server = rounds.server(self.portcullis(objects).await);
+            rounds.call(server, Call::new("/validate", "/validate", &installation, ALLOWED));
+            rounds.call(server, Call::new("/mutate", "/mutate", &installation, PATCHED));
+        }
+        let costs = rounds.run().await;
+        CATALOGS.into_iter().zip(costs.chunks(2).map(<[Costs]>::to_vec)).collect()
+    }
+
+    /// Resident memory with nothing in the catalog: at rest, after usual reviews, after the largest ones.
+    async fn memory(&self) -> Vec<Memory> {
+        let mut server = self.portcullis(0).await;
+        let mut memory = vec![server.memory("started, 25 connections")];
+        for (size, count) in [USUAL, SIZES[3]] {
+            for (path, review) in [("/validate", reviews::config_map(size)), ("/mutate", reviews::installation(size))] {
+                server.post(&Call::new("", path, &review, ALLOWED), count).await;
+            }
+            memory.push(server.memory(&format!("after {count} reviews each of {}", report::bytes(size))));
+        }
+        memory
+    }
+
+    async fn floor(&self) -> Called {
+        Called::connect(process::floor(self.mount.path()), &self.client).await
+    }
+
+    /// The server, with so many objects in its catalog.
+    async fn portcullis(&self, objects: usize) -> Called {
+        let manifests: PathBuf = self.folder.path().join(objects.to_string());
+        if !manifests.exists() {
+            catalogs::write(&manifests, objects);
+        }
+        Called::connect(process::portcullis(self.mount.path(), &manifests), &self.client).await
+    }
+}
+
+/// In the answer to a call that is let through.
+const ALLOWED: &str = r#""allowed":true"#;
+/// In the answer to a call that is let through with a change.
+const PATCHED: &str = r#""patchType":"JSONPatch""#;

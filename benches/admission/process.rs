@@ -1,0 +1,75 @@
+//! Servers as processes, and what the kernel knows of them.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read, copy, sink};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::floor;
+
+/// A server; killed when it is dropped.
+pub struct Process {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// The floor: this very executable.
+pub fn floor(certs: &Path) -> Process {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg(floor::WORD).arg(certs);
+    Process::start(command)
+}
+
+/// The server as it is, with its default settings.
+pub fn portcullis(certs: &Path, manifests: &Path) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
+    Process::start(command)
+}
+
+impl Process {
+    /// Starts a server and waits until it says where it listens. The log goes into a pipe, as it does in a container.
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let address = address_in(&mut log);
+        thread::spawn(move || copy(&mut log, &mut sink()));
+        Self { child, address }
+    }
+
+    /// The CPU time of all its threads up to now.
+    pub fn cpu(&self) -> Duration {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        // A thread that ends meanwhile was one that did nothing for a while.
+        let times = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
+        times.map(|time| Duration::from_nanos(time.split(' ').next().unwrap().parse().unwrap())).sum()
+    }
+
+    /// A number of KiB in its status, such as `VmRSS`.
+    pub fn status(&self, key: &str) -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap();
+        value.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+}
+
+fn address_in(log: &mut BufReader<impl Read>) -> SocketAddr {
+    let mut told = String::new();
+    while log.read_line(&mut told).unwrap() > 0 {
+        if let Some((_, rest)) = told.rsplit_once("webhooks=https://") {
+            return rest.split_whitespace().next().unwrap().parse().unwrap();
+        }
+    }
+    panic!("the server did not start:\n{told}")
+}

@@ -1,0 +1,157 @@
+//! What was measured, as Markdown.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::called::Call;
+
+const PAGE: &str = "docs/performance.md";
+const BEGIN: &str = "<!-- measured: begin -->\n";
+const END: &str = "<!-- measured: end -->\n";
+/// The libraries that decide what the floor costs.
+const LIBRARIES: [&str; 6] = ["tokio", "hyper", "rustls", "ring", "serde_json", "mimalloc"];
+const LOCK: &str = include_str!("../../Cargo.lock");
+/// The most that may be resident with an empty catalog.
+const RESIDENT_AIM: f64 = 20.0;
+/// The most that a call may cost with a full catalog, against a small one.
+const FLAT_AIM: f64 = 1.2;
+
+/// What a call costs, in microseconds of the server's CPU time.
+#[derive(Clone)]
+pub struct Costs {
+    name: &'static str,
+    size: usize,
+    aim: Option<f64>,
+    floor: f64,
+    cost: f64,
+    /// The middle of the ratios of all rounds, and half of the distance between their quartiles.
+    ratio: f64,
+    spread: f64,
+}
+
+impl Costs {
+    /// Costs from those of the floor and those of the call, round by round.
+    pub fn new(call: &Call, floor: &[f64], cost: &[f64]) -> Self {
+        let ratios: Vec<f64> = cost.iter().zip(floor).map(|(cost, floor)| cost / floor).collect();
+        let spread = (quantile(&ratios, 0.75) - quantile(&ratios, 0.25)) / 2.0;
+        let [floor, cost, ratio] = [floor, cost, &ratios].map(|series| quantile(series, 0.5));
+        Self { name: call.name, size: call.size, aim: call.aim, floor, cost, ratio, spread }
+    }
+}
+
+fn quantile(series: &[f64], part: f64) -> f64 {
+    let mut sorted = series.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[((sorted.len() - 1) as f64 * part).round() as usize]
+}
+
+impl fmt::Display for Costs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, floor, cost, ratio, spread, .. } = self;
+        // The aims are for the usual size.
+        let aim = self.aim.filter(|_| (3_000..3_500).contains(&self.size));
+        let aim = aim.map_or(String::new(), |aim| format!("≤ {aim:.1}: {}", met(*ratio <= aim)));
+        let size = bytes(self.size);
+        writeln!(f, "| {name} | {size} | {floor:.1} | {cost:.1} | {ratio:.2} ± {spread:.2} | {aim} |")
+    }
+}
+
+fn met(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "missed" }
+}
+
+/// A size for people.
+pub fn bytes(count: usize) -> String {
+    match count {
+        0..1_000_000 => format!("{:.1} KB", count as f64 / 1e3),
+        _ => format!("{:.1} MiB", count as f64 / (1024.0 * 1024.0)),
+    }
+}
+
+/// Resident memory, in KiB.
+pub struct Memory {
+    pub when: String,
+    pub resident: usize,
+    pub anonymous: usize,
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [resident, anonymous] = [self.resident, self.anonymous].map(|kib| kib as f64 / 1024.0);
+        let aim = met(resident <= RESIDENT_AIM);
+        writeln!(f, "| {} | {resident:.1} MiB | {anonymous:.1} MiB | ≤ {RESIDENT_AIM} MiB: {aim} |", self.when)
+    }
+}
+
+/// Everything that was measured.
+#[derive(Default)]
+pub struct Report {
+    pub costs: Vec<Costs>,
+    /// By the number of objects in the catalog: `/validate` and `/mutate`.
+    pub catalogs: Vec<(usize, Vec<Costs>)>,
+    pub memory: Vec<Memory>,
+    pub rounds: usize,
+}
+
+impl Report {
+    pub fn new(rounds: usize) -> Self {
+        Self { rounds, ..Self::default() }
+    }
+
+    /// Puts the report into its page, between the markers.
+    pub fn write(&self) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+        let page = fs::read_to_string(&path).unwrap();
+        let (before, rest) = page.split_once(BEGIN).expect("the page has the first marker");
+        let (_, after) = rest.split_once(END).expect("the page has the second marker");
+        fs::write(path, format!("{before}{BEGIN}\n{self}\n{END}{after}")).unwrap();
+    }
+
+    fn write_catalogs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((few, base)) = self.catalogs.first() else { return Ok(()) };
+        writeln!(
+            f,
+            "\n| objects in the catalog | /validate, µs | against {few} | /mutate, µs | against {few} | aim |"
+        )?;
+        writeln!(f, "|--:|--:|--:|--:|--:|:--|")?;
+        for (objects, costs) in &self.catalogs {
+            let [validate, mutate] = [0, 1].map(|at| (costs[at].cost, costs[at].ratio / base[at].ratio));
+            let aim = met(validate.1.max(mutate.1) <= FLAT_AIM);
+            let ((validate, more), (mutate, also)) = (validate, mutate);
+            writeln!(f, "| {objects} | {validate:.1} | {more:.2} | {mutate:.1} | {also:.2} | ≤ {FLAT_AIM}: {aim} |")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "Made by `cargo bench --bench admission -- --write`, in {} rounds: {}.\n",
+            self.rounds,
+            versions()
+        )?;
+        writeln!(f, "| call | review | floor, µs | portcullis, µs | ratio | aim |\n|:--|--:|--:|--:|--:|:--|")?;
+        self.costs.iter().try_for_each(|costs| costs.fmt(f))?;
+        self.write_catalogs(f)?;
+        writeln!(f, "\n| an empty catalog | resident | of it anonymous | aim |\n|:--|--:|--:|:--|")?;
+        self.memory.iter().try_for_each(|memory| memory.fmt(f))
+    }
+}
+
+/// What it was built from, and with.
+fn versions() -> String {
+    let rustc = Command::new("rustc").arg("--version").output().unwrap().stdout;
+    let rustc = String::from_utf8(rustc).unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");
+    let libraries = LIBRARIES.map(|library| format!("{library} {}", locked(library)));
+    let cores = std::thread::available_parallelism().unwrap();
+    format!("portcullis {}, {rustc}, {}, {cores} cores", env!("CARGO_PKG_VERSION"), libraries.join(", "))
+}
+
+fn locked(library: &str) -> &'static str {
+    let entry = format!("name = \"{library}\"\nversion = \"");
+    LOCK.split_once(&entry).and_then(|(_, rest)| rest.split('"').next()).expect("the library is in Cargo.lock")
+}

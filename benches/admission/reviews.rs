@@ -1,0 +1,137 @@
+//! Reviews of a wanted size, as an API server sends them.
+
+use serde_json::{Value, json};
+
+/// Where the objects under review are.
+pub const NAMESPACE: &str = "team-0";
+/// Members that a large object has at most; what it is larger than that, it is because of a long text.
+const MOST_ITEMS: usize = 64;
+const LINE: &str = "  - name: \"setting\"\n    value: {\"level\": 7}\n";
+
+/// How an object is filled up to a size.
+#[derive(Clone, Copy, Default)]
+struct Filling {
+    items: usize,
+    lines: usize,
+}
+
+/// A review of a ConfigMap, which no rule looks at.
+pub fn config_map(size: usize) -> Vec<u8> {
+    sized(size, |filling| {
+        let items = (0..filling.items).map(|at| (format!("setting-{at}"), "level=info, workers=4".into()));
+        let mut data: serde_json::Map<String, Value> = items.collect();
+        data.insert("application.yaml".to_owned(), LINE.repeat(filling.lines).into());
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("settings", "v1"), "data": data});
+        review("configmaps", &object)
+    })
+}
+
+/// A review of an Installation whose component is overwritten.
+pub fn installation(size: usize) -> Vec<u8> {
+    sized(size, |filling| {
+        let mut object = small_installation("server");
+        let imports = (0..filling.items).map(|at| json!({"name": format!("import-{at}"), "dataRef": "cluster-config"}));
+        object["spec"]["imports"] = json!({"data": imports.collect::<Vec<_>>()});
+        if filling.lines > 0 {
+            let files = json!({"blueprint.yaml": LINE.repeat(filling.lines)});
+            object["spec"]["blueprint"] = json!({"inline": {"filesystem": files}});
+        }
+        review("installations", &object)
+    })
+}
+
+/// A review of overwrites with `count` entries, which a Context names already.
+pub fn overwrites(count: usize) -> Vec<u8> {
+    review("componentversionoverwrites", &overwrites_object("overwrites-0", count))
+}
+
+/// An Installation whose component is that of the third entry of [`overwrites_object`].
+pub fn small_installation(name: &str) -> Value {
+    json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
+        "kind": "Installation",
+        "metadata": metadata(name, "landscaper.gardener.cloud/v1alpha1"),
+        "spec": {
+            "context": "context-0",
+            "componentDescriptor": {"ref": {
+                "repositoryContext": {"type": "ociRegistry", "baseUrl": "registry.example.org/components"},
+                "componentName": "example.org/component-2",
+                "version": "v0.2.0",
+            }},
+            "blueprint": {"ref": {"resourceName": "blueprint"}},
+        },
+    })
+}
+
+/// Overwrites, each entry for a component of its own.
+pub fn overwrites_object(name: &str, count: usize) -> Value {
+    let entry = |at: usize| {
+        json!({
+            "source": {"componentName": format!("example.org/component-{at}"), "version": "v0.2.0"},
+            "substitution": {
+                "version": "v0.2.1-fix",
+                "repositoryContext": {"type": "ociRegistry", "baseUrl": "registry.example.org/trials"},
+            },
+        })
+    };
+    json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
+        "kind": "ComponentVersionOverwrites",
+        "metadata": metadata(name, "landscaper.gardener.cloud/v1alpha1"),
+        "overwrites": (0..count).map(entry).collect::<Vec<_>>(),
+    })
+}
+
+/// The review that comes nearest to a size: members are added first, then lines of a text.
+fn sized(size: usize, make: impl Fn(Filling) -> Vec<u8>) -> Vec<u8> {
+    let mut filling = Filling::default();
+    while filling.items < MOST_ITEMS && make(filling).len() < size {
+        filling.items += 1;
+    }
+    let missing = size.saturating_sub(make(filling).len());
+    filling.lines = missing / json!(LINE).to_string().len();
+    make(filling)
+}
+
+fn metadata(name: &str, manager_version: &str) -> Value {
+    json!({
+        "name": name,
+        "namespace": NAMESPACE,
+        "uid": "8a6f0a57-7c1c-4d0b-9f0b-5d6a6c3f9a11",
+        "generation": 1,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "managedFields": [{
+            "manager": "kubectl-client-side-apply",
+            "operation": "Update",
+            "apiVersion": manager_version,
+            "time": "2026-01-01T00:00:00Z",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:annotations": {".": {}}}, "f:spec": {".": {}, "f:context": {}}},
+        }],
+    })
+}
+
+fn review(plural: &str, object: &Value) -> Vec<u8> {
+    let api_version = object["apiVersion"].as_str().unwrap();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = json!({"group": group, "version": version, "kind": object["kind"]});
+    let resource = json!({"group": group, "version": version, "resource": plural});
+    let review = json!({
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
+            "name": object["metadata"]["name"],
+            "namespace": NAMESPACE,
+            "operation": "CREATE",
+            "userInfo": {"username": "alice", "groups": ["developers", "system:authenticated"]},
+            "object": object,
+            "oldObject": null,
+            "dryRun": false,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "kubectl"},
+        },
+    });
+    review.to_string().into_bytes()
+}

@@ -1,0 +1,51 @@
+//! Calls that are compared with one another, in interleaved rounds.
+
+use super::called::{Call, Called};
+use super::report::Costs;
+
+/// What is compared. The first call is the floor.
+pub struct Rounds {
+    servers: Vec<Called>,
+    calls: Vec<(usize, Call)>,
+    /// Calls in a round.
+    count: usize,
+    rounds: usize,
+}
+
+impl Rounds {
+    pub fn new(count: usize, rounds: usize) -> Self {
+        Self { servers: Vec::new(), calls: Vec::new(), count, rounds }
+    }
+
+    /// Takes a server in; returns its number.
+    pub fn server(&mut self, server: Called) -> usize {
+        self.servers.push(server);
+        self.servers.len() - 1
+    }
+
+    pub fn call(&mut self, server: usize, call: Call) {
+        self.calls.push((server, call));
+    }
+
+    /// Makes all rounds, every other one backwards; what each call but the floor costs.
+    pub async fn run(mut self) -> Vec<Costs> {
+        self.round(false).await;
+        let mut rounds = Vec::new();
+        for round in 0..self.rounds {
+            rounds.push(self.round(round % 2 == 1).await);
+        }
+        let of = |at: usize| -> Vec<f64> { rounds.iter().map(|round| round[at]).collect() };
+        let others = self.calls.iter().enumerate().skip(1);
+        others.map(|(at, (_, call))| Costs::new(call, &of(0), &of(at))).collect()
+    }
+
+    async fn round(&mut self, backwards: bool) -> Vec<f64> {
+        let mut costs = vec![0.0; self.calls.len()];
+        for step in 0..self.calls.len() {
+            let at = if backwards { self.calls.len() - 1 - step } else { step };
+            let (server, call) = &self.calls[at];
+            costs[at] = self.servers[*server].cost(call, self.count).await;
+        }
+        costs
+    }
+}
