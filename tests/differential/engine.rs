@@ -17,7 +17,7 @@ const BASE: &str = "/srv/portcullis-tree";
 pub struct Opinion {
     /// `None` when it panicked.
     pub verdict: Option<Verdict>,
-    /// The rule that refuses first.
+    /// The rule of what kustomize would meet first. Nothing if there is something that it could meet before.
     pub rule: &'static str,
     /// Findings and reasons, for people to read.
     pub told: String,
@@ -41,11 +41,7 @@ pub fn judge_folder(case: &Case, folder: &Path, version: Version) -> Opinion {
 fn guarded(report: impl FnOnce() -> Report) -> Opinion {
     match panic::catch_unwind(AssertUnwindSafe(report)) {
         Err(_) => Opinion { verdict: None, rule: "panic", told: "the analysis panicked".to_owned() },
-        Ok(report) => Opinion {
-            verdict: Some(report.verdict),
-            rule: report.findings.iter().find(|finding| finding.first).map_or("", |finding| finding.rule),
-            told: told(&report),
-        },
+        Ok(report) => Opinion { verdict: Some(report.verdict), rule: first(&report), told: told(&report) },
     }
 }
 
@@ -55,6 +51,11 @@ fn report(case: &Case, tree: Tree, version: Version) -> Report {
     let build = case.build_at(tree.base());
     let root = TreePath::from(build.strip_prefix(tree.base()).unwrap_or(&build));
     analyse(&tree, &root, &options)
+}
+
+fn first(report: &Report) -> &'static str {
+    let first = report.findings.iter().find(|finding| finding.first && report.reasons.is_empty());
+    first.map_or("", |finding| finding.rule)
 }
 
 fn told(report: &Report) -> String {

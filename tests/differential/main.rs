@@ -274,7 +274,7 @@ impl Comparison {
             (Some(Verdict::Reject), Answer::Refuses(error)) => {
                 let class = class::of(error).0;
                 let rules = class::rules(class);
-                let wrong = !rules.is_empty() && !rules.contains(&self.opinion.rule);
+                let wrong = !self.opinion.rule.is_empty() && !rules.is_empty() && !rules.contains(&self.opinion.rule);
                 wrong.then_some(Disagreement::WrongFirst(self.opinion.rule, class))
             }
             _ => None,
