@@ -61,3 +61,4 @@ generate:
 ## CPU per request against a floor, and memory; the table goes into docs/performance.md
 bench:
 	cargo bench --locked --bench admission -- --write
+	cargo bench --locked --bench kustomize -- --write

@@ -6,6 +6,7 @@
 mod case;
 #[path = "../../tests/differential/damage.rs"]
 mod damage;
+#[allow(dead_code)]
 #[path = "../../tests/differential/dice.rs"]
 mod dice;
 #[path = "../../tests/differential/generate/mod.rs"]

@@ -21,7 +21,8 @@ fuzz_target!(|text: &str| {
 fn check(document: &Document, text: &str) {
     within(document.start(), text);
     for duplicate in document.duplicates() {
-        within(duplicate.place, text);
+        within(duplicate.lost, text);
+        within(duplicate.kept, text);
     }
 }
 

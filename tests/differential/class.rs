@@ -30,6 +30,8 @@ const SIGNS: &[(&str, Layer)] = &[
     ("nothing selected by", Content),
     ("multiple matches for selector", Content),
     ("validator shouldn't modify", Content),
+    ("found multiple possible referrals", Content),
+    ("number of previous names", Content),
     ("error in ", Content),
     ("unable to find field", Content),
     ("unable to find or create field", Content),
@@ -111,7 +113,7 @@ pub fn rules(class: &str) -> &'static [&'static str] {
         "unable to find one of 'kustomization.yaml'" => &["KZ005"],
         "kind should be Kustomization or Component" | "apiVersion for " => &["KZ007"],
         "kustomization.yaml is empty" | "unknown field" | "invalid Kustomization:" => &["KZ008"],
-        "missing metadata.name in object" | "missing kind in object" => &["KZ013"],
+        "missing metadata.name in object" | "missing kind in object" => &["KZ013", "KZ014"],
         "external plugins disabled" => &["KZ015"],
         "may not add resource with an already registered id"
         | "no matches for Id"
