@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -65,20 +64,20 @@ impl Case {
     }
 
     /// Writes all of it into an empty folder. What cannot be written, as a file stands where a folder is needed, is
-    /// left out and taken out of the case.
-    pub fn write(&mut self, folder: &Path) -> io::Result<()> {
+    /// taken out of the case.
+    pub fn write(&mut self, folder: &Path) {
         let root = folder.to_string_lossy().into_owned();
         let written = |path: &str, text: &str| {
             let path = folder.join(path);
             fs::create_dir_all(path.parent().unwrap_or(folder)).and_then(|()| fs::write(&path, text)).is_ok()
         };
         self.files.retain(|path, text| written(path, &text.replace(ROOT, &root)));
-        for (path, target) in &self.links {
+        let linked = |path: &str, target: &str| {
             let path = folder.join(path);
-            fs::create_dir_all(path.parent().unwrap_or(folder))?;
-            symlink(target.replace(ROOT, &root), path)?;
-        }
-        Ok(())
+            let made = fs::create_dir_all(path.parent().unwrap_or(folder));
+            made.and_then(|()| symlink(target.replace(ROOT, &root), path)).is_ok()
+        };
+        self.links.retain(|path, target| linked(path, target));
     }
 
     /// How many bytes are in its files.
