@@ -210,3 +210,26 @@ fn levels_are_those_of_the_configuration() {
     assert_eq!(code, 0, "{stdout}{stderr}");
     assert!(stdout.contains("warning[KZ004]"), "{stdout}");
 }
+
+#[test]
+fn explain_draws_the_tree_in_every_form() {
+    let example = example(&|_| true);
+    let explain = |output: &str| {
+        let run = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+            .args(["explain", "kustomize", "overlays/enterprise", "--output", output])
+            .current_dir(example.path())
+            .output()
+            .expect("the binary is there");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        String::from_utf8(run.stdout).expect("it writes text")
+    };
+    let text = explain("text");
+    for part in ["components/ldap (Component)", "base (Kustomization)", "overlays/enterprise: accept"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let told: Value = serde_json::from_str(&explain("json")).expect("it writes JSON");
+    assert_eq!(told["verdict"], "accept");
+    assert!(explain("dot").starts_with("digraph"));
+    assert!(explain("mermaid").contains("flowchart") || explain("mermaid").contains("graph"));
+    assert!(explain("svg").starts_with("<svg"));
+}

@@ -5,13 +5,16 @@
 mod cases;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use cases::{repository, vectors};
-use portcullis::kustomize::finding::TreeFinding;
+use portcullis::kustomize::finding::{Fix, TreeFinding};
 use portcullis::kustomize::options::{FluxSpec, Options, Profile};
+use portcullis::kustomize::roots::roots;
 use portcullis::kustomize::rule::TreeExample;
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
-use portcullis::kustomize::{Report, Verdict, analyse, tree_rules};
+use portcullis::kustomize::{Files, Report, Verdict, analyse, tree_rules};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Where the trees of the cases stand: the cases write `$ROOT`.
@@ -250,4 +253,99 @@ fn every_page_shows_what_its_rule_finds() {
         assert!(!finds(&right), "{}: the right example is found: {:#?}", rule.id, right.findings);
         assert_eq!(right.verdict, Verdict::Accept, "{}: {:#?}", rule.id, right.findings);
     }
+}
+
+/// Texts that look like what people, and attackers, write.
+fn texts() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "resources:\n",
+        "components:\n",
+        "- ../a\n",
+        "- ../b\n",
+        "  - .\n",
+        "kind: Component\n",
+        "kind: ConfigMap\nmetadata: {name: x}\n",
+        "patches:\n- patch: |-\n    - op: add\n      path: /a\n",
+        "namePrefix: p-\n",
+        "namespace: x\n",
+        "configMapGenerator:\n- name: x\n  literals: [a=b]\n",
+        "x: &x [1]\ny: [*x, *x]\n",
+        "---\n",
+        "{",
+        "]",
+        "\u{feff}",
+        "\0",
+        "ſ: ",
+        "\t",
+    ]);
+    prop_oneof![prop::collection::vec(words, 0..8).prop_map(|words| words.concat()), ".{0,40}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_tree_is_too_odd(
+        files in prop::collection::btree_map("(a|b|c)/(kustomization.yaml|Kustomization|x.yaml|\\.\\.)", texts(), 0..6),
+        links in prop::collection::btree_map("(a|b)/(l|kustomization.yaml)", "(\\.\\./[abc]|l|/|\\.\\./\\.\\./x)", 0..3),
+        profile in prop::sample::select(Profile::ALL.to_vec()),
+    ) {
+        let tree = files.iter().fold(Memory::new(), |tree, (path, text)| tree.file(path, text));
+        let tree = Tree::new(links.iter().fold(tree, |tree, (path, target)| tree.link(path, target)), ROOT);
+        for root in ["a", "b", ".", "none"] {
+            let report = analyse(&tree, &TreePath::from(root), &Options::of(profile));
+            let refused = report.findings.iter().filter(|finding| finding.refused).count();
+            prop_assert_eq!(report.verdict == Verdict::Reject, refused > 0);
+            prop_assert_eq!(report.findings.iter().filter(|finding| finding.first).count(), refused.min(1));
+        }
+        let folders = ["a", "b", "c"].map(TreePath::from);
+        prop_assert!(!roots(&tree, &folders, &Options::of(profile), &Files::default()).is_empty());
+    }
+
+    #[test]
+    fn a_fix_changes_nothing_else_or_nothing(text in texts(), index in 0_usize..3) {
+        let fix = Fix::MoveEntry { from: "resources".into(), index, to: "components".into() };
+        if let Some(fixed) = portcullis::kustomize::fix(&text, &[fix]) {
+            prop_assert!(fixed.len() + 40 > text.len());
+        }
+    }
+}
+
+fn verdict_of(files: Memory) -> Report {
+    analyse(&Tree::new(files, ROOT), &TreePath::from("app"), &Options::default())
+}
+
+#[test]
+fn hostile_trees_are_answered_within_bounds() {
+    let begin = Instant::now();
+    let bomb: String = std::iter::once("a0: &a0 [x]\n".to_owned())
+        .chain((1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "))))
+        .collect();
+    let list = format!("resources:\n{}", "- a.yaml\n".repeat(1_000_000));
+    let deep = format!("resources: {}{}", "[".repeat(10_000), "]".repeat(10_000));
+    for text in [bomb, list, deep] {
+        let report = verdict_of(Memory::new().file("app/kustomization.yaml", text));
+        assert!(report.findings.iter().any(|finding| finding.site.place.line > 0), "{:?}", report.verdict);
+        assert_ne!(report.verdict, Verdict::Accept);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+}
+
+/// Twenty folders that each build the next one twice would be a million visits.
+#[test]
+fn folders_that_multiply_are_bounded() {
+    let folder = |n: usize| format!("resources: [../f{0}, ../f{0}]\n", n + 1);
+    let files = (0..20).fold(Memory::new(), |files, n| files.file(&format!("f{n}/kustomization.yaml"), folder(n)));
+    let files =
+        files.file("f20/kustomization.yaml", "resources: []\n").file("app/kustomization.yaml", "resources: [../f0]\n");
+    let report = verdict_of(files);
+    assert_eq!(report.verdict, Verdict::Unknown, "{:#?}", report.findings);
+}
+
+#[test]
+fn bytes_that_are_no_text_have_a_place() {
+    let report = verdict_of(Memory::new().file("app/kustomization.yaml", b"resources: [\xff]\n"));
+    assert_eq!((report.verdict, report.findings[0].rule), (Verdict::Reject, "KZ008"));
+    let report = verdict_of(Memory::new().file("app/kustomization.yaml", b"\xff\xfer\0e\0"));
+    assert_eq!((report.verdict, report.findings[0].rule), (Verdict::Unknown, "KZ040"));
 }

@@ -131,6 +131,20 @@ fn values_are_read_as_their_texts_are() {
         let entries = substitution::read_entries(&object, &mut problems);
         assert_eq!(entries, input(case).entries, "{}", case["name"]);
     }
+    for case in file["decodeErrors"]
+        .as_array()
+        .expect("decodeErrors is a list")
+        .iter()
+        .filter(|case| case.get("input").is_some())
+    {
+        let mut problems = Vec::new();
+        substitution::read_entries(&json!({"overwrites": case["input"]["overwrites"]}), &mut problems);
+        assert_eq!(problems, problems_of(case, "overwrites"), "{}", case["name"]);
+        let mut problems = Vec::new();
+        let spec = json!({"componentDescriptor": {"ref": case["input"]["reference"]}});
+        installation::component_reference(&json!({"spec": spec}), &mut problems);
+        assert_eq!(problems.len(), problems_of(case, "installation").len(), "{}", case["name"]);
+    }
 }
 
 #[test]

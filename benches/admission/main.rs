@@ -37,7 +37,7 @@ use support::pki::{Authority, SecretMount};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Enough for the middle of a ratio to move by less than 3 %.
+/// As many as fit into a few minutes.
 const ROUNDS: usize = 15;
 const KIB: usize = 1024;
 /// The sizes of reviews, and how many are sent in a round: some tenths of a second each.

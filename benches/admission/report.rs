@@ -128,12 +128,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "Made by `cargo bench --bench admission -- --write`, in {} rounds: {}.\n",
-            self.rounds,
-            versions()
-        )?;
+        writeln!(f, "Made by `cargo bench --bench admission -- --write --rounds={}`: {}.\n", self.rounds, versions())?;
         writeln!(f, "| call | review | floor, µs | portcullis, µs | ratio | aim |\n|:--|--:|--:|--:|--:|:--|")?;
         self.costs.iter().try_for_each(|costs| costs.fmt(f))?;
         self.write_catalogs(f)?;

@@ -1,9 +1,11 @@
 //! Patches: what a mutating answer carries.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use json_patch::Patch;
-use serde_json::{Value, json};
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
+use serde_json::{Map, Value};
 
 /// The RFC 6902 patch from `before` to `after`; `None` when they are the same.
 ///
@@ -13,55 +15,57 @@ pub fn diff(before: &Value, after: &Value) -> Option<Patch> {
     (!patch.0.is_empty()).then_some(patch)
 }
 
-/// An object on its way through the mutators: the original, and copies of what they change.
+/// An object on its way through the mutators: the original, and what they change.
 ///
-/// Mostly that is an annotation. So only the metadata is copied and compared, until something else is to be changed.
+/// Mostly that is annotations. They are kept beside the original, which is copied only when something else is changed.
 #[derive(Debug)]
 pub struct Draft<'a> {
     original: &'a Value,
-    metadata: Option<Value>,
+    /// Annotations that are to be other than in the original; `None` for those that go.
+    annotations: BTreeMap<String, Option<String>>,
     whole: Option<Value>,
 }
 
 impl<'a> Draft<'a> {
     /// A draft that is still the original.
     pub fn new(original: &'a Value) -> Self {
-        Self { original, metadata: None, whole: None }
+        Self { original, annotations: BTreeMap::new(), whole: None }
     }
 
     /// The object as it stands.
     pub fn value(&self) -> Cow<'_, Value> {
-        match (&self.whole, &self.metadata) {
-            (Some(whole), _) => Cow::Borrowed(whole),
-            (None, None) => Cow::Borrowed(self.original),
-            (None, Some(metadata)) => Cow::Owned(with_metadata(self.original.clone(), metadata.clone())),
+        match &self.whole {
+            Some(whole) => Cow::Borrowed(whole),
+            None if self.annotations.is_empty() => Cow::Borrowed(self.original),
+            None => Cow::Owned(self.annotated()),
         }
     }
 
     /// The object, to be changed.
     pub fn to_mut(&mut self) -> &mut Value {
-        let Self { original, metadata, whole } = self;
-        whole.get_or_insert_with(|| match metadata.take() {
-            Some(metadata) => with_metadata(original.clone(), metadata),
-            None => original.clone(),
-        })
+        if self.whole.is_none() {
+            self.whole = Some(self.annotated());
+            self.annotations.clear();
+        }
+        // Set just above.
+        self.whole.get_or_insert(Value::Null)
     }
 
     /// Sets an annotation, or takes it away where `text` is `None`. Changes nothing where it says so already.
     pub fn annotate(&mut self, key: &str, text: Option<String>) {
-        match (self.annotation(key), &text) {
-            (None, None) => return,
-            (Some(Value::String(now)), Some(text)) if now == text => return,
-            _ => {}
+        if let Some(whole) = &mut self.whole {
+            return annotate(whole, key, text);
         }
-        let Some(metadata) = self.metadata_mut() else { return };
-        match text {
-            Some(text) => {
-                if let Some(annotations) = object_at(metadata, "annotations") {
-                    annotations[key] = Value::String(text);
-                }
-            }
-            None => remove_annotation(metadata, key),
+        let now = annotation(self.original, key);
+        let same = match (now, &text) {
+            (None, None) => true,
+            (Some(Value::String(now)), Some(text)) => now == text,
+            _ => false,
+        };
+        if same {
+            self.annotations.remove(key);
+        } else {
+            self.annotations.insert(key.to_owned(), text);
         }
     }
 
@@ -70,9 +74,13 @@ impl<'a> Draft<'a> {
         if let Some(whole) = &self.whole {
             return diff(self.original, whole);
         }
-        let only = |metadata: &Value| json!({ "metadata": metadata });
-        let before = self.original.get("metadata").map_or_else(|| json!({}), only);
-        diff(&before, &only(self.metadata.as_ref()?))
+        if self.annotations.is_empty() {
+            return None;
+        }
+        match self.original.get("metadata").and_then(|metadata| metadata.get("annotations")?.as_object()) {
+            Some(now) if self.annotations.values().any(Option::is_some) => Some(Patch(self.operations(now))),
+            _ => diff(self.original, &self.annotated()),
+        }
     }
 
     /// The object as it should be.
@@ -80,31 +88,45 @@ impl<'a> Draft<'a> {
         self.value().into_owned()
     }
 
-    fn annotation(&self, key: &str) -> Option<&Value> {
-        let object = self.whole.as_ref().unwrap_or(self.original);
-        let metadata = self.metadata.as_ref().or_else(|| object.get("metadata"));
-        metadata?.get("annotations")?.get(key)
+    fn annotated(&self) -> Value {
+        let mut object = self.original.clone();
+        for (key, text) in &self.annotations {
+            annotate(&mut object, key, text.clone());
+        }
+        object
     }
 
-    /// The metadata, made where there is none; `None` where something else stands there.
-    fn metadata_mut(&mut self) -> Option<&mut Value> {
-        let Self { original, metadata, whole: None } = self else { return object_at(self.to_mut(), "metadata") };
-        if !original.is_object() {
-            return None;
-        }
-        let now = metadata.get_or_insert_with(|| match original.get("metadata") {
-            None | Some(Value::Null) => json!({}),
-            Some(metadata) => metadata.clone(),
-        });
-        now.is_object().then_some(now)
+    /// The changes of annotations, where there are some already and some stay.
+    fn operations(&self, now: &Map<String, Value>) -> Vec<PatchOperation> {
+        let operation = |(key, text): (&String, &Option<String>)| {
+            let path = PointerBuf::from_tokens(["metadata", "annotations", key.as_str()]);
+            match text {
+                None => PatchOperation::Remove(RemoveOperation { path }),
+                Some(text) if now.contains_key(key) => {
+                    PatchOperation::Replace(ReplaceOperation { path, value: text.as_str().into() })
+                }
+                Some(text) => PatchOperation::Add(AddOperation { path, value: text.as_str().into() }),
+            }
+        };
+        self.annotations.iter().map(operation).collect()
     }
 }
 
-fn with_metadata(mut object: Value, metadata: Value) -> Value {
-    if let Some(members) = object.as_object_mut() {
-        members.insert("metadata".to_owned(), metadata);
+fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
+    object.get("metadata")?.get("annotations")?.get(key)
+}
+
+/// Sets an annotation of an object, or takes it away; leaves alone what has no place for one.
+fn annotate(object: &mut Value, key: &str, text: Option<String>) {
+    let Some(metadata) = object_at(object, "metadata") else { return };
+    match text {
+        Some(text) => {
+            if let Some(annotations) = object_at(metadata, "annotations") {
+                annotations[key] = Value::String(text);
+            }
+        }
+        None => remove_annotation(metadata, key),
     }
-    object
 }
 
 /// The object that is the member `key`, made where it is missing or null; `None` where something else stands there.
@@ -128,6 +150,8 @@ fn remove_annotation(metadata: &mut Value, key: &str) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

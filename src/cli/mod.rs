@@ -12,6 +12,7 @@ mod report;
 mod review;
 mod rules;
 mod serve;
+mod trees;
 mod walk;
 
 use std::io::Write;

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::decode::{Problem, problem, within};
 use super::repository_context::RepositoryContext;
@@ -62,6 +62,32 @@ impl ComponentReference {
         let mut reference = Self::default();
         within(problems, || field.clone(), |problems| reference.fill(text, problems));
         reference
+    }
+
+    /// Reads one from a value; what Landscaper cannot decode is told in `problems` and counts as unspecified.
+    pub(super) fn of(value: &Value, problems: &mut Vec<Problem>) -> Self {
+        let mut reference = Self::default();
+        match value {
+            Value::Null => {}
+            Value::Object(members) => reference.fill_from(members, problems),
+            other => problems.push(problem(FieldPath::root(), other, "an object")),
+        }
+        reference
+    }
+
+    fn fill_from(&mut self, members: &Map<String, Value>, problems: &mut Vec<Problem>) {
+        let text = |key: &str, target: &mut String, problems: &mut Vec<Problem>| match members.get(key) {
+            Some(Value::String(text)) => target.clone_from(text),
+            None | Some(Value::Null) => {}
+            Some(other) => problems.push(problem(FieldPath::of([key]), other, "a string")),
+        };
+        text("componentName", &mut self.component_name, problems);
+        text("version", &mut self.version, problems);
+        if let Some(value) = members.get("repositoryContext") {
+            let mut found = Vec::new();
+            self.repository_context = RepositoryContext::read(Some(value), &FieldPath::root(), &mut found);
+            within(problems, || FieldPath::of(["repositoryContext"]), |problems| problems.append(&mut found));
+        }
     }
 
     /// Reads members on top of what is there, as Go does with a second member of the same name.

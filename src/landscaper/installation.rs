@@ -10,7 +10,7 @@ use super::component_reference::{Attribute, ComponentReference};
 use super::context;
 use super::decode::{Problem, text, within};
 use super::repository_context::RepositoryContext;
-use crate::admission::{FieldPath, json as wire};
+use crate::admission::FieldPath;
 
 /// The name of an Installation's context.
 pub fn context_name(installation: &Value) -> &str {
@@ -69,7 +69,7 @@ pub fn component_reference(
     }
     let reference = descriptor.get("ref").filter(|reference| !reference.is_null())?;
     let mut read = ComponentReference::default();
-    within(problems, || place("ref"), |problems| read.fill(&wire::to_go_string(reference), problems));
+    within(problems, || place("ref"), |problems| read = ComponentReference::of(reference, problems));
     Some((Location::Ref, read))
 }
 

@@ -4,9 +4,9 @@
 //! `legacy-component-spec/bindings-go/apis/v2/unstructured.go`. It keeps the text that it received, and compares the
 //! `type` first and then the whole as JSON with sorted keys and every number a float.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::decode::{Problem, problem};
 use crate::admission::{FieldPath, json};
@@ -17,7 +17,8 @@ pub struct RepositoryContext(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    raw: String,
+    /// The text as it was received; written when it is asked for where it was received as a value.
+    raw: OnceLock<String>,
     type_name: String,
     value: Value,
 }
@@ -38,22 +39,27 @@ impl RepositoryContext {
     /// What stands there instead of an object with a string `type`.
     pub fn parse(text: &str, field: &FieldPath) -> Result<Option<Self>, Problem> {
         let value = json::parse(text).unwrap_or(Value::Null);
-        if value.is_null() {
-            return Ok(None);
-        }
         if !value.is_object() {
-            return Err(problem(field.clone(), &value, "an object"));
+            return not_an_object(&value, field);
         }
-        match strings(text, ["type"]) {
-            Ok([type_name]) => Ok(Some(Self(Arc::new(Inner { raw: text.to_owned(), type_name, value })))),
-            Err(wrong) => Err(problem(field.key("type"), &wrong, "a string")),
-        }
+        // The type is that of the member that comes last in the text, not in the order of a map.
+        let type_name = string_of_text(text, "type").map_err(|wrong| not_a_string(&wrong, field))?;
+        Ok(Some(Self(Arc::new(Inner { raw: OnceLock::from(text.to_owned()), type_name, value }))))
+    }
+
+    /// Reads one from a value, as its text from an API server would be read; `None` for `null`.
+    ///
+    /// # Errors
+    /// As for [`RepositoryContext::parse`].
+    pub fn of(value: &Value, field: &FieldPath) -> Result<Option<Self>, Problem> {
+        let Some(members) = value.as_object() else { return not_an_object(value, field) };
+        let type_name = string_of(members, "type").map_err(|wrong| not_a_string(wrong, field))?.to_owned();
+        Ok(Some(Self(Arc::new(Inner { raw: OnceLock::new(), type_name, value: value.clone() }))))
     }
 
     /// Reads one from a value; what is no repository context is told in `problems` and counts as missing.
     pub fn read(value: Option<&Value>, field: &FieldPath, problems: &mut Vec<Problem>) -> Option<Self> {
-        let value = value.filter(|value| !value.is_null())?;
-        Self::parse(&json::to_go_string(value), field).unwrap_or_else(|problem| {
+        Self::of(value?, field).unwrap_or_else(|problem| {
             problems.push(problem);
             None
         })
@@ -61,7 +67,7 @@ impl RepositoryContext {
 
     /// The JSON text as it was received.
     pub fn raw(&self) -> &str {
-        &self.0.raw
+        self.0.raw.get_or_init(|| json::to_go_string(&self.0.value))
     }
 
     /// It as a value.
@@ -74,8 +80,11 @@ impl RepositoryContext {
         if self.0.type_name != "ociRegistry" {
             return None;
         }
-        let [base_url, component_name_mapping] = strings(&self.0.raw, ["baseUrl", "componentNameMapping"]).ok()?;
-        Some(OciRegistry { base_url, component_name_mapping })
+        let member = |name| match self.0.raw.get() {
+            Some(text) => string_of_text(text, name).ok(),
+            None => string_of(self.0.value.as_object()?, name).ok().map(str::to_owned),
+        };
+        Some(OciRegistry { base_url: member("baseUrl")?, component_name_mapping: member("componentNameMapping")? })
     }
 
     /// A short text for people: the base URL of an `ociRegistry`, the JSON of others.
@@ -107,20 +116,42 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// String fields decoded as Go's `encoding/json` does: keys in any letter case, the last one wins, `null` changes
-/// nothing.
-fn strings<const N: usize>(text: &str, names: [&str; N]) -> Result<[String; N], Value> {
-    let mut fields = [const { String::new() }; N];
-    for (key, raw) in json::members(text).unwrap_or_default() {
-        let Some(at) = names.iter().position(|name| fold(&key).eq(fold(name))) else { continue };
-        match json::parse(raw.get()) {
-            Ok(Value::String(text)) => fields[at] = text,
-            Ok(Value::Null) => {}
-            Ok(other) => return Err(other),
-            Err(_) => {}
+fn not_an_object(value: &Value, field: &FieldPath) -> Result<Option<RepositoryContext>, Problem> {
+    if value.is_null() { Ok(None) } else { Err(problem(field.clone(), value, "an object")) }
+}
+
+fn not_a_string(value: &Value, field: &FieldPath) -> Problem {
+    problem(field.key("type"), value, "a string")
+}
+
+/// A string field decoded as Go's `encoding/json` does: keys in any letter case, the last one wins, `null` changes
+/// nothing. The order of a map is that of an API server's text.
+fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str, &'v Value> {
+    let mut field = "";
+    for (_, value) in members.iter().filter(|(key, _)| fold(key).eq(fold(name))) {
+        match value {
+            Value::String(text) => field = text,
+            Value::Null => {}
+            other => return Err(other),
         }
     }
-    Ok(fields)
+    Ok(field)
+}
+
+/// The same in the order of a text.
+fn string_of_text(text: &str, name: &str) -> Result<String, Value> {
+    let mut field = String::new();
+    for (key, raw) in json::members(text).unwrap_or_default() {
+        if !fold(&key).eq(fold(name)) {
+            continue;
+        }
+        match json::parse(raw.get()) {
+            Ok(Value::String(text)) => field = text,
+            Ok(Value::Null) | Err(_) => {}
+            Ok(other) => return Err(other),
+        }
+    }
+    Ok(field)
 }
 
 /// Go folds by simple case folding, which takes the long s and the Kelvin sign for s and k.

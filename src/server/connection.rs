@@ -7,14 +7,13 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::Router;
+use axum::body::Body;
 use axum::http::{Request, header};
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -25,11 +24,12 @@ use super::lifecycle::{Shutdown, Stage};
 use super::limits::{HEAD_BYTES, Limits};
 use super::metrics::{BadRequest, Metrics};
 use super::rejection::CLOSE;
+use super::webhook::Webhook;
 
 /// What all connections have in common.
 pub(super) struct Connections {
     pub(super) acceptor: TlsAcceptor,
-    pub(super) router: Router,
+    pub(super) webhook: Arc<Webhook>,
     pub(super) limits: Limits,
     pub(super) shutdown: Shutdown,
     pub(super) metrics: Arc<Metrics>,
@@ -77,18 +77,18 @@ impl Connections {
         }
     }
 
-    /// The router, which tells `activity` when it begins and ends, and says goodbye once the shutdown has begun.
+    /// The webhook, which tells `activity` when it begins and ends, and says goodbye once the shutdown has begun.
     fn service(
         &self,
         activity: Arc<Activity>,
     ) -> impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> {
-        let router = TowerToHyperService::new(self.router.clone());
+        let webhook = Arc::clone(&self.webhook);
         let shutdown = self.shutdown.clone();
-        service_fn(move |request| {
+        service_fn(move |request: Request<Incoming>| {
             activity.enter(Doing::Work);
-            let (answered, activity, shutdown) = (router.call(request), Arc::clone(&activity), shutdown.clone());
+            let (webhook, activity, shutdown) = (Arc::clone(&webhook), Arc::clone(&activity), shutdown.clone());
             async move {
-                let mut response = answered.await?;
+                let mut response = webhook.respond(request.map(Body::new)).await;
                 activity.enter(Doing::Answer);
                 if shutdown.stage() > Stage::Serving {
                     response.headers_mut().insert(header::CONNECTION, CLOSE);

@@ -140,7 +140,7 @@ impl Bound {
         let shutdown = Shutdown::new();
         let connections = Connections {
             acceptor: TlsAcceptor::from(Arc::new(config)),
-            router: Webhook::new(decide, options.limits.clone(), Arc::clone(&metrics)).router(),
+            webhook: Arc::new(Webhook::new(decide, options.limits.clone(), Arc::clone(&metrics))),
             limits: options.limits.clone(),
             shutdown: shutdown.clone(),
             metrics: Arc::clone(&metrics),

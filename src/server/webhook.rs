@@ -5,12 +5,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request as HttpRequest, State};
-use axum::http::{HeaderMap, header};
+use axum::extract::Request as HttpRequest;
+use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use futures::FutureExt as _;
 use tokio::time::timeout_at;
 
@@ -35,14 +33,26 @@ impl Webhook {
         Self { decide, limits, load, metrics }
     }
 
-    /// The paths of the port.
-    pub(super) fn router(self) -> Router {
-        Router::new()
-            .route("/validate", post(validate).fallback(other_method))
-            .route("/mutate", post(mutate).fallback(other_method))
-            .route(probe::PATH, get(async || "ok"))
-            .fallback(other_path)
-            .with_state(Arc::new(self))
+    /// Answers a request, by its path. A router's boxes and copies would cost as much as reading the review.
+    pub(super) async fn respond(&self, request: HttpRequest) -> Response {
+        match (request.uri().path(), request.method()) {
+            ("/validate", &Method::POST) => self.call(Phase::Validate, request).await,
+            ("/mutate", &Method::POST) => self.call(Phase::Mutate, request).await,
+            ("/validate" | "/mutate", other) => {
+                let rejection = Rejection::Method(other.to_string());
+                self.turn_away(rejection, request).await
+            }
+            (probe::PATH, &Method::GET) => "ok".into_response(),
+            (other, _) => {
+                let rejection = Rejection::Path(other.to_owned());
+                self.turn_away(rejection, request).await
+            }
+        }
+    }
+
+    async fn turn_away(&self, rejection: Rejection, request: HttpRequest) -> Response {
+        let (head, body) = request.into_parts();
+        self.reject(rejection, &head.headers, body).await
     }
 
     async fn call(&self, phase: Phase, request: HttpRequest) -> Response {
@@ -128,26 +138,6 @@ impl Webhook {
         }
         rejection.into_response()
     }
-}
-
-async fn validate(State(webhook): State<Arc<Webhook>>, request: HttpRequest) -> Response {
-    webhook.call(Phase::Validate, request).await
-}
-
-async fn mutate(State(webhook): State<Arc<Webhook>>, request: HttpRequest) -> Response {
-    webhook.call(Phase::Mutate, request).await
-}
-
-async fn other_method(State(webhook): State<Arc<Webhook>>, request: HttpRequest) -> Response {
-    let rejection = Rejection::Method(request.method().to_string());
-    let (head, body) = request.into_parts();
-    webhook.reject(rejection, &head.headers, body).await
-}
-
-async fn other_path(State(webhook): State<Arc<Webhook>>, request: HttpRequest) -> Response {
-    let rejection = Rejection::Path(request.uri().path().to_owned());
-    let (head, body) = request.into_parts();
-    webhook.reject(rejection, &head.headers, body).await
 }
 
 /// The API server sends `application/json`; parameters are no matter.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct RandomTree {
     pub files: BTreeMap<String, String>,
     pub links: BTreeMap<String, String>,
-    pub root: &'static str,
+    pub root: String,
 }
 
 /// Numbers that look random: splitmix64.
@@ -78,7 +78,7 @@ const KINDS: [(&str, &str); 8] = [
 /// The tree of a seed.
 pub fn tree(seed: u64) -> RandomTree {
     let mut dice = Dice::new(seed);
-    let mut tree = RandomTree { root: "app", ..RandomTree::default() };
+    let mut tree = RandomTree { root: "app".to_owned(), ..RandomTree::default() };
     for (folder, is_component) in FOLDERS {
         kustomization(&mut dice, &mut tree, folder, is_component);
     }
@@ -415,6 +415,75 @@ fn rare(dice: &mut Dice, tree: &mut RandomTree, folder: &str) -> String {
         }
         20 => "---\nkind: Component\n".to_owned(),
         _ => "resources:\n".to_owned(),
+    }
+}
+
+/// What slips into a file.
+const SLIPS: [&str; 34] = [
+    "resources",
+    "components",
+    "../base",
+    "../comp",
+    "[",
+    "]",
+    "{",
+    "}",
+    ":",
+    "\n",
+    "- ",
+    "  ",
+    "kind: ",
+    "Component",
+    "yes",
+    "null",
+    "~",
+    "&a ",
+    "*a",
+    "---\n",
+    "'",
+    "\"",
+    "#",
+    "!!str ",
+    "? ",
+    "|",
+    "1",
+    "0x1",
+    "\t",
+    "<<: ",
+    "namePrefix: p-\n",
+    "é",
+    ", ",
+    "...",
+];
+
+/// A tree with one or two slips in it.
+pub fn with_slips(tree: &RandomTree, seed: u64) -> RandomTree {
+    let mut dice = Dice::new(seed);
+    let mut tree = tree.clone();
+    let paths: Vec<_> = tree.files.keys().cloned().collect();
+    for _ in 0..1 + dice.below(2) {
+        if let Some(text) = paths.get(dice.below(paths.len().max(1))).and_then(|path| tree.files.get_mut(path)) {
+            slip(&mut dice, text);
+        }
+    }
+    tree
+}
+
+fn slip(dice: &mut Dice, text: &mut String) {
+    let places: Vec<_> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let at = places[dice.below(places.len())];
+    let lines: Vec<_> = text.lines().map(|line| format!("{line}\n")).collect();
+    match dice.below(4) {
+        0 => {
+            let end = places.iter().copied().find(|end| *end > at + dice.below(12)).unwrap_or(text.len());
+            text.replace_range(at..end.max(at), "");
+        }
+        1 if !lines.is_empty() => {
+            let (from, to) = (dice.below(lines.len()), dice.below(lines.len()));
+            let again = lines[from].clone();
+            *text = lines[..to].concat() + &again + &lines[to..].concat();
+        }
+        _ => text.insert_str(at, dice.pick(&SLIPS)),
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::Unusable;
 use super::super::report::{Located, Report};
+use super::super::trees::{seen_from_here, shown, tree_path};
 use super::super::walk::Progress;
 use super::Args;
 use crate::admission::Level;
@@ -150,34 +151,4 @@ impl Sources<'_> {
 
 fn is_kustomization(file: &Path) -> bool {
     file.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
-}
-
-/// A path in the tree that is the whole file system.
-fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
-    let whole = path.canonicalize().map_err(|error| Unusable::because(path.display(), error))?;
-    let text = whole.to_str().ok_or_else(|| Unusable::because(path.display(), "its name is not UTF-8"))?;
-    Ok(TreePath::from(text.trim_start_matches('/')))
-}
-
-/// A message with the paths in it as the user would write them.
-fn seen_from_here(message: String) -> String {
-    let here = here();
-    match here.to_str().map(|here| here.trim_start_matches('/')) {
-        Some(below) if !below.is_empty() => message.replace(&format!("{below}/"), ""),
-        _ => message,
-    }
-}
-
-fn here() -> PathBuf {
-    std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default()
-}
-
-/// A path as the user would write it: relative to where they are, if it is below.
-fn shown(path: &TreePath) -> String {
-    let whole = Path::new("/").join(path.as_str());
-    match whole.strip_prefix(here()) {
-        Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
-        Ok(below) => below.display().to_string(),
-        Err(_) => whole.display().to_string(),
-    }
 }

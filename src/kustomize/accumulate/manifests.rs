@@ -70,8 +70,10 @@ impl Manifests {
     fn add(&mut self, document: Document) {
         let place = document.start();
         if let Some(duplicate) = document.duplicates().first() {
+            // kustomize takes the first of them here and refuses both there
             let key = duplicate.path.to_string();
             self.doubt.get_or_insert((duplicate.kept, format!("the key {key} is there twice")));
+            return;
         }
         match document.value["items"].as_array() {
             Some(items) if is_list(&document.value) => {
@@ -92,6 +94,11 @@ impl Manifests {
             }
             if self.objects.len() >= MOST_OBJECTS {
                 self.doubt.get_or_insert((place, format!("there are more than {MOST_OBJECTS} objects")));
+                return;
+            }
+            if has_comma(&value) {
+                // kustomize keeps former names in a list with commas, and stumbles over them
+                self.doubt.get_or_insert((place, "a name has a comma in it".to_owned()));
                 return;
             }
             if let Some(fault) = fault(&value) {
@@ -124,6 +131,11 @@ fn is_nothing(value: &Value) -> bool {
         Value::Object(members) => members.is_empty(),
         _ => false,
     }
+}
+
+fn has_comma(value: &Value) -> bool {
+    let texts = [&value["kind"], &value["metadata"]["name"], &value["metadata"]["namespace"]];
+    texts.into_iter().any(|text| text.as_str().is_some_and(|text| text.contains(',')))
 }
 
 fn fault(value: &Value) -> Option<ManifestFault> {

@@ -18,10 +18,10 @@ pub enum ArchiveError {
     /// It is not a tar archive packed with gzip, or it is cut off.
     #[error("the archive cannot be read: {0}")]
     Broken(#[from] io::Error),
-    /// It is larger than [`LARGEST_TREE`] when unpacked.
+    /// It is larger than 256 MiB when unpacked.
     #[error("the archive is larger than {LARGEST_TREE} bytes when unpacked")]
     TooLarge,
-    /// It has more than [`MOST_FILES`] entries.
+    /// It has more than 200 000 entries.
     #[error("the archive has more than {MOST_FILES} entries")]
     TooMany,
 }

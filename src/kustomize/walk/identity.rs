@@ -109,9 +109,14 @@ impl Walk<'_> {
                 object.sure && object.ids().any(|id| id.name == replica.name && SCALED.contains(&id.kind.as_str()))
             };
             let mut found = false;
+            let mut odd = false;
             for object in acc.objects_mut().iter_mut().filter(|object| is_meant(object)) {
                 found = true;
+                odd |= object.raw().get("spec").is_some_and(|spec| !spec.is_object());
                 object.blur("/spec/replicas");
+            }
+            if odd {
+                self.doubt(&site, format!("the spec of {} is no mapping", replica.name));
             }
             if found || !acc.complete {
                 continue;

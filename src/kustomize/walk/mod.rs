@@ -33,8 +33,10 @@ use super::rules::kz040;
 use super::tree::Tree;
 use crate::admission::FieldPath;
 
-/// A root has findings beyond this number only if it is hostile.
+/// A root has more findings, of those that refuse it and of the others, only if it is hostile.
 const MOST_FINDINGS: usize = 1_000;
+/// A root has more entries that are files only if it is hostile.
+const MOST_ENTRIES: usize = 100_000;
 /// Every visit of a base evaluates it anew, so that ten folders that name one another twice make a thousand visits.
 const MOST_VISITS: usize = 20_000;
 /// Each visit is some frames of the stack.
@@ -50,6 +52,7 @@ pub(super) struct Walk<'a> {
     /// What was evaluated, the innermost folder last.
     steps: Vec<Step>,
     visits: usize,
+    entries: usize,
     /// Whether objects get an annotation that says where they come from.
     origins: bool,
     loaded: HashSet<super::tree::TreePath>,
@@ -104,6 +107,7 @@ impl<'a> Walk<'a> {
             reasons: Vec::new(),
             steps: Vec::new(),
             visits: 0,
+            entries: 0,
             origins: false,
             loaded: HashSet::new(),
         }
@@ -112,21 +116,23 @@ impl<'a> Walk<'a> {
     /// Writes down a finding, unless it is known already.
     fn report(&mut self, finding: TreeFinding) {
         let refused = finding.refused;
-        let known = self
-            .findings
-            .iter()
-            .any(|old| old.rule == finding.rule && old.site == finding.site && old.message == finding.message);
-        if !known && self.findings.len() < MOST_FINDINGS {
-            let first = refused && !self.findings.iter().any(|old| old.refused);
+        let alike = self.findings.iter().filter(|old| old.refused == refused);
+        let known =
+            |old: &TreeFinding| old.rule == finding.rule && old.site == finding.site && old.message == finding.message;
+        if alike.clone().count() < MOST_FINDINGS && !self.findings.iter().any(known) {
+            let first = refused && alike.count() == 0;
             self.findings.push(TreeFinding { first, ..finding });
         }
     }
 
     /// Writes down why the verdict cannot be Accept.
     fn doubt(&mut self, site: &Site, reason: impl Into<String>) {
+        if self.reasons.len() >= MOST_FINDINGS {
+            return;
+        }
         let reason = reason.into();
         let told = format!("{site}: {reason}");
-        if self.reasons.len() < MOST_FINDINGS && !self.reasons.contains(&told) {
+        if !self.reasons.contains(&told) {
             self.reasons.push(told);
         }
         self.report(kz040::found(site.clone(), &reason));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Entry, Layer, Walk};
+use super::{Entry, Layer, MOST_ENTRIES, Walk};
 use crate::kustomize::accumulate::manifests::{self, ManifestFault};
 use crate::kustomize::accumulate::{Accumulator, Object};
 use crate::kustomize::explain::{Step, StepKind};
@@ -18,6 +18,14 @@ use crate::yaml::Place;
 impl Walk<'_> {
     /// An entry of `resources` or of a list that is read like it.
     pub(super) fn resource(&mut self, layer: &Layer<'_>, entry: &Entry<'_>, acc: &mut Accumulator) {
+        self.entries += 1;
+        if self.entries > MOST_ENTRIES {
+            acc.complete = false;
+            if self.entries == MOST_ENTRIES + 1 {
+                self.doubt(&entry.site, format!("more than {MOST_ENTRIES} entries are not looked at"));
+            }
+            return;
+        }
         match layer.loader.file(self.tree, entry.text, self.options) {
             Ok(path) => self.objects(entry, &path, acc),
             Err(NoFile::Http) => {

@@ -98,7 +98,7 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
 }
 
 fn annotate(draft: &mut Draft<'_>, effect: Option<&Effect>, mode: Mode) {
-    draft.annotate(PATCH_ANNOTATION, effect.map(|effect| json!(effect.patch()).to_string()));
+    draft.annotate(PATCH_ANNOTATION, effect.map(|effect| Value::Array(effect.patch()).to_string()));
     draft.annotate(SOURCE_ANNOTATION, effect.map(|effect| source(effect, mode).to_string()));
 }
 

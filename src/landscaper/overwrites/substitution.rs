@@ -27,6 +27,24 @@ impl Entry {
         self.source.specified().all(|attribute| self.source.agrees(reference, attribute))
     }
 
+    fn of(value: &Value, problems: &mut Vec<Problem>) -> Self {
+        let Some(members) = value.as_object() else {
+            // A null entry is an empty one, which matches everything and sets nothing.
+            if !value.is_null() {
+                problems.push(problem(FieldPath::root(), value, "an object"));
+            }
+            return Self::default();
+        };
+        let mut part = |key: &'static str| {
+            let mut read = ComponentReference::default();
+            if let Some(value) = members.get(key) {
+                within(problems, || FieldPath::of([key]), |problems| read = ComponentReference::of(value, problems));
+            }
+            read
+        };
+        Self { source: part("source"), substitution: part("substitution") }
+    }
+
     fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let members = match json::members(text) {
             Ok(members) => members,
@@ -87,10 +105,21 @@ impl std::ops::Deref for Entries {
 ///
 /// What Landscaper cannot decode is told in `problems` and counts as unspecified.
 pub fn read_entries(object: &Value, problems: &mut Vec<Problem>) -> Vec<Entry> {
-    match object.get("overwrites") {
-        Some(list) => parse_entries(&json::to_go_string(list), problems),
-        None => Vec::new(),
-    }
+    let place = || FieldPath::of(["overwrites"]);
+    let list = match object.get("overwrites") {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::Array(list)) => list,
+        Some(other) => {
+            problems.push(problem(place(), other, "a list"));
+            return Vec::new();
+        }
+    };
+    let read = |(at, value): (usize, &Value)| {
+        let mut entry = Entry::default();
+        within(problems, || place().index(at), |problems| entry = Entry::of(value, problems));
+        entry
+    };
+    list.iter().enumerate().map(read).collect()
 }
 
 /// Reads the list from its JSON text, which the repository contexts in it keep as it is spelled.

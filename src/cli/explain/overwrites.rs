@@ -1,11 +1,11 @@
-//! `portcullis explain`: the working behind a decision.
+//! `portcullis explain overwrites`: which entry of which overwrites does what, and why the others do not.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{OK, Unusable, inputs, pretty, print};
+use super::super::{OK, Unusable, inputs, pretty, print};
 use crate::catalog::{Catalog, Confirmed, View};
 use crate::gate::Registry;
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
@@ -14,13 +14,6 @@ use crate::landscaper::kinds::INSTALLATIONS;
 use crate::landscaper::overwrites::effect::{self, Effect, Setting};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::overwrites::substitution::{Entry, Outcome};
-
-/// What is explained.
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum Topic {
-    /// What overwrites make of the component references of Installations, and why
-    Overwrites(Args),
-}
 
 /// How it is told.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -33,7 +26,7 @@ enum Output {
 
 /// What overwrites make of the component references of Installations, and why.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(in crate::cli) struct Args {
     /// Only this Installation
     installation: Option<String>,
     /// Only in this namespace; for files, also the namespace of objects that name none
@@ -50,8 +43,7 @@ pub(super) struct Args {
     output: Output,
 }
 
-pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
-    let Topic::Overwrites(args) = topic;
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let catalog = args.catalog()?;
     let explained = args.explain(&catalog);
     if explained.is_empty() {

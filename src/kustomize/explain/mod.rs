@@ -1,5 +1,8 @@
 //! The evaluation of a tree, step by step: what is built, in which order, and what each part adds.
 
+mod graph;
+mod text;
+
 use serde_json::{Value, json};
 
 use super::tree::TreePath;
@@ -57,6 +60,11 @@ impl Step {
         Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
     }
 
+    /// What it is called: its path in the tree, or the entry where that leads nowhere.
+    pub fn name(&self) -> String {
+        self.path.as_ref().map_or_else(|| self.entry.clone(), ToString::to_string)
+    }
+
     /// The step and its parts as JSON.
     pub fn to_json(&self) -> Value {
         json!({
@@ -68,5 +76,42 @@ impl Step {
             "adds": self.adds,
             "parts": self.parts.iter().map(Self::to_json).collect::<Vec<_>>(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Options;
+    use super::super::tree::{Memory, Tree};
+    use super::super::{Report, analyse};
+
+    fn report() -> Report {
+        let files = Memory::new()
+            .file("app/kustomization.yaml", "resources: [../base, ../part]\ncomponents: [../part]\nnamePrefix: p-\n")
+            .file("base/kustomization.yaml", "resources: [a.yaml]\n")
+            .file("base/a.yaml", "kind: ConfigMap\nmetadata: {name: a}\n")
+            .file("part/kustomization.yaml", "kind: Component\nnameSuffix: -s\n");
+        analyse(&Tree::new(files, "/"), &"app".into(), &Options::default())
+    }
+
+    #[test]
+    fn an_evaluation_is_told_in_its_order() {
+        let expected = "\
+app (Kustomization)  + namePrefix p-
+├─ resources: base (Kustomization)
+│  └─ resources: base/a.yaml  + ConfigMap a
+├─ resources: part (Component)  ✗ misplaced  + nameSuffix -s
+└─ components: part (Component)  + nameSuffix -s
+";
+        assert_eq!(report().evaluation.unwrap().to_text(), expected);
+    }
+
+    #[test]
+    fn what_is_misplaced_is_red() {
+        let evaluation = report().evaluation.unwrap();
+        assert!(evaluation.to_dot().contains("n0 -> n3 [label=\"resources\", color=\"#dc2626\"]"));
+        assert!(evaluation.to_mermaid().contains("linkStyle 2 stroke:#dc2626"));
+        assert!(evaluation.to_svg().contains("rx=\"12\" fill=\"#dcfce7\" stroke=\"#dc2626\""));
+        assert_eq!(evaluation.to_json()["parts"][1]["misplaced"], true);
     }
 }

@@ -1,0 +1,89 @@
+//! `portcullis explain kustomize`: what a root is made of, in the order of evaluation, with what each part adds.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::super::trees::{seen_from_here, shown, tree_path};
+use super::super::{DENIED, OK, Unusable, pretty, print};
+use crate::kustomize::explain::Step;
+use crate::kustomize::options::{Options, Profile, Restrictor, Version};
+use crate::kustomize::tree::Tree;
+use crate::kustomize::{Report, Verdict, analyse};
+
+/// How it is told.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Output {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// A graph for Graphviz
+    Dot,
+    /// A graph for Mermaid
+    Mermaid,
+    /// A drawing
+    Svg,
+}
+
+/// What a kustomize root is made of, in the order of evaluation.
+///
+/// Components and Kustomizations are told apart, and misplaced ones marked. Exit code 1: kustomize refuses the root.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Args {
+    /// The folder that would be built
+    root: PathBuf,
+    /// Who builds it: kubectl, flux, argocd, fleet or sveltos
+    #[arg(long, default_value = "kubectl")]
+    profile: Profile,
+    /// With which kustomize it is built
+    #[arg(long, value_name = "VERSION", default_value_t = Version::DEFAULT)]
+    kustomize_version: Version,
+    /// Which files may be loaded: root-only or none; without, as the profile has it
+    #[arg(long)]
+    load_restrictor: Option<Restrictor>,
+    /// How it is told
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Output,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
+    let mut options = Options::of(args.profile);
+    options.version = args.kustomize_version;
+    options.restrictor = args.load_restrictor.unwrap_or(options.restrictor);
+    options.lone_components = true;
+    let report = analyse(&tree, &tree_path(&args.root)?, &options);
+    let drawing = |draw: fn(&Step) -> String| report.evaluation.as_ref().map(draw).unwrap_or_default();
+    print(&seen_from_here(match args.output {
+        Output::Text => text(&report),
+        Output::Json => pretty(&to_json(&report)),
+        Output::Dot => drawing(Step::to_dot),
+        Output::Mermaid => drawing(Step::to_mermaid),
+        Output::Svg => drawing(Step::to_svg),
+    }));
+    Ok(if report.verdict == Verdict::Reject { DENIED } else { OK })
+}
+
+fn text(report: &Report) -> String {
+    let mut text = report.evaluation.as_ref().map(Step::to_text).unwrap_or_default();
+    text.push_str(&format!("\n{}: {}\n", shown(&report.root), report.verdict));
+    for reason in &report.reasons {
+        text.push_str(&format!("  because {reason}\n"));
+    }
+    for finding in &report.findings {
+        text.push_str(&format!("\n{}\n", finding.paragraph()));
+    }
+    text
+}
+
+fn to_json(report: &Report) -> Value {
+    json!({
+        "root": shown(&report.root),
+        "profile": report.profile.as_str(),
+        "verdict": report.verdict.as_str(),
+        "reasons": report.reasons,
+        "findings": report.findings.iter().map(|finding| finding.paragraph()).collect::<Vec<_>>(),
+        "evaluation": report.evaluation.as_ref().map(Step::to_json),
+    })
+}
