@@ -8,8 +8,6 @@ mod cases;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use cases::Case;
 use cases::verify::verify;
 use futures::executor::block_on;
