@@ -87,8 +87,7 @@ pub enum AssetsError {
 impl Assets {
     /// Finds everything, and builds what is missing.
     pub fn find() -> Result<Self, AssetsError> {
-        let stamps = version_stamps(pinned_kubernetes());
-        let key = cache::key(&[GO_MOD, GO_SUM, &stamps, OS, ARCH]);
+        let key = key();
         let given = given_programs()?;
         Ok(Self {
             pinned: given.is_none(),
@@ -107,6 +106,17 @@ impl Assets {
 pub fn pinned_kubernetes() -> &'static str {
     let versions = GO_MOD.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "));
     versions.expect("go.mod requires k8s.io/kubernetes")
+}
+
+/// The path of kubectl, for those who need no cluster.
+pub fn kubectl() -> Result<PathBuf, AssetsError> {
+    let programs = given_programs()?.map_or_else(|| built_programs(&key()), Ok)?;
+    Ok(programs.join("kubectl"))
+}
+
+/// Changes whenever what is built would be another program.
+fn key() -> String {
+    cache::key(&[GO_MOD, GO_SUM, &version_stamps(pinned_kubernetes()), OS, ARCH])
 }
 
 fn given_programs() -> Result<Option<PathBuf>, AssetsError> {

@@ -1,0 +1,159 @@
+//! What judging a root costs beside building it, and what a whole repository costs.
+//!
+//! `portcullis check` against `kubectl kustomize`, both as processes, on roots of a generated repository of 1 000 roots and
+//! 3 000 bases and components; rounds are interleaved, so that whatever else the machine does meets both alike. Then
+//! the repository as a whole, and half of it, for the memory.
+//!
+//! `cargo bench --bench kustomize` prints the tables; `-- --write` puts them into `docs/performance.md`.
+#![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
+
+#[allow(dead_code, reason = "the end-to-end tests need more of it")]
+#[path = "../../tests/e2e/assets.rs"]
+mod assets;
+#[path = "../../tests/e2e/cache.rs"]
+mod cache;
+#[allow(dead_code, reason = "the end-to-end tests need more of it")]
+#[path = "../../tests/e2e/litter.rs"]
+mod litter;
+mod repository;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use repository::Size;
+
+/// As many as kubectl builds in some ten seconds.
+const BUILT: usize = 30;
+/// How often the whole repository is judged.
+const ROUNDS: usize = 5;
+const WHOLE: Size = Size { roots: 1_000, parts: 3_000 };
+const HALF: Size = Size { roots: 500, parts: 1_500 };
+/// How often a process is asked for its memory.
+const PAUSE: Duration = Duration::from_micros(200);
+const PAGE: &str = "docs/performance.md";
+const BEGIN: &str = "<!-- kustomize: begin -->";
+const END: &str = "<!-- kustomize: end -->";
+
+/// What a process took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    time: Duration,
+    /// The most that was resident, in KiB.
+    memory: usize,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    // without cargo's word for "do not just see whether it runs"
+    if !has("--bench") {
+        return;
+    }
+    let kubectl = assets::kubectl().unwrap_or_else(|error| panic!("{error}"));
+    let table = measured(&kubectl);
+    println!("{table}");
+    if has("--write") {
+        write(&table);
+    }
+}
+
+fn measured(kubectl: &Path) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, half) = (folder.path().join("whole"), folder.path().join("half"));
+    repository::write(&whole, WHOLE).unwrap();
+    repository::write(&half, HALF).unwrap();
+    let (mut built, mut judged) = (Vec::new(), Vec::new());
+    for number in 0..BUILT {
+        let root = whole.join(repository::root(number * (WHOLE.roots / BUILT)));
+        built.push(run(Command::new(kubectl).arg("kustomize").arg(&root)));
+        judged.push(run(&mut check(&root)));
+    }
+    let all = (0..ROUNDS).map(|_| run(&mut check(&whole))).collect();
+    let fewer = (0..ROUNDS).map(|_| run(&mut check(&half))).collect();
+    table(middle(built), middle(judged), middle(all), middle(fewer))
+}
+
+fn check(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.arg("check").arg(folder);
+    command
+}
+
+/// Runs a process that has to succeed, and looks at its memory meanwhile.
+fn run(command: &mut Command) -> Cost {
+    let begin = Instant::now();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+    let mut memory = 0;
+    loop {
+        memory = memory.max(highest(&status).unwrap_or_default());
+        if let Some(ended) = child.try_wait().unwrap() {
+            assert!(ended.success(), "{command:?}: {ended}");
+            return Cost { time: begin.elapsed(), memory };
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The most memory that a process has had so far; nothing if it is gone.
+fn highest(status: &Path) -> Option<usize> {
+    let status = fs::read_to_string(status).ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    value.trim().trim_end_matches(" kB").parse().ok()
+}
+
+fn middle(mut costs: Vec<Cost>) -> Cost {
+    costs.sort();
+    costs[costs.len() / 2]
+}
+
+fn table(built: Cost, judged: Cost, all: Cost, half: Cost) -> String {
+    let times = built.time.as_secs_f64() / judged.time.as_secs_f64();
+    let each = all.time.as_secs_f64() / WHOLE.roots as f64;
+    let mut text =
+        "Made by `cargo bench --bench kustomize -- --write`; processes, the middle of their times.\n\n".to_owned();
+    let mut row = |cells: [String; 4]| writeln!(text, "| {} |", cells.join(" | ")).expect("a text takes more");
+    let cells = |what: &str, cost: Cost, aim: String| {
+        [what.to_owned(), format!("{:.1}", millis(cost.time)), format!("{:.1}", mib(cost.memory)), aim]
+    };
+    row(["what", "ms", "MiB", "aim"].map(str::to_owned));
+    row([":--", "--:", "--:", ":--"].map(str::to_owned));
+    row(cells("`kubectl kustomize` of a root", built, String::new()));
+    row(cells("`portcullis check` of it", judged, format!("50 times faster: {times:.0} times")));
+    row(cells("`portcullis check`, 500 roots", half, String::new()));
+    let each = format!(
+        "under a second: {}; {:.2} ms a root, {:.0} times faster",
+        met(all.time < Duration::from_secs(1)),
+        each * 1e3,
+        built.time.as_secs_f64() / each
+    );
+    row(cells("`portcullis check`, 1 000 roots", all, each));
+    text
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn mib(kib: usize) -> f64 {
+    kib as f64 / 1024.0
+}
+
+fn met(aim: bool) -> &'static str {
+    if aim { "met" } else { "missed" }
+}
+
+/// Puts the table into its page, between the markers.
+fn write(table: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has the first marker");
+    let (_, after) = rest.split_once(END).expect("the page has the second marker");
+    fs::write(path, format!("{before}{BEGIN}\n{table}{END}{after}")).unwrap();
+}

@@ -1,0 +1,110 @@
+//! Writes what the fuzz targets begin with: the executed cases of `tests/vectors`, in the form of each target.
+//! `cargo run --example fuzz_seeds -- fuzz/corpus`
+
+use std::error::Error;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn main() -> Outcome {
+    let into = std::env::args().nth(1).unwrap_or_else(|| "fuzz/corpus".to_owned());
+    let into = Path::new(&into);
+    ["review", "yaml", "kustomization", "tree", "analysis", "generated"]
+        .iter()
+        .try_for_each(|target| fs::create_dir_all(into.join(target)))?;
+    reviews(into)?;
+    texts(into)?;
+    trees(into)
+}
+
+fn vectors(file: &str) -> Result<Value, Box<dyn Error>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(file);
+    Ok(serde_json::from_str(&fs::read_to_string(path)?)?)
+}
+
+fn list(value: &Value) -> impl Iterator<Item = (usize, &Value)> {
+    value.as_array().into_iter().flatten().enumerate()
+}
+
+fn reviews(into: &Path) -> Outcome {
+    let vectors = vectors("landscaper/overwrites.json")?;
+    for (number, case) in list(&vectors["cases"]) {
+        let object = json!({
+            "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "ComponentVersionOverwrites",
+            "metadata": {"name": "n", "namespace": "ns"}, "overwrites": case["input"]["overwrites"],
+        });
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u", "kind": {"group": "landscaper.gardener.cloud", "version": "v1alpha1", "kind": object["kind"]},
+            "resource": {"group": "landscaper.gardener.cloud", "version": "v1alpha1", "resource": "componentversionoverwrites"},
+            "name": "n", "namespace": "ns", "operation": "CREATE", "userInfo": {"username": "u"}, "object": object,
+            "oldObject": null, "dryRun": false,
+        }});
+        fs::write(into.join(format!("review/{number}")), review.to_string())?;
+    }
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/reviews"))? {
+        let path = entry?.path();
+        fs::copy(&path, into.join("review").join(path.file_name().unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
+fn texts(into: &Path) -> Outcome {
+    for (number, case) in list(&vectors("yaml/cases.json")?["cases"]) {
+        fs::write(into.join(format!("yaml/{number}")), case["text"].as_str().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+fn trees(into: &Path) -> Outcome {
+    for file in ["trees", "flux"] {
+        for (number, case) in list(&vectors(&format!("kustomize/{file}.json"))?) {
+            let name = format!("{file}-{number}");
+            fs::write(into.join("analysis").join(&name), as_text(case))?;
+            fs::write(into.join("tree").join(&name), as_archive(case)?)?;
+            for (path, text) in case["files"].as_object().into_iter().flatten() {
+                let name = format!("{name}-{}", path.replace('/', "-"));
+                fs::write(into.join("kustomization").join(&name), text.as_str().unwrap_or_default())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// As the target `analysis` reads it.
+fn as_text(case: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().replace("$ROOT", "/base");
+    let profile = if case["flux_kustomization"].is_null() { "kubectl" } else { "flux" };
+    let mut tree = format!("{} {profile} {} 5.8.1\n", text(&case["build"]), text(&case["load_restrictor"]));
+    for (path, content) in case["files"].as_object().into_iter().flatten() {
+        tree.push_str(&format!("=== {path}\n{}", text(content)));
+    }
+    for (path, target) in case["symlinks"].as_object().into_iter().flatten() {
+        tree.push_str(&format!("=== {path} -> {}\n", text(target)));
+    }
+    tree
+}
+
+/// As the target `tree` reads it: a byte that says it is not packed yet, and a tar archive.
+fn as_archive(case: &Value) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut bytes = vec![1];
+    let mut builder = tar::Builder::new(&mut bytes);
+    for (path, content) in case["files"].as_object().into_iter().flatten() {
+        let content = content.as_str().unwrap_or_default().as_bytes();
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, path, content)?;
+    }
+    for (path, target) in case["symlinks"].as_object().into_iter().flatten() {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        builder.append_link(&mut header, path, target.as_str().unwrap_or_default())?;
+    }
+    builder.into_inner()?.flush()?;
+    Ok(bytes)
+}

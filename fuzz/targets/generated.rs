@@ -1,0 +1,28 @@
+//! Trees as the differential test makes them, with the choices made by the fuzzer: judged in every profile.
+#![no_main]
+
+#[allow(dead_code)]
+#[path = "../../tests/differential/case.rs"]
+mod case;
+#[path = "../../tests/differential/damage.rs"]
+mod damage;
+#[allow(dead_code)]
+#[path = "../../tests/differential/dice.rs"]
+mod dice;
+#[path = "../../tests/differential/generate/mod.rs"]
+mod generate;
+
+use libfuzzer_sys::fuzz_target;
+use portcullis::kustomize::options::{Options, Profile};
+use portcullis::kustomize::tree::{Memory, Tree, TreePath};
+use portcullis::kustomize::{Files, analyse_with};
+
+fuzz_target!(|bytes: &[u8]| {
+    let case = generate::tree(&mut dice::Dice::of_bytes(bytes));
+    let files = case.files_at("/base").fold(Memory::new(), |files, (path, text)| files.file(path, text));
+    let files = case.links.iter().fold(files, |files, (path, target)| files.link(path, target));
+    let (tree, root, read) = (Tree::new(files, "/base"), TreePath::from(&*case.build), Files::default());
+    for profile in Profile::ALL {
+        let _ = analyse_with(&tree, &root, &Options::of(profile), &read);
+    }
+});

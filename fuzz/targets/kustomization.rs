@@ -1,0 +1,22 @@
+//! A kustomization file, a file of `configurations`, and a file of manifests.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use portcullis::admission::field::FieldPath;
+use portcullis::kustomize::accumulate::manifests;
+use portcullis::kustomize::file::{self, KustomizationFile};
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(file) = KustomizationFile::read("kustomization.yaml".into(), bytes) {
+        for index in 0..file.kustomization.resources.len() {
+            let place = file.place(&FieldPath::of(["resources"]).index(index));
+            assert!(place.line >= 1 && place.end <= bytes.len(), "{place:?}");
+        }
+        assert!(file.deprecated().count() <= 6);
+    }
+    // what it gives is looked at by the other targets
+    let _ = file::configuration(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = manifests::read(text);
+    }
+});

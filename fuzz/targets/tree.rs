@@ -1,0 +1,42 @@
+//! An archive: packed bytes, or, as a checksum is hard to guess, the bytes that are packed. All that is in it is read, every
+//! folder is judged.
+#![no_main]
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use libfuzzer_sys::fuzz_target;
+use portcullis::kustomize::analyse;
+use portcullis::kustomize::options::{Options, Profile};
+use portcullis::kustomize::tree::{Entry, Tree, TreePath};
+
+/// Folders within one another beyond this depth are not gone into.
+const DEEPEST: usize = 8;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((how, bytes)) = bytes.split_first() else { return };
+    let tree = if how % 8 == 0 { Tree::archive(bytes, "/base") } else { Tree::archive(&*packed(bytes), "/base") };
+    if let Ok(tree) = tree {
+        let options = Options::of(Profile::ALL[usize::from(how / 8) % Profile::ALL.len()]);
+        visit(&tree, &TreePath::root(), &options, DEEPEST);
+    }
+});
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default()
+}
+
+fn visit(tree: &Tree, folder: &TreePath, options: &Options, deeper: usize) {
+    let _ = analyse(tree, folder, options);
+    for name in tree.names(folder).iter().take(20) {
+        let path = folder.join(name);
+        let _ = tree.locate(folder, name);
+        match tree.entry(&path) {
+            Some(Entry::File) => drop(tree.read(&path)),
+            Some(Entry::Folder) if deeper > 0 => visit(tree, &path, options, deeper - 1),
+            _ => {}
+        }
+    }
+}

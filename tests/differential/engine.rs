@@ -1,0 +1,65 @@
+//! Our own verdict.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+
+use portcullis::kustomize::options::{Options, Restrictor, Version};
+use portcullis::kustomize::tree::{Memory, Tree, TreePath};
+use portcullis::kustomize::{Report, Verdict, analyse};
+
+use crate::case::{Case, ROOT};
+
+/// Where the trees stand for the analysis, which never sees the disk.
+const BASE: &str = "/srv/portcullis-tree";
+
+/// What the analysis says, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opinion {
+    /// `None` when it panicked.
+    pub verdict: Option<Verdict>,
+    /// The rule of what kustomize would meet first. Nothing if there is something that it could meet before.
+    pub rule: &'static str,
+    /// Findings and reasons, for people to read.
+    pub told: String,
+}
+
+/// Judges a tree in memory.
+pub fn judge(case: &Case, version: Version) -> Opinion {
+    guarded(|| {
+        let files = case.files_at(BASE).fold(Memory::new(), |files, (path, text)| files.file(path, text));
+        let links = case.links.iter().map(|(path, target)| (path, target.replace(ROOT, BASE)));
+        let files = links.fold(files, |files, (path, target)| files.link(path, &target));
+        report(case, Tree::new(files, BASE), version)
+    })
+}
+
+/// Judges a tree on disk.
+pub fn judge_folder(case: &Case, folder: &Path, version: Version) -> Opinion {
+    guarded(|| report(case, Tree::folder(folder).expect("it was just written"), version))
+}
+
+fn guarded(report: impl FnOnce() -> Report) -> Opinion {
+    match panic::catch_unwind(AssertUnwindSafe(report)) {
+        Err(_) => Opinion { verdict: None, rule: "panic", told: "the analysis panicked".to_owned() },
+        Ok(report) => Opinion { verdict: Some(report.verdict), rule: first(&report), told: told(&report) },
+    }
+}
+
+fn report(case: &Case, tree: Tree, version: Version) -> Report {
+    let restrictor = if case.unrestricted { Restrictor::None } else { Restrictor::RootOnly };
+    let options = Options { version, restrictor, ..Options::default() };
+    let build = case.build_at(tree.base());
+    let root = TreePath::from(build.strip_prefix(tree.base()).unwrap_or(&build));
+    analyse(&tree, &root, &options)
+}
+
+fn first(report: &Report) -> &'static str {
+    let first = report.findings.iter().find(|finding| finding.first && report.reasons.is_empty());
+    first.map_or("", |finding| finding.rule)
+}
+
+fn told(report: &Report) -> String {
+    let findings = report.findings.iter().filter(|finding| finding.refused).map(|finding| finding.paragraph());
+    let reasons = report.reasons.iter().map(|reason| format!("unknown: {reason}"));
+    findings.chain(reasons).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,269 @@
+//! The fields of a kustomization file, one function each.
+
+use super::folder::Maker;
+use super::objects::{Known, NAMESPACES};
+use super::yaml::{Yaml, map, raw, text, texts};
+
+pub fn prefix(maker: &mut Maker<'_>) {
+    let prefix = maker.dice.pick(&["p-", "dev-", "a."]);
+    maker.set("namePrefix", text(prefix));
+    renamed(maker, |name| format!("{prefix}{name}"));
+}
+
+pub fn suffix(maker: &mut Maker<'_>) {
+    let suffix = maker.dice.pick(&["-s", "-v2", "-"]);
+    maker.set("nameSuffix", text(suffix));
+    renamed(maker, |name| format!("{name}{suffix}"));
+}
+
+/// Some are known by the new name from now on, the others by the old one, which patches may use as well.
+fn renamed(maker: &mut Maker<'_>, name: impl Fn(&str) -> String) {
+    for known in &mut maker.folder.exports {
+        if maker.dice.chance(50) && known.kind != "Namespace" && known.kind != "CustomResourceDefinition" {
+            known.name = name(&known.name);
+        }
+    }
+}
+
+pub fn namespace(maker: &mut Maker<'_>) {
+    let namespace = maker.dice.pick(NAMESPACES);
+    maker.set("namespace", text(namespace));
+    for known in &mut maker.folder.exports {
+        if maker.dice.chance(80) {
+            known.namespace = Some(namespace.to_owned());
+        }
+    }
+}
+
+pub fn labels(maker: &mut Maker<'_>) {
+    let mut label = map([("pairs", map([("team", text("a"))]))]);
+    match maker.dice.below(5) {
+        0 => label = label.with("includeSelectors", raw("true")),
+        1 => label = label.with("includeTemplates", raw("true")),
+        2 => {
+            let path = maker.dice.pick(&["spec/selector", "metadata/more", "spec/list[]/labels"]);
+            let field = map([("path", text(path)), ("create", raw(maker.dice.pick(&["true", "false"])))]);
+            label = label.with("fields", Yaml::List(vec![field]));
+        }
+        _ => {}
+    }
+    maker.folder.list("labels").push(label);
+}
+
+pub fn common_labels(maker: &mut Maker<'_>) {
+    maker.set("commonLabels", map([("app", text("all")), ("tier", text("b"))]));
+}
+
+pub fn annotations(maker: &mut Maker<'_>) {
+    maker.set("commonAnnotations", map([("note", text("hello"))]));
+}
+
+pub fn images(maker: &mut Maker<'_>) {
+    let field = maker.dice.pick(&["images", "images", "imageTags"]);
+    let image = map([("name", text(maker.dice.pick(&["nginx", "busybox", "other"])))]);
+    let image = match maker.dice.below(3) {
+        0 => image.with("newTag", text("v1")),
+        1 => image.with("newName", text("mirror/nginx")),
+        _ => image.with("digest", text("sha256:01")),
+    };
+    maker.folder.list(field).push(image);
+}
+
+pub fn replicas(maker: &mut Maker<'_>) {
+    let scaled: Vec<Known> = maker.folder.exports.iter().filter(|known| is_scaled(known.kind)).cloned().collect();
+    let name = match maker.dice.any(&scaled) {
+        Some(known) => known.name.clone(),
+        None if maker.dice.chance(85) => return,
+        None => "web".to_owned(),
+    };
+    maker.folder.list("replicas").push(map([("name", text(name)), ("count", raw("3"))]));
+}
+
+fn is_scaled(kind: &str) -> bool {
+    ["Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"].contains(&kind)
+}
+
+pub fn config_map_generator(maker: &mut Maker<'_>) {
+    generator(maker, "configMapGenerator", "ConfigMap");
+}
+
+pub fn secret_generator(maker: &mut Maker<'_>) {
+    generator(maker, "secretGenerator", "Secret");
+}
+
+fn generator(maker: &mut Maker<'_>, list: &str, kind: &'static str) {
+    let name = format!("{}{}", maker.dice.pick(&["gen", "conf", "made"]), maker.dice.pick(&["", "-1", "-2", "-3"]));
+    let mut known = Known { api: "v1", kind, name, namespace: None };
+    if maker.dice.chance(15) {
+        known.namespace = Some(maker.dice.pick(NAMESPACES).to_owned());
+    }
+    let mut generator = contents(maker, &known);
+    if maker.dice.chance(10) {
+        generator = generator.with("behavior", text(maker.dice.pick(&["create", "unspecified", "", "add"])));
+    }
+    maker.folder.list(list).push(generator);
+    maker.folder.exports.push(known);
+}
+
+/// One that changes what is there.
+pub fn merging_generator(maker: &mut Maker<'_>) {
+    let kinds = |known: &&Known| known.api == "v1" && (known.kind == "ConfigMap" || known.kind == "Secret");
+    let there: Vec<Known> = maker.folder.exports.iter().filter(kinds).cloned().collect();
+    let known = match maker.dice.any(&there) {
+        Some(known) => known.clone(),
+        None if maker.dice.chance(90) => return,
+        None => Known { api: "v1", kind: "ConfigMap", name: "gen".to_owned(), namespace: None },
+    };
+    let list = if known.kind == "Secret" { "secretGenerator" } else { "configMapGenerator" };
+    let behavior = maker.dice.pick(&["merge", "merge", "merge", "replace", "create"]);
+    let generator = contents(maker, &known).with("behavior", text(behavior));
+    maker.folder.list(list).push(generator);
+}
+
+fn contents(maker: &mut Maker<'_>, known: &Known) -> Yaml {
+    let mut generator = map([("name", text(&known.name))]);
+    if let Some(namespace) = &known.namespace {
+        generator = generator.with("namespace", text(namespace));
+    }
+    for _ in 0..maker.dice.below(3) {
+        generator = match maker.dice.below(8) {
+            0 if maker.dice.chance(20) => generator.with("literals", texts(["nothing"])),
+            0..=3 => {
+                let literals = maker.texts(&["a=1", "b=2", "c=x=y", "d=\"q\"", "e=", "f=", "a=3"]);
+                generator.with("literals", literals)
+            }
+            4 | 5 => {
+                let file = maker.data_file();
+                let key = maker.dice.pick(&["", "", "k=", "a.b=", "k l=", "a="]);
+                generator.with("files", texts([format!("{key}{file}")]))
+            }
+            6 => {
+                let file = maker.data_file();
+                generator.with("envs", texts([file]))
+            }
+            _ => {
+                let file = maker.data_file();
+                generator.with("env", text(file))
+            }
+        };
+    }
+    if maker.dice.chance(15) {
+        let option = maker.dice.pick(&["disableNameSuffixHash", "immutable"]);
+        generator = generator.with("options", map([(option, raw("true"))]));
+    }
+    if known.kind == "Secret" && maker.dice.chance(20) {
+        generator = generator.with("type", text(maker.dice.pick(&["Opaque", "kubernetes.io/tls"])));
+    }
+    generator
+}
+
+pub fn generator_options(maker: &mut Maker<'_>) {
+    let options = map([("disableNameSuffixHash", raw("true")), ("labels", map([("made", text("here"))]))]);
+    maker.set("generatorOptions", options);
+}
+
+pub fn replacements(maker: &mut Maker<'_>) {
+    let (from, to) = (maker.target(), maker.target());
+    let paths = ["metadata.name", "metadata.name", "metadata.name", "", "", "kind", "metadata.namespace", "data.a"];
+    let path = maker.dice.pick(&paths);
+    let mut source = map([("kind", text(from.kind)), ("name", text(&from.name))]);
+    if !path.is_empty() {
+        source = source.with("fieldPath", text(path));
+    }
+    let fields = [
+        "metadata.annotations.copied",
+        "metadata.labels.[app]",
+        "metadata.name",
+        "metadata.namespace",
+        "data.a",
+        "spec.template.spec.containers.[name=main].image",
+    ];
+    let mut target = map([("select", maker.selector(&to)), ("fieldPaths", maker.texts(&fields))]);
+    if maker.dice.chance(70) {
+        target = target.with("options", map([("create", raw("true"))]));
+    }
+    let replacement = map([("source", source), ("targets", Yaml::List(vec![target]))]);
+    let entry = if maker.dice.chance(30) {
+        let many = maker.dice.chance(50);
+        let content = if many { Yaml::List(vec![replacement]) } else { replacement };
+        let content = content.document(maker.dice);
+        map([("path", text(maker.file("replacement", content)))])
+    } else {
+        replacement
+    };
+    maker.folder.list("replacements").push(entry);
+}
+
+pub fn vars(maker: &mut Maker<'_>) {
+    let known = maker.target();
+    let name = maker.dice.pick(&["V", "V", "W", "X_1"]);
+    let object = map([("apiVersion", text(known.api)), ("kind", text(known.kind)), ("name", text(&known.name))]);
+    let mut var = map([("name", text(name)), ("objref", object)]);
+    if maker.dice.chance(50) {
+        var = var.with("fieldref", map([("fieldPath", text(maker.dice.pick(&["metadata.name", "data.a"])))]));
+    }
+    maker.folder.list("vars").push(var);
+}
+
+pub fn crds(maker: &mut Maker<'_>) {
+    let content = if maker.dice.chance(85) {
+        "{\"example.com/v1.Widget\": {\"Schema\": {}}}\n"
+    } else {
+        maker.dice.pick(&[
+        "{\"example.com/v1.Widget\": {\"Schema\": {\"properties\": {\"kind\": {\"type\": \"string\"}}}}}\n",
+        "{}\n",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n",
+        "a: {Schema: {description: none, properties: {}}}\n",
+        "a: {Schema: {properties: {b: x}}}\n",
+        "[]\n",
+        "a: null\n",
+    ])
+    };
+    let file = maker.file("crd", content.to_owned());
+    maker.folder.list("crds").push(text(file));
+}
+
+pub fn openapi(maker: &mut Maker<'_>) {
+    let schema = "{\"definitions\": {\"v1.Widget\": {\"type\": \"object\", \"x-kubernetes-group-version-kind\": [{\"group\": \"example.com\", \"version\": \"v1\", \"kind\": \"Widget\"}]}}}\n";
+    let value = match maker.dice.below(4) {
+        0 => map([("version", text("v1.21.2"))]),
+        1 if maker.dice.chance(20) => map([("version", text("v1.20.4"))]),
+        _ => map([("path", text(maker.file("schema", schema.to_owned())))]),
+    };
+    maker.set("openapi", value);
+}
+
+pub fn configurations(maker: &mut Maker<'_>) {
+    let content = maker.dice.pick(&[
+        "namePrefix:\n- {kind: ConfigMap, path: metadata/name}\n",
+        "commonLabels:\n- {kind: Widget, path: spec/labels, create: true}\n",
+        "nameReference:\n- kind: ConfigMap\n  fieldSpecs:\n  - {kind: Widget, path: spec/config}\n",
+        "varReference:\n- {kind: Widget, path: spec/size}\n",
+        "images:\n- {kind: Widget, path: spec/image}\n",
+        "{}\n",
+        "namespace:\n- {path: metadata/namespace, create: true}\n",
+    ]);
+    let file = maker.file("configuration", content.to_owned());
+    maker.folder.list("configurations").push(text(file));
+}
+
+/// Fields that hardly ever decide anything.
+pub fn small_things(maker: &mut Maker<'_>) {
+    match maker.dice.below(6) {
+        0 => maker.set("metadata", map([("name", text("x"))])),
+        1 => {
+            let order = maker.dice.pick(&["fifo", "legacy"]);
+            maker.set("sortOptions", map([("order", text(order))]));
+        }
+        2 => {
+            let order = map([("orderFirst", texts(["Namespace"])), ("orderLast", texts(["ConfigMap"]))]);
+            maker.set("sortOptions", map([("order", text("legacy")), ("legacySortOptions", order)]));
+        }
+        3 => {
+            let list = maker.texts(&["originAnnotations", "managedByLabel", "transformerAnnotations"]);
+            maker.set("buildMetadata", list);
+        }
+        4 => maker.set("crds", Yaml::List(Vec::new())),
+        _ => maker.set("metadata", raw("null")),
+    }
+}

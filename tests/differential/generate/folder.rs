@@ -1,0 +1,241 @@
+//! A folder with a kustomization file.
+
+use super::objects::{Known, manifests};
+use super::yaml::{Yaml, map, raw, text, texts};
+use super::{Forest, fields, patches, plugins, relative};
+use crate::dice::Dice;
+
+const COMPONENT: &str = "kustomize.config.k8s.io/v1alpha1";
+const KUSTOMIZATION: &str = "kustomize.config.k8s.io/v1beta1";
+
+/// A folder, its kustomization file, and which objects come of it.
+pub struct Folder {
+    pub path: &'static str,
+    pub file_name: &'static str,
+    pub component: bool,
+    pub fields: Vec<(String, Yaml)>,
+    /// What stands in the file before and after the document.
+    pub around: (&'static str, &'static str),
+    /// Roughly: what a patch of another folder could be meant for.
+    pub exports: Vec<Known>,
+}
+
+/// A folder that is being filled.
+pub struct Maker<'a> {
+    pub dice: &'a mut Dice,
+    pub forest: &'a mut Forest,
+    pub folder: Folder,
+}
+
+type Step = fn(&mut Maker<'_>);
+
+/// What a kustomization may do besides listing resources.
+const STEPS: &[Step] = &[
+    fields::prefix,
+    fields::suffix,
+    fields::namespace,
+    fields::labels,
+    fields::common_labels,
+    fields::annotations,
+    fields::images,
+    fields::replicas,
+    fields::config_map_generator,
+    fields::config_map_generator,
+    fields::secret_generator,
+    fields::merging_generator,
+    fields::merging_generator,
+    fields::generator_options,
+    fields::replacements,
+    fields::vars,
+    fields::crds,
+    fields::openapi,
+    fields::configurations,
+    fields::small_things,
+    patches::patches,
+    patches::patches,
+    patches::patches,
+    patches::strategic_merge,
+    patches::json6902,
+    plugins::generators,
+    plugins::transformers,
+    plugins::validators,
+];
+
+impl Folder {
+    /// A random folder that refers to those that are there.
+    pub fn random(dice: &mut Dice, forest: &mut Forest, path: &'static str) -> Self {
+        let component = if path.starts_with("comp") { dice.chance(85) } else { dice.chance(10) };
+        let file_name = dice.pick(&[
+            "kustomization.yaml",
+            "kustomization.yaml",
+            "kustomization.yaml",
+            "kustomization.yml",
+            "Kustomization",
+        ]);
+        let folder = Self { path, file_name, component, fields: Vec::new(), around: ("", ""), exports: Vec::new() };
+        let mut maker = Maker { dice, forest, folder };
+        maker.head();
+        maker.manifests();
+        maker.references();
+        for _ in 0..maker.dice.below(5) {
+            let step = STEPS[maker.dice.below(STEPS.len())];
+            step(&mut maker);
+        }
+        if maker.folder.fields.iter().all(|(key, _)| key == "kind" || key == "apiVersion") {
+            fields::prefix(&mut maker);
+        }
+        maker.folder
+    }
+
+    /// The text of the kustomization file.
+    pub fn text(&self, dice: &mut Dice) -> String {
+        let (before, after) = self.around;
+        format!("{before}{}{after}", Yaml::Map(self.fields.clone()).document(dice))
+    }
+
+    /// The items of a list, which is made if it is not there.
+    pub fn list(&mut self, key: &str) -> &mut Vec<Yaml> {
+        let at = self.fields.iter().position(|(name, value)| name == key && matches!(value, Yaml::List(_)));
+        let at = at.unwrap_or_else(|| {
+            self.fields.push((key.to_owned(), Yaml::List(Vec::new())));
+            self.fields.len() - 1
+        });
+        match &mut self.fields[at].1 {
+            Yaml::List(items) => items,
+            _ => unreachable!("it was looked for, or just made"),
+        }
+    }
+}
+
+impl Maker<'_> {
+    /// Sets a field that is not there.
+    pub fn set(&mut self, key: &str, value: Yaml) {
+        if self.folder.fields.iter().all(|(name, _)| name != key) {
+            self.folder.fields.push((key.to_owned(), value));
+        }
+    }
+
+    /// Writes a file beside the kustomization file, and says how to refer to it.
+    pub fn file(&mut self, stem: &str, content: String) -> String {
+        let number = self.forest.files.len();
+        let below = if self.dice.chance(10) { "files/" } else { "" };
+        let name = format!("{below}{stem}-{number}.yaml");
+        self.forest.files.insert(format!("{}/{name}", self.folder.path), content);
+        if self.dice.chance(8) { format!("./{name}") } else { name }
+    }
+
+    /// Something that a patch could be meant for: mostly what is there.
+    pub fn target(&mut self) -> Known {
+        let known = self.dice.any(&self.folder.exports).cloned();
+        match known {
+            Some(known) if self.dice.chance(97) => known,
+            _ => Known::random(self.dice),
+        }
+    }
+
+    fn head(&mut self) {
+        let (kind, version) =
+            if self.folder.component { ("Component", COMPONENT) } else { ("Kustomization", KUSTOMIZATION) };
+        let says = self.dice.below(4);
+        if says != 0 {
+            self.set("apiVersion", text(version));
+        }
+        if self.folder.component || says > 1 {
+            self.set("kind", text(kind));
+        }
+        if !self.folder.component && says == 1 && self.dice.chance(5) {
+            self.set("kind", raw("\"\""));
+        }
+    }
+
+    fn manifests(&mut self) {
+        let files = [1, 1, 1, 2, 0, 0][self.dice.below(6)];
+        for _ in 0..files {
+            let count = 1 + self.dice.below(2);
+            let objects: Vec<Known> = (0..count).filter_map(|_| self.new_object()).collect();
+            let content = manifests(self.dice, &objects);
+            let name = self.file("objects", content);
+            self.folder.list("resources").push(text(name));
+        }
+    }
+
+    /// An object that nothing else in this folder is; mostly nothing in the whole tree.
+    fn new_object(&mut self) -> Option<Known> {
+        let everywhere = self.dice.chance(85);
+        for _ in 0..4 {
+            let object = Known::random(self.dice);
+            let elsewhere = self.forest.folders.iter().any(|folder| folder.exports.contains(&object));
+            if !(self.folder.exports.contains(&object) || everywhere && elsewhere) {
+                self.folder.exports.push(object.clone());
+                return Some(object);
+            }
+        }
+        None
+    }
+
+    fn references(&mut self) {
+        for (component, most) in [(false, 3), (true, 4)] {
+            let mut there: Vec<usize> = (0..self.forest.folders.len()).collect();
+            there.retain(|&at| self.forest.folders[at].component == component);
+            for _ in 0..self.dice.below(most).min(there.len()) {
+                let at = there.swap_remove(self.dice.below(there.len()));
+                self.refer(at, component);
+            }
+        }
+    }
+
+    fn refer(&mut self, at: usize, component: bool) {
+        let (path, exports) = (self.forest.folders[at].path, self.forest.folders[at].exports.clone());
+        let clashes = exports.iter().any(|export| self.folder.exports.contains(export));
+        if clashes && self.dice.chance(60) {
+            return;
+        }
+        let slash = if self.dice.chance(5) { "/" } else { "" };
+        let entry = text(format!("{}{slash}", relative(self.folder.path, path)));
+        let list =
+            if component { "components" } else { self.dice.pick(&["resources", "resources", "resources", "bases"]) };
+        self.folder.list(list).push(entry);
+        self.folder.exports.extend(exports);
+    }
+
+    /// A selector of an object, by some of its properties.
+    pub fn selector(&mut self, of: &Known) -> Yaml {
+        let (group, version) = of.group_version();
+        let mut selector = map([("kind", text(of.kind))]);
+        if self.dice.chance(60) {
+            let name = match self.dice.below(6) {
+                0 => format!("{}.*", &of.name[..1]),
+                1 => ".*".to_owned(),
+                _ => of.name.clone(),
+            };
+            selector = selector.with("name", text(name));
+        }
+        if self.dice.chance(25) {
+            selector = selector.with("version", text(version));
+        }
+        if self.dice.chance(20) && !group.is_empty() {
+            selector = selector.with("group", text(group));
+        }
+        match (&of.namespace, self.dice.below(5)) {
+            (Some(namespace), 0..=2) => selector.with("namespace", text(namespace)),
+            (_, 3) => selector.with(
+                "labelSelector",
+                text(self.dice.pick(&["app=web", "app", "!app", "tier in (a,b)", "app=web,tier!=a"])),
+            ),
+            (_, 4) if self.dice.chance(20) => selector.with("annotationSelector", text("note=hello")),
+            _ => selector,
+        }
+    }
+
+    /// Lines `KEY=value` of a file of environment variables, or something near to that.
+    pub fn data_file(&mut self) -> String {
+        let content = self.dice.pick(&["A=1\nB=2\n", "a: b\n", "# nothing\n\nC=\n", "", "D\n", "A=1\nA=2\n", "=x\n"]);
+        self.file("data", content.to_owned())
+    }
+
+    /// A list of strings.
+    pub fn texts(&mut self, of: &[&str]) -> Yaml {
+        let count = 1 + self.dice.below(2);
+        texts((0..count).map(|_| self.dice.pick(of)).collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,50 @@
+//! Generators, transformers and validators: built-in ones by their own files, and others, which are refused.
+
+use super::folder::Maker;
+use super::objects::Known;
+use super::yaml::text;
+
+const GENERATED: &str =
+    "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: plugged}\nname: plugged\nliterals: [a=b]\n";
+const TRANSFORMERS: &[&str] = &[
+    "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: t}\nprefix: pt-\nfieldSpecs: [{path: metadata/name}]\n",
+    "apiVersion: builtin\nkind: SuffixTransformer\nmetadata: {name: t}\nsuffix: -st\nfieldSpecs: [{kind: ConfigMap, path: metadata/name}]\n",
+    "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: t}\nlabels: {plugged: in}\nfieldSpecs: [{path: metadata/labels, create: true}]\n",
+    "apiVersion: builtin\nkind: AnnotationsTransformer\nmetadata: {name: t}\nannotations: {plugged: in}\nfieldSpecs: [{path: metadata/annotations, create: true}]\n",
+    "apiVersion: builtin\nkind: NamespaceTransformer\nmetadata: {name: t, namespace: plugged}\nfieldSpecs: [{path: metadata/namespace, create: true}]\n",
+    "apiVersion: builtin\nkind: ReplicaCountTransformer\nmetadata: {name: t}\nreplica: {name: web, count: 2}\nfieldSpecs: [{path: spec/replicas, kind: Deployment, create: true}]\n",
+    "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: t}\npatch: '[{op: add, path: /metadata/annotations, value: {a: b}}]'\ntarget: {kind: ConfigMap}\n",
+    "apiVersion: builtin\nkind: PatchStrategicMergeTransformer\nmetadata: {name: t}\npatches: '{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {q: r}}'\n",
+    "apiVersion: builtin\nkind: ImageTagTransformer\nmetadata: {name: t}\nimageTag: {name: nginx, newTag: '2'}\n",
+    "apiVersion: builtin\nkind: NoSuchTransformer\nmetadata: {name: t}\n",
+    "apiVersion: example.com/v1\nkind: Custom\nmetadata: {name: t}\n",
+    "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: fn\n  annotations:\n    config.kubernetes.io/function: |\n      container: {image: example/fn}\n",
+];
+
+pub fn generators(maker: &mut Maker<'_>) {
+    if maker.dice.chance(70) {
+        let known = Known { api: "v1", kind: "ConfigMap", name: "plugged".to_owned(), namespace: None };
+        maker.folder.exports.push(known);
+        plug(maker, "generators", GENERATED);
+    } else {
+        let other = maker.dice.pick(TRANSFORMERS);
+        plug(maker, "generators", other);
+    }
+}
+
+pub fn transformers(maker: &mut Maker<'_>) {
+    let other = maker.dice.pick(TRANSFORMERS);
+    plug(maker, "transformers", other);
+}
+
+pub fn validators(maker: &mut Maker<'_>) {
+    if maker.dice.chance(30) {
+        let other = maker.dice.pick(TRANSFORMERS);
+        plug(maker, "validators", other);
+    }
+}
+
+fn plug(maker: &mut Maker<'_>, list: &str, config: &str) {
+    let entry = if maker.dice.chance(50) { config.to_owned() } else { maker.file("plugin", config.to_owned()) };
+    maker.folder.list(list).push(text(entry));
+}

@@ -1,0 +1,108 @@
+//! YAML that is written in one of the many ways in which the same can be written.
+
+use crate::dice::Dice;
+
+/// A value to be written.
+#[derive(Debug, Clone)]
+pub enum Yaml {
+    /// A scalar, as it stands.
+    Raw(String),
+    /// A string, quoted if it needs to be.
+    Text(String),
+    /// A list.
+    List(Vec<Yaml>),
+    /// A mapping, in this order, with whatever keys there are twice.
+    Map(Vec<(String, Yaml)>),
+}
+
+/// A string.
+pub fn text(text: impl Into<String>) -> Yaml {
+    Yaml::Text(text.into())
+}
+
+/// A scalar as it stands.
+pub fn raw(text: impl Into<String>) -> Yaml {
+    Yaml::Raw(text.into())
+}
+
+/// A list of strings.
+pub fn texts<I: IntoIterator<Item = S>, S: Into<String>>(items: I) -> Yaml {
+    Yaml::List(items.into_iter().map(text).collect())
+}
+
+/// A mapping.
+pub fn map<const N: usize>(entries: [(&str, Yaml); N]) -> Yaml {
+    Yaml::Map(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+impl Yaml {
+    /// Adds an entry to a mapping.
+    pub fn with(mut self, key: &str, value: Yaml) -> Self {
+        if let Yaml::Map(entries) = &mut self {
+            entries.push((key.to_owned(), value));
+        }
+        self
+    }
+
+    /// The text of a document.
+    pub fn document(&self, dice: &mut Dice) -> String {
+        match self {
+            Yaml::Map(entries) if entries.is_empty() => "{}\n".to_owned(),
+            Yaml::List(items) if items.is_empty() => "[]\n".to_owned(),
+            _ => self.block(dice, 0).trim_start_matches('\n').to_owned(),
+        }
+    }
+
+    /// What follows after `key:` or `-`, up to the end of the line or beyond it.
+    fn block(&self, dice: &mut Dice, indent: usize) -> String {
+        let margin = " ".repeat(indent);
+        match self {
+            Yaml::Map(entries) if !entries.is_empty() && (indent == 0 || dice.chance(70)) => {
+                let lines =
+                    entries.iter().map(|(key, value)| format!("{margin}{key}:{}", value.block(dice, indent + 2)));
+                format!("\n{}", lines.collect::<String>())
+            }
+            Yaml::List(items) if !items.is_empty() && (indent == 0 || dice.chance(60)) => {
+                let lines = items.iter().map(|item| format!("{margin}-{}", item.item(dice, indent + 2)));
+                format!("\n{}", lines.collect::<String>())
+            }
+            Yaml::Text(text) if text.contains('\n') && !text.starts_with([' ', '\n']) && dice.chance(85) => {
+                let lines = text.lines().map(|line| format!("{margin}{line}\n")).collect::<String>();
+                format!(" |{}\n{lines}", if text.ends_with('\n') { "" } else { "-" })
+            }
+            other => format!(" {}\n", other.flow()),
+        }
+    }
+
+    /// An item of a list: a mapping begins on the line of its dash.
+    fn item(&self, dice: &mut Dice, indent: usize) -> String {
+        let block = self.block(dice, indent);
+        match self {
+            Yaml::Map(_) | Yaml::List(_) if block.starts_with('\n') => format!(" {}", block.trim_start()),
+            _ => block,
+        }
+    }
+
+    fn flow(&self) -> String {
+        match self {
+            Yaml::Raw(raw) => raw.clone(),
+            Yaml::Text(text) if is_plain(text) => text.clone(),
+            Yaml::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+            Yaml::List(items) => {
+                format!("[{}]", items.iter().map(Yaml::flow).collect::<Vec<_>>().join(", "))
+            }
+            Yaml::Map(entries) => {
+                let entries = entries.iter().map(|(key, value)| format!("{key}: {}", value.flow()));
+                format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+/// Whether YAML 1.1 reads it as the string it is, wherever it stands.
+fn is_plain(text: &str) -> bool {
+    let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan"];
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' && text.contains('/'))
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
+        && !words.contains(&text.to_ascii_lowercase().as_str())
+}

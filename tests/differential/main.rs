@@ -1,0 +1,341 @@
+//! Random trees, judged by the analysis and built by a real `kubectl kustomize`.
+//!
+//! A disagreement is a bug of ours: a tree that we refuse and kustomize builds, or one that we accept and kustomize
+//! refuses for a reason that the analysis claims to see. It is made small, written to a folder, and told with its seed.
+//! `cargo test --test differential -- --only SEED` tries one tree again.
+#![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]
+
+#[allow(dead_code, reason = "the end-to-end tests need more of it")]
+#[path = "../e2e/assets.rs"]
+mod assets;
+#[path = "../e2e/cache.rs"]
+mod cache;
+mod case;
+mod class;
+mod damage;
+mod dice;
+mod engine;
+mod generate;
+#[allow(dead_code, reason = "the end-to-end tests need more of it")]
+#[path = "../e2e/litter.rs"]
+mod litter;
+mod minimise;
+mod oracle;
+mod tally;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use clap::Parser;
+use portcullis::kustomize::Verdict;
+use serde_json::{Value, json};
+
+use crate::case::Case;
+use crate::class::Layer;
+use crate::dice::Dice;
+use crate::engine::Opinion;
+use crate::oracle::{Answer, Oracle};
+use crate::tally::Tally;
+
+/// Disagreements that are known, and wait for the analysis: they are told and do not fail a run. Trees that show them are
+/// in `tests/vectors/kustomize/open.json`.
+const OPEN: [Disagreement; 2] = [
+    // a value that is no mapping, or a broken schema, in a file of `crds`
+    Disagreement::WronglyAccepted("unable to parse open API definition"),
+    // a key below the first level of a manifest that go-yaml v3 does not take for a string, such as `data: {1: a}`
+    Disagreement::WronglyAccepted("unsupported type: map[interface"),
+];
+
+/// Random kustomize trees, judged by us and by kubectl.
+#[derive(Parser)]
+struct Arguments {
+    /// How many trees.
+    #[arg(long, default_value_t = 300)]
+    trees: u64,
+    /// The seed of the first one; the others follow from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Tries the tree of one seed and shows it.
+    #[arg(long)]
+    only: Option<u64>,
+    /// How many trees are built at once.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Builds no tree, shows the one of `--only`.
+    #[arg(long)]
+    show: bool,
+    /// Tells of every tree that is refused for what is in an object and accepted by us, and of every error that
+    /// has no class.
+    #[arg(long)]
+    beyond: bool,
+}
+
+/// What both say about a tree.
+struct Comparison {
+    case: Case,
+    opinion: Opinion,
+    on_disk: Opinion,
+    answer: Answer,
+}
+
+/// Which way they disagree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Disagreement {
+    /// We refuse it, by this rule, and it builds.
+    WronglyRefused(&'static str),
+    /// We accept it, and it is refused with an error of this class.
+    WronglyAccepted(&'static str),
+    /// The analysis panicked.
+    Panicked,
+    /// It says one thing of the tree in memory, and another of the same tree on disk.
+    TwoMinds,
+    /// Both refuse it, and what we say kustomize would meet first, by this rule, is not what it meets.
+    WrongFirst(&'static str, &'static str),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    litter::clear_on_signals().expect("a process may handle its signals");
+    let kubectl = assets::kubectl().and_then(|path| Oracle::new(path).map_err(assets::AssetsError::Run));
+    let oracle = match kubectl {
+        Ok(oracle) => oracle,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(101);
+        }
+    };
+    match arguments.only {
+        Some(seed) => one(seed, arguments.show, &oracle),
+        None => many(&arguments, &oracle),
+    }
+}
+
+fn one(seed: u64, show: bool, oracle: &Oracle) -> ExitCode {
+    let mut case = tree(seed, &recorded());
+    if show {
+        print_tree(&case);
+        return ExitCode::SUCCESS;
+    }
+    let comparison = compare(&mut case, oracle).expect("a temporary folder can be written to");
+    print_tree(&comparison.case);
+    println!("ours: {:?} {}\n{}", comparison.opinion.verdict, comparison.opinion.rule, comparison.opinion.told);
+    println!("kustomize: {:?}", comparison.answer);
+    if let Some(disagreement) = comparison.disagreement() {
+        tell(&disagreement, &comparison, oracle);
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn many(arguments: &Arguments, oracle: &Oracle) -> ExitCode {
+    let (recorded, begin) = (recorded(), Instant::now());
+    let run = Run { arguments, oracle, recorded, begin, next: AtomicU64::new(0), found: Mutex::default() };
+    thread::scope(|scope| (0..arguments.jobs).for_each(|_| drop(scope.spawn(|| run.work()))));
+    run.report()
+}
+
+/// A run over many trees.
+struct Run<'a> {
+    arguments: &'a Arguments,
+    oracle: &'a Oracle,
+    recorded: Vec<(bool, Case)>,
+    begin: Instant,
+    next: AtomicU64,
+    found: Mutex<Found>,
+}
+
+/// What a run has seen.
+#[derive(Default)]
+struct Found {
+    tally: Tally,
+    disagreements: BTreeMap<Disagreement, Vec<Comparison>>,
+}
+
+impl Run<'_> {
+    /// Takes one tree after another until there is none left.
+    fn work(&self) {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.arguments.trees {
+                return;
+            }
+            if number > 0 && number.is_multiple_of(1000) {
+                eprintln!("differential: {number} trees after {:.0?}", self.begin.elapsed());
+            }
+            let seed = seed(self.arguments.seed, number);
+            let mut case = tree(seed, &self.recorded);
+            self.note(compare(&mut case, self.oracle).expect("a temporary folder can be written to"));
+        }
+    }
+
+    fn note(&self, comparison: Comparison) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.tally.add(&comparison.opinion, &comparison.answer);
+        if self.arguments.beyond && comparison.is_beyond() {
+            println!(
+                "beyond: {}, ours {:?}, {:?}",
+                comparison.case.name, comparison.opinion.verdict, comparison.answer
+            );
+        }
+        if let Some(disagreement) = comparison.disagreement() {
+            eprintln!("differential: {disagreement:?}, {}", comparison.case.name);
+            found.disagreements.entry(disagreement).or_default().push(comparison);
+        }
+    }
+
+    fn report(self) -> ExitCode {
+        let Found { tally, disagreements } = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Arguments { trees, seed, .. } = self.arguments;
+        let Oracle { kubectl, kustomize, .. } = self.oracle;
+        println!("{tally}");
+        println!(
+            "{trees} trees, seed {seed}, {:.1?}, kubectl {kubectl} with kustomize {kustomize}",
+            self.begin.elapsed()
+        );
+        for (disagreement, comparisons) in &disagreements {
+            println!("\n{} times {disagreement:?}", comparisons.len());
+            if OPEN.contains(disagreement) {
+                println!("which is known");
+                continue;
+            }
+            let smallest = comparisons.iter().min_by_key(|comparison| comparison.case.size());
+            smallest.into_iter().for_each(|comparison| tell(disagreement, comparison, self.oracle));
+        }
+        let new = disagreements.keys().any(|disagreement| !OPEN.contains(disagreement));
+        if new { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}
+
+/// The seed of a tree in the run that begins with `first`; of ten digits, as people will type it.
+fn seed(first: u64, number: u64) -> u64 {
+    Dice::new(first.wrapping_mul(0x1_0000_0001).wrapping_add(number)).number() % 10_000_000_000
+}
+
+/// The tree of a seed: two in three are made, the others are recorded cases that something was done to.
+fn tree(seed: u64, recorded: &[(bool, Case)]) -> Case {
+    let mut dice = Dice::new(seed);
+    let mut case = if dice.chance(67) { generate::tree(&mut dice) } else { changed(&mut dice, recorded) };
+    if !case.is_local() {
+        case = generate::tree(&mut dice);
+    }
+    case.name = format!("seed {seed}");
+    case
+}
+
+/// A recorded case that something was done to; oftener one that builds, as most changes of the others change nothing.
+fn changed(dice: &mut Dice, recorded: &[(bool, Case)]) -> Case {
+    let builds = dice.chance(75);
+    let fitting: Vec<&Case> =
+        recorded.iter().filter(|(builds_so, _)| *builds_so == builds).map(|(_, case)| case).collect();
+    let mut case = dice.any(&fitting).map_or_else(|| panic!("there are recorded cases"), |case| (*case).clone());
+    (0..=dice.below(2)).for_each(|_| damage::damage(dice, &mut case));
+    case
+}
+
+/// The recorded cases that need neither network nor git.
+fn recorded() -> Vec<(bool, Case)> {
+    let texts = [
+        include_str!("../vectors/kustomize/trees.json"),
+        include_str!("../vectors/kustomize/found.json"),
+        include_str!("../vectors/kustomize/open.json"),
+    ];
+    let vectors = texts.iter().flat_map(|text| serde_json::from_str::<Vec<Value>>(text).expect("the cases are JSON"));
+    let cases = vectors.map(|vector| (vector["expect"]["accept"] == true, Case::of_vector(&vector)));
+    cases.filter(|(_, case)| case.is_local()).collect()
+}
+
+/// Writes a tree, builds it, judges it, and clears it away.
+fn compare(case: &mut Case, oracle: &Oracle) -> io::Result<Comparison> {
+    let folder = tempfile::Builder::new().prefix("portcullis-tree-").tempdir()?;
+    let root = fs::canonicalize(folder.path())?;
+    case.write(&root);
+    let answer = oracle.build(case, &root)?;
+    let opinion = engine::judge(case, oracle.kustomize);
+    let on_disk = engine::judge_folder(case, &root, oracle.kustomize);
+    Ok(Comparison { case: case.clone(), opinion, on_disk, answer })
+}
+
+impl Comparison {
+    fn disagreement(&self) -> Option<Disagreement> {
+        if (self.opinion.verdict, self.opinion.rule) != (self.on_disk.verdict, self.on_disk.rule) {
+            return Some(Disagreement::TwoMinds);
+        }
+        match (self.opinion.verdict, &self.answer) {
+            (None, _) => Some(Disagreement::Panicked),
+            (Some(Verdict::Reject), Answer::Builds) => Some(Disagreement::WronglyRefused(self.opinion.rule)),
+            (Some(Verdict::Accept), Answer::Refuses(error)) => match class::of(error) {
+                (class, layer) if layer.is_ours() => Some(Disagreement::WronglyAccepted(class)),
+                _ => None,
+            },
+            (Some(Verdict::Reject), Answer::Refuses(error)) => {
+                let class = class::of(error).0;
+                let rules = class::rules(class);
+                let wrong = !self.opinion.rule.is_empty() && !rules.is_empty() && !rules.contains(&self.opinion.rule);
+                wrong.then_some(Disagreement::WrongFirst(self.opinion.rule, class))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether people should look at it although it may be right.
+    fn is_beyond(&self) -> bool {
+        let Answer::Refuses(error) = &self.answer else { return false };
+        match class::of(error).1 {
+            Layer::Content => self.opinion.verdict == Some(Verdict::Accept),
+            Layer::New => true,
+            _ => false,
+        }
+    }
+}
+
+/// Makes the tree small, writes it to a folder, and prints all about it.
+fn tell(disagreement: &Disagreement, comparison: &Comparison, oracle: &Oracle) {
+    let still = |case: &Case| {
+        let same = engine::judge(case, oracle.kustomize).verdict == comparison.opinion.verdict;
+        let again = || compare(&mut case.clone(), oracle);
+        same && again().is_ok_and(|again| again.disagreement().as_ref() == Some(disagreement) && again.case == *case)
+    };
+    let mut case = minimise::minimise(&comparison.case, still);
+    let small = compare(&mut case, oracle).expect("a temporary folder can be written to");
+    println!("{}, made small:", comparison.case.name);
+    print_tree(&small.case);
+    println!("ours: {:?}\n{}\nkustomize: {:?}", small.opinion.verdict, small.opinion.told, small.answer);
+    match keep(&small, oracle) {
+        Ok(folder) => println!("kept in {}", folder.display()),
+        Err(error) => println!("the tree could not be kept: {error}"),
+    }
+}
+
+/// Writes the tree into a folder that stays, with a vector for `found.json` beside it.
+fn keep(comparison: &Comparison, oracle: &Oracle) -> io::Result<PathBuf> {
+    let name = format!("portcullis-differential-{}-", comparison.case.name.replace(' ', "-"));
+    let folder = tempfile::Builder::new().prefix(&name).tempdir()?.keep();
+    let expect = match &comparison.answer {
+        Answer::Refuses(error) => json!({"accept": false, "error": error}),
+        _ => json!({"accept": true}),
+    };
+    let vector = comparison.case.to_vector(&expect, &oracle.kubectl);
+    fs::write(folder.join("vector.json"), serde_json::to_string_pretty(&vector)?)?;
+    comparison.case.clone().write(&folder.join("tree"));
+    Ok(folder)
+}
+
+fn print_tree(case: &Case) {
+    println!("build {}{}", case.build, if case.unrestricted { " without load restrictions" } else { "" });
+    for (path, text) in &case.files {
+        println!("--- {path}\n{}", text.trim_end());
+    }
+    for (path, target) in &case.links {
+        println!("--- {path} -> {target}");
+    }
+    println!("---");
+}

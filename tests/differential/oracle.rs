@@ -1,0 +1,88 @@
+//! `kubectl kustomize`, which is always right.
+
+use std::ffi::OsStr;
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use portcullis::kustomize::options::Version;
+use serde_json::Value;
+
+use crate::case::Case;
+use crate::litter::Process;
+
+/// A build takes a tenth of a second; one that takes this long does not end.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a build is looked at.
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// A kubectl.
+#[derive(Debug, Clone)]
+pub struct Oracle {
+    program: PathBuf,
+    /// What it is, such as `v1.36.3`.
+    pub kubectl: String,
+    /// The kustomize in it.
+    pub kustomize: Version,
+}
+
+/// What it says about a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It builds.
+    Builds,
+    /// The error.
+    Refuses(String),
+    /// It did not end in time.
+    Endless,
+}
+
+impl Oracle {
+    /// Asks a kubectl for its versions.
+    pub fn new(program: PathBuf) -> io::Result<Self> {
+        let told = command(&program).args(["version", "--client", "--output=json"]).output()?;
+        let told: Value = serde_json::from_slice(&told.stdout)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let kustomize = text(&told["kustomizeVersion"]).parse().map_err(io::Error::other)?;
+        Ok(Self { program, kubectl: text(&told["clientVersion"]["gitVersion"]), kustomize })
+    }
+
+    /// Builds a tree that stands in `folder`.
+    pub fn build(&self, case: &Case, folder: &Path) -> io::Result<Answer> {
+        let mut command = command(&self.program);
+        command.arg("kustomize").arg(case.build_at(&folder.to_string_lossy())).current_dir(folder);
+        if case.unrestricted {
+            command.args(["--load-restrictor", "LoadRestrictionsNone"]);
+        }
+        let mut stderr = tempfile::tempfile()?;
+        command.stdout(Stdio::null()).stderr(stderr.try_clone()?);
+        let (process, begin) = (Process::start(&mut command)?, Instant::now());
+        let status = loop {
+            match process.status()? {
+                Some(status) => break status,
+                None if begin.elapsed() > PATIENCE => return Ok(Answer::Endless),
+                None => thread::sleep(PAUSE),
+            }
+        };
+        if status.success() {
+            return Ok(Answer::Builds);
+        }
+        let mut error = String::new();
+        stderr.rewind()?;
+        stderr.read_to_string(&mut error)?;
+        Ok(Answer::Refuses(error.replace(&*folder.to_string_lossy(), crate::case::ROOT)))
+    }
+}
+
+/// kubectl with one thread, nobody's configuration, neither git nor a way into the network.
+fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("GOMAXPROCS", "1").env("GOGC", "400").env("PATH", OsStr::new("/nonexistent"));
+    for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        command.env(proxy, "http://127.0.0.1:9");
+    }
+    command.stdin(Stdio::null());
+    command
+}

@@ -1,0 +1,63 @@
+//! How often what was said.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use portcullis::kustomize::Verdict;
+
+use crate::class::{self, Layer};
+use crate::engine::Opinion;
+use crate::oracle::Answer;
+
+/// Counts, by what kustomize says and then by what we say.
+#[derive(Debug, Default)]
+pub struct Tally {
+    rows: BTreeMap<(Option<Layer>, &'static str), Counts>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    accept: usize,
+    reject: usize,
+    unknown: usize,
+}
+
+impl Tally {
+    /// Counts one tree.
+    pub fn add(&mut self, opinion: &Opinion, answer: &Answer) {
+        let row = match answer {
+            Answer::Builds => (None, "builds"),
+            Answer::Endless => (None, "does not end"),
+            Answer::Refuses(error) => {
+                let (class, layer) = class::of(error);
+                (Some(layer), class)
+            }
+        };
+        self.rows.entry(row).or_default().add(opinion);
+    }
+}
+
+impl Counts {
+    fn add(&mut self, opinion: &Opinion) {
+        match opinion.verdict {
+            Some(Verdict::Accept) => self.accept += 1,
+            Some(Verdict::Reject) => self.reject += 1,
+            Some(Verdict::Unknown) | None => self.unknown += 1,
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<60} {:>8} {:>8} {:>8}", "kustomize", "accept", "reject", "unknown")?;
+        let mut total = Counts::default();
+        for ((layer, class), Counts { accept, reject, unknown }) in &self.rows {
+            let label = layer.map_or_else(|| (*class).to_owned(), |layer| format!("{layer:?}: {class}"));
+            writeln!(f, "{label:<60} {accept:>8} {reject:>8} {unknown:>8}")?;
+            total.accept += accept;
+            total.reject += reject;
+            total.unknown += unknown;
+        }
+        write!(f, "{:<60} {:>8} {:>8} {:>8}", "all", total.accept, total.reject, total.unknown)
+    }
+}
