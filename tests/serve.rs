@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cases::repository;
+use portcullis::gate::Registry;
 use serde_json::Value;
 use support::client::{self, Connection};
 use support::pki::{Authority, SecretMount};
@@ -180,8 +181,9 @@ async fn an_unreachable_api_server_is_waited_for() {
     assert!(answer.contains("contexts.landscaper.gardener.cloud"), "{answer}");
     sleep(Duration::from_secs(4)).await;
     let log = server.log();
-    let kinds = portcullis::gate::Registry::standard().kinds().len();
+    let kinds = Registry::standard().kinds().len();
     assert_eq!(log.matches("cannot watch").count(), kinds, "one line for each kind:\n{log}");
+    assert_eq!(log.lines().count(), kinds + 1, "and nothing else but that it serves:\n{log}");
     let answer = server.readiness().await.expect("it is alive");
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
 }

@@ -47,7 +47,8 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value = "text")]
     log_format: LogFormat,
     /// What is logged, such as `info` or `warn,decision=debug`
-    #[arg(long, env = "PORTCULLIS_LOG", default_value = "info")]
+    // The client tells of every attempt to reach an API server; the catalog tells of it once a minute.
+    #[arg(long, env = "PORTCULLIS_LOG", default_value = "info,kube_client=off")]
     log: String,
     /// The largest body, in bytes; an update carries two objects of up to 3 MiB
     #[arg(long, default_value_t = limits::BODY)]

@@ -106,11 +106,6 @@ impl Registry {
         &self.mutators
     }
 
-    /// The kinds that systems add.
-    pub fn definitions(&self) -> &[&'static Definition] {
-        &self.definitions
-    }
-
     /// The rules of both shapes, in the order of their ids.
     pub fn rows(&self) -> Vec<Row> {
         let requests = self.rules.iter().map(|rule| Row::Request(rule));
@@ -122,6 +117,11 @@ impl Registry {
     /// The row of an id.
     pub fn row(&self, id: &str) -> Option<Row> {
         self.rows().into_iter().find(|row| row.id() == id)
+    }
+
+    /// The kinds that systems add.
+    pub fn definitions(&self) -> &[&'static Definition] {
+        &self.definitions
     }
 
     /// The rule of an id.

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::decode::{Problem, problem, within};
 use super::repository_context::RepositoryContext;
@@ -178,7 +178,7 @@ impl ComponentReference {
     /// It as JSON, unspecified parts left out.
     pub fn to_json(&self) -> Value {
         let parts = self.specified().map(|attribute| (attribute.to_string(), self.value(attribute)));
-        json!(parts.collect::<serde_json::Map<_, _>>())
+        Value::Object(parts.collect())
     }
 }
 

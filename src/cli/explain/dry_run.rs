@@ -5,31 +5,22 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::Unusable;
 use super::fragment::{path_in, skeleton, yaml};
-use super::installations::{Args, Told};
+use super::installations::Told;
 use crate::admission::json as wire;
 use crate::catalog::{Kind, Stored, View};
 use crate::landscaper::dry_run::export::{Export, Failure};
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::dry_run::item::items;
 use crate::landscaper::dry_run::lineage::{self, Root};
-use crate::landscaper::dry_run::mark::{self, Mark};
+use crate::landscaper::dry_run::mark::Mark;
 use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, INSTALLATIONS, owner_key};
 
 /// The most objects that are shown of one Installation.
 const MAX_OBJECTS: usize = 10_000;
 
-/// Tells of the roots, or of the Installation that was asked for.
-pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
-    args.tell(|stored, view| {
-        let wanted = args.installation.is_some() || mark::owner(stored.value()).is_none();
-        wanted.then(|| DryRun::of(stored, view))
-    })
-}
-
 /// An Installation with all that is below it.
-struct DryRun {
+pub(super) struct DryRun {
     name: String,
     why: String,
     is_dry_run: bool,
@@ -54,7 +45,7 @@ struct Explained {
 }
 
 impl DryRun {
-    fn of(installation: &Stored, view: &View<'_>) -> Self {
+    pub(super) fn of(installation: &Stored, view: &View<'_>) -> Self {
         let (namespace, value) = (installation.namespace(), installation.value());
         let (why, mark) = why(value, namespace, view);
         let found = mark.configuration.as_ref().and_then(|name| view.find(&DRY_RUN_CONFIGURATIONS, namespace, name));

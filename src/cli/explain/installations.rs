@@ -1,4 +1,4 @@
-//! The Installations that are explained, from files or a cluster.
+//! What the commands that explain Installations have in common: which ones, from where, and how they are told.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ enum Output {
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     /// Only this Installation
-    pub(super) installation: Option<String>,
+    installation: Option<String>,
     /// Only in this namespace; for files, also the namespace of objects that name none
     #[arg(long, short)]
     namespace: Option<String>,
@@ -47,7 +47,12 @@ pub(super) trait Told {
 }
 
 impl Args {
-    /// Tells what `of` makes of each Installation that is asked for.
+    /// Whether one Installation is asked for by name.
+    pub(super) fn is_about_one(&self) -> bool {
+        self.installation.is_some()
+    }
+
+    /// Tells what `of` makes of every Installation that is asked for.
     pub(super) fn tell<T: Told>(&self, of: impl Fn(&Stored, &View<'_>) -> Option<T>) -> Result<u8, Unusable> {
         let catalog = self.catalog()?;
         let confirmed = Confirmed::new();

@@ -7,6 +7,7 @@ mod kustomize;
 mod overwrites;
 
 use super::Unusable;
+use crate::landscaper::dry_run::mark;
 
 /// What is explained.
 #[derive(Debug, clap::Subcommand)]
@@ -21,8 +22,11 @@ pub(super) enum Topic {
 
 pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
     match topic {
-        Topic::Overwrites(args) => overwrites::run(args),
-        Topic::DryRun(args) => dry_run::run(args),
+        Topic::Overwrites(args) => args.tell(|stored, view| Some(overwrites::Explained::of(stored, view))),
+        Topic::DryRun(args) => args.tell(|stored, view| {
+            let wanted = args.is_about_one() || mark::owner(stored.value()).is_none();
+            wanted.then(|| dry_run::DryRun::of(stored, view))
+        }),
         Topic::Kustomize(args) => kustomize::run(args),
     }
 }

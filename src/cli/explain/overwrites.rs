@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::Unusable;
-use super::installations::{Args, Told};
+use super::installations::Told;
 use crate::catalog::{Stored, View};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::installation::context_name;
@@ -11,19 +10,15 @@ use crate::landscaper::overwrites::effect::{self, Effect, Setting};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::overwrites::substitution::{Entry, Outcome};
 
-pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
-    args.tell(|stored, view| Some(Explained::of(stored, view)))
-}
-
 /// An Installation, and what decides its component reference.
-struct Explained {
+pub(super) struct Explained {
     name: String,
     context: String,
     setting: Setting,
 }
 
 impl Explained {
-    fn of(stored: &Stored, view: &View<'_>) -> Self {
+    pub(super) fn of(stored: &Stored, view: &View<'_>) -> Self {
         Self {
             name: format!("{}/{}", stored.namespace(), stored.name()),
             context: context_name(stored.value()).to_owned(),

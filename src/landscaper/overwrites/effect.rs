@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, TestOperation};
+use serde_json::Value;
 
 use super::substitution::{self, Entry, Substitution};
 use crate::catalog::{Reference, View};
@@ -116,20 +118,21 @@ pub fn entries(object: &Value) -> Arc<Vec<Entry>> {
 impl Effect {
     /// The substitution as an RFC 6902 patch of the Installation: each replaced value is tested first, so that the patch
     /// does not fit an Installation that was changed since.
-    pub fn patch(&self) -> Vec<Value> {
+    pub fn patch(&self) -> Patch {
         let mut operations = Vec::new();
         for attribute in self.substitution.changed() {
-            let path = self.location.pointer(attribute);
-            let new = self.location.wrap(attribute, self.substitution.result.value(attribute));
+            // Paths of our own making are pointers; an attribute without one would be left out.
+            let Ok(path) = PointerBuf::parse(self.location.pointer(attribute)) else { continue };
+            let value = self.location.wrap(attribute, self.substitution.result.value(attribute));
             if self.stands_in_object(attribute) {
                 let old = self.substitution.original.value(attribute);
-                operations.push(json!({"op": "test", "path": path, "value": old}));
-                operations.push(json!({"op": "replace", "path": path, "value": new}));
+                operations.push(PatchOperation::Test(TestOperation { path: path.clone(), value: old }));
+                operations.push(PatchOperation::Replace(ReplaceOperation { path, value }));
             } else {
-                operations.push(json!({"op": "add", "path": path, "value": new}));
+                operations.push(PatchOperation::Add(AddOperation { path, value }));
             }
         }
-        operations
+        Patch(operations)
     }
 
     fn stands_in_object(&self, attribute: Attribute) -> bool {

@@ -6,7 +6,8 @@
 //! it is applied once.
 
 use json_patch::Patch;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::WRITES;
 use super::effect::{self, Effect, Setting};
@@ -48,10 +49,12 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     if let Some(Undone(written)) = undone {
         *draft.to_mut() = written;
     }
-    annotate(draft, effect.as_deref(), mode);
-    let Some(effect) = effect else { return Ok(Vec::new()) };
+    let patch = effect.as_deref().map(Effect::patch);
+    annotate(draft, effect.as_deref().zip(patch.as_ref()), mode);
+    let Some((effect, patch)) = effect.zip(patch) else { return Ok(Vec::new()) };
     if mode == Mode::Apply {
-        apply(draft, &effect.patch());
+        // A patch that does not fit changes nothing; the annotation still says what would have been done.
+        let _ = json_patch::patch(draft.to_mut(), &patch);
     }
     Ok(effect.lines().into_iter().map(|line| format!("component overwritten: {line}")).collect())
 }
@@ -97,37 +100,43 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
     Some(())
 }
 
-fn annotate(draft: &mut Draft<'_>, effect: Option<&Effect>, mode: Mode) {
-    draft.annotate(PATCH_ANNOTATION, effect.map(|effect| Value::Array(effect.patch()).to_string()));
-    draft.annotate(SOURCE_ANNOTATION, effect.map(|effect| source(effect, mode).to_string()));
+fn annotate(draft: &mut Draft<'_>, effect: Option<(&Effect, &Patch)>, mode: Mode) {
+    // Neither holds anything that JSON could not say.
+    let text = |(effect, patch)| {
+        (
+            serde_json::to_string(patch).unwrap_or_default(),
+            serde_json::to_string(&source(effect, mode)).unwrap_or_default(),
+        )
+    };
+    let (patch, source) = effect.map(text).unzip();
+    draft.annotate(PATCH_ANNOTATION, patch);
+    draft.annotate(SOURCE_ANNOTATION, source);
 }
 
-/// What the patch was worked out from: enough to tell whether it is still right.
-fn source(effect: &Effect, mode: Mode) -> Value {
+/// What the patch was worked out from: enough to tell whether it is still right. Members are sorted, as elsewhere.
+#[derive(Serialize)]
+struct Source<'e> {
+    context: &'e str,
+    entries: Vec<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    original: Value,
+    overwrites: &'e str,
+}
+
+fn source(effect: &Effect, mode: Mode) -> Source<'_> {
     let mut entries: Vec<usize> =
         Attribute::ALL.into_iter().filter_map(|attribute| effect.substitution.set_by(attribute)).collect();
     entries.sort_unstable();
     entries.dedup();
-    let mut source = json!({
-        "context": effect.context,
-        "overwrites": effect.overwrites.name,
-        "entries": entries,
-        "original": effect.substitution.original.to_json(),
-    });
-    if let Some(generation) = effect.overwrites.generation {
-        source["generation"] = json!(generation);
-    }
-    if mode == Mode::Apply {
-        source["mode"] = json!("apply");
-    }
-    source
-}
-
-/// Applies the patch to the spec; it fits, because it was made from what stands there.
-fn apply(draft: &mut Draft<'_>, operations: &[Value]) {
-    let patch: Result<Patch, _> = serde_json::from_value(json!(operations));
-    if let Ok(patch) = patch {
-        // A patch that does not fit changes nothing; the annotation still says what would have been done.
-        let _ = json_patch::patch(draft.to_mut(), &patch);
+    Source {
+        context: &effect.context,
+        entries,
+        generation: effect.overwrites.generation,
+        mode: (mode == Mode::Apply).then_some("apply"),
+        original: effect.substitution.original.to_json(),
+        overwrites: &effect.overwrites.name,
     }
 }
