@@ -132,6 +132,7 @@ fn a_path_that_walks_for_ever_is_stopped() {
     assert!(find(&path, &object).is_err());
     let path = "..a..a".to_owned() + &"}{range ..".repeat(30);
     assert!(find(&path, &object).is_err());
+    assert_eq!(construct(&"a.".repeat(4000), &json!(1)).expect_err("it is too deep").class(), Class::Bound);
     assert_eq!(find(&"a.".repeat(8000), &object).expect_err("it is too long").class(), Class::Bound);
 }
 

@@ -9,17 +9,24 @@ use super::error::{PathError, Problem};
 use super::node::{Node, Part};
 use super::parse;
 
+/// How deep a result may be nested: what walks through it does so by calls in calls.
+const MAX_LEVELS: usize = 256;
+
 /// The levels that a key names: for each template group, the fields of it.
 ///
 /// # Errors
-/// When the key cannot be read, or names anything but fields.
+/// When the key cannot be read, names anything but fields, or more than 256 of them.
 pub fn key(text: &str) -> Result<Vec<Vec<String>>, PathError> {
     let groups = parse::groups(text).map_err(|error| error.of(text))?;
     let named = groups.iter().map(|group| match &group.part {
         Part::List(nodes) => nodes.iter().map(field).collect(),
         other => Err(PathError::new(Problem::Unsupported(other.name()), group.at)),
     });
-    named.collect::<Result<_, _>>().map_err(|error: PathError| error.of(text))
+    let named: Vec<Vec<String>> = named.collect::<Result<_, _>>().map_err(|error: PathError| error.of(text))?;
+    if named.iter().map(Vec::len).sum::<usize>() > MAX_LEVELS {
+        return Err(PathError::new(Problem::TooComplex, 0).of(text));
+    }
+    Ok(named)
 }
 
 fn field(node: &Node) -> Result<String, PathError> {
