@@ -77,9 +77,9 @@ impl<'a> Draft<'a> {
         if self.annotations.is_empty() {
             return None;
         }
-        match self.original.get("metadata").and_then(|metadata| metadata.get("annotations")?.as_object()) {
-            Some(now) if self.annotations.values().any(Option::is_some) => Some(Patch(self.operations(now))),
-            _ => diff(self.original, &self.annotated()),
+        match self.original.get("metadata").and_then(Value::as_object) {
+            Some(metadata) => self.operations(metadata.get("annotations")),
+            None => diff(self.original, &self.annotated()),
         }
     }
 
@@ -96,19 +96,38 @@ impl<'a> Draft<'a> {
         object
     }
 
-    /// The changes of annotations, where there are some already and some stay.
-    fn operations(&self, now: &Map<String, Value>) -> Vec<PatchOperation> {
-        let operation = |(key, text): (&String, &Option<String>)| {
-            let path = PointerBuf::from_tokens(["metadata", "annotations", key.as_str()]);
-            match text {
-                None => PatchOperation::Remove(RemoveOperation { path }),
-                Some(text) if now.contains_key(key) => {
-                    PatchOperation::Replace(ReplaceOperation { path, value: text.as_str().into() })
-                }
-                Some(text) => PatchOperation::Add(AddOperation { path, value: text.as_str().into() }),
+    /// The changes of annotations, in an object that has metadata.
+    fn operations(&self, now: Option<&Value>) -> Option<Patch> {
+        let map = || PointerBuf::from_tokens(["metadata", "annotations"]);
+        let set = || self.annotations.iter().filter_map(|(key, text)| Some((key.clone(), text.as_deref()?.into())));
+        let operations = match now {
+            None | Some(Value::Null) => {
+                vec![PatchOperation::Add(AddOperation { path: map(), value: Value::Object(set().collect()) })]
             }
+            Some(Value::Object(now)) if self.leaves_none(now) => {
+                vec![PatchOperation::Remove(RemoveOperation { path: map() })]
+            }
+            Some(Value::Object(now)) => {
+                self.annotations.iter().map(|(key, text)| operation(key, text.as_deref(), now)).collect()
+            }
+            // There is no place for an annotation; the API server will say so.
+            Some(_) => return None,
         };
-        self.annotations.iter().map(operation).collect()
+        Some(Patch(operations))
+    }
+
+    fn leaves_none(&self, now: &Map<String, Value>) -> bool {
+        let goes = |key| matches!(self.annotations.get(key), Some(None));
+        self.annotations.values().all(Option::is_none) && now.keys().all(goes)
+    }
+}
+
+fn operation(key: &str, text: Option<&str>, now: &Map<String, Value>) -> PatchOperation {
+    let path = PointerBuf::from_tokens(["metadata", "annotations", key]);
+    match text {
+        None => PatchOperation::Remove(RemoveOperation { path }),
+        Some(text) if now.contains_key(key) => PatchOperation::Replace(ReplaceOperation { path, value: text.into() }),
+        Some(text) => PatchOperation::Add(AddOperation { path, value: text.into() }),
     }
 }
 
@@ -153,6 +172,44 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// The patch made by hand does what a difference of whole objects would do.
+    #[test]
+    fn patches_of_annotations_are_exact() {
+        let objects = [
+            json!({}),
+            json!({"metadata": null}),
+            json!({"metadata": {"name": "a"}}),
+            json!({"metadata": {"annotations": null}}),
+            json!({"metadata": {"annotations": {}}}),
+            json!({"metadata": {"annotations": {"a/b~c": "1"}}}),
+            json!({"metadata": {"annotations": {"a/b~c": "1", "k": "v"}}}),
+            json!({"metadata": {"annotations": "none"}}),
+            json!({"metadata": "none"}),
+        ];
+        let edits = [("a/b~c", None), ("a/b~c", Some("2")), ("k", None), ("k", Some("v")), ("new", Some("n"))];
+        for object in &objects {
+            for first in &edits {
+                for second in &edits {
+                    let mut draft = Draft::new(object);
+                    for (key, text) in [first, second] {
+                        draft.annotate(key, text.map(str::to_owned));
+                    }
+                    let mut patched = object.clone();
+                    if let Some(patch) = draft.patch() {
+                        json_patch::patch(&mut patched, &patch).unwrap();
+                    }
+                    let expected = draft.value().into_owned();
+                    assert_eq!(patched, expected, "{object} {first:?} {second:?}");
+                    assert_eq!(
+                        diff(object, &patched).is_some(),
+                        draft.patch().is_some(),
+                        "{object} {first:?} {second:?}"
+                    );
+                }
+            }
+        }
+    }
 
     #[test]
     fn annotating_is_minimal_and_undone_by_removing() {
