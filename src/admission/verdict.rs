@@ -204,8 +204,10 @@ fn warning(finding: &Finding) -> String {
 
 /// Warnings travel in an HTTP header: control characters would lose them.
 fn one_line(text: &str) -> String {
-    let line = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    cut(line, MAX_WARNING_CHARS)
+    if !text.contains(char::is_control) {
+        return cut(text.to_owned(), MAX_WARNING_CHARS);
+    }
+    cut(text.replace(char::is_control, " "), MAX_WARNING_CHARS)
 }
 
 fn cut(text: String, longest: usize) -> String {
