@@ -13,6 +13,8 @@ pub struct Registry {
     tree_rules: Vec<&'static TreeRule>,
     mutators: Vec<&'static Mutator>,
     definitions: Vec<&'static Definition>,
+    /// The resources that any row looks at, by plural name: a request for another one is known to be so at once.
+    plurals: Vec<&'static str>,
 }
 
 /// A rule of either shape: about requests, or about trees of files.
@@ -93,7 +95,12 @@ impl Registry {
 
     /// Just these.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
-        Self { rules, tree_rules: Vec::new(), mutators, definitions: Vec::new() }
+        let of_rules = rules.iter().flat_map(|rule| rule.scope);
+        let of_mutators = mutators.iter().flat_map(|mutator| mutator.scope);
+        let mut plurals: Vec<_> = of_rules.chain(of_mutators).map(|scope| scope.plural).collect();
+        plurals.sort_unstable();
+        plurals.dedup();
+        Self { rules, tree_rules: Vec::new(), mutators, definitions: Vec::new(), plurals }
     }
 
     /// The rules, in the order of their ids.
@@ -151,11 +158,17 @@ impl Registry {
 
     /// The rules that look at a request.
     pub fn rules_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Rule> {
-        self.rules.iter().filter(|rule| rule.scope.iter().any(|scope| scope.covers(request)))
+        let rules = if self.knows(request) { self.rules.as_slice() } else { &[] };
+        rules.iter().filter(|rule| rule.scope.iter().any(|scope| scope.covers(request)))
     }
 
     /// The mutators that look at a request.
     pub fn mutators_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Mutator> {
-        self.mutators.iter().filter(|mutator| mutator.scope.iter().any(|scope| scope.covers(request)))
+        let mutators = if self.knows(request) { self.mutators.as_slice() } else { &[] };
+        mutators.iter().filter(|mutator| mutator.scope.iter().any(|scope| scope.covers(request)))
+    }
+
+    fn knows(&self, request: &Request<'_>) -> bool {
+        self.plurals.contains(&&*request.resource.plural)
     }
 }
