@@ -211,7 +211,7 @@ mod tests {
             .link("app/out", "../../etc")
             .link("loop/a", "b")
             .link("loop/b", "a");
-        Tree::new(files, "/work")
+        Tree::new(files, "/srv")
     }
 
     fn located(entry: &str) -> Result<Located, Lost> {
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn links_are_followed_within_the_tree() {
         assert_eq!(located("base/a.yaml"), Ok(Located::File("base/a.yaml".into())));
-        assert_eq!(located("/work/base"), Ok(Located::Folder("base".into())));
+        assert_eq!(located("/srv/base"), Ok(Located::Folder("base".into())));
         assert_eq!(located("./base/../base/."), Ok(Located::Folder("base".into())));
         assert_eq!(located("../loop/a"), Err(Lost::Loop));
     }
