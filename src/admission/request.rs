@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::json::{self, JsonError};
-use super::{Kept, lean};
+use super::{Kept, Path, lean};
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,12 +93,13 @@ impl User<'_> {
     }
 }
 
-/// An object of a request: kept as raw text until somebody wants to look inside. Then it is read without its
-/// `metadata.managedFields`, which no rule looks at.
+/// An object of a request: kept as raw text until somebody wants to look inside. Then what is wanted of it is read, and
+/// never its `metadata.managedFields`, which no rule looks at.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
     raw: Option<&'a RawValue>,
     parsed: OnceLock<Value>,
+    whole: OnceLock<Option<Value>>,
     view: Kept,
 }
 
@@ -120,21 +121,27 @@ impl<'a> Object<'a> {
         self.raw.is_some() || self.parsed.get().is_some()
     }
 
-    /// Parses it, once.
+    /// Parses it, once: its metadata and what stands at `parts`, or all of it.
     ///
     /// # Errors
     /// When it is nested too deep or is no JSON object.
-    pub fn read(&self) -> Result<(), JsonError> {
+    pub fn read(&self, parts: Option<&[Path]>) -> Result<(), JsonError> {
         let Some(raw) = self.raw else { return Ok(()) };
         if self.parsed.get().is_some() {
             return Ok(());
         }
-        let value = lean::parse(raw.get()).or_else(|_| json::parse(raw.get()))?;
+        let value = lean::parse(raw.get(), parts).or_else(|_| json::parse(raw.get()))?;
         if !value.is_object() {
             return Err(JsonError::Malformed(format!("it is {}, not an object", json::kind_of(&value))));
         }
         self.parsed.get_or_init(|| value);
         Ok(())
+    }
+
+    /// All of the object, whatever was wanted of it; `None` where it cannot be read. For what is rarely needed.
+    pub fn whole(&self) -> Option<&Value> {
+        let Some(raw) = self.raw else { return self.parsed.get() };
+        self.whole.get_or_init(|| json::parse(raw.get()).ok()).as_ref()
     }
 
     /// The object, once [read](Self::read); `null` before that and where there is none.
@@ -176,13 +183,14 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Parses both objects, so that [`Request::object`] and [`Request::old_object`] have them.
+    /// Parses both objects, so that [`Request::object`] and [`Request::old_object`] have them: their metadata and what
+    /// stands at `parts`, or all.
     ///
     /// # Errors
     /// Which of the two could not be read, and why.
-    pub fn read(&self) -> Result<(), (&'static str, JsonError)> {
-        self.object.read().map_err(|error| ("object", error))?;
-        self.old_object.read().map_err(|error| ("oldObject", error))
+    pub fn read(&self, parts: Option<&[Path]>) -> Result<(), (&'static str, JsonError)> {
+        self.object.read(parts).map_err(|error| ("object", error))?;
+        self.old_object.read(parts).map_err(|error| ("oldObject", error))
     }
 
     /// The object as it is to be; `null` on `DELETE`.
