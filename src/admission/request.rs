@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::json::{self, JsonError};
 use super::{Kept, Path, lean};
@@ -97,23 +96,31 @@ impl User<'_> {
 /// never its `metadata.managedFields`, which no rule looks at.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
-    raw: Option<&'a RawValue>,
-    parsed: OnceLock<Value>,
+    raw: Option<&'a str>,
+    parsed: OnceLock<Parsed>,
     whole: OnceLock<Option<Value>>,
     view: Kept,
+}
+
+/// What was read of an object.
+#[derive(Debug)]
+struct Parsed {
+    value: Value,
+    /// The parts that were wanted; `None` for all of it.
+    parts: Option<Vec<Path>>,
 }
 
 static ABSENT: Value = Value::Null;
 
 impl<'a> Object<'a> {
-    /// An object that is not parsed yet; `None` where the request carries none.
-    pub fn raw(raw: Option<&'a RawValue>) -> Self {
+    /// An object that is not parsed yet: its JSON text, or `None` where the request carries none.
+    pub fn raw(raw: Option<&'a str>) -> Self {
         Self { raw, ..Self::default() }
     }
 
     /// An object that is there already, from a file.
     pub fn parsed(value: Value) -> Self {
-        Self { parsed: OnceLock::from(value), ..Self::default() }
+        Self { parsed: OnceLock::from(Parsed { value, parts: None }), ..Self::default() }
     }
 
     /// Whether the request carries it.
@@ -121,32 +128,37 @@ impl<'a> Object<'a> {
         self.raw.is_some() || self.parsed.get().is_some()
     }
 
-    /// Parses it, once: its metadata and what stands at `parts`, or all of it.
+    /// Parses it, once: its metadata and what stands at `parts`, or all of it. Wanted again with other parts, it is read
+    /// whole.
     ///
     /// # Errors
     /// When it is nested too deep or is no JSON object.
     pub fn read(&self, parts: Option<&[Path]>) -> Result<(), JsonError> {
         let Some(raw) = self.raw else { return Ok(()) };
-        if self.parsed.get().is_some() {
+        if let Some(parsed) = self.parsed.get() {
+            if parsed.parts.as_deref().is_some_and(|read| parts != Some(read)) {
+                self.whole();
+            }
             return Ok(());
         }
-        let value = lean::parse(raw.get(), parts).or_else(|_| json::parse(raw.get()))?;
+        let value = lean::parse(raw, parts).or_else(|_| json::parse(raw))?;
         if !value.is_object() {
             return Err(JsonError::Malformed(format!("it is {}, not an object", json::kind_of(&value))));
         }
-        self.parsed.get_or_init(|| value);
+        self.parsed.get_or_init(|| Parsed { value, parts: parts.map(<[Path]>::to_vec) });
         Ok(())
     }
 
     /// All of the object, whatever was wanted of it; `None` where it cannot be read. For what is rarely needed.
     pub fn whole(&self) -> Option<&Value> {
-        let Some(raw) = self.raw else { return self.parsed.get() };
-        self.whole.get_or_init(|| json::parse(raw.get()).ok()).as_ref()
+        let Some(raw) = self.raw else { return self.parsed.get().map(|parsed| &parsed.value) };
+        self.whole.get_or_init(|| json::parse(raw).ok()).as_ref()
     }
 
     /// The object, once [read](Self::read); `null` before that and where there is none.
     pub fn value(&self) -> &Value {
-        self.parsed.get().unwrap_or(&ABSENT)
+        let whole = self.whole.get().and_then(Option::as_ref);
+        whole.or_else(|| self.parsed.get().map(|parsed| &parsed.value)).unwrap_or(&ABSENT)
     }
 
     /// What `make` makes of the object, once it is [read](Self::read): made once for all rules. See [`Kept::or_make`].

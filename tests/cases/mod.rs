@@ -81,7 +81,7 @@ impl Case {
     pub fn decide(&self, phase: Phase) -> Verdict {
         let gate = self.gate();
         let verdict = block_on(gate.decide(phase, &self.request()));
-        let (new, old) = self.objects(|object| serde_json::value::to_raw_value(object).unwrap());
+        let (new, old) = self.objects(|object| object.to_string());
         let request = self.request_about(Object::raw(new.as_deref()), Object::raw(old.as_deref()));
         assert_eq!(block_on(gate.decide(phase, &request)), verdict, "{} is not read as it is looked at", self.object);
         verdict
