@@ -235,7 +235,8 @@ impl Request<'_> {
     ///
     /// Such an update only takes finalizers away: refusing it would keep the object for ever.
     pub fn is_being_deleted(&self) -> bool {
-        self.object().pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+        let timestamp = self.object().get("metadata").and_then(|metadata| metadata.get("deletionTimestamp"));
+        timestamp.is_some_and(|time| !time.is_null())
     }
 
     /// The name for people: the object's, or its `generateName` with a star.

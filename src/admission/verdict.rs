@@ -210,7 +210,8 @@ fn one_line(text: &str) -> String {
 }
 
 fn cut(text: String, longest: usize) -> String {
-    if text.chars().count() <= longest {
+    // There are at least as many bytes as characters.
+    if text.len() <= longest || text.chars().count() <= longest {
         return text;
     }
     let mut short: String = text.chars().take(longest - 1).collect();
