@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use json_patch::Patch;
 
-use super::review::{Answer, Cause, Details, Encoded, Status};
+use super::review::{Answer, Cause, Details, Status};
 use super::{Finding, Level, Request, Unreadable, Version};
 
 /// Which webhook is called.
@@ -124,7 +124,6 @@ impl Verdict {
             status: (!allowed).then(|| self.status(Some(request))),
             warnings: self.warnings(),
             audit_annotations: self.audit_annotations(),
-            patch_type: patch.as_ref().map(|_| "JSONPatch"),
             patch,
         }
     }
@@ -171,15 +170,14 @@ impl Unreadable {
             status: Some(verdict.status(None)),
             warnings: Vec::new(),
             audit_annotations: BTreeMap::new(),
-            patch_type: None,
             patch: None,
         })
     }
 }
 
 /// A patch holds nothing that JSON could not say.
-fn encode(patch: &Patch) -> Option<Encoded> {
-    Encoded::of(patch).ok()
+fn encode(patch: &Patch) -> Option<Vec<u8>> {
+    serde_json::to_vec(patch).ok()
 }
 
 fn cause(finding: &Finding) -> Cause {

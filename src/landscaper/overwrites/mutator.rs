@@ -57,7 +57,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
         // A patch that does not fit changes nothing; the annotation still says what would have been done.
         let _ = json_patch::patch(draft.to_mut(), &patch);
     }
-    Ok(effect.lines().into_iter().map(|line| format!("component overwritten: {line}")).collect())
+    Ok(effect.lines().into_iter().map(|line| ["component overwritten: ", &line].concat()).collect())
 }
 
 /// An Installation as the user wrote it, where an earlier admission patched its spec in mode `apply`.
