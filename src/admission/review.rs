@@ -269,6 +269,10 @@ fn read_member<'a, T: Default + Deserialize<'a>>(member: Raw<'a>, name: &str) ->
 }
 
 fn text<'a>(member: Raw<'a>, name: &str) -> Result<Cow<'a, str>, String> {
+    let quoted = member.and_then(|member| member.strip_prefix('"')?.strip_suffix('"'));
+    if let Some(plain) = quoted.filter(|text| text.bytes().all(|byte| byte >= b' ' && byte != b'\\')) {
+        return Ok(Cow::Borrowed(plain));
+    }
     read_member::<Text<'_>>(member, name).map(|text| text.0)
 }
 

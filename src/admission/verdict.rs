@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use json_patch::Patch;
 
 use super::review::{Answer, Cause, Details, Status};
-use super::{Finding, Level, Request, Unreadable, Version};
+use super::{Finding, Level, Request, Unreadable, Version, patch};
 
 /// Which webhook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,7 +116,7 @@ impl Verdict {
     /// The answer to `request`.
     pub fn answer(&self, version: Version, phase: Phase, request: &Request<'_>) -> Answer {
         let allowed = self.is_allowed();
-        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).and_then(encode);
+        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).map(patch::to_json);
         Answer {
             version,
             uid: request.uid.to_string(),
@@ -173,11 +173,6 @@ impl Unreadable {
             patch: None,
         })
     }
-}
-
-/// A patch holds nothing that JSON could not say.
-fn encode(patch: &Patch) -> Option<Vec<u8>> {
-    serde_json::to_vec(patch).ok()
 }
 
 fn cause(finding: &Finding) -> Cause {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::WRITES;
 use super::effect::{self, Effect, Setting};
-use crate::admission::patch::Draft;
+use crate::admission::patch::{self, Draft};
 use crate::admission::{Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::component_reference::Attribute;
@@ -105,7 +105,7 @@ fn annotate(draft: &mut Draft<'_>, effect: Option<(&Effect, &Patch)>, mode: Mode
     // Neither holds anything that JSON could not say.
     let text = |(effect, patch)| {
         (
-            serde_json::to_string(patch).unwrap_or_default(),
+            String::from_utf8(patch::to_json(patch)).unwrap_or_default(),
             serde_json::to_string(&source(effect, mode)).unwrap_or_default(),
         )
     };
