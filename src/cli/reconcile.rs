@@ -119,8 +119,9 @@ impl Args {
         let types = self.dry_run_type.clone();
         let dry_run = Deployer { types, identity: identity.to_owned(), has_old_phase: self.deploy_item_phase };
         let wanted = if self.dry_run_deployer { vec!["dry-run-deployer"] } else { Vec::new() };
-        let runs = |controller: &Box<dyn Controller>| !controller.is_optional() || wanted.contains(&controller.name());
-        controllers(&Settings { dry_run }).into_iter().filter(runs).collect()
+        let mut controllers = controllers(&Settings { dry_run });
+        controllers.retain(|controller| !controller.is_optional() || wanted.contains(&controller.name()));
+        controllers
     }
 }
 

@@ -8,18 +8,24 @@
 mod assets;
 mod cache;
 mod cluster;
+mod companion;
 mod context;
 mod control_plane;
 mod daemon;
 mod dry_run;
+mod dry_run_deployer;
 mod gate;
 mod http;
 mod kubectl;
 mod kustomize;
+mod landscaper;
+mod leadership;
 mod litter;
 mod manifests;
+mod marks;
 mod overwrites;
 mod protocol;
+mod proxy;
 mod sentences;
 mod smoke;
 #[path = "../trees/mod.rs"]
@@ -44,7 +50,8 @@ type Stage = Arc<OnceLock<Context>>;
 /// Trials that do without portcullis.
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
 /// Trials that portcullis is started for.
-const WITH_GATE: &[&[Case]] = &[dry_run::CASES, overwrites::CASES, protocol::CASES];
+const WITH_GATE: &[&[Case]] =
+    &[dry_run::CASES, dry_run_deployer::CASES, leadership::CASES, marks::CASES, overwrites::CASES, protocol::CASES];
 
 /// An object that a rule refuses by default: once it is refused, the webhooks are in force.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
