@@ -9,6 +9,7 @@
 pub mod cluster;
 mod kind;
 pub mod manifests;
+mod settings;
 mod store;
 mod view;
 
@@ -20,6 +21,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 pub use kind::{Index, Kind, NAMESPACES, Scope};
+pub use settings::Settings;
 pub use store::{Coverage, Stored};
 use store::{Store, Users};
 pub use view::{Confirmation, Confirmed, Reference, View};
