@@ -97,10 +97,10 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     unless_kept(&RULE, &PHASE_IS_KNOWN, (request, view), |change| {
         let phase = change.new.phase_text;
         let known = PHASES.iter().map(|(_, name, _)| *name).filter(|name| !name.is_empty());
-        let near = near::nearest(phase, known).map(|name| format!("did you mean {name}? ")).unwrap_or_default();
+        let near = near::nearest(phase, known).map(|name| format!("; did you mean {name}?")).unwrap_or_default();
         Told {
             field: phase_field(request),
-            what: format!("{phase:?} is no phase that Landscaper knows"),
+            what: format!("{phase:?} is no phase that Landscaper knows{near}"),
             correct: format!(
                 "{near}write Init, Progressing, Succeeded or Failed; InitDelete, Deleting or DeleteFailed"
             ),

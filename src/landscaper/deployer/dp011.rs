@@ -81,13 +81,10 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if served.is_empty() || type_name.is_empty() || served.contains(type_name) {
         return Vec::new();
     }
-    let message =
-        format!("no known deployer serves the type {type_name:?}: the DeployItem would wait until the pickup timeout");
     let near = near::nearest(type_name, served.iter().map(String::as_str));
-    let help = near.map_or_else(
-        || "install a deployer for this type, or name it in the configuration".to_owned(),
-        |near| format!("did you mean {near:?}?"),
-    );
+    let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+    let message = format!("no known deployer serves the type {type_name:?}, so that nobody picks this up{near}");
+    let help = "spell the type as its deployer does; or name it in the configuration, at deployers.identities";
     let all = served.iter().cloned().collect::<Vec<_>>().join(", ");
     vec![RULE.finding(FieldPath::of(["spec", "type"]), message).found(type_name).allowed(all).help(help)]
 }
