@@ -12,6 +12,8 @@
 //! | [`landscaper`] | Landscaper: overwrites |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
+//! | [`process`] | log, plain port, signals: what every long-running face has |
+//! | [`reconciler`] | the companion: what acts after admission, in the replica that leads |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
 //! | [`cli`] | the commands |
 
@@ -22,6 +24,8 @@ pub mod config;
 pub mod gate;
 pub mod kustomize;
 pub mod landscaper;
+pub mod process;
+pub mod reconciler;
 pub mod rule;
 pub mod server;
 pub mod yaml;
