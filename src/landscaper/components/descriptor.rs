@@ -74,12 +74,7 @@ impl Descriptor {
     /// The first thing that cannot be read, with its place.
     pub fn read(value: &Value) -> Result<Self, DescriptorError> {
         match schema(value)? {
-            Schema::V2 => {
-                let (component, place) =
-                    (member(value, &FieldPath::root(), "component")?, FieldPath::of(["component"]));
-                let parts = Parts { identity: (component, place.clone()), body: (component, place.clone()) };
-                parts.read(Schema::V2, "componentReferences", (component, place))
-            }
+            Schema::V2 => Self::read_v2(value),
             Schema::V3 => {
                 let root = FieldPath::root();
                 let metadata = (member(value, &root, "metadata")?, root.key("metadata"));
@@ -87,6 +82,16 @@ impl Descriptor {
                 Parts { identity: metadata, body: spec }.read(Schema::V3, "references", (value, root))
             }
         }
+    }
+
+    /// Reads a descriptor of schema v2, whether it says so or not: Landscaper knows no other for inline descriptors.
+    ///
+    /// # Errors
+    /// As for [`Descriptor::read`].
+    pub fn read_v2(value: &Value) -> Result<Self, DescriptorError> {
+        let component = (member(value, &FieldPath::root(), "component")?, FieldPath::of(["component"]));
+        let parts = Parts { identity: component.clone(), body: component.clone() };
+        parts.read(Schema::V2, "componentReferences", component)
     }
 
     /// The JSON pointer of one of its references.
@@ -140,6 +145,9 @@ impl Parts<'_> {
 
 impl Reference {
     fn read(value: &Value, field: &FieldPath) -> Result<Self, DescriptorError> {
+        if !value.is_object() {
+            return Err(wrong(field.clone(), value, "an object"));
+        }
         let labels = list(&(value, field.clone()), "labels", |label, _| Ok(label.clone()))?;
         let own = labels.iter().position(|label| label.get("name").is_some_and(|name| name == REPOSITORY_LABEL));
         let context = own.and_then(|at| {
@@ -147,9 +155,9 @@ impl Reference {
             Some((at, context))
         });
         Ok(Self {
-            name: text(value, field, "name")?,
-            component_name: text(value, field, "componentName")?,
-            version: text(value, field, "version")?,
+            name: text_or_empty(value, field, "name")?,
+            component_name: text_or_empty(value, field, "componentName")?,
+            version: text_or_empty(value, field, "version")?,
             digest: value.get("digest").filter(|digest| !digest.is_null()).cloned(),
             labels: value.get("labels").and_then(Value::as_array).map(Vec::len),
             repository_context: context,
@@ -166,6 +174,15 @@ fn text(value: &Value, field: &FieldPath, key: &str) -> Result<String, Descripto
     match value.get(key) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
         other => Err(wrong(field.key(key), other.unwrap_or(&Value::Null), "a text")),
+    }
+}
+
+/// In a reference, Go reads what is missing as empty; the look-up then says that there is no such component.
+fn text_or_empty(value: &Value, field: &FieldPath, key: &str) -> Result<String, DescriptorError> {
+    match value.get(key) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(wrong(field.key(key), other, "a text")),
     }
 }
 

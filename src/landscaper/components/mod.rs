@@ -6,4 +6,5 @@
 
 pub mod closure;
 pub mod descriptor;
+pub mod inline;
 pub mod patch;

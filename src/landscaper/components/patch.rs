@@ -32,7 +32,9 @@ pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substi
         if changed.contains(&attribute) {
             let (old, new) = (substitution.original.value(attribute), substitution.result.value(attribute));
             let path = format!("{pointer}/{attribute}");
-            operations.extend([test(&path, old), replace(&path, new)]);
+            // What is empty may not stand there at all.
+            let stands = old != "";
+            operations.extend(if stands { vec![test(&path, old), replace(&path, new)] } else { vec![add(&path, new)] });
         }
     }
     if changed.contains(&Attribute::RepositoryContext) {
