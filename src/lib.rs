@@ -10,6 +10,7 @@
 //! | [`rule`] | the shape of a rule and of a mutator |
 //! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
 //! | [`landscaper`] | Landscaper: overwrites |
+//! | [`oci`] | reading from OCI registries, within bounds; knows no component |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
 //! | [`process`] | log, plain port, signals: what every long-running face has |
@@ -24,6 +25,7 @@ pub mod config;
 pub mod gate;
 pub mod kustomize;
 pub mod landscaper;
+pub mod oci;
 pub mod process;
 pub mod reconciler;
 pub mod rule;

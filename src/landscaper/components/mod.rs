@@ -4,7 +4,10 @@
 //! [`closure::Closure`] is a pure function of the root reference, the overwrites and a look-up of descriptors, whoever
 //! answers that: an inline descriptor, files, or what was fetched from registries before.
 
+pub mod artifact;
 pub mod closure;
 pub mod descriptor;
 pub mod inline;
 pub mod patch;
+pub mod repository;
+pub mod versions;
