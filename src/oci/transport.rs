@@ -76,20 +76,30 @@ impl Transport {
     }
 
     async fn exchange(&self, ask: &Ask<'_>, host: &str) -> Result<Reply, Error> {
-        let mut request = Request::get(ask.uri.clone())
-            .header(USER_AGENT, concat!("portcullis/", env!("CARGO_PKG_VERSION")))
-            .header(ACCEPT, ask.accept);
-        if let Some(authorization) = ask.authorization {
-            request = request.header(AUTHORIZATION, authorization);
-        }
         let wrong = |what: String| Error::Wrong { host: host.to_owned(), what };
-        let request = request.body(Empty::new()).map_err(|error| wrong(error.to_string()))?;
-        let answer = self.client.request(request).await;
+        let request = || ask.request().map_err(|error| wrong(error.to_string()));
+        let answer = match self.client.request(request()?).await {
+            // A connection that was kept ended meanwhile; a new one says more.
+            Err(error) if !error.is_connect() => self.client.request(request()?).await,
+            answer => answer,
+        };
         let answer = answer.map_err(|error| Error::Unreachable { host: host.to_owned(), why: why(&error) })?;
         let (parts, body) = answer.into_parts();
         let body = Limited::new(body, ask.largest).collect().await;
         let body = body.map_err(|error| wrong(format!("{error} ({} bytes are read at most)", ask.largest)))?;
         Ok(Reply { status: parts.status, headers: parts.headers, body: body.to_bytes() })
+    }
+}
+
+impl Ask<'_> {
+    fn request(&self) -> Result<Request<Empty<Bytes>>, hyper::http::Error> {
+        let mut request = Request::get(self.uri.clone())
+            .header(USER_AGENT, concat!("portcullis/", env!("CARGO_PKG_VERSION")))
+            .header(ACCEPT, self.accept);
+        if let Some(authorization) = self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        request.body(Empty::new())
     }
 }
 

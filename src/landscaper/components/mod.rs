@@ -8,6 +8,8 @@ pub mod artifact;
 pub mod closure;
 pub mod descriptor;
 pub mod inline;
+pub mod library;
 pub mod patch;
 pub mod repository;
+mod shelf;
 pub mod versions;
