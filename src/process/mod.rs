@@ -2,6 +2,7 @@
 //! Knows neither webhooks nor controllers.
 
 pub mod admin;
+mod line;
 mod outlet;
 pub mod readiness;
 pub mod signal;

@@ -14,6 +14,7 @@ use super::effect::{self, Effect, Setting};
 use crate::admission::patch::Draft;
 use crate::admission::{Request, json as wire};
 use crate::catalog::View;
+use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
@@ -25,7 +26,7 @@ pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 /// How many changes a user is told of: kubectl prints each on a line of its own.
 const NAMED: usize = 12;
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];
 
 /// Works out what overwrites do to an Installation.
 pub(super) static MUTATOR: Mutator = Mutator {
