@@ -61,6 +61,7 @@ generate:
 	cargo run --quiet -- rules --write docs/rules
 	cargo run --quiet -- manifests --out webhook-config
 	cargo run --quiet -- manifests --chart --out charts/portcullis/templates
+	cargo run --quiet -- explain deployer --output svg > docs/deployer-contract.svg
 
 ## CPU per request against a floor, and memory; the table goes into docs/performance.md
 bench:

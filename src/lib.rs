@@ -10,6 +10,8 @@
 //! | [`rule`] | the shape of a rule and of a mutator |
 //! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
 //! | [`landscaper`] | Landscaper: overwrites |
+//! | [`drawing`] | what drawings have in common |
+//! | [`near`] | "did you mean": the nearest of some names |
 //! | [`oci`] | reading from OCI registries, within bounds; knows no component |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
@@ -22,9 +24,11 @@ pub mod admission;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod drawing;
 pub mod gate;
 pub mod kustomize;
 pub mod landscaper;
+pub mod near;
 pub mod oci;
 pub mod process;
 pub mod reconciler;

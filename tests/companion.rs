@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use portcullis::reconciler::controllers;
 use portcullis::reconciler::registration::Registration;
+use portcullis::reconciler::{Settings, controllers};
 
 #[test]
 fn the_committed_rights_are_the_ones_that_would_be_written() {
@@ -14,7 +14,7 @@ fn the_committed_rights_are_the_ones_that_would_be_written() {
     ] {
         let service_account = format!("{name}-companion");
         let registration = Registration { namespace: namespace.to_owned(), service_account, is_chart };
-        for (file, text) in registration.manifests(&controllers()) {
+        for (file, text) in registration.manifests(&controllers(&Settings::default())) {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(file);
             let committed = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(committed == text, "{} is out of date: run `make generate`", path.display());

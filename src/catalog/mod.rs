@@ -10,6 +10,7 @@ mod change;
 pub mod cluster;
 mod kind;
 pub mod manifests;
+mod settings;
 mod store;
 mod view;
 
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 pub use change::{Change, Observe};
 pub use kind::{Index, Kind, NAMESPACES, Scope};
+pub use settings::Settings;
 pub use store::{Coverage, Stored};
 use store::{Store, Users};
 pub use view::{Confirmation, Confirmed, Reference, View};

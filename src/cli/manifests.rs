@@ -79,7 +79,7 @@ impl Args {
         };
         let of_server = registration.manifests(&Registry::standard()).into_iter();
         let mut manifests: Vec<_> = of_server.map(|manifest| (manifest.file.to_owned(), manifest.text)).collect();
-        manifests.extend(companion.manifests(&reconciler::controllers()));
+        manifests.extend(companion.manifests(&reconciler::controllers(&reconciler::Settings::default())));
         Ok(manifests)
     }
 

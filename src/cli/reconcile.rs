@@ -12,9 +12,10 @@ use tokio::net::TcpListener;
 use super::logging::Logging;
 use super::{OK, Unusable, inputs};
 use crate::catalog::cluster;
+use crate::landscaper::dry_run::run::{Deployer, TYPES};
 use crate::process::{self, Admin, Readiness, signalled};
 use crate::reconciler::registration::LEASE;
-use crate::reconciler::{Companion, Controller, Elector, Events, Lead, Metrics, Timing, Tools, controllers};
+use crate::reconciler::{Companion, Controller, Elector, Events, Lead, Metrics, Settings, Timing, Tools, controllers};
 
 /// Act after admission: bring what is stored to what it should be.
 ///
@@ -27,6 +28,18 @@ pub(super) struct Args {
     /// Where /livez, /readyz and /metrics are served, in plain HTTP
     #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
     admin_listen: SocketAddr,
+    /// Act in this namespace only; may be said several times
+    #[arg(long, value_name = "NAMESPACE")]
+    namespace: Vec<String>,
+    /// Do the DeployItems that are in dry run; read docs/dry-run-deployer.md first
+    #[arg(long)]
+    dry_run_deployer: bool,
+    /// A type of DeployItems that it does; may be said several times. Left out: manifest and helm
+    #[arg(long, value_name = "TYPE", requires = "dry_run_deployer", default_values = TYPES)]
+    dry_run_type: Vec<String>,
+    /// Write status.deployItemPhase too, which a Landscaper before v0.52 reads
+    #[arg(long, requires = "dry_run_deployer")]
+    deploy_item_phase: bool,
     #[command(flatten)]
     election: Election,
     #[command(flatten)]
@@ -74,7 +87,8 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     let client = inputs::client(args.kubeconfig.as_deref()).await?;
     let mut registry = process::registry();
     let metrics = Metrics::register(&mut registry);
-    let companion = Companion::new(args.controllers(), metrics.clone());
+    let identity = args.election.identity();
+    let companion = Companion::new(args.controllers(&identity), metrics.clone()).within(&args.namespace);
     let mut catalog = companion.catalog();
     catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
     let catalog = Arc::new(catalog);
@@ -86,7 +100,6 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
         .map_err(|error| Unusable::because(format!("--admin-listen {}", args.admin_listen), error))?;
     tokio::spawn(Admin { report: Arc::new(readiness), registry }.serve(listener));
     tokio::spawn(cluster::follow(client.clone(), Arc::clone(&catalog)));
-    let identity = args.election.identity();
     let lead = Lead::Elected(Box::new(args.election.elector(client.clone(), &identity)?));
     let events = Events::new(client.clone(), &identity, metrics.events_dropped());
     tracing::info!(identity, admin = %args.admin_listen, "waiting to lead");
@@ -102,8 +115,13 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
 
 impl Args {
     /// The controllers that run.
-    fn controllers(&self) -> Vec<Box<dyn Controller>> {
-        controllers().into_iter().filter(|controller| !controller.is_optional()).collect()
+    fn controllers(&self, identity: &str) -> Vec<Box<dyn Controller>> {
+        let types = self.dry_run_type.clone();
+        let dry_run = Deployer { types, identity: identity.to_owned(), has_old_phase: self.deploy_item_phase };
+        let wanted = if self.dry_run_deployer { vec!["dry-run-deployer"] } else { Vec::new() };
+        let mut controllers = controllers(&Settings { dry_run });
+        controllers.retain(|controller| !controller.is_optional() || wanted.contains(&controller.name()));
+        controllers
     }
 }
 

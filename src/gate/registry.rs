@@ -5,7 +5,7 @@ use crate::catalog::{Kind, NAMESPACES};
 use crate::kustomize;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
-use crate::rule::{Definition, Mutator, Rule};
+use crate::rule::{Definition, Mutator, Rule, Section};
 
 /// All rules and mutators.
 pub struct Registry {
@@ -129,6 +129,11 @@ impl Registry {
     /// The kinds that systems add.
     pub fn definitions(&self) -> &[&'static Definition] {
         &self.definitions
+    }
+
+    /// The section of the configuration file that a rule looks at.
+    pub fn section_of(&self, id: &str) -> Option<&'static Section> {
+        landscaper::sections().into_iter().find(|section| section.rules.contains(&id))
     }
 
     /// The rule of an id.

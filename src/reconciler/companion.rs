@@ -33,6 +33,8 @@ struct Run {
     controller: Box<dyn Controller>,
     queue: Queue,
     metrics: Metrics,
+    /// Empty for all.
+    namespaces: Vec<String>,
 }
 
 /// Who leads.
@@ -52,8 +54,21 @@ enum End {
 impl Companion {
     /// A companion of these controllers.
     pub fn new(controllers: Vec<Box<dyn Controller>>, metrics: Metrics) -> Self {
-        let run = |controller| Arc::new(Run { controller, queue: Queue::default(), metrics: metrics.clone() });
+        let run = |controller| {
+            let (queue, metrics) = (Queue::default(), metrics.clone());
+            Arc::new(Run { controller, queue, metrics, namespaces: Vec::new() })
+        };
         Self { runs: controllers.into_iter().map(run).collect(), metrics }
+    }
+
+    /// Acts in these namespaces only, if there are any.
+    #[must_use]
+    pub fn within(mut self, namespaces: &[String]) -> Self {
+        // Nobody else has them yet.
+        for run in self.runs.iter_mut().filter_map(Arc::get_mut) {
+            run.namespaces = namespaces.to_vec();
+        }
+        self
     }
 
     /// The kinds that its catalog must hold.
@@ -137,6 +152,12 @@ impl Companion {
 }
 
 impl Run {
+    fn push(&self, object: Reference) {
+        if self.namespaces.is_empty() || self.namespaces.contains(&object.namespace) {
+            self.queue.push(object);
+        }
+    }
+
     /// Has everything looked at once, and again whenever the queue had no room for something.
     async fn feed(self: Arc<Self>, tools: Arc<Tools>) {
         let kinds = [self.controller.watches(), self.controller.looks_up()].concat();
@@ -146,7 +167,7 @@ impl Run {
         loop {
             for kind in self.controller.watches() {
                 for stored in tools.catalog.all(kind) {
-                    self.queue.push(Reference::new(kind, stored.namespace(), stored.name()));
+                    self.push(Reference::new(kind, stored.namespace(), stored.name()));
                 }
             }
             self.queue.caught_up().await;
@@ -191,7 +212,7 @@ impl Observe for Observer {
         for run in &self.runs {
             let watches = || run.controller.watches().iter().any(|kind| std::ptr::eq(*kind, change.kind));
             if run.queue.is_open() && watches() {
-                run.controller.affected(change, catalog).into_iter().for_each(|object| run.queue.push(object));
+                run.controller.affected(change, catalog).into_iter().for_each(|object| run.push(object));
             }
         }
     }

@@ -73,7 +73,8 @@ fn reference(object: &Value) -> ObjectReference {
         name: text("/metadata/name"),
         namespace: text("/metadata/namespace"),
         uid: text("/metadata/uid"),
-        resource_version: text("/metadata/resourceVersion"),
+        // Left out, so that what is said of an object again is counted, and not said anew for each of its versions.
+        resource_version: None,
         field_path: None,
     }
 }

@@ -12,9 +12,12 @@
 //! and a replica that takes itself for the leader for too long is refused by the API server.
 
 mod companion;
+mod confirm;
 pub mod controller;
+mod dry_run_deployer;
 pub mod events;
 pub mod leadership;
+mod marks;
 pub mod metrics;
 pub mod queue;
 pub mod registration;
@@ -25,7 +28,23 @@ pub use events::{Events, Severity};
 pub use leadership::{Elector, Timing};
 pub use metrics::Metrics;
 
+use crate::landscaper::dry_run::run::{self, Deployer};
+
+/// What controllers are told at the start.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The deployer of dry runs.
+    pub dry_run: Deployer,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let types = run::TYPES.map(str::to_owned).to_vec();
+        Self { dry_run: Deployer { types, identity: run::NAME.to_owned(), has_old_phase: false } }
+    }
+}
+
 /// Every controller, as `portcullis manifests` grants their rights; which of them run is said on the command line.
-pub fn controllers() -> Vec<Box<dyn Controller>> {
-    Vec::new()
+pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
+    vec![Box::new(marks::Marks), Box::new(dry_run_deployer::DryRunDeployer { deployer: settings.dry_run.clone() })]
 }
