@@ -8,11 +8,13 @@ mod challenge;
 mod client;
 mod credentials;
 pub mod digest;
+mod mirror;
 mod repository;
 mod transport;
 
 pub use client::{Blob, Client, Manifest, Options};
 pub use credentials::{Credentials, Keyring, KeyringError};
+pub use mirror::Mirror;
 pub use repository::{Repository, RepositoryError};
 
 use std::time::Duration;

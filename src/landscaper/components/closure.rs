@@ -6,6 +6,7 @@
 //! Landscaper stops at the first descriptor that it does not get; here that is a gap, and the rest is looked at.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use super::descriptor::Descriptor;
@@ -102,6 +103,18 @@ pub enum Gap {
     TooDeep,
 }
 
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { nearest } if nearest.is_empty() => f.write_str("it does not exist"),
+            Self::Missing { nearest } => write!(f, "it does not exist; near to it are {}", nearest.join(", ")),
+            Self::Unreadable(why) => write!(f, "it cannot be read: {why}"),
+            Self::Pending => f.write_str("it is not known yet"),
+            Self::TooDeep => write!(f, "the tree is deeper than {MAX_DEPTH} levels"),
+        }
+    }
+}
+
 /// The tree of a component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Closure {
@@ -149,6 +162,17 @@ impl Closure {
     /// The references in one of the components.
     pub fn references_of(&self, component: usize) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(move |step| step.from == Some(component))
+    }
+
+    /// The references of every component, in the order of [`Closure::components`].
+    pub fn by_component(&self) -> Vec<Vec<&Step>> {
+        let mut lists = vec![Vec::new(); self.components.len()];
+        for step in &self.steps {
+            if let Some(list) = step.from.and_then(|from| lists.get_mut(from)) {
+                list.push(step);
+            }
+        }
+        lists
     }
 
     /// What Landscaper says at the first gap, in its words; `None` where it finds everything.

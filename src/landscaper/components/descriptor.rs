@@ -38,6 +38,8 @@ pub struct Descriptor {
     pub references: Vec<Reference>,
     /// The names of its resources.
     pub resources: Vec<String>,
+    /// The digest of the artifact that it came in, where it came from a registry.
+    pub digest: Option<String>,
 }
 
 /// A reference to another component version. It is looked up where the root of the tree comes from.
@@ -139,7 +141,7 @@ impl Parts<'_> {
         let references = list(&self.body, references, Reference::read)?;
         let resources = list(&self.body, "resources", |value, field| text(value, field, "name"))?;
         let repository_contexts = repository_contexts.into_iter().flatten().collect();
-        Ok(Descriptor { schema, name, version, repository_contexts, references, resources })
+        Ok(Descriptor { schema, name, version, repository_contexts, references, resources, digest: None })
     }
 }
 

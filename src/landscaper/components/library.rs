@@ -16,7 +16,7 @@ use super::shelf::Shelf;
 use super::{artifact, repository, versions};
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::overwrites::substitution::Entry;
-use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Repository};
+use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Mirror, Repository};
 
 /// The descriptors of one tree that are asked for at once.
 const AT_ONCE: usize = 8;
@@ -50,6 +50,7 @@ impl Default for Freshness {
 pub struct Library {
     client: Client,
     freshness: Freshness,
+    mirrors: Vec<Mirror>,
     shelf: Mutex<Shelf<Key, Known>>,
     contents: Mutex<Shelf<String, Arc<Descriptor>>>,
     outages: Mutex<HashMap<String, (Instant, String)>>,
@@ -85,6 +86,7 @@ impl Library {
         Self {
             client,
             freshness,
+            mirrors: Vec::new(),
             shelf: Mutex::default(),
             contents: Mutex::default(),
             outages: Mutex::default(),
@@ -92,9 +94,15 @@ impl Library {
         }
     }
 
+    /// Reads from `mirrors` what is of the registries that they stand for.
+    #[must_use]
+    pub fn mirrored(self, mirrors: Vec<Mirror>) -> Self {
+        Self { mirrors, ..self }
+    }
+
     /// What is known of a component version; never waits.
     pub fn find(&self, reference: &ComponentReference, keyring: &Keyring) -> Found {
-        match place(reference, keyring) {
+        match self.place(reference, keyring) {
             Ok((key, _)) => lock(&self.shelf).get(&key).map_or(Found::Pending, |known| known.found),
             Err(gap) => gap,
         }
@@ -120,7 +128,7 @@ impl Library {
             let results = closure.steps.iter().map(|step| &step.substitution.result);
             let wanted: Vec<_> = results
                 .filter(|reference| inside(reference).is_none())
-                .filter_map(|reference| place(reference, keyring).ok())
+                .filter_map(|reference| self.place(reference, keyring).ok())
                 .filter(|(key, _)| self.is_due(key) && asked.insert(key.clone()))
                 .collect();
             if wanted.is_empty() {
@@ -131,6 +139,22 @@ impl Library {
                 return Closure::of(root.clone(), entries, &known);
             }
         }
+    }
+
+    /// Where a component version is kept, and who asks; the other outcome says why it is nowhere.
+    fn place(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
+        let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
+        let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;
+        let repository = Mirror::apply(&self.mirrors, repository);
+        let repository = repository.map_err(|error| Found::Unreadable(error.to_string()))?;
+        let who = keyring.credentials(&repository);
+        let key = Key {
+            repository,
+            component: reference.component_name.clone(),
+            version: reference.version.clone(),
+            who: who.fingerprint(),
+        };
+        Ok((key, who))
     }
 
     fn is_due(&self, key: &Key) -> bool {
@@ -201,7 +225,8 @@ impl Library {
             Some(descriptor) => descriptor,
             None => match self.content(key, &manifest, who).await? {
                 Ok((descriptor, weight)) => {
-                    let descriptor = Arc::new(descriptor);
+                    let digest = Some(manifest.digest.clone());
+                    let descriptor = Arc::new(Descriptor { digest, ..descriptor });
                     lock(&self.contents).insert(manifest.digest.clone(), descriptor.clone(), weight);
                     descriptor
                 }
@@ -266,20 +291,6 @@ const SMALL: usize = 512;
 
 fn unreadable(why: String) -> Answer {
     Answer { found: Found::Unreadable(why), digest: None, is_outage: false }
-}
-
-/// Where a component version is kept, and who asks; the other outcome says why it is nowhere.
-fn place(reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
-    let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
-    let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;
-    let who = keyring.credentials(&repository);
-    let key = Key {
-        repository,
-        component: reference.component_name.clone(),
-        version: reference.version.clone(),
-        who: who.fingerprint(),
-    };
-    Ok((key, who))
 }
 
 fn stripe(key: &Key) -> usize {

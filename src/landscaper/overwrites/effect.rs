@@ -218,7 +218,8 @@ impl Effect {
         lines
     }
 
-    fn lines_of(&self, substitution: &Substitution) -> Vec<String> {
+    /// One line for each attribute of a reference that becomes another.
+    pub fn lines_of(&self, substitution: &Substitution) -> Vec<String> {
         let Substitution { original, result, .. } = substitution;
         let line = |attribute: Attribute| {
             let by = substitution.set_by(attribute).map(|at| format!("overwrites[{at}]")).unwrap_or_default();

@@ -118,15 +118,21 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
     Some(())
 }
 
+/// The two annotations of an Installation whose spec stays as the user wrote it: the patch, and its source.
+pub fn annotations(effect: Option<&Effect>) -> [(&'static str, Option<String>); 2] {
+    let patch = effect.map(Effect::patch);
+    let (patch, source) = effect.zip(patch.as_ref()).map(|both| texts(both, Mode::Annotate)).unzip();
+    [(PATCH_ANNOTATION, patch), (SOURCE_ANNOTATION, source)]
+}
+
+/// Neither holds anything that JSON could not say.
+fn texts((effect, patch): (&Effect, &Patch), mode: Mode) -> (String, String) {
+    let text = serde_json::to_string(patch).unwrap_or_default();
+    (text, serde_json::to_string(&source(effect, mode)).unwrap_or_default())
+}
+
 fn annotate(draft: &mut Draft<'_>, effect: Option<(&Effect, &Patch)>, mode: Mode) {
-    // Neither holds anything that JSON could not say.
-    let text = |(effect, patch)| {
-        (
-            serde_json::to_string(patch).unwrap_or_default(),
-            serde_json::to_string(&source(effect, mode)).unwrap_or_default(),
-        )
-    };
-    let (patch, source) = effect.map(text).unzip();
+    let (patch, source) = effect.map(|both| texts(both, mode)).unzip();
     draft.annotate(PATCH_ANNOTATION, patch);
     draft.annotate(SOURCE_ANNOTATION, source);
 }
