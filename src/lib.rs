@@ -12,6 +12,7 @@
 //! | [`landscaper`] | Landscaper: overwrites |
 //! | [`drawing`] | what drawings have in common |
 //! | [`near`] | "did you mean": the nearest of some names |
+//! | [`oci`] | reading from OCI registries, within bounds; knows no component |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
 //! | [`process`] | log, plain port, signals: what every long-running face has |
@@ -28,6 +29,7 @@ pub mod gate;
 pub mod kustomize;
 pub mod landscaper;
 pub mod near;
+pub mod oci;
 pub mod process;
 pub mod reconciler;
 pub mod rule;

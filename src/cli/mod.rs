@@ -10,6 +10,7 @@ mod inputs;
 mod logging;
 mod manifests;
 mod reconcile;
+mod registries;
 mod report;
 mod review;
 mod rules;
