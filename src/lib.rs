@@ -10,6 +10,7 @@
 //! | [`rule`] | the shape of a rule and of a mutator |
 //! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
 //! | [`landscaper`] | Landscaper: overwrites |
+//! | [`crossplane`] | Crossplane: composition environments |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
@@ -19,6 +20,7 @@ pub mod admission;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod crossplane;
 pub mod gate;
 pub mod kustomize;
 pub mod landscaper;

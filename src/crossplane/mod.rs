@@ -1,0 +1,9 @@
+//! Crossplane: composition environments, worked out at admission.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
+//! | [`go`] | what Go's standard library makes of values: the parts that Crossplane's results depend on |
+
+pub mod field_path;
+pub mod go;
