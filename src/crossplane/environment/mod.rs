@@ -1,0 +1,26 @@
+//! Composition environments: what EnvironmentConfigs, merged, and patches make of a composite.
+//!
+//! Crossplane computed environments itself up to 1.17, from `Composition.spec.environment`. Since then two functions do,
+//! from the inputs of pipeline steps. The two differ in many small ways; [`Profile`] says which of them is meant, and
+//! whoever reads a Composition or an input decodes it into [`Declaration`], which is the same for both.
+//!
+//! What native Crossplane 1.17.6, function-environment-configs and function-patch-and-transform really make of things is
+//! recorded in `tests/vectors/crossplane/`.
+
+mod declaration;
+mod names;
+mod patch;
+mod source;
+mod transform;
+
+pub use declaration::{Action, Declaration, PatchSet, Patches, Profile, Selection, Step, Template};
+pub use patch::{
+    Combine, CombineString, CombineVariable, Patch, PatchPolicy, PatchType, ToFieldPathPolicy, WireMergeOptions,
+};
+pub use source::{
+    EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Policy, Presence, Reference, Resolve, Selector, SourceType,
+};
+pub use transform::{
+    ConvertTransform, FallbackTo, Join, MatchPattern, MatchTransform, MathTransform, MathType, PatternType, Regexp,
+    Replace, StringTransform, StringType, Transform, TransformType,
+};
