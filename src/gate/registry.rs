@@ -2,6 +2,7 @@
 
 use crate::admission::{Level, Request};
 use crate::catalog::{Kind, NAMESPACES};
+use crate::crossplane;
 use crate::kustomize;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
@@ -87,10 +88,11 @@ impl Row {
 impl Registry {
     /// The rules and mutators of every system.
     pub fn standard() -> Self {
-        let mut rules: Vec<_> = kustomize::rules().into_iter().chain(landscaper::rules()).collect();
+        let mut rules = [crossplane::rules(), kustomize::rules(), landscaper::rules()].concat();
         rules.sort_by_key(|rule| rule.id);
+        let mutators = [crossplane::mutators(), landscaper::mutators()].concat();
         let (tree_rules, definitions) = (kustomize::tree_rules(), landscaper::definitions());
-        Self { tree_rules, definitions, ..Self::new(rules, landscaper::mutators()) }
+        Self { tree_rules, definitions, ..Self::new(rules, mutators) }
     }
 
     /// Just these.
