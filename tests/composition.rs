@@ -42,7 +42,8 @@ fn brief(object: Value) -> Vec<String> {
             field.strip_prefix("spec.environment.").or(field.strip_prefix("spec.pipeline[0].input.")).unwrap_or(&field);
         format!("{} {} {short}: {}", finding.rule, finding.level, finding.message)
     };
-    found(object).iter().map(line).collect()
+    // What is in the cluster is another matter.
+    found(object).iter().filter(|finding| finding.rule != "EN006").map(line).collect()
 }
 
 #[test]
@@ -257,4 +258,72 @@ fn the_spelling_of_the_first_design_is_told_how_it_is_written_today() {
     assert!(help("environmentConfigs[1].selector").contains("write selector: {matchLabels: [...]}"));
     assert!(help("matchLabels[1].value").contains("valueFromFieldPath"));
     assert!(help("patches[1].type").contains("write type: ToCompositeFieldPath"));
+}
+
+fn environment_config(name: &str, labels: Value) -> Value {
+    json!({"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig",
+           "metadata": {"name": name, "labels": labels}, "data": {}})
+}
+
+/// Field and message of every finding about what is in the cluster.
+fn about(object: Value, stored: &[Value]) -> Vec<String> {
+    let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
+    let line = |finding: &Finding| {
+        format!("{}: {} ({})", finding.field, finding.message, finding.help.clone().unwrap_or_default())
+    };
+    verdict.findings.iter().filter(|finding| finding.rule == "EN006").map(line).collect()
+}
+
+fn selector(fields: Value, labels: &[(&str, &str)]) -> Value {
+    let matchers: Vec<_> =
+        labels.iter().map(|(key, value)| json!({"type": "Value", "key": key, "value": value})).collect();
+    let mut selector = json!({"matchLabels": matchers});
+    selector.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    native(json!({"environmentConfigs": [{"type": "Selector", "selector": selector}]}))
+}
+
+#[test]
+fn selectors_are_answered_by_what_is_in_the_cluster() {
+    let stored = [
+        environment_config("prod-eu", json!({"stage": "production", "region": "eu"})),
+        environment_config("prod-us", json!({"stage": "production", "region": "us"})),
+        environment_config("dev", json!({"stage": "development"})),
+    ];
+    let place = "spec.environment.environmentConfigs[0].selector";
+    assert_eq!(about(selector(json!({}), &[("stage", "development")]), &stored), Vec::<String>::new());
+    assert_eq!(
+        about(selector(json!({}), &[("stage", "production")]), &stored),
+        [format!(
+            "{place}: 2 EnvironmentConfigs have the label stage=production, and in Single mode there must be one: prod-eu, \
+             prod-us (select by more labels, or write mode: Multiple)"
+        )]
+    );
+    assert_eq!(
+        about(selector(json!({}), &[("region", "eu"), ("stage", "productoin")]), &stored),
+        [format!(
+            "{place}: no EnvironmentConfig has the labels region=eu, stage=productoin (for stage there are production, \
+             development)"
+        )]
+    );
+    let many = |least: u64| selector(json!({"mode": "Multiple", "minMatch": least}), &[("stage", "production")]);
+    assert_eq!(about(many(2), &stored), Vec::<String>::new());
+    assert_eq!(
+        about(many(3), &stored)[0].split(" (").next(),
+        Some(&*format!("{place}: 2 EnvironmentConfigs have the label stage=production, and minMatch is 3"))
+    );
+    assert_eq!(about(selector(json!({"mode": "Multiple"}), &[("stage", "none")]), &stored), Vec::<String>::new());
+    assert_eq!(
+        about(selector(json!({}), &[("zone", "a")]), &stored)[0].split(" (").nth(1),
+        Some("no EnvironmentConfig has a label zone)")
+    );
+}
+
+#[test]
+fn what_may_be_missing_is_not_missed() {
+    let reference = json!([{"ref": {"name": "missing"}}]);
+    assert_eq!(about(native(json!({"environmentConfigs": reference})), &[]).len(), 1);
+    assert_eq!(about(configs(json!({"environmentConfigs": reference})), &[]).len(), 1);
+    let optional = json!({"environmentConfigs": reference, "policy": {"resolution": "Optional"}});
+    assert_eq!(about(native(optional.clone()), &[]), Vec::<String>::new());
+    assert_eq!(about(configs(optional), &[]), Vec::<String>::new());
 }

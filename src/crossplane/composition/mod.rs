@@ -5,6 +5,7 @@
 //! function-environment-configs and function-patch-and-transform. Both are read here. The first design spelled some
 //! fields otherwise; what is left of it is read where it can be, and told how to write it today.
 
+mod decode;
 mod expressions;
 mod formats;
 pub(crate) mod labels;
@@ -22,7 +23,9 @@ use serde_json::Value;
 
 use crate::admission::FieldPath;
 use crate::crossplane::environment::Profile;
+pub use decode::declaration;
 pub use problem::{Problem, Topic};
+pub(super) use reader::distance;
 use reader::{Node, Reader};
 
 /// Everything that is wrong with the text of a Composition, in the order in which it stands there.

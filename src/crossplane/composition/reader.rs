@@ -161,7 +161,7 @@ fn nearest<'f>(name: &str, fields: &[&'f str]) -> Option<&'f str> {
 }
 
 /// Levenshtein's distance: how many characters are added, left out or changed. Names of fields are short.
-pub(super) fn distance(left: &str, right: &str) -> usize {
+pub(crate) fn distance(left: &str, right: &str) -> usize {
     /// A longer text is no misspelled name.
     const LONGEST: usize = 64;
     if left.len() > LONGEST || right.len() > LONGEST {
