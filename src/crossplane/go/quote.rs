@@ -1,23 +1,36 @@
-//! Go's double-quoted strings.
+//! Go's quoted strings.
+//!
+//! Source: `strconv.Quote` and its kin. What is printable is decided by Rust's Unicode tables, which are newer than Go's.
 
 /// A text as `%q` prints it: `"a\"b"`.
-///
-/// Source: `strconv.Quote`. What is printable is decided by Rust's Unicode tables, which are newer than Go's.
 pub fn quote(text: &str) -> String {
+    quote_with(text, '"', false)
+}
+
+/// A text as `%+q` prints it, in ASCII.
+pub(super) fn quote_ascii(text: &str) -> String {
+    quote_with(text, '"', true)
+}
+
+/// A text between marks.
+pub(super) fn quote_with(text: &str, mark: char, is_ascii: bool) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
+    quoted.push(mark);
     for c in text.chars() {
-        push_escaped(&mut quoted, c, '"');
+        match c {
+            _ if c == mark => quoted.extend(['\\', c]),
+            _ if is_ascii && !c.is_ascii() => push_escaped(&mut quoted, c),
+            '\\' => quoted.push_str("\\\\"),
+            _ if is_printable(c) => quoted.push(c),
+            _ => push_escaped(&mut quoted, c),
+        }
     }
-    quoted.push('"');
+    quoted.push(mark);
     quoted
 }
 
-/// Appends a character as it stands between `quote` marks.
-pub(super) fn push_escaped(out: &mut String, c: char, quote: char) {
+fn push_escaped(out: &mut String, c: char) {
     match c {
-        _ if c == quote => out.extend(['\\', c]),
-        '\\' => out.push_str("\\\\"),
         '\u{7}' => out.push_str("\\a"),
         '\u{8}' => out.push_str("\\b"),
         '\u{c}' => out.push_str("\\f"),
@@ -25,7 +38,6 @@ pub(super) fn push_escaped(out: &mut String, c: char, quote: char) {
         '\r' => out.push_str("\\r"),
         '\t' => out.push_str("\\t"),
         '\u{b}' => out.push_str("\\v"),
-        _ if is_printable(c) => out.push(c),
         _ if c < ' ' || c == '\u{7f}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
         _ if c <= '\u{ffff}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
         _ => out.push_str(&format!("\\U{:08x}", u32::from(c))),
