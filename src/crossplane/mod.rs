@@ -9,6 +9,7 @@
 //! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
 //! | [`go`] | what Go's standard library makes of values: the parts that Crossplane's results depend on |
 //! | [`kinds`] | what is looked up |
+//! | [`users`] | who uses an EnvironmentConfig |
 
 pub mod composite;
 pub mod composition;
@@ -18,6 +19,7 @@ pub mod field_path;
 pub mod go;
 pub mod kinds;
 mod rules;
+pub mod users;
 
 use crate::catalog::Declaration;
 use crate::rule::{Mutator, Rule};

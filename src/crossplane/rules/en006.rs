@@ -1,6 +1,6 @@
 //! EN006: references and selectors that the EnvironmentConfigs in the cluster do not answer.
 
-use super::{WRITTEN_COMPOSITIONS, sources_of};
+use super::WRITTEN_COMPOSITIONS;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
 use crate::crossplane::composition;
@@ -76,7 +76,7 @@ spec:
 
 /// A reference to what came a moment ago is no mistake.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    let Some((_, selections)) = sources_of(request.object()) else { return Vec::new() };
+    let selections = composition::sources(request.object());
     let sources = selections.iter().flat_map(|(_, selection)| selection.sources.iter().flatten());
     let names = sources.filter_map(|source| Some(&source.reference.as_ref()?.name)).filter(|name| !name.is_empty());
     names.filter_map(|name| view.unless_found(kinds::served(view), "", name)).collect()
@@ -84,11 +84,11 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let configs = Configs::of(view);
-    let Some((_, selections)) = sources_of(request.object()).filter(|_| configs.is_complete()) else {
+    if !configs.is_complete() {
         return Vec::new();
-    };
+    }
     let mut findings = Vec::new();
-    for (field, selection) in selections {
+    for (field, selection) in composition::sources(request.object()) {
         let is_optional = selection.policy.is_resolution_optional();
         for (at, source) in selection.sources.iter().flatten().enumerate() {
             let field = field.key("environmentConfigs").index(at);
