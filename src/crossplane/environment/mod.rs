@@ -10,13 +10,16 @@
 mod declaration;
 mod names;
 mod patch;
+mod resolve;
 mod source;
 mod transform;
+mod validate;
 
 pub use declaration::{Action, Declaration, PatchSet, Patches, Profile, Selection, Step, Template};
 pub use patch::{
     Combine, CombineString, CombineVariable, Patch, PatchPolicy, PatchType, ToFieldPathPolicy, WireMergeOptions,
 };
+pub use resolve::TransformError;
 pub use source::{
     EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Policy, Presence, Reference, Resolve, Selector, SourceType,
 };
@@ -24,3 +27,4 @@ pub use transform::{
     ConvertTransform, FallbackTo, Join, MatchPattern, MatchTransform, MathTransform, MathType, PatternType, Regexp,
     Replace, StringTransform, StringType, Transform, TransformType,
 };
+pub use validate::{Invalid, invalid_environment_patches};
