@@ -3,10 +3,15 @@
 
 mod cases;
 
+use std::sync::Arc;
+
 use cases::vectors;
-use portcullis::crossplane::environment::{Profile, Transform};
+use portcullis::catalog::Stored;
+use portcullis::crossplane::environment::{
+    Layer, LayerName, Merged, Patch, Patching, Profile, Transform, invalid_environment_patches, sort, stamped,
+};
 use portcullis::crossplane::go::Any;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const PROFILES: [(Profile, &str); 2] = [(Profile::Native117, "native1176"), (Profile::Function, "functionPT")];
 
@@ -48,6 +53,62 @@ fn every_transform_has_the_recorded_outcome() {
                     assert_eq!(json!(output.type_name()), recorded["outputGoType"], "{name}: {case}");
                     assert_eq!(plain(&output.shown()), plain(&recorded["output"]), "{name}: {case}");
                 }
+            }
+        }
+    }
+}
+
+fn layer(data: &Value) -> Layer {
+    let data: Map<String, Value> = data.as_object().unwrap().clone();
+    Layer { name: LayerName::Config("config".to_owned()), to_field_path: None, data }
+}
+
+#[test]
+fn every_merge_has_the_recorded_outcome() {
+    for case in list(&vectors("crossplane/env_merge.json")) {
+        let merged = Merged::of(list(&case["data"]).iter().map(layer).collect());
+        assert_eq!(plain(&Value::Object(merged.data.clone())), plain(&case["merged"]), "{case}");
+        let environment = stamped(Profile::Native117, merged.data);
+        assert_eq!(plain(&environment), plain(&case["environmentAfterGVK"]), "{case}");
+    }
+}
+
+#[test]
+fn every_row_of_patches_has_the_recorded_outcome() {
+    for case in list(&vectors("crossplane/env_patches.json")) {
+        let patches: Vec<Patch> = serde_json::from_value(case["patches"].clone()).unwrap();
+        for (profile, name) in PROFILES {
+            let recorded = &case[name];
+            let invalid = invalid_environment_patches(&patches, profile).map(|invalid| invalid.to_string());
+            assert_eq!(json!(invalid), recorded["validateError"], "{name}: {case}");
+            let environment = stamped(profile, Merged::of(vec![layer(&case["environmentData"])]).data);
+            let mut composite = case["xr"].clone();
+            composite["apiVersion"] = json!("e.org/v1");
+            composite["kind"] = json!("XR");
+            let mut patching = Patching::new(profile, environment, &composite);
+            let (_, failure) = patching.environment_patches(&patches);
+            assert_eq!(json!(failure), recorded["error"], "{name}: {case}");
+            if failure.is_none() {
+                let written = if profile == Profile::Function { "desiredXR" } else { "xr" };
+                assert_eq!(plain(patching.environment()), plain(&recorded["env"]), "{name}: {case}");
+                assert_eq!(plain(patching.desired()), plain(&recorded[written]), "{name}: {case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_order_is_the_recorded_one() {
+    let profiles = [(Profile::Native117, "native1176"), (Profile::Function, "functionEnvConfigsHEAD")];
+    for case in list(&vectors("crossplane/sort_configs.json")) {
+        for (profile, name) in profiles {
+            let configs = list(&case["configs"]).iter();
+            let mut configs: Vec<_> = configs.map(|config| Arc::new(Stored::new(config.clone()))).collect();
+            let sorted = sort(profile, case["sortByFieldPath"].as_str().unwrap(), &mut configs);
+            let order = configs.iter().map(|config| config.name().to_owned()).collect::<Vec<_>>();
+            match sorted {
+                Ok(()) => assert_eq!(json!(order), case[name]["order"], "{name}: {case}"),
+                Err(error) => assert_eq!(json!(error), case[name]["error"], "{name}: {case}"),
             }
         }
     }

@@ -20,7 +20,7 @@ pub mod request;
 pub mod review;
 pub mod verdict;
 
-pub use field::FieldPath;
+pub use field::{FieldPath, Segment};
 pub use finding::{Finding, Level};
 pub use kept::Kept;
 pub use request::{COLLECTORS, Object, Operation, Request, Resource, User};

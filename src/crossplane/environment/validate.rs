@@ -55,11 +55,13 @@ pub fn invalid_environment_patches(patches: &[Patch], profile: Profile) -> Optio
     let mut patches = patches.iter().enumerate();
     patches.find_map(|(at, patch)| {
         let kind = patch.kind();
-        let is_allowed = match kind {
-            PatchType::PatchSet | PatchType::CombineFromEnvironment | PatchType::CombineToEnvironment => false,
-            PatchType::Other(_) => false,
-            _ => true,
-        };
+        let is_allowed = !matches!(
+            kind,
+            PatchType::PatchSet
+                | PatchType::CombineFromEnvironment
+                | PatchType::CombineToEnvironment
+                | PatchType::Other(_)
+        );
         if profile == Profile::Function && !is_allowed {
             let field = format!("patches[{at}][type]");
             return Invalid::wrong(&field, kind.as_str(), "invalid environment patch type");
