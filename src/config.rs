@@ -14,9 +14,11 @@
 //! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" is honoured
 //! mutators:              # annotate, apply or off
 //!   overwrites: annotate
+//! composites:            # CompositeResourceDefinitions whose composites are looked at; "*" for all
+//!   - xdatabases.example.org
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -67,6 +69,7 @@ struct File {
     exemptions: Vec<ExemptionFile>,
     honour_skip_label: bool,
     mutators: BTreeMap<String, Spanned<Mode>>,
+    composites: HashSet<String>,
 }
 
 type Levels = BTreeMap<String, Spanned<Level>>;
@@ -121,6 +124,7 @@ impl Check<'_> {
         let mut policy = Policy {
             levels: self.levels(file.rules)?.collect(),
             honour_skip_label: file.honour_skip_label,
+            composites: file.composites,
             ..Policy::default()
         };
         for entry in file.namespaces {

@@ -84,6 +84,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The kinds that objects in the catalog declare, and that are looked at.
+    pub fn declared(&self) -> Vec<&'static Kind> {
+        self.catalog.declared()
+    }
+
     /// Whether that an object is not found means that it does not exist.
     pub fn is_complete(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Complete
