@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use portcullis::admission::{Object, Operation, Phase, Request, Resource, User, Verdict};
-use portcullis::catalog::Catalog;
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::yaml;
 use serde_json::Value;
@@ -87,7 +86,7 @@ impl Case {
 
     pub fn gate(&self) -> Gate {
         let registry = Registry::standard();
-        let catalog = Catalog::of(registry.kinds(), self.stored.clone());
+        let catalog = registry.catalog_of(self.stored.clone());
         Gate::new(registry, self.policy.clone(), Arc::new(catalog))
     }
 
