@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use cases::{repository, vectors};
 use portcullis::kustomize::finding::{Fix, TreeFinding};
 use portcullis::kustomize::options::{FluxSpec, Options, Profile};
-use portcullis::kustomize::roots::roots;
+use portcullis::kustomize::references::{Repository, is_git};
+use portcullis::kustomize::roots::{references, roots};
 use portcullis::kustomize::rule::TreeExample;
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use portcullis::kustomize::{Files, Report, Verdict, analyse, tree_rules};
@@ -95,6 +96,18 @@ fn verdicts_are_those_of_kustomize() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
     let allowed = |line: &&String| !MAY_BE_UNKNOWN.iter().any(|name| line.starts_with(name));
     assert_eq!(unknown.iter().filter(allowed).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+#[test]
+fn repositories_are_told_apart_as_kustomize_does() {
+    for row in cases_of("kustomize/remotes.json") {
+        let entry = text(&row["entry"]);
+        let found = Repository::of(entry).map_or(Value::Null, |found| {
+            json!({"host": found.host, "repository": found.path, "folder": found.folder, "ref": found.reference})
+        });
+        assert_eq!(found, row["git"], "{entry}");
+        assert_eq!(is_git(entry), row["git"].is_object(), "{entry}");
+    }
 }
 
 fn cases_of(file: &str) -> Vec<Value> {
@@ -312,7 +325,8 @@ proptest! {
             prop_assert_eq!(report.findings.iter().filter(|finding| finding.first).count(), refused.min(1));
         }
         let folders = ["a", "b", "c"].map(TreePath::from);
-        prop_assert!(!roots(&tree, &folders, &Options::of(profile), &Files::default()).is_empty());
+        let (options, read) = (Options::of(profile), Files::default());
+        prop_assert!(!roots(&folders, |folder| references(&tree, folder, &options, &read).folders).is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod check;
 mod explain;
 mod inputs;
 mod manifests;
+mod parallel;
 mod report;
 mod review;
 mod rules;
