@@ -40,6 +40,9 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
 pub fn roots(folders: &[TreePath], refers: impl Fn(&TreePath) -> BTreeSet<TreePath>) -> Vec<TreePath> {
     let referred: HashSet<TreePath> = folders.iter().flat_map(&refers).collect();
     let (rest, mut roots): (Vec<_>, Vec<_>) = folders.iter().cloned().partition(|folder| referred.contains(folder));
+    if rest.is_empty() {
+        return roots;
+    }
     let mut reached = HashSet::new();
     for root in &roots {
         reach(root, &refers, &mut reached);

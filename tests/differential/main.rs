@@ -229,7 +229,13 @@ fn changed(dice: &mut Dice, recorded: &[(bool, Case)]) -> Case {
 
 /// The recorded cases that need neither network nor git.
 fn recorded() -> Vec<(bool, Case)> {
-    let texts = [include_str!("../vectors/kustomize/trees.json"), include_str!("../vectors/kustomize/found.json")];
+    let texts = [
+        include_str!("../vectors/kustomize/trees.json"),
+        include_str!("../vectors/kustomize/found.json"),
+        include_str!("../vectors/kustomize/components.json"),
+        include_str!("../vectors/kustomize/keys.json"),
+        include_str!("../vectors/kustomize/definitions.json"),
+    ];
     let vectors = texts.iter().flat_map(|text| serde_json::from_str::<Vec<Value>>(text).expect("the cases are JSON"));
     let cases = vectors.map(|vector| (vector["expect"]["accept"] == true, Case::of_vector(&vector)));
     cases.filter(|(_, case)| case.is_local()).collect()

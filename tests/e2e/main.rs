@@ -15,15 +15,12 @@ mod dry_run;
 mod gate;
 mod http;
 mod kubectl;
-mod kustomize;
 mod litter;
 mod manifests;
 mod overwrites;
 mod protocol;
 mod sentences;
 mod smoke;
-#[path = "../trees/mod.rs"]
-mod trees;
 mod user;
 
 use std::process::ExitCode;
@@ -42,7 +39,7 @@ type Case = (&'static str, fn(&Context));
 type Stage = Arc<OnceLock<Context>>;
 
 /// Trials that do without portcullis.
-const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
+const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[dry_run::CASES, overwrites::CASES, protocol::CASES];
 

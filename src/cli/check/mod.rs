@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let registry = Registry::standard();
     let policy = inputs::policy(args.config.as_deref(), &registry)?;
     let files = args.files()?;
-    let trees = trees::Trees::of(args, &files)?;
+    let mut trees = trees::Trees::of(args, &files)?;
     if args.fix {
         say(&trees.fix());
     }

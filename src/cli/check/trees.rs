@@ -35,6 +35,8 @@ pub(super) struct Trees {
     roots: Vec<TreePath>,
     /// The files that only kustomize reads: kustomization files, patches, data.
     parts: HashSet<PathBuf>,
+    /// What was read so far.
+    read: Files,
 }
 
 impl Trees {
@@ -66,7 +68,7 @@ impl Trees {
         let is_part =
             |file: &&PathBuf| is_kustomization(file) || paths.of(file).is_ok_and(|path| parts.contains(&path));
         let parts = files.iter().filter(is_part).cloned().collect();
-        Ok(Self { tree, options, roots, parts })
+        Ok(Self { tree, options, roots, parts, read })
     }
 
     /// Whether a file is one that only kustomize reads.
@@ -77,12 +79,11 @@ impl Trees {
     /// Judges every root. What several roots have in common is told once.
     pub(super) fn judge(&self, policy: &Policy, report: &mut Report) {
         let rows: HashMap<_, _> = Registry::standard().rows().into_iter().map(|row| (row.id(), row)).collect();
-        let files = Files::default();
         let mut told = HashMap::new();
         let mut sources = Sources { tree: &self.tree, read: BTreeMap::new() };
         let mut progress = Progress::new("judged kustomize roots:");
         let judge = |root: &TreePath| {
-            let judged = analyse_with(&self.tree, root, &self.options, &files);
+            let judged = analyse_with(&self.tree, root, &self.options, &self.read);
             // nobody asks here how it is evaluated
             kustomize::Report { evaluation: None, ..judged }
         };
@@ -114,7 +115,8 @@ impl Trees {
     }
 
     /// Moves misplaced entries until there is none that can be moved; says what it did.
-    pub(super) fn fix(&self) -> String {
+    pub(super) fn fix(&mut self) -> String {
+        self.read = Files::default();
         let mut told = String::new();
         for root in &self.roots {
             for _ in 0..MOST_FIXES {
