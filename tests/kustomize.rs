@@ -118,7 +118,7 @@ fn cases_of(file: &str) -> Vec<Value> {
 }
 
 /// What kustomize says of something, and the rule that it is about.
-const SAYINGS: [(&str, &str); 14] = [
+const SAYINGS: [(&str, &str); 15] = [
     ("expected kind != 'Component'", "KZ001"),
     ("expected kind 'Component'", "KZ002"),
     ("unable to find one of", "KZ005"),
@@ -132,6 +132,7 @@ const SAYINGS: [(&str, &str); 14] = [
     ("missing metadata.name", "KZ013"),
     ("missing kind", "KZ013"),
     ("already registered id", "KZ030"),
+    ("external plugins disabled", "KZ015"),
     ("failed to find unique target", "KZ030"),
 ];
 

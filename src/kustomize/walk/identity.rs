@@ -155,6 +155,10 @@ fn put(acc: &mut Accumulator, field: &str, pairs: &BTreeMap<String, String>, dee
         let before = |key: &&String| object.raw()["metadata"][field].get(key.as_str()).is_none();
         let fresh: Vec<_> = pairs.keys().filter(before).collect();
         fresh.into_iter().for_each(|key| object.write_key(&mapping, key, site));
+        if let Some(content) = object.raw_mut().as_object_mut() {
+            // a list without items may have none
+            content.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        }
         let metadata = object.raw_mut().get_mut("metadata").and_then(Value::as_object_mut);
         let Some(metadata) = metadata else { continue };
         let labels = metadata.entry(field).or_insert_with(|| Value::Object(Map::new()));

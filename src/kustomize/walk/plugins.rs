@@ -134,7 +134,8 @@ impl Walk<'_> {
             self.resource(layer, &entry, &mut plugins);
         }
         if plugins.complete {
-            self.written(plugins.objects());
+            // one that is not built in is refused before it is written
+            self.written(plugins.objects().iter().filter(|plugin| is_builtin(plugin)));
         }
         plugins
     }

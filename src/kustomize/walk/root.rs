@@ -86,7 +86,7 @@ impl Walk<'_> {
     }
 
     /// Looks for keys with which an object cannot be written.
-    pub(super) fn written(&mut self, objects: &[Object]) {
+    pub(super) fn written<'o>(&mut self, objects: impl IntoIterator<Item = &'o Object>) {
         for object in objects {
             let is_local = is_local(object);
             match object.writable() {
