@@ -223,7 +223,12 @@ fn the_composition_of_a_composite_is_the_one_that_crossplane_takes() {
     assert_eq!(region(selector), (none, eu));
 }
 
+/// What is shown to people.
 fn found(case: &Case) -> Vec<String> {
+    recorded(case).into_iter().filter(|line| !line.contains(" audit ")).collect()
+}
+
+fn recorded(case: &Case) -> Vec<String> {
     let line = |finding: &Finding| format!("{} {} {}", finding.rule, finding.level, finding.headline());
     case.decide(Phase::Validate).findings.iter().map(line).collect()
 }
@@ -236,13 +241,13 @@ fn references_that_no_source_gives_are_refused() {
     let mut secret = stored(NATIVE);
     secret.extend(objects("apiVersion: apiextensions.crossplane.io/v1beta1\nkind: EnvironmentConfig\nmetadata: {name: secret}\ndata: {}\n"));
     let case = Case::new(Operation::Create, with("secret")).stored(secret);
-    let found = found(&case);
+    let refused: Vec<_> = found(&case).into_iter().filter(|line| line.contains(" deny ")).collect();
     assert!(
-        found.len() == 1 && found[0].starts_with("EN011 deny EN011 spec.environmentConfigRefs[1].name"),
-        "{found:?}"
+        refused.len() == 1 && refused[0].starts_with("EN011 deny EN011 spec.environmentConfigRefs[1].name"),
+        "{refused:?}"
     );
     let kept = Case::new(Operation::Create, with("secret")).stored(case.stored.clone()).update(with("secret"));
-    assert_eq!(self::found(&kept), Vec::<String>::new());
+    assert!(kept.decide(Phase::Validate).is_allowed());
 }
 
 fn deleted(name: &str, stored: Vec<Value>) -> Vec<String> {
@@ -287,5 +292,43 @@ fn one_of_several_is_only_warned_about() {
     assert_eq!(
         deleted("prod", stored),
         ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\", which go on without its data"]
+    );
+}
+
+#[test]
+fn what_a_composite_cannot_be_given_is_said() {
+    let found = found(&case(composite(json!({"stage": "prd"})), NATIVE));
+    assert_eq!(
+        found,
+        [
+            "EN006 warn EN006 Composition \"example\", spec.environment, environmentConfigs[1]: cannot select environment: failed \
+          to build reference at index 1: only 1 EnvironmentConfig can be selected in Single mode, found: 0"
+        ]
+    );
+    let help = case(composite(json!({"stage": "prd"})), NATIVE).decide(Phase::Validate).findings[0].help.clone();
+    assert_eq!(help.as_deref(), Some("for stage there are prod"));
+    let misspelled = NATIVE.replace("fromFieldPath: network.subnet,", "fromFieldPath: network.sub-net,");
+    let verdict = case(composite(json!({"stage": "prod"})), &misspelled).decide(Phase::Validate);
+    let finding = verdict.findings.iter().find(|finding| finding.rule == "EN008").unwrap();
+    assert_eq!(
+        finding.headline(),
+        "EN008 Composition \"example\", resource \"bucket\", patch of data.subnet: the environment has nothing there, and the \
+         patch does nothing: network.sub-net: no such field"
+    );
+    assert_eq!(finding.help.as_deref(), Some("network has subnet, vpc"));
+}
+
+#[test]
+fn what_merging_loses_is_said() {
+    let texts = CONFIGS.replace("region: eu-2", "region: eu-2, size: large");
+    let stored: Vec<Value> = [DEFINITION, &texts, NATIVE].iter().flat_map(|text| objects(text)).collect();
+    let found = recorded(&Case::new(Operation::Create, composite(json!({"stage": "prod"}))).stored(stored));
+    assert_eq!(
+        found,
+        [
+            "EN007 audit EN007 the environment's region of EnvironmentConfig base is replaced by EnvironmentConfig prod",
+            "EN007 warn EN007 the environment's size is a number in EnvironmentConfig base, and a string in EnvironmentConfig \
+          prod, which takes its place"
+        ]
     );
 }
