@@ -36,5 +36,5 @@ pub fn declarations() -> Vec<&'static Declaration> {
 
 /// The mutators of this system.
 pub fn mutators() -> Vec<&'static Mutator> {
-    Vec::new()
+    vec![&composite::mutator::MUTATOR]
 }

@@ -1,7 +1,9 @@
 //! Composites: which Composition one uses, and which EnvironmentConfigs it refers to.
 
 pub mod composition;
+pub mod computed;
 pub mod labels;
+pub mod mutator;
 
 use serde_json::Value;
 

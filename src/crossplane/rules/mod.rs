@@ -6,6 +6,8 @@ mod en003;
 mod en004;
 mod en005;
 mod en006;
+mod en007;
+mod en008;
 mod en009;
 mod en010;
 mod en011;
@@ -26,6 +28,8 @@ pub(super) static RULES: &[&Rule] = &[
     &en004::RULE,
     &en005::RULE,
     &en006::RULE,
+    &en007::RULE,
+    &en008::RULE,
     &en009::RULE,
     &en010::RULE,
     &en011::RULE,
