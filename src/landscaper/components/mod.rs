@@ -15,4 +15,5 @@ pub mod record;
 pub mod repository;
 mod shelf;
 pub mod split;
+pub mod users;
 pub mod versions;
