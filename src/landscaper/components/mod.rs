@@ -7,6 +7,7 @@
 pub mod artifact;
 pub mod closure;
 pub mod descriptor;
+pub mod folder;
 pub mod inline;
 pub mod library;
 pub mod note;
