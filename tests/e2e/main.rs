@@ -23,9 +23,16 @@ mod leadership;
 mod litter;
 mod manifests;
 mod marks;
+mod overwrite_trees;
 mod overwrites;
 mod protocol;
 mod proxy;
+#[allow(dead_code, reason = "shared with the tests of registries")]
+#[path = "../registry/push.rs"]
+mod push;
+#[allow(dead_code, reason = "shared with the tests of registries")]
+#[path = "../registry/server.rs"]
+mod registry;
 mod sentences;
 mod smoke;
 mod user;
@@ -54,6 +61,7 @@ const WITH_GATE: &[&[Case]] = &[
     dry_run_deployer::CASES,
     leadership::CASES,
     marks::CASES,
+    overwrite_trees::CASES,
     overwrites::CASES,
     protocol::CASES,
 ];
