@@ -10,7 +10,7 @@ mod path;
 
 use std::sync::Arc;
 
-pub use archive::ArchiveError;
+pub use archive::{ArchiveError, ArchiveLimits};
 pub use folder::FolderError;
 pub use memory::Memory;
 pub use path::TreePath;
@@ -89,17 +89,23 @@ pub enum Lost {
 pub struct Tree {
     source: Box<dyn Source>,
     base: String,
+    weight: u64,
 }
 
 impl Tree {
     /// A tree that stands at `base`, an absolute path, for those who refer to it by absolute paths.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
-        Self { source: Box::new(source), base: path::cleaned(base) }
+        Self { source: Box::new(source), base: path::cleaned(base), weight: 0 }
     }
 
     /// The absolute path of the root.
     pub fn base(&self) -> &str {
         &self.base
+    }
+
+    /// The bytes of an archive's contents and paths; zero for a tree from elsewhere.
+    pub fn weight(&self) -> u64 {
+        self.weight
     }
 
     /// What `entry`, as it is written in the folder `from`, leads to.
