@@ -14,6 +14,11 @@
 //! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" is honoured
 //! mutators:              # annotate, apply or off
 //!   overwrites: annotate
+//! deliveries:            # the gravest level of what is found in trees: see docs/delivery.md
+//!   flux-trees: warn
+//!   flux-sources: off
+//! artifactHosts:         # where artifacts may be fetched from, besides Flux's own controllers in flux-system
+//!   - source-controller.gitops.svc.cluster.local
 //! ```
 
 use std::collections::BTreeMap;
@@ -67,6 +72,8 @@ struct File {
     exemptions: Vec<ExemptionFile>,
     honour_skip_label: bool,
     mutators: BTreeMap<String, Spanned<Mode>>,
+    deliveries: BTreeMap<String, Spanned<Level>>,
+    artifact_hosts: Vec<Spanned<String>>,
 }
 
 type Levels = BTreeMap<String, Spanned<Level>>;
@@ -137,6 +144,14 @@ impl Check<'_> {
             self.one_of("mutator", &name, &names, &mode)?;
             policy.modes.insert(name, mode.value);
         }
+        for (name, level) in file.deliveries {
+            let names: Vec<_> = self.registry.deliveries().iter().map(|delivery| delivery.name).collect();
+            self.one_of("delivery", &name, &names, &level)?;
+            policy.deliveries.insert(name, level.value);
+        }
+        for host in file.artifact_hosts {
+            policy.artifact_hosts.push(self.host(host)?);
+        }
         Ok(policy)
     }
 
@@ -153,17 +168,26 @@ impl Check<'_> {
         self.one_of("rule or family", name, &names, place)
     }
 
+    fn host(&self, host: Spanned<String>) -> Result<String, ConfigError> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
+        if !host.value.is_empty() && host.value.chars().all(is_part) {
+            return Ok(host.value);
+        }
+        let problem = format!("{:?} is no host; write a name, or a name and a port, without http:// and path", host.value);
+        Err(self.unknown(&host, problem))
+    }
+
+    fn unknown<T>(&self, place: &Spanned<T>, problem: String) -> ConfigError {
+        let (line, column) = (place.defined.line(), place.defined.column());
+        ConfigError::Unknown { path: self.path.to_owned(), line, column, problem }
+    }
+
     fn one_of<T>(&self, what: &str, name: &str, names: &[&str], place: &Spanned<T>) -> Result<(), ConfigError> {
         if names.contains(&name) {
             return Ok(());
         }
         let problem = format!("there is no {what} {name:?}; there are {}", names.join(", "));
-        Err(ConfigError::Unknown {
-            path: self.path.to_owned(),
-            line: place.defined.line(),
-            column: place.defined.column(),
-            problem,
-        })
+        Err(self.unknown(place, problem))
     }
 }
 
@@ -186,6 +210,17 @@ mod tests {
         assert_eq!(policy.levels["OW"], Level::Off);
         assert_eq!(policy.levels["OW006"], Level::Audit);
         assert_eq!(policy.modes["overwrites"], Mode::Apply);
+    }
+
+    #[test]
+    fn reads_deliveries_and_hosts() {
+        let policy = read("deliveries:\n  flux-sources: deny\nartifactHosts:\n  - minio.tools:9000\n").unwrap();
+        assert_eq!(policy.deliveries["flux-sources"], Level::Deny);
+        assert_eq!(policy.artifact_hosts, ["minio.tools:9000"]);
+        for text in ["deliveries:\n  fluxx: warn\n", "artifactHosts:\n  - http://a/b\n"] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with("portcullis.yaml:2:"), "{error}");
+        }
     }
 
     #[test]

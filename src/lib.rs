@@ -10,12 +10,14 @@
 //! | [`rule`] | the shape of a rule and of a mutator |
 //! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
 //! | [`landscaper`] | Landscaper: overwrites |
+//! | [`artifacts`] | trees that are fetched, judged and kept beside the handler |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
 //! | [`cli`] | the commands |
 
 pub mod admission;
+pub mod artifacts;
 pub mod catalog;
 pub mod cli;
 pub mod config;

@@ -95,6 +95,17 @@ impl Catalog {
         self.read(kind).map(|store| store.indexed(index, namespace, key, limit)).unwrap_or_default()
     }
 
+    /// The objects that `index` files under `key` in any namespace, sorted by namespace and name; at most `limit`.
+    pub fn indexed_anywhere(
+        &self,
+        kind: &'static Kind,
+        index: &'static Index,
+        key: &str,
+        limit: usize,
+    ) -> Vec<Arc<Stored>> {
+        self.read(kind).map(|store| store.indexed_anywhere(index, key, limit)).unwrap_or_default()
+    }
+
     /// How many objects `index` files under `key` in a namespace.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.read(kind).map_or(0, |store| store.users(index, namespace, key).map_or(0, Users::len))

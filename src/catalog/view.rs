@@ -123,6 +123,17 @@ impl<'a> View<'a> {
         found
     }
 
+    /// The objects that `index` files under `key` in any namespace; see [`Catalog::indexed_anywhere`].
+    pub fn indexed_anywhere(
+        &self,
+        kind: &'static Kind,
+        index: &'static Index,
+        key: &str,
+        limit: usize,
+    ) -> Vec<Arc<Stored>> {
+        self.catalog.indexed_anywhere(kind, index, key, limit)
+    }
+
     /// How many objects `index` files under `key`.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.catalog.count(kind, index, namespace, key)

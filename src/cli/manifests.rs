@@ -81,7 +81,7 @@ impl Args {
         };
         let ca_bundle = self.ca_bundle.as_ref().map(|path| ca_bundle(path)).transpose()?;
         let (namespace, service_account) = (self.namespace.clone(), self.service_account.clone());
-        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata: String::new() })
+        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata: String::new(), opt_in: None })
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Deciding is a pure function of the request, the catalog and the policy, but for the confirmed reads.
 
+mod deliver;
 pub mod pages;
 mod policy;
 pub mod registration;
@@ -20,6 +21,7 @@ use futures::future::join_all;
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
 use crate::catalog::{Catalog, Confirmation, Confirmed, Reference, View};
+use crate::kustomize::delivery::{Inline, Judge};
 use crate::rule::{Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
@@ -37,12 +39,19 @@ pub struct Gate {
     registry: Registry,
     policy: ArcSwap<Policy>,
     catalog: Arc<Catalog>,
+    trees: Arc<dyn Judge>,
 }
 
 impl Gate {
-    /// A gate of these rules over a catalog.
+    /// A gate of these rules over a catalog. It judges trees that are in objects, and fetches none.
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
-        Self { registry, policy: ArcSwap::from_pointee(policy), catalog }
+        Self { registry, policy: ArcSwap::from_pointee(policy), catalog, trees: Arc::new(Inline) }
+    }
+
+    /// Lets `trees` fetch and judge trees.
+    #[must_use]
+    pub fn with_trees(self, trees: Arc<dyn Judge>) -> Self {
+        Self { trees, ..self }
     }
 
     /// The rules and mutators.
@@ -64,7 +73,10 @@ impl Gate {
     pub fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
         match phase {
             Phase::Mutate => self.registry.mutators_for(request).next().is_some(),
-            Phase::Validate => self.registry.rules_for(request).next().is_some(),
+            Phase::Validate => {
+                self.registry.rules_for(request).next().is_some()
+                    || self.registry.deliveries_for(request).next().is_some()
+            }
         }
     }
 
@@ -107,13 +119,19 @@ impl Gate {
         let policy = self.policy.load();
         let active = |rule: &&&Rule| policy.level(rule, &request.namespace) != Level::Off;
         let rules: Vec<_> = self.registry.rules_for(request).filter(active).copied().collect();
-        let wants: Vec<_> = rules.iter().filter_map(|rule| rule.confirm).collect();
+        let deliveries: Vec<_> = self.registry.deliveries_for(request).copied().collect();
+        let of_rules = rules.iter().filter_map(|rule| rule.confirm);
+        let wants: Vec<_> = of_rules.chain(deliveries.iter().filter_map(|delivery| delivery.confirm)).collect();
         let confirmed = self.confirm(request, &wants).await;
         let view = View::new(&self.catalog, &confirmed);
         let mut findings = Vec::new();
         for rule in rules {
             let found = (rule.check)(request, &view);
-            findings.extend(found.into_iter().map(|finding| levelled(finding, rule, request, &policy)));
+            findings.extend(found.into_iter().map(|finding| levelled(finding, Row::Request(rule), request, &policy)));
+        }
+        for delivery in deliveries {
+            let found = deliver::Round { gate: self, policy: &policy, request, view: &view }.of(delivery).await;
+            deliver::add(&mut findings, found);
         }
         Verdict { findings, ..Verdict::default() }
     }
@@ -121,8 +139,7 @@ impl Gate {
     /// Asks the API server for what the rules want confirmed, until they want nothing more or time is up.
     async fn confirm(&self, request: &Request<'_>, wants: &[Want]) -> Confirmed {
         let mut confirmed = Confirmed::new();
-        let last = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
-        let last = last.unwrap_or_else(|| Instant::now() + CONFIRM_WITHIN);
+        let last = last(request);
         for _ in 0..CONFIRM_ROUNDS {
             let view = View::new(&self.catalog, &confirmed);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
@@ -147,17 +164,23 @@ impl Gate {
     }
 }
 
+/// When everything that is asked for has to be there.
+fn last(request: &Request<'_>) -> Instant {
+    let last = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
+    last.unwrap_or_else(|| Instant::now() + CONFIRM_WITHIN)
+}
+
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
 /// A finding at the level that the policy gives it.
-fn levelled(mut finding: Finding, rule: &Rule, request: &Request<'_>, policy: &Policy) -> Finding {
-    let configured = policy.level(rule, &request.namespace);
-    finding.level = Policy::levelled(finding.level, rule.level, configured);
+fn levelled(mut finding: Finding, row: Row, request: &Request<'_>, policy: &Policy) -> Finding {
+    let configured = policy.level_of(row.id(), row.family(), row.level(), &request.namespace);
+    finding.level = Policy::levelled(finding.level, row.level(), configured);
     let finalizing = request.operation == Operation::Update && request.is_being_deleted();
     if finalizing {
         finding.level = finding.level.min(Level::Warn);
     }
-    if policy.skips(request) || policy.exempts(rule, request) {
+    if policy.skips(request) || policy.exempts(row, request) {
         finding.level = finding.level.min(Level::Audit);
     }
     finding

@@ -3,6 +3,7 @@
 use crate::admission::{Level, Request};
 use crate::catalog::{Kind, NAMESPACES};
 use crate::kustomize;
+use crate::kustomize::delivery::Delivery;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
 use crate::rule::{Definition, Mutator, Rule};
@@ -12,7 +13,9 @@ pub struct Registry {
     rules: Vec<&'static Rule>,
     tree_rules: Vec<&'static TreeRule>,
     mutators: Vec<&'static Mutator>,
+    deliveries: Vec<&'static Delivery>,
     definitions: Vec<&'static Definition>,
+    optional: Vec<&'static Definition>,
     /// The resources that any row looks at, by plural name: a request for another one is known to be so at once.
     plurals: Vec<&'static str>,
 }
@@ -90,7 +93,9 @@ impl Registry {
         let mut rules: Vec<_> = kustomize::rules().into_iter().chain(landscaper::rules()).collect();
         rules.sort_by_key(|rule| rule.id);
         let (tree_rules, definitions) = (kustomize::tree_rules(), landscaper::definitions());
-        Self { tree_rules, definitions, ..Self::new(rules, landscaper::mutators()) }
+        let optional = kustomize::delivery::definitions();
+        let standard = Self { tree_rules, definitions, optional, ..Self::new(rules, landscaper::mutators()) };
+        standard.with_deliveries(kustomize::delivery::deliveries())
     }
 
     /// Just these.
@@ -100,7 +105,16 @@ impl Registry {
         let mut plurals: Vec<_> = of_rules.chain(of_mutators).map(|scope| scope.plural).collect();
         plurals.sort_unstable();
         plurals.dedup();
-        Self { rules, tree_rules: Vec::new(), mutators, definitions: Vec::new(), plurals }
+        let (tree_rules, deliveries) = (Vec::new(), Vec::new());
+        let (definitions, optional) = (Vec::new(), Vec::new());
+        Self { rules, tree_rules, mutators, deliveries, definitions, optional, plurals }
+    }
+
+    fn with_deliveries(mut self, deliveries: Vec<&'static Delivery>) -> Self {
+        self.plurals.extend(deliveries.iter().flat_map(|delivery| delivery.scope).map(|scope| scope.plural));
+        self.plurals.sort_unstable();
+        self.plurals.dedup();
+        Self { deliveries, ..self }
     }
 
     /// The rules, in the order of their ids.
@@ -113,6 +127,11 @@ impl Registry {
         &self.mutators
     }
 
+    /// The ways in which trees reach a cluster.
+    pub fn deliveries(&self) -> &[&'static Delivery] {
+        &self.deliveries
+    }
+
     /// The rules of both shapes, in the order of their ids.
     pub fn rows(&self) -> Vec<Row> {
         let requests = self.rules.iter().map(|rule| Row::Request(rule));
@@ -123,12 +142,18 @@ impl Registry {
 
     /// The row of an id.
     pub fn row(&self, id: &str) -> Option<Row> {
-        self.rows().into_iter().find(|row| row.id() == id)
+        let of_trees = || self.tree_rules.iter().find(|rule| rule.id == id).map(|rule| Row::Tree(rule));
+        self.rule(id).map(Row::Request).or_else(of_trees)
     }
 
     /// The kinds that systems add.
     pub fn definitions(&self) -> &[&'static Definition] {
         &self.definitions
+    }
+
+    /// The kinds that systems add only where somebody wants them.
+    pub fn optional_definitions(&self) -> &[&'static Definition] {
+        &self.optional
     }
 
     /// The rule of an id.
@@ -143,12 +168,13 @@ impl Registry {
         families
     }
 
-    /// Every kind that a rule or mutator looks up, and namespaces.
+    /// Every kind that a rule, mutator or delivery looks up, and namespaces.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         let mut kinds: Vec<&'static Kind> = vec![&NAMESPACES];
         let of_rules = self.rules.iter().flat_map(|rule| rule.looks_up);
         let of_mutators = self.mutators.iter().flat_map(|mutator| mutator.looks_up);
-        for kind in of_rules.chain(of_mutators) {
+        let of_deliveries = self.deliveries.iter().flat_map(|delivery| delivery.looks_up);
+        for kind in of_rules.chain(of_mutators).chain(of_deliveries) {
             if !kinds.iter().any(|known| std::ptr::eq(*known, *kind)) {
                 kinds.push(kind);
             }
@@ -166,6 +192,12 @@ impl Registry {
     pub fn mutators_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Mutator> {
         let mutators = if self.knows(request) { self.mutators.as_slice() } else { &[] };
         mutators.iter().filter(|mutator| mutator.scope.iter().any(|scope| scope.covers(request)))
+    }
+
+    /// The deliveries that look at a request.
+    pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
+        let deliveries = if self.knows(request) { self.deliveries.as_slice() } else { &[] };
+        deliveries.iter().filter(|delivery| delivery.scope.iter().any(|scope| scope.covers(request)))
     }
 
     fn knows(&self, request: &Request<'_>) -> bool {

@@ -9,6 +9,7 @@ mod memory;
 mod path;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use archive::{ArchiveError, ArchiveLimits};
 pub use folder::FolderError;
@@ -53,6 +54,9 @@ pub enum Unreadable {
     /// More than [`LARGEST_FILE`].
     #[error("it is larger than {LARGEST_FILE} bytes")]
     TooLarge,
+    /// More was read already than may be read at once.
+    #[error("more than {0} bytes would have to be read")]
+    TooMuch(u64),
     /// What the system said.
     #[error("{0}")]
     System(String),
@@ -101,6 +105,14 @@ impl Tree {
     /// The absolute path of the root.
     pub fn base(&self) -> &str {
         &self.base
+    }
+
+    /// The same tree for somebody who may read only so many bytes of it: further files are there, but unreadable.
+    #[must_use]
+    pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
+        let (base, weight) = (self.base.clone(), self.weight);
+        let source = Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes };
+        Self { source: Box::new(source), base, weight }
     }
 
     /// The bytes of an archive's contents and paths; zero for a tree from elsewhere.
@@ -187,6 +199,30 @@ impl Tree {
             Entry::Folder => Located::Folder(here),
             Entry::Other | Entry::Link(_) => Located::Other(here),
         })
+    }
+}
+
+/// A tree that is read for so long.
+struct Metered {
+    tree: Arc<Tree>,
+    left: AtomicU64,
+    most: u64,
+}
+
+impl Source for Metered {
+    fn entry(&self, path: &TreePath) -> Option<Entry> {
+        self.tree.entry(path)
+    }
+
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        let content = self.tree.read(path)?;
+        let bytes = content.len() as u64;
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        taken.map(|_| content).map_err(|_| Unreadable::TooMuch(self.most))
+    }
+
+    fn names(&self, path: &TreePath) -> Vec<String> {
+        self.tree.names(path)
     }
 }
 
