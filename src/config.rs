@@ -173,7 +173,8 @@ impl Check<'_> {
         if !host.value.is_empty() && host.value.chars().all(is_part) {
             return Ok(host.value);
         }
-        let problem = format!("{:?} is no host; write a name, or a name and a port, without http:// and path", host.value);
+        let problem =
+            format!("{:?} is no host; write a name, or a name and a port, without http:// and path", host.value);
         Err(self.unknown(&host, problem))
     }
 

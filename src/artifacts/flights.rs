@@ -95,7 +95,7 @@ impl Flights {
         let _turn = host.acquire().await;
         let (packed, _room) = fetch::fetch(target, limits, &self.arriving).await?;
         let _alone = self.unpacking.lock().await;
-        let bounds = ArchiveLimits { bytes: limits.unpacked, entries: limits.entries };
+        let bounds = ArchiveLimits { bytes: limits.unpacked, entries: limits.entries, strict: true };
         let unpack = move || Tree::archive_within(&*packed, "/", bounds);
         let tree = tokio::task::spawn_blocking(unpack).await.map_err(|_| FetchError::Unpacking)??;
         let weight = usize::try_from(tree.weight()).unwrap_or(usize::MAX);

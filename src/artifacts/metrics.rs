@@ -21,7 +21,11 @@ impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("artifact_fetches", "Artifacts that were fetched, or could not be", metrics.fetches.clone());
-        registry.register("tree_verdicts", "Verdicts about trees: kept from before, or judged", metrics.verdicts.clone());
+        registry.register(
+            "tree_verdicts",
+            "Verdicts about trees: kept from before, or judged",
+            metrics.verdicts.clone(),
+        );
         registry.register("artifact_bytes", "Bytes of the trees that are kept", metrics.bytes.clone());
         FETCHES.iter().for_each(|result| drop(metrics.fetches.get_or_create(&[("result", result)])));
         VERDICTS.iter().for_each(|from| drop(metrics.verdicts.get_or_create(&[("from", from)])));

@@ -65,7 +65,8 @@ impl Question {
     /// About how many bytes it holds.
     fn weight(&self) -> usize {
         let (At::Folder(path) | At::FolderIfAny(path)) = &self.at else { return size_of::<Self>() };
-        let components: usize = self.options.flux.components.iter().map(|entry| size_of::<String>() + entry.len()).sum();
+        let components: usize =
+            self.options.flux.components.iter().map(|entry| size_of::<String>() + entry.len()).sum();
         // once as a key, once in the order of use
         2 * (size_of::<Self>() + self.digest.len() + path.len() + components)
     }
@@ -101,8 +102,7 @@ impl Artifacts {
         hosts: &[String],
         last: Instant,
     ) -> Result<Arc<Judged>, String> {
-        let question =
-            Question { digest: artifact.digest.clone(), at: root.at.clone(), options: root.options.clone() };
+        let question = Question { digest: artifact.digest.clone(), at: root.at.clone(), options: root.options.clone() };
         if let Some(judged) = lock(&self.shelf.verdicts).find(&question) {
             self.shelf.metrics.verdict_kept();
             return Ok(judged);

@@ -107,7 +107,8 @@ impl Store {
             return Vec::new();
         };
         let filed = self.indexes[at].iter().filter_map(|(namespace, keys)| Some((namespace, keys.get(key)?)));
-        let mut filed: Vec<_> = filed.flat_map(|(namespace, users)| users.iter().map(move |name| (namespace, name))).collect();
+        let mut filed: Vec<_> =
+            filed.flat_map(|(namespace, users)| users.iter().map(move |name| (namespace, name))).collect();
         filed.sort_unstable();
         filed.into_iter().take(limit).filter_map(|(namespace, name)| self.find(namespace, name)).collect()
     }

@@ -64,7 +64,8 @@ impl Round<'_> {
 /// Adds what was found, but for what another delivery found already in the object itself.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     for finding in found {
-        let known = |old: &Finding| old.rule == finding.rule && old.field == finding.field && old.place != finding.place;
+        let known =
+            |old: &Finding| old.rule == finding.rule && old.field == finding.field && old.place != finding.place;
         let of_object = findings.iter().any(|old| old.place.is_none() && known(old));
         if !of_object {
             findings.push(finding);

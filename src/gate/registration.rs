@@ -149,7 +149,8 @@ impl Registration {
             text: format!("{GENERATED}{}", definition.text),
         };
         let mut manifests: Vec<_> = registry.definitions().iter().map(definition).collect();
-        manifests.extend(registry.optional_definitions().iter().map(definition).map(|manifest| self.optional(manifest)));
+        manifests
+            .extend(registry.optional_definitions().iter().map(definition).map(|manifest| self.optional(manifest)));
         manifests.extend([
             Manifest { file: "mutating.yaml", text: self.configuration(Phase::Mutate, registry) },
             Manifest { file: "rbac.yaml", text: self.rbac(&registry.kinds()) },

@@ -99,7 +99,10 @@ fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
     }
     if entry.starts_with('$') {
         let finding = kz004::missing(site, entry, folder, None, None);
-        return Some(mild(finding.help("$names of other sources work in the values of Helm only; a component must be in its own source")));
+        return Some(mild(
+            finding
+                .help("$names of other sources work in the values of Helm only; a component must be in its own source"),
+        ));
     }
     let name = entry.rsplit('/').next().unwrap_or_default();
     if NAMES.contains(&name) {

@@ -14,7 +14,7 @@ use crate::kustomize::tree::{ArchiveLimits, Memory, Tree};
 /// The key under which Sveltos looks for a tree.
 pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
 /// Sveltos unpacks no more than 20 MiB; etcd holds 1.5 MiB of text, which shrinks to about a fifth.
-const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000 };
+const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };
 
 /// The archive in a member of an object, written in base64.
 pub(super) fn archive(encoded: &str) -> Content {

@@ -79,7 +79,8 @@ fn files(resources: &[Value], dir: &str) -> Vec<File> {
             _ => Encoding::Plain,
         },
     };
-    let mut files = vec![File { path: format!("{dir}/{MANIFESTS}"), content: String::new(), encoding: Encoding::Plain }];
+    let mut files =
+        vec![File { path: format!("{dir}/{MANIFESTS}"), content: String::new(), encoding: Encoding::Plain }];
     files.extend(resources.iter().map(file).filter(|file| !file.path.is_empty()));
     files
 }

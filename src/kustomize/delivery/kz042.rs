@@ -76,7 +76,11 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     }
     let taken = TreePath::from(path);
     let message = format!("\"{path}\" leads out of the source; Flux takes it for \"{taken}\"");
-    vec![RULE.finding(FieldPath::of(["spec", "path"]), message).found(path).help("write the path from the root of the source")]
+    vec![
+        RULE.finding(FieldPath::of(["spec", "path"]), message)
+            .found(path)
+            .help("write the path from the root of the source"),
+    ]
 }
 
 fn leaves(path: &str) -> bool {

@@ -75,10 +75,13 @@ resources:
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    let says_where = request.object().pointer("/metadata/annotations").and_then(|all| all.get(PATH_ANNOTATION)).is_some();
+    let says_where =
+        request.object().pointer("/metadata/annotations").and_then(|all| all.get(PATH_ANNOTATION)).is_some();
     if request.resource.group != GROUP || says_where {
         return Vec::new();
     }
     let message = "this is an input of kustomize, not an object of the cluster: nothing will come of it";
-    vec![RULE.finding(FieldPath::root(), message).help(format!("use kubectl apply -k <folder>; one that is to be kept here says its folder in the annotation {PATH_ANNOTATION}"))]
+    vec![RULE.finding(FieldPath::root(), message).help(format!(
+        "use kubectl apply -k <folder>; one that is to be kept here says its folder in the annotation {PATH_ANNOTATION}"
+    ))]
 }

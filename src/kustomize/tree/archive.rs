@@ -18,13 +18,16 @@ pub struct ArchiveLimits {
     pub bytes: u64,
     /// The most files, links and folders.
     pub entries: usize,
+    /// Whether it is taken as Flux takes it: without its links, and not at all if a name in it leads out of it
+    /// (`Untar` in fluxcd/pkg's `tar/tar.go`).
+    pub strict: bool,
 }
 
 impl Default for ArchiveLimits {
     /// Text shrinks to about a fifth, and Flux's sources are below 50 MB when packed; a repository of 1 000 roots and
     /// 3 000 components has some 20 000 files.
     fn default() -> Self {
-        Self { bytes: 256 << 20, entries: 200_000 }
+        Self { bytes: 256 << 20, entries: 200_000, strict: false }
     }
 }
 
@@ -40,6 +43,9 @@ pub enum ArchiveError {
     /// It has more than [`ArchiveLimits::entries`].
     #[error("the archive has more than {0} entries")]
     TooMany(usize),
+    /// It would write elsewhere.
+    #[error("the archive has the name {0:?}, which leads out of it")]
+    LeadsOut(String),
 }
 
 impl Tree {
@@ -62,8 +68,11 @@ impl Tree {
         let mut archive = Archive::new(Bounded { unpacked: GzDecoder::new(packed), left: &left });
         let mut memory = Memory::new();
         for entry in archive.entries()? {
-            add(&mut memory, &mut entry.map_err(|error| cause(error, &left, limits))?)
-                .map_err(|error| cause(error, &left, limits))?;
+            let mut entry = entry.map_err(|error| cause(error, &left, limits))?;
+            if limits.strict && !is_strict(&entry)? {
+                continue;
+            }
+            add(&mut memory, &mut entry).map_err(|error| cause(error, &left, limits))?;
             if memory.len() > limits.entries {
                 return Err(ArchiveError::TooMany(limits.entries));
             }
@@ -95,9 +104,22 @@ fn cause(error: io::Error, left: &Cell<u64>, limits: ArchiveLimits) -> ArchiveEr
     if left.get() == 0 { ArchiveError::TooLarge(limits.bytes) } else { ArchiveError::Broken(error) }
 }
 
+/// Whether Flux would unpack an entry; an error if it would not unpack the archive.
+fn is_strict<R: Read>(entry: &tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
+    let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    if path.is_empty() || path.starts_with('/') || path.contains('\\') || path.contains("../") {
+        return Err(ArchiveError::LeadsOut(path.chars().take(100).collect()));
+    }
+    let kind = entry.header().entry_type();
+    Ok(matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::Directory))
+}
+
 fn add<R: Read>(memory: &mut Memory, entry: &mut tar::Entry<'_, R>) -> io::Result<()> {
     if entry.path_bytes().len() > LONGEST_PATH {
-        return Err(io::Error::new(io::ErrorKind::InvalidFilename, format!("a path of more than {LONGEST_PATH} bytes")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidFilename,
+            format!("a path of more than {LONGEST_PATH} bytes"),
+        ));
     }
     let path = TreePath::from(&*String::from_utf8_lossy(&entry.path_bytes()));
     let target = entry.link_name_bytes().map(|name| String::from_utf8_lossy(&name).into_owned());
@@ -149,9 +171,9 @@ mod tests {
     fn bombs_are_refused() {
         let bomb = packed("a.yaml", &"x".repeat(1 << 20));
         assert!(bomb.len() < 10_000);
-        let limits = ArchiveLimits { bytes: 1 << 19, entries: 10 };
+        let limits = ArchiveLimits { bytes: 1 << 19, entries: 10, strict: false };
         assert!(matches!(Tree::archive_within(&*bomb, "/", limits), Err(ArchiveError::TooLarge(_))));
-        let limits = ArchiveLimits { bytes: 1 << 21, entries: 1 };
+        let limits = ArchiveLimits { bytes: 1 << 21, entries: 1, strict: true };
         assert!(Tree::archive_within(&*bomb, "/", limits).is_ok());
         let deep = packed("a/b/c/d", "");
         assert!(matches!(Tree::archive_within(&*deep, "/", limits), Err(ArchiveError::TooMany(_))));
