@@ -246,6 +246,8 @@ async fn an_absent_source_or_artifact_is_a_warning() {
     warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "has no artifact yet"]);
 }
 
+type Behaviour = Box<dyn Fn(Arc<[u8]>) -> Answer>;
+
 /// Limits under which a slow server is soon known to be one.
 fn hasty() -> Limits {
     Limits { fetch: Duration::from_millis(700), packed: 1 << 20, unpacked: 1 << 21, ..Limits::default() }
@@ -254,7 +256,7 @@ fn hasty() -> Limits {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_server_never_blocks() {
     let good = packed(MISPLACED);
-    let answers: Vec<(&str, Box<dyn Fn(Arc<[u8]>) -> Answer>)> = vec![
+    let answers: Vec<(&str, Behaviour)> = vec![
         ("404", Box::new(|_| Answer::Status(404))),
         ("500", Box::new(|_| Answer::Status(500))),
         ("redirect", Box::new(|_| Answer::Redirect("http://169.254.169.254/".to_owned()))),
@@ -472,9 +474,9 @@ fn stored_kustomizations_are_judged_in_both_directions() {
     assert_eq!(after(&there, Operation::Create, wrong.clone()), ["KZ001", "KZ002"]);
     assert_eq!(after(&there, Operation::Create, right.clone()), [""; 0]);
     // the other way round: what is wrong is there first
-    assert_eq!(after(&[wrong.clone()], Operation::Create, component.clone()), ["KZ001"]);
+    assert_eq!(after(std::slice::from_ref(&wrong), Operation::Create, component.clone()), ["KZ001"]);
     assert_eq!(after(&[wrong], Operation::Create, base.clone()), ["KZ002"]);
-    assert_eq!(after(&[right.clone()], Operation::Create, component.clone()), [""; 0]);
+    assert_eq!(after(std::slice::from_ref(&right), Operation::Create, component.clone()), [""; 0]);
     // what is used stays
     let all = [component.clone(), base.clone(), right];
     assert_eq!(after(&all, Operation::Delete, component.clone()), ["KZ004"]);

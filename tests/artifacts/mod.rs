@@ -72,7 +72,7 @@ impl ArtifactServer {
 
     /// Serves an archive under a path of its own, and says what a source's status would say.
     pub fn artifact(&self, packed: &[u8], revision: &str) -> Artifact {
-        self.behaving(packed, revision, |bytes| Answer::Bytes(bytes))
+        self.behaving(packed, revision, Answer::Bytes)
     }
 
     /// The same, with another answer than the archive.
