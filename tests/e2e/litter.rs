@@ -35,6 +35,11 @@ impl Process {
         Ok(Self(child))
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        lock(&self.0).id()
+    }
+
     /// How it ended, if it has.
     pub fn status(&self) -> io::Result<Option<ExitStatus>> {
         // Once a signal has come nobody gets past this, to report as a failure what the signal killed.

@@ -5,12 +5,16 @@
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
+#[path = "../artifacts/mod.rs"]
+mod artifacts;
 mod assets;
 mod cache;
 mod cluster;
 mod context;
 mod control_plane;
 mod daemon;
+mod delivery;
+mod delivery_crds;
 mod dry_run;
 mod gate;
 mod http;
@@ -32,6 +36,7 @@ use std::time::Instant;
 
 use libtest_mimic::{Arguments, Trial};
 
+use crate::artifacts::ArtifactServer;
 use crate::cluster::Cluster;
 use crate::context::{Context, ContextError};
 use crate::gate::GateOptions;
@@ -44,7 +49,7 @@ type Stage = Arc<OnceLock<Context>>;
 /// Trials that do without portcullis.
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
 /// Trials that portcullis is started for.
-const WITH_GATE: &[&[Case]] = &[dry_run::CASES, overwrites::CASES, protocol::CASES];
+const WITH_GATE: &[&[Case]] = &[delivery::CASES, dry_run::CASES, overwrites::CASES, protocol::CASES];
 
 /// An object that a rule refuses by default: once it is refused, the webhooks are in force.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -102,8 +107,10 @@ fn start(gate_is_needed: bool) -> Result<Context, ContextError> {
     let in_force = |cluster: &Cluster| {
         gate::refuses(cluster, "portcullis.dev", PROBE) && gate::warns(cluster, "OW005", LATE_PROBE)
     };
-    let options = GateOptions { config: None, in_force: &in_force };
-    let context = Context::start(gate_is_needed.then_some(&options))?;
+    let artifacts = ArtifactServer::start();
+    let config = delivery::configuration(&artifacts.host());
+    let options = GateOptions { config: Some(&config), in_force: &in_force };
+    let context = Context::start(gate_is_needed.then_some(&options), artifacts)?;
     eprintln!("e2e: ready after {:.1?}", begin.elapsed());
     Ok(context)
 }

@@ -14,6 +14,8 @@ metadata:
   name: kustomizations.kustomize.config.k8s.io
   labels:
     app.kubernetes.io/name: portcullis
+  annotations:
+    api-approved.kubernetes.io: unapproved, kustomize has no kinds of its own
 spec:
   group: kustomize.config.k8s.io
   scope: Namespaced
@@ -56,6 +58,8 @@ metadata:
   name: components.kustomize.config.k8s.io
   labels:
     app.kubernetes.io/name: portcullis
+  annotations:
+    api-approved.kubernetes.io: unapproved, kustomize has no kinds of its own
 spec:
   group: kustomize.config.k8s.io
   scope: Namespaced
