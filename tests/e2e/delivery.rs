@@ -283,13 +283,17 @@ fn bad_servers_never_block(ctx: &Context) {
 /// While many Kustomizations wait for servers that hang, drip, and send bombs, everything else is answered as ever.
 fn others_are_not_slowed(ctx: &Context) {
     let ns = ctx.cluster.namespace("siege");
-    let aliases = format!(
-        "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [{0}]\nc: &c [{1}]\nd: [{2}]\n",
-        ["*a"; 9].join(", "),
-        ["*b"; 9].join(", "),
-        ["*c"; 9].join(", ")
-    );
-    let laughs: Vec<_> = (0..200).map(|number| (format!("apps/f{number}.yaml"), aliases.clone())).collect();
+    let nine = |name: &str| vec![name; 9].join(", ");
+    let lines = ["a: &a [x]", "b: &b [*a]", "c: &c [*b]", "d: &d [*c]", "e: [*d]"];
+    let laugh = lines.map(|line| line.replace("[x]", &format!("[{}]", nine("x"))));
+    let aliases = laugh.map(|line| match line.rsplit_once("[*") {
+        Some((before, name)) => format!("{before}[{}]\n", nine(&format!("*{}", name.trim_end_matches(']')))),
+        None => format!("{line}\n"),
+    });
+    let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: NAME}}\n{}", aliases.concat());
+    let laughs: Vec<_> = (0..200)
+        .map(|number| (format!("apps/f{number}.yaml"), object.replace("NAME", &format!("n{number}"))))
+        .collect();
     let bad = |number: usize| match number % 4 {
         0 => ctx.artifacts.behaving(&packed([("a", format!("{number}"))]), "r:hangs", |_| Answer::Hang),
         1 => ctx.artifacts.behaving(&packed([("a", format!("{number}"))]), "r:drips", Answer::Drip),

@@ -25,6 +25,7 @@ const fn written(plural: &'static str, kind: &'static str) -> Match {
         subresource: "",
         operations: &[Operation::Create, Operation::Update],
         outage: Outage::Admit,
+        reads: None,
     }
 }
 

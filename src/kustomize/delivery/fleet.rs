@@ -21,6 +21,7 @@ static SCOPE: [Match; 1] = [Match {
     subresource: "",
     operations: &[Operation::Create, Operation::Update],
     outage: Outage::Admit,
+    reads: None,
 }];
 
 /// What Fleet would build of a Bundle.

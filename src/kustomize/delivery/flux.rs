@@ -46,6 +46,7 @@ pub(super) static SCOPE: [Match; 1] = [Match {
     subresource: "",
     operations: &[Operation::Create, Operation::Update],
     outage: Outage::Admit,
+    reads: None,
 }];
 
 /// What is wrong with a Kustomization, whatever its source has.

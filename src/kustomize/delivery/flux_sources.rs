@@ -19,6 +19,7 @@ const fn status(plural: &'static str, kind: &'static str) -> Match {
         subresource: "status",
         operations: &[Operation::Update],
         outage: Outage::Admit,
+        reads: None,
     }
 }
 

@@ -54,6 +54,7 @@ const fn written(versions: &'static [&'static str], plural: &'static str, kind: 
         subresource: "",
         operations: &[Operation::Create, Operation::Update, Operation::Delete],
         outage: Outage::Admit,
+        reads: None,
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
         subresource: "",
         operations: &[Operation::Create, Operation::Update],
         outage: Outage::Admit,
+        reads: None,
     }
 }
 

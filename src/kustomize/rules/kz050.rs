@@ -17,6 +17,7 @@ static SCOPE: [Match; 2] = [
         subresource: "",
         operations: WRITES,
         outage: Outage::Admit,
+        reads: None,
     },
     Match {
         group: GROUP,
@@ -26,6 +27,7 @@ static SCOPE: [Match; 2] = [
         subresource: "",
         operations: WRITES,
         outage: Outage::Admit,
+        reads: None,
     },
 ];
 
