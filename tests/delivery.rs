@@ -514,6 +514,18 @@ fn a_stored_kustomization_without_a_place_is_a_mistake() {
     assert_eq!(after(&[], Operation::Create, object), ["KZ050"]);
 }
 
+/// A patch that copies an object into itself forty times stands for a million million objects.
+#[test]
+fn a_patch_that_makes_much_of_little_is_not_worked_out() {
+    let copies: String =
+        (0..40).map(|number| format!("    - {{op: copy, from: /data, path: /data/c{number}}}\n")).collect();
+    let root = format!("resources: [settings.yaml]\npatches:\n- target: {{kind: ConfigMap}}\n  patch: |-\n{copies}");
+    let settings = format!("{SETTINGS}data: {{a: b}}\n");
+    let bundle = bundle(&[("apps/kustomization.yaml", &root), ("apps/settings.yaml", &settings)], Some("apps"));
+    let verdict = decided(bundle);
+    assert!(verdict.is_allowed() && verdict.findings[0].message.contains("not worked out here"), "{verdict:?}");
+}
+
 #[test]
 fn digests_are_written_as_flux_writes_them() {
     assert_eq!(digest_of(b""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

@@ -10,7 +10,6 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::fetch::{self, FetchError, Target};
 use super::{Shelf, Unpacked, lock};
-use crate::kustomize::Files;
 use crate::kustomize::delivery::Artifact;
 use crate::kustomize::tree::{ArchiveLimits, Tree};
 
@@ -98,8 +97,8 @@ impl Flights {
         let bounds = ArchiveLimits { bytes: limits.unpacked, entries: limits.entries, strict: true };
         let unpack = move || Tree::archive_within(&*packed, "/", bounds);
         let tree = tokio::task::spawn_blocking(unpack).await.map_err(|_| FetchError::Unpacking)??;
-        let weight = usize::try_from(tree.weight()).unwrap_or(usize::MAX);
-        let unpacked = Arc::new(Unpacked { tree: Arc::new(tree), files: Files::default() });
+        let unpacked = Arc::new(Unpacked::new(tree));
+        let weight = usize::try_from(unpacked.weight()).unwrap_or(usize::MAX);
         let mut trees = lock(&self.shelf.trees);
         trees.keep(digest.to_owned(), unpacked.clone(), weight);
         self.shelf.metrics.trees_weigh(trees.weight());

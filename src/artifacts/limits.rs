@@ -7,22 +7,26 @@ const MIB: u64 = 1024 * 1024;
 /// Flux leaves images and archives out of its artifacts; those of the largest public repositories are below 20 MB.
 pub const PACKED: u64 = 50 * MIB;
 /// Text shrinks to about a fifth; beyond this an archive is a bomb or no configuration.
-pub const UNPACKED: u64 = 128 * MIB;
+pub const UNPACKED: u64 = 96 * MIB;
 /// A repository of 1 000 roots and 3 000 components has some 20 000 files.
 pub const ENTRIES: usize = 50_000;
 /// Two of the largest archives while they are on their way, or a hundred usual ones.
 pub const ARRIVING: u64 = 64 * MIB;
 /// One of the largest trees, or some thirty of 5 000 files; together with what arrives, and one tree that is being
 /// unpacked, below what the chart gives a pod.
-pub const KEPT_TREES: u64 = 128 * MIB;
+pub const KEPT_TREES: u64 = 96 * MIB;
 /// More sources than a cluster has.
 pub const MOST_TREES: usize = 256;
 /// A verdict without findings takes some hundred bytes.
 pub const KEPT_VERDICTS: u64 = 16 * MIB;
 /// Ten revisions of 5 000 Kustomizations.
 pub const MOST_VERDICTS: usize = 50_000;
-/// What is read to judge one root: YAML takes up to some twenty times its size once it is parsed.
-pub const READ: u64 = 16 * MIB;
+/// What is read to judge one root, one at a time: YAML takes up to [`PARSED`] times its size once it is parsed.
+pub const READ: u64 = 8 * MIB;
+/// A list of short words takes some 160 bytes for every four of its text.
+pub const PARSED: u64 = 40;
+/// Kustomization files that are kept as they were parsed, for all roots of a tree; those of 1 000 roots have some 300 KiB.
+pub const SHARED: u64 = MIB;
 /// Fetches from one host at a time: a slow one keeps no others waiting.
 pub const FETCHES: usize = 4;
 /// Fetches that run or wait; further ones are not begun.
@@ -55,8 +59,6 @@ pub struct Limits {
     pub most_verdicts: usize,
     /// Bytes that are read to judge one root.
     pub read: u64,
-    /// Roots that are judged at a time.
-    pub judging: usize,
     /// Fetches from one host at a time.
     pub fetches: usize,
     /// Fetches that run or wait.
@@ -71,8 +73,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        // half of the processors, so that requests which need no tree have the others
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             packed: PACKED,
             unpacked: UNPACKED,
@@ -83,7 +83,6 @@ impl Default for Limits {
             kept_verdicts: KEPT_VERDICTS,
             most_verdicts: MOST_VERDICTS,
             read: READ,
-            judging: (processors / 2).max(1),
             fetches: FETCHES,
             most_fetches: MOST_FETCHES,
             fetch: FETCH,

@@ -44,13 +44,28 @@ struct Shelf {
     metrics: Metrics,
     trees: Mutex<Kept<String, Arc<Unpacked>>>,
     verdicts: Mutex<Kept<Question, Arc<Judged>>>,
+    /// One root is judged at a time, which takes a millisecond: the processors are for requests.
     judging: Semaphore,
 }
 
 /// A tree that was fetched, with what was read of it.
 struct Unpacked {
     tree: Arc<Tree>,
-    files: Files,
+    /// Nothing where that would be too much to keep.
+    files: Option<Files>,
+}
+
+impl Unpacked {
+    fn new(tree: Tree) -> Self {
+        let files = (tree.kustomizations_cost() <= limits::SHARED).then(Files::default);
+        Self { tree: Arc::new(tree), files }
+    }
+
+    /// About how many bytes it may come to hold.
+    fn weight(&self) -> u64 {
+        let parsed = if self.files.is_some() { self.tree.kustomizations_cost() * limits::PARSED } else { 0 };
+        self.tree.weight() + parsed
+    }
 }
 
 /// What a verdict depends on: the tree, the folder, and how it is built.
@@ -78,7 +93,7 @@ impl Artifacts {
         let shelf = Arc::new(Shelf {
             trees: Mutex::new(Kept::new(limits.kept_trees, limits.most_trees)),
             verdicts: Mutex::new(Kept::new(limits.kept_verdicts, limits.most_verdicts)),
-            judging: Semaphore::new(limits.judging),
+            judging: Semaphore::new(1),
             metrics,
             limits,
         });
@@ -113,7 +128,8 @@ impl Artifacts {
         let (shelf, root) = (self.shelf.clone(), root.clone());
         let work = move || {
             let tree = unpacked.tree.within(shelf.limits.read);
-            let judged = Arc::new(judge(&tree, &root, &unpacked.files));
+            let own = Files::default();
+            let judged = Arc::new(judge(&tree, &root, unpacked.files.as_ref().unwrap_or(&own)));
             let weight = judged.weight() + question.weight();
             lock(&shelf.verdicts).keep(question, judged.clone(), weight);
             Ok(judged)

@@ -94,12 +94,13 @@ pub struct Tree {
     source: Box<dyn Source>,
     base: String,
     weight: u64,
+    kustomizations: u64,
 }
 
 impl Tree {
     /// A tree that stands at `base`, an absolute path, for those who refer to it by absolute paths.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
-        Self { source: Box::new(source), base: path::cleaned(base), weight: 0 }
+        Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0 }
     }
 
     /// The absolute path of the root.
@@ -107,12 +108,17 @@ impl Tree {
         &self.base
     }
 
-    /// The same tree for somebody who may read only so many bytes of it: further files are there, but unreadable.
+    /// The same tree for somebody who may read only so many bytes of it, counted by their [`cost`]: further files are there, but unreadable.
     #[must_use]
     pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
-        let (base, weight) = (self.base.clone(), self.weight);
         let source = Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes };
-        Self { source: Box::new(source), base, weight }
+        let Self { base, weight, kustomizations, .. } = &**self;
+        Self { source: Box::new(source), base: base.clone(), weight: *weight, kustomizations: *kustomizations }
+    }
+
+    /// What it costs to read all kustomization files of an archive; see [`cost`].
+    pub fn kustomizations_cost(&self) -> u64 {
+        self.kustomizations
     }
 
     /// The bytes of an archive's contents and paths; zero for a tree from elsewhere.
@@ -202,6 +208,23 @@ impl Tree {
     }
 }
 
+/// As much plain YAML as makes the most values that aliases may stand for in one document.
+const ALIASES: u64 = 512 << 10;
+
+/// What it costs to read a file, in bytes of plain YAML: with aliases a small text stands for a large document.
+pub fn cost(content: &[u8]) -> u64 {
+    let refers = |mark: u8| {
+        let opens = |before: u8| b" \t\n[{,:-".contains(&before);
+        let mut triples = content.windows(3);
+        triples.any(|three| {
+            three[1] == mark
+                && opens(three[0])
+                && (three[2].is_ascii_alphanumeric() || three[2] >= 0x80 || three[2] == b'_')
+        })
+    };
+    content.len() as u64 + if refers(b'&') && refers(b'*') { ALIASES } else { 0 }
+}
+
 /// A tree that is read for so long.
 struct Metered {
     tree: Arc<Tree>,
@@ -216,8 +239,8 @@ impl Source for Metered {
 
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
         let content = self.tree.read(path)?;
-        let bytes = content.len() as u64;
-        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        let cost = cost(&content);
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost));
         taken.map(|_| content).map_err(|_| Unreadable::TooMuch(self.most))
     }
 

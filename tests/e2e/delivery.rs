@@ -41,9 +41,14 @@ pub fn configuration(host: &str) -> String {
 }
 
 /// What a pod of the chart may have.
-const MEMORY: u64 = 512 << 20;
+const MEMORY: u64 = 1 << 30;
 /// The webhooks' time-out, and a little for kubectl and a busy machine.
 const ANSWERED: Duration = Duration::from_secs(6);
+
+/// How long something beside the handlers may take in a debug build on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// How often it is asked for.
+const PAUSE: Duration = Duration::from_millis(300);
 
 const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: ldap-\n";
 const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n";
@@ -105,10 +110,19 @@ fn dry_run(ctx: &Context, ns: &str, object: &Value) -> Output {
     ctx.cluster.kubectl().args(apply).stdin(object.to_string()).run()
 }
 
-/// What a trial application of a Kustomization is answered, once the answer holds `words`: the watches may lag.
+/// What a trial application of a Kustomization is answered, once the answer holds `words`: the watches may lag, and a
+/// debug build takes its time for a large archive.
 #[track_caller]
 fn answered(ctx: &Context, ns: &str, object: &Value, words: &str) -> Output {
-    eventually(|| Some(dry_run(ctx, ns, object)).filter(|output| output.stderr.contains(words)))
+    let begun = Instant::now();
+    loop {
+        let output = dry_run(ctx, ns, object);
+        if output.stderr.contains(words) {
+            return output;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{words:?} was to be said: {output}");
+        thread::sleep(PAUSE);
+    }
 }
 
 /// A Kustomization on a source of its own, with this artifact.
@@ -269,15 +283,20 @@ fn bad_servers_never_block(ctx: &Context) {
     ];
     for (name, words, artifact) in trials {
         let object = with_artifact(ctx, &ns, name, &artifact);
-        let begun = Instant::now();
         let output = answered(ctx, &ns, &object, words);
         assert!(output.status.success(), "{name} was to be accepted: {output}");
-        assert!(begun.elapsed() < 2 * ANSWERED, "{name}: {:?}", begun.elapsed());
         let again = Instant::now();
         let output = dry_run(ctx, &ns, &object);
         assert!(output.status.success() && output.stderr.contains("Warning: KZ0"), "{name}: {output}");
         assert!(again.elapsed() < ANSWERED, "{name}: {:?}", again.elapsed());
     }
+}
+
+/// What the API server counts of a webhook.
+fn counted(ctx: &Context, metric: &str, webhook: &str) -> f64 {
+    let metrics = ctx.cluster.kubectl().args(["get", "--raw", "/metrics"]).run().expect_success().stdout;
+    let ours = |line: &&str| line.starts_with(metric) && line.contains(webhook);
+    metrics.lines().filter(ours).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
 /// While many Kustomizations wait for servers that hang, drip, and send bombs, everything else is answered as ever.
@@ -314,15 +333,29 @@ fn others_are_not_slowed(ctx: &Context) {
         }
         for siege in sieges {
             let output = siege.join().expect("kubectl ran");
-            assert!(output.status.success() && output.stderr.contains("Warning: KZ0"), "{output}");
+            assert!(output.status.success(), "{output}");
+        }
+        // what was late is judged beside the handlers, and counts for the memory too
+        for object in objects.iter().skip(3).step_by(4) {
+            eventually_judged(ctx, &ns, object);
         }
         eprintln!("e2e: during the siege the slowest kubectl took {slowest:?}");
         assert!(slowest < ANSWERED, "{slowest:?}");
     });
+    // an answer of ours in every case, rather than none and a policy that lets it pass
+    assert!(counted(ctx, "apiserver_admission_webhook_fail_open_count", ".portcullis.dev") < 1.0);
     let peak = ctx.gate.as_ref().and_then(crate::gate::Gate::peak_memory);
     if let Some(peak) = peak {
         eprintln!("e2e: portcullis had at most {} MiB resident", peak >> 20);
         assert!(peak < MEMORY, "{peak} bytes");
+    }
+}
+
+fn eventually_judged(ctx: &Context, ns: &str, object: &Value) {
+    let begun = Instant::now();
+    while dry_run(ctx, ns, object).stderr.contains("KZ041") {
+        assert!(begun.elapsed() < PATIENCE, "{object} is never judged");
+        thread::sleep(PAUSE);
     }
 }
 
@@ -361,12 +394,7 @@ fn sveltos_trees(ctx: &Context) {
 
 fn ordinary_config_maps_cost_no_call(ctx: &Context) {
     let ns = ctx.cluster.namespace("ordinary");
-    let calls = || {
-        let name = "apiserver_admission_webhook_request_total";
-        let metrics = ctx.cluster.kubectl().args(["get", "--raw", "/metrics"]).run().expect_success().stdout;
-        let ours = |line: &&str| line.starts_with(name) && line.contains("trees.portcullis.dev");
-        metrics.lines().filter(ours).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>()
-    };
+    let calls = || counted(ctx, "apiserver_admission_webhook_request_total", "trees.portcullis.dev");
     // other trials may send trees meanwhile: a hundred ordinary objects would show
     let before = calls();
     let many: Vec<_> = (0..50)

@@ -7,6 +7,7 @@ use flate2::read::GzDecoder;
 use tar::{Archive, EntryType};
 
 use super::{LARGEST_FILE, Memory, Tree, TreePath};
+use crate::kustomize::file::NAMES;
 
 /// Linux opens no longer path, so that nothing can have packed one.
 const LONGEST_PATH: usize = 4096;
@@ -80,8 +81,8 @@ impl Tree {
                 return Err(ArchiveError::TooLarge(limits.bytes));
             }
         }
-        let weight = memory.weight();
-        Ok(Self { weight, ..Self::new(memory, base) })
+        let (weight, kustomizations) = (memory.weight(), memory.cost_of(&NAMES));
+        Ok(Self { weight, kustomizations, ..Self::new(memory, base) })
     }
 }
 

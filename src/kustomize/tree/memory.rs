@@ -79,6 +79,15 @@ impl Memory {
         self.weight
     }
 
+    /// What it costs to read all files of these names.
+    pub(super) fn cost_of(&self, names: &[&str]) -> u64 {
+        let costs = self.nodes.iter().filter(|(path, _)| names.contains(&path.name())).map(|(_, node)| match node {
+            Node::File(content) => super::cost(content),
+            Node::Link(_) | Node::Folder(_) => 0,
+        });
+        costs.sum()
+    }
+
     fn add(&mut self, path: &TreePath, node: Node) {
         let content = if let Node::File(content) = &node { content.len() } else { 0 };
         self.insert(path, node, content);
