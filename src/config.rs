@@ -21,6 +21,11 @@
 //!       types: [landscaper.gardener.cloud/kubernetes-manifest]
 //! composites:            # CompositeResourceDefinitions whose composites are looked at; "*" for all
 //!   - xdatabases.example.org
+//! deliveries:            # the gravest level of what is found in trees: see docs/delivery.md
+//!   flux-trees: warn
+//!   flux-sources: off
+//! artifactHosts:         # where artifacts may be fetched from, besides Flux's own controllers in flux-system
+//!   - source-controller.gitops.svc.cluster.local
 //! ```
 
 use std::collections::{BTreeMap, HashSet};
@@ -78,6 +83,8 @@ struct File {
     mutators: BTreeMap<String, Spanned<Mode>>,
     deployers: Option<Spanned<Deployers>>,
     composites: HashSet<String>,
+    deliveries: BTreeMap<String, Spanned<Level>>,
+    artifact_hosts: Vec<Spanned<String>>,
 }
 
 type Levels = BTreeMap<String, Spanned<Level>>;
@@ -152,6 +159,14 @@ impl Check<'_> {
         if let Some(deployers) = file.deployers {
             policy.settings = self.deployers(&deployers)?;
         }
+        for (name, level) in file.deliveries {
+            let names: Vec<_> = self.registry.deliveries().iter().map(|delivery| delivery.name).collect();
+            self.one_of("delivery", &name, &names, &level)?;
+            policy.deliveries.insert(name, level.value);
+        }
+        for host in file.artifact_hosts {
+            policy.artifact_hosts.push(self.host(host)?);
+        }
         Ok(policy)
     }
 
@@ -175,11 +190,22 @@ impl Check<'_> {
         self.one_of("rule or family", name, &names, place)
     }
 
+    fn host(&self, host: Spanned<String>) -> Result<String, ConfigError> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
+        if !host.value.is_empty() && host.value.chars().all(is_part) {
+            return Ok(host.value);
+        }
+        let problem =
+            format!("{:?} is no host; write a name, or a name and a port, without http:// and path", host.value);
+        Err(self.unknown(problem, &host))
+    }
+
     fn one_of<T>(&self, what: &str, name: &str, names: &[&str], place: &Spanned<T>) -> Result<(), ConfigError> {
         if names.contains(&name) {
             return Ok(());
         }
-        Err(self.unknown(format!("there is no {what} {name:?}; there are {}", names.join(", ")), place))
+        let problem = format!("there is no {what} {name:?}; there are {}", names.join(", "));
+        Err(self.unknown(problem, place))
     }
 
     fn unknown<T>(&self, problem: String, place: &Spanned<T>) -> ConfigError {
@@ -220,6 +246,17 @@ mod tests {
         let error =
             read(&format!("deployers: {{identities: [{{users: [a], types: [b], targetSelectors: [{selector}]}}]}}"));
         assert!(error.unwrap_err().contains("the requirement on \"a\" has 0 values"));
+    }
+
+    #[test]
+    fn reads_deliveries_and_hosts() {
+        let policy = read("deliveries:\n  flux-sources: deny\nartifactHosts:\n  - minio.tools:9000\n").unwrap();
+        assert_eq!(policy.deliveries["flux-sources"], Level::Deny);
+        assert_eq!(policy.artifact_hosts, ["minio.tools:9000"]);
+        for text in ["deliveries:\n  fluxx: warn\n", "artifactHosts:\n  - http://a/b\n"] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with("portcullis.yaml:2:"), "{error}");
+        }
     }
 
     #[test]

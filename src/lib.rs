@@ -14,6 +14,7 @@
 //! | [`near`] | "did you mean": the nearest of some names |
 //! | [`oci`] | reading from OCI registries, within bounds; knows no component |
 //! | [`crossplane`] | Crossplane: composition environments |
+//! | [`artifacts`] | trees that are fetched, judged and kept beside the handler |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
 //! | [`process`] | log, plain port, signals: what every long-running face has |
@@ -22,6 +23,7 @@
 //! | [`cli`] | the commands |
 
 pub mod admission;
+pub mod artifacts;
 pub mod catalog;
 pub mod cli;
 pub mod config;

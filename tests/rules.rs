@@ -95,7 +95,15 @@ fn the_registration_covers_every_scope_once() {
     let manifests = Registration::default().manifests(&registry);
     let text = |file| &manifests.iter().find(|manifest| manifest.file == file).expect("it is written").text;
     for (file, scopes) in [
-        ("validating.yaml", registry.rules().iter().flat_map(|rule| rule.scope).collect::<Vec<_>>()),
+        (
+            "validating.yaml",
+            registry
+                .rules()
+                .iter()
+                .flat_map(|rule| rule.scope)
+                .chain(registry.deliveries().iter().flat_map(|delivery| delivery.scope))
+                .collect::<Vec<_>>(),
+        ),
         ("mutating.yaml", registry.mutators().iter().flat_map(|mutator| mutator.scope).collect()),
     ] {
         let configuration = objects(text(file)).remove(0);

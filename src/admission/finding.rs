@@ -53,6 +53,8 @@ pub struct Finding {
     pub field: FieldPath,
     /// What is wrong, in one sentence without the place.
     pub message: String,
+    /// Where it is in the files behind the object, if it is there: `apps/kustomization.yaml:6:5 of main@sha1:3f2c`.
+    pub place: Option<String>,
     /// What stands there, as short JSON or text.
     pub found: Option<String>,
     /// What may stand there.
@@ -64,7 +66,7 @@ pub struct Finding {
 impl Finding {
     /// A finding with a message and nothing else.
     pub fn new(rule: &'static str, level: Level, field: FieldPath, message: impl Into<String>) -> Self {
-        Self { rule, level, field, message: message.into(), found: None, allowed: None, help: None }
+        Self { rule, level, field, message: message.into(), place: None, found: None, allowed: None, help: None }
     }
 
     /// Says what stands there.
@@ -96,9 +98,12 @@ impl Finding {
         format!("{} {}: {}", self.rule, self.field, self.message)
     }
 
-    /// The headline, and what is allowed and the help indented below it.
+    /// The headline, and the place, what is allowed and the help indented below it.
     pub fn paragraph(&self) -> String {
         let mut text = self.headline();
+        if let Some(place) = &self.place {
+            text.push_str(&format!("\n  at {place}"));
+        }
         for (label, line) in [("allowed", &self.allowed), ("help", &self.help)] {
             if let Some(line) = line {
                 text.push_str(&format!("\n  {label}: {line}"));

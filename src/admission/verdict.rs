@@ -147,7 +147,8 @@ impl Verdict {
     fn audit_annotations(&self) -> BTreeMap<String, String> {
         let mut annotations: BTreeMap<String, String> = BTreeMap::new();
         for finding in &self.findings {
-            let line = format!("{} {}: {}", finding.level, finding.field, finding.message);
+            let place = finding.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+            let line = format!("{} {}: {}{place}", finding.level, finding.field, finding.message);
             let text = annotations.entry(finding.rule.to_owned()).or_default();
             if !text.is_empty() {
                 text.push_str("; ");
@@ -176,16 +177,21 @@ impl Unreadable {
 }
 
 fn cause(finding: &Finding) -> Cause {
+    let place = finding.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
     Cause {
         reason: "FieldValueInvalid",
-        message: format!("{}: {}", finding.rule, finding.message),
+        message: format!("{}: {}{place}", finding.rule, finding.message),
         field: finding.field.to_string(),
     }
 }
 
 /// The headline, and the help where both fit into what is asked for.
 fn warning(finding: &Finding) -> String {
-    let headline = finding.headline();
+    let headline = match &finding.place {
+        // the place before the message: what is cut must not be that
+        Some(place) => format!("{} {place}: {}", finding.rule, finding.message),
+        None => finding.headline(),
+    };
     let with_help = finding.help.as_ref().map(|help| format!("{headline}; {help}"));
     match with_help {
         Some(text) if text.chars().count() <= WANTED_WARNING_CHARS => one_line(&text),

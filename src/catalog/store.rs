@@ -101,14 +101,21 @@ impl Store {
         self.indexes.get(at)?.get(namespace)?.get(key)
     }
 
+    /// As [`Store::indexed`], in all namespaces.
+    pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Arc<Stored>> {
+        let Some(at) = self.kind.indexes.iter().position(|declared| std::ptr::eq(*declared, index)) else {
+            return Vec::new();
+        };
+        let filed = self.indexes[at].iter().filter_map(|(namespace, keys)| Some((namespace, keys.get(key)?)));
+        let mut filed: Vec<_> =
+            filed.flat_map(|(namespace, users)| users.iter().map(move |name| (namespace, name))).collect();
+        filed.sort_unstable();
+        filed.into_iter().take(limit).filter_map(|(namespace, name)| self.find(namespace, name)).collect()
+    }
+
     pub(super) fn indexed(&self, index: &'static Index, namespace: &str, key: &str, limit: usize) -> Vec<Arc<Stored>> {
         let names = self.users(index, namespace, key).into_iter().flatten().take(limit);
         names.filter_map(|name| self.find(namespace, name)).collect()
-    }
-
-    pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Arc<Stored>> {
-        let namespaces = self.objects.keys();
-        namespaces.flat_map(|namespace| self.indexed(index, namespace, key, limit)).take(limit).collect()
     }
 
     /// Puts an object in; gives it, and the one whose place it takes.

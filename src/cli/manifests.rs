@@ -104,7 +104,7 @@ impl Args {
         let ca_bundle = self.ca_bundle.as_ref().map(|path| ca_bundle(path)).transpose()?;
         let (namespace, service_account) = (self.namespace.clone(), self.service_account.clone());
         let (metadata, declared) = (String::new(), self.declared()?);
-        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata, declared })
+        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata, declared, opt_in: None })
     }
 
     /// What the chosen definitions declare.

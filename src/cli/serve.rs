@@ -10,9 +10,10 @@ use futures::future::BoxFuture;
 use super::logging::Logging;
 use super::{OK, Unusable, inputs};
 use crate::admission::{Phase, Request, Verdict};
+use crate::artifacts::{self, Artifacts};
 use crate::catalog::{Catalog, cluster, manifests};
 use crate::config;
-use crate::gate::{Gate, Registry};
+use crate::gate::{Gate, Registry, Row};
 use crate::server::{Bound, Certificates, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, limits, metrics};
 
 /// Serve the admission webhooks over HTTPS.
@@ -85,12 +86,13 @@ async fn serve(args: Args) -> Result<(), Unusable> {
     let certificates =
         Certificates::from_folder(&args.certs).map_err(|error| Unusable::because("the serving certificate", error))?;
     let readiness = Readiness::default();
-    let gate = Arc::new(args.gate(&readiness).await?);
+    let mut registry = metrics::registry();
+    let trees = Artifacts::new(artifacts::Limits::default(), artifacts::Metrics::register(&mut registry));
+    let gate = Arc::new(args.gate(&readiness).await?.with_trees(Arc::new(trees)));
     if let Some(path) = args.config.clone() {
         tokio::spawn(follow_config(path, gate.clone()));
     }
-    let mut registry = metrics::registry();
-    let rules = gate.registry().rules().iter().map(|rule| rule.id);
+    let rules = gate.registry().rows().into_iter().map(Row::id);
     let metrics = Arc::new(Metrics::register(&mut registry, rules));
     let bound = args.bind().await?;
     tracing::info!(webhooks = %format!("https://{}", bound.address()), admin = %bound.admin_address(), "serving");

@@ -6,6 +6,7 @@
 //!
 //! Deciding is a pure function of the request, the catalog and the policy, but for the confirmed reads.
 
+mod deliver;
 pub mod pages;
 mod policy;
 pub mod registration;
@@ -20,6 +21,7 @@ use futures::future::join_all;
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
 use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, Settings, View};
+use crate::kustomize::delivery::{Inline, Judge};
 use crate::rule::{Match, Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
@@ -37,13 +39,20 @@ pub struct Gate {
     registry: Registry,
     policy: ArcSwap<Policy>,
     catalog: Arc<Catalog>,
+    trees: Arc<dyn Judge>,
 }
 
 impl Gate {
-    /// A gate of these rules over a catalog.
+    /// A gate of these rules over a catalog. It judges trees that are in objects, and fetches none.
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
         catalog.choose(policy.composites.clone());
-        Self { registry, policy: ArcSwap::from_pointee(policy), catalog }
+        Self { registry, policy: ArcSwap::from_pointee(policy), catalog, trees: Arc::new(Inline) }
+    }
+
+    /// Lets `trees` fetch and judge trees.
+    #[must_use]
+    pub fn with_trees(self, trees: Arc<dyn Judge>) -> Self {
+        Self { trees, ..self }
     }
 
     /// The rules and mutators.
@@ -67,7 +76,10 @@ impl Gate {
         let declared_as = self.declared_as(request);
         match phase {
             Phase::Mutate => self.registry.mutators_for(request, declared_as).next().is_some(),
-            Phase::Validate => self.registry.rules_for(request, declared_as).next().is_some(),
+            Phase::Validate => {
+                self.registry.rules_for(request, declared_as).next().is_some()
+                    || self.registry.deliveries_for(request).next().is_some()
+            }
         }
     }
 
@@ -115,16 +127,23 @@ impl Gate {
         let active = |rule: &&&Rule| policy.level(rule, &request.namespace) != Level::Off;
         let declared_as = self.declared_as(request);
         let rules: Vec<_> = self.registry.rules_for(request, declared_as).filter(active).copied().collect();
-        if let Err(refusal) = read(request, declared_as, rules.iter().map(|rule| rule.scope)) {
+        let deliveries: Vec<_> = self.registry.deliveries_for(request).copied().collect();
+        let scopes = rules.iter().map(|rule| rule.scope).chain(deliveries.iter().map(|delivery| delivery.scope));
+        if let Err(refusal) = read(request, declared_as, scopes) {
             return Verdict::refused(refusal);
         }
-        let wants: Vec<_> = rules.iter().filter_map(|rule| rule.confirm).collect();
+        let of_rules = rules.iter().filter_map(|rule| rule.confirm);
+        let wants: Vec<_> = of_rules.chain(deliveries.iter().filter_map(|delivery| delivery.confirm)).collect();
         let confirmed = self.confirm(request, &wants, &policy.settings).await;
         let view = View::new(&self.catalog, &confirmed).under(&policy.settings);
         let mut findings = Vec::new();
         for rule in rules {
             let found = (rule.check)(request, &view);
-            findings.extend(found.into_iter().map(|finding| levelled(finding, rule, request, policy)));
+            findings.extend(found.into_iter().map(|finding| levelled(finding, Row::Request(rule), request, policy)));
+        }
+        for delivery in deliveries {
+            let found = deliver::Round { gate: self, policy, request, view: &view }.of(delivery).await;
+            deliver::add(&mut findings, found);
         }
         Verdict { findings, ..Verdict::default() }
     }
@@ -132,8 +151,7 @@ impl Gate {
     /// Asks the API server for what the rules want confirmed, until they want nothing more or time is up.
     async fn confirm(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> Confirmed {
         let mut confirmed = Confirmed::new();
-        let last = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
-        let last = last.unwrap_or_else(|| Instant::now() + CONFIRM_WITHIN);
+        let last = last(request);
         for _ in 0..CONFIRM_ROUNDS {
             let view = View::new(&self.catalog, &confirmed).under(settings);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
@@ -158,6 +176,12 @@ impl Gate {
     }
 }
 
+/// When everything that is asked for has to be there.
+fn last(request: &Request<'_>) -> Instant {
+    let last = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
+    last.unwrap_or_else(|| Instant::now() + CONFIRM_WITHIN)
+}
+
 /// Reads of the objects what rows with these scopes look at.
 fn read(
     request: &Request<'_>,
@@ -176,15 +200,15 @@ fn read(
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
 /// A finding at the level that the policy gives it.
-fn levelled(mut finding: Finding, rule: &Rule, request: &Request<'_>, policy: &Policy) -> Finding {
-    let configured = policy.level(rule, &request.namespace);
-    finding.level = Policy::levelled(finding.level, rule.level, configured);
+fn levelled(mut finding: Finding, row: Row, request: &Request<'_>, policy: &Policy) -> Finding {
+    let configured = policy.level_of(row.id(), row.family(), row.level(), &request.namespace);
+    finding.level = Policy::levelled(finding.level, row.level(), configured);
     // The finalizers come off the object itself: a status on its own keeps nothing from being deleted.
     let is_object = request.resource.subresource.is_empty();
     if is_object && request.operation == Operation::Update && request.is_being_deleted() {
         finding.level = finding.level.min(Level::Warn);
     }
-    if policy.skips(request) || policy.exempts(rule, request) {
+    if policy.skips(request) || policy.exempts(row, request) {
         finding.level = finding.level.min(Level::Audit);
     }
     finding

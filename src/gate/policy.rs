@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Row;
 use crate::admission::{Level, Request};
 use crate::catalog::Settings;
+use crate::kustomize::delivery::Delivery;
 use crate::rule::{Mode, Mutator, Rule};
 
 /// An object with this label, at `"true"`, is left alone where the configuration honours it.
@@ -30,6 +31,10 @@ pub struct Policy {
     /// The names of CompositeResourceDefinitions whose composites are looked at, besides those with the label
     /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` stands for all.
     pub composites: HashSet<String>,
+    /// The gravest level of what is found in trees, by the name of the delivery.
+    pub deliveries: HashMap<String, Level>,
+    /// Hosts from which artifacts may be fetched, besides Flux's own: `name` or `name:port`.
+    pub artifact_hosts: Vec<String>,
 }
 
 /// Levels in some namespaces.
@@ -90,15 +95,20 @@ impl Policy {
         self.modes.get(mutator.name).copied().unwrap_or(mutator.mode)
     }
 
+    /// The gravest level of what a delivery finds.
+    pub fn most(&self, delivery: &Delivery) -> Level {
+        self.deliveries.get(delivery.name).copied().unwrap_or(delivery.most)
+    }
+
     /// Whether an exemption lets a request through. A `deny` for its namespace goes before any exemption.
-    pub fn exempts(&self, rule: &Rule, request: &Request<'_>) -> bool {
+    pub fn exempts(&self, row: Row, request: &Request<'_>) -> bool {
         let exempt = |exemption: &Exemption| {
-            [rule.id, rule.family()].contains(&exemption.rule.as_str())
+            [row.id(), row.family()].contains(&exemption.rule.as_str())
                 && names(&exemption.namespaces, &request.namespace)
                 && (exemption.users.is_empty() || exemption.users.iter().any(|user| *user == request.user.name))
         };
         self.exemptions.iter().any(exempt)
-            && !self.namespace_levels(rule.id, rule.family(), &request.namespace).any(|level| level == Level::Deny)
+            && !self.namespace_levels(row.id(), row.family(), &request.namespace).any(|level| level == Level::Deny)
     }
 
     /// Whether the object asks to be left alone, and may.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::Registry;
 use crate::admission::{COLLECTORS, Operation, Phase};
 use crate::catalog::Kind;
+use crate::kustomize::delivery::Narrowed;
 use crate::rule::{Definition, Match, Outage};
 
 /// Where the API server finds the webhooks.
@@ -39,6 +40,8 @@ pub struct Registration {
     pub metadata: String,
     /// The kinds that objects in the cluster declare, and that are looked at.
     pub declared: Vec<&'static Kind>,
+    /// The value of the chart that must be true for kinds that not everybody wants; `None` outside of a chart.
+    pub opt_in: Option<&'static str>,
 }
 
 impl Default for Registration {
@@ -47,7 +50,7 @@ impl Default for Registration {
         let service_account = "portcullis".to_owned();
         let endpoint = Endpoint::Service { namespace: namespace.clone(), name: service_account.clone() };
         let (metadata, declared) = (String::new(), Vec::new());
-        Self { endpoint, ca_bundle: None, namespace, service_account, metadata, declared }
+        Self { endpoint, ca_bundle: None, namespace, service_account, metadata, declared, opt_in: None }
     }
 }
 
@@ -67,6 +70,8 @@ struct Webhook {
     outage: Outage,
     timeout_seconds: u8,
     reason: &'static str,
+    /// What narrows it to some deliveries.
+    narrowed: Option<&'static Narrowed>,
 }
 
 const WEBHOOKS: [Webhook; 4] = [
@@ -76,6 +81,7 @@ const WEBHOOKS: [Webhook; 4] = [
         outage: Outage::Admit,
         timeout_seconds: 2,
         reason: "What is missing is added with the next change of the object; nothing is deployed wrongly without it.",
+        narrowed: None,
     },
     Webhook {
         name: "require.portcullis.dev",
@@ -83,6 +89,7 @@ const WEBHOOKS: [Webhook; 4] = [
         outage: Outage::Refuse,
         timeout_seconds: 3,
         reason: "Without the change the object would do what it must not do.",
+        narrowed: None,
     },
     Webhook {
         name: "validate.portcullis.dev",
@@ -90,6 +97,7 @@ const WEBHOOKS: [Webhook; 4] = [
         outage: Outage::Refuse,
         timeout_seconds: 3,
         reason: "People and pipelines write these, rarely; a wrong one breaks everything in its namespace that uses it.",
+        narrowed: None,
     },
     Webhook {
         name: "advise.portcullis.dev",
@@ -97,8 +105,27 @@ const WEBHOOKS: [Webhook; 4] = [
         outage: Outage::Admit,
         timeout_seconds: 3,
         reason: "Controllers write these all the time, and a deletion must never hang on us; the harm is small or mendable.",
+        narrowed: None,
     },
 ];
+
+/// The webhooks of a phase, those that are narrowed last.
+fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
+    let mut webhooks: Vec<_> = WEBHOOKS.into_iter().filter(|webhook| webhook.phase == phase).collect();
+    for narrowed in registry.deliveries().iter().filter_map(|delivery| delivery.narrowed) {
+        if phase == Phase::Validate && !webhooks.iter().any(|known| known.narrowed == Some(narrowed)) {
+            webhooks.push(Webhook {
+                name: narrowed.webhook,
+                phase,
+                outage: Outage::Admit,
+                timeout_seconds: 3,
+                reason: narrowed.reason,
+                narrowed: Some(narrowed),
+            });
+        }
+    }
+    webhooks
+}
 
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const GENERATED_FOR_DECLARED: &str = "# Written by `portcullis manifests`; do not edit. The rules follow the \
@@ -119,6 +146,7 @@ impl Registration {
             service_account: name,
             metadata: metadata.to_owned(),
             declared: Vec::new(),
+            opt_in: Some("storedKustomizations"),
         }
     }
 
@@ -129,6 +157,8 @@ impl Registration {
             text: format!("{GENERATED}{}", definition.text),
         };
         let mut manifests: Vec<_> = registry.definitions().iter().map(definition).collect();
+        manifests
+            .extend(registry.optional_definitions().iter().map(definition).map(|manifest| self.optional(manifest)));
         manifests.extend([
             Manifest { file: "mutating.yaml", text: self.configuration(Phase::Mutate, registry) },
             Manifest { file: "rbac.yaml", text: self.rbac(&registry.kinds()) },
@@ -142,12 +172,22 @@ impl Registration {
         manifests
     }
 
+    fn optional(&self, manifest: Manifest) -> Manifest {
+        match self.opt_in {
+            Some(value) => {
+                let text = format!("{{{{- if .Values.{value} }}}}\n{}{{{{- end }}}}\n", manifest.text);
+                Manifest { text, ..manifest }
+            }
+            None => manifest,
+        }
+    }
+
     fn configuration(&self, phase: Phase, registry: &Registry) -> String {
         let mut text = self.head(phase, "portcullis", GENERATED);
-        for webhook in WEBHOOKS.iter().filter(|webhook| webhook.phase == phase) {
+        for webhook in webhooks(phase, registry) {
             let rules = webhook.rules(registry);
             if !rules.is_empty() {
-                text.push_str(&self.webhook(webhook, &rules));
+                text.push_str(&self.webhook(&webhook, &rules));
             }
         }
         text
@@ -198,7 +238,7 @@ impl Registration {
             reason = webhook.reason,
             client = self.client_config(webhook.phase),
             selector = self.namespace_selector(),
-            conditions = match_conditions(rules),
+            conditions = match_conditions(rules, webhook.narrowed),
             rules = match rules {
                 [] => " []\n".to_owned(),
                 rules => format!("\n{}", rules.iter().map(Rules::yaml).collect::<String>()),
@@ -330,7 +370,11 @@ impl Webhook {
     fn scopes(&self, registry: &Registry) -> Vec<&'static Match> {
         match self.phase {
             Phase::Mutate => registry.mutators().iter().flat_map(|mutator| mutator.scope).collect(),
-            Phase::Validate => registry.rules().iter().flat_map(|rule| rule.scope).collect(),
+            Phase::Validate => {
+                let rules = registry.rules().iter().filter(|_| self.narrowed.is_none()).flat_map(|rule| rule.scope);
+                let deliveries = registry.deliveries().iter().filter(|delivery| delivery.narrowed == self.narrowed);
+                rules.chain(deliveries.flat_map(|delivery| delivery.scope)).collect()
+            }
         }
     }
 }
@@ -359,7 +403,7 @@ impl Rules {
 
 /// Calls that are not made: for objects on their way out, whose finalizers must come off, and for the controllers that
 /// delete what has lost its namespace or owner.
-fn match_conditions(rules: &[Rules]) -> String {
+fn match_conditions(rules: &[Rules], narrowed: Option<&Narrowed>) -> String {
     let has = |wanted| rules.iter().any(|rule| rule.operations.contains(&wanted));
     let mut text = "    matchConditions:\n".to_owned();
     let delete = if has(Operation::Delete) { "request.operation == 'DELETE' || " } else { "" };
@@ -379,6 +423,11 @@ fn match_conditions(rules: &[Rules]) -> String {
              !(request.userInfo.username in\n          [{}])\n",
             users.join(",\n           ")
         ));
+    }
+    if let Some(narrowed) = narrowed {
+        let alternatives: Vec<_> = narrowed.when.iter().map(|when| format!("({when})")).collect();
+        let when = alternatives.join(" ||\n          ");
+        text.push_str(&format!("      - name: worth-a-call\n        expression: >-\n          {when}\n"));
     }
     text
 }

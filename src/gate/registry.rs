@@ -4,6 +4,7 @@ use crate::admission::{Level, Request};
 use crate::catalog::{Catalog, Declaration, Kind, NAMESPACES};
 use crate::crossplane;
 use crate::kustomize;
+use crate::kustomize::delivery::Delivery;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
 use crate::rule::{Definition, Mutator, Rule, Section};
@@ -15,8 +16,10 @@ pub struct Registry {
     rules: Vec<&'static Rule>,
     tree_rules: Vec<&'static TreeRule>,
     mutators: Vec<&'static Mutator>,
+    deliveries: Vec<&'static Delivery>,
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
+    optional: Vec<&'static Definition>,
     /// The resources that any row looks at, by plural name: a request for another one is known to be so at once.
     plurals: Vec<&'static str>,
 }
@@ -95,8 +98,10 @@ impl Registry {
         rules.sort_by_key(|rule| rule.id);
         let mutators = [crossplane::mutators(), landscaper::mutators()].concat();
         let (tree_rules, definitions) = (kustomize::tree_rules(), landscaper::definitions());
+        let optional = kustomize::delivery::definitions();
         let declarations = crossplane::declarations();
-        Self { tree_rules, definitions, declarations, ..Self::new(rules, mutators) }
+        let standard = Self { tree_rules, definitions, optional, declarations, ..Self::new(rules, mutators) };
+        standard.with_deliveries(kustomize::delivery::deliveries())
     }
 
     /// Just these.
@@ -106,8 +111,16 @@ impl Registry {
         let mut plurals: Vec<_> = of_rules.chain(of_mutators).map(|scope| scope.plural).collect();
         plurals.sort_unstable();
         plurals.dedup();
-        let (tree_rules, definitions, declarations) = (Vec::new(), Vec::new(), Vec::new());
-        Self { rules, tree_rules, mutators, definitions, declarations, plurals }
+        let (tree_rules, deliveries) = (Vec::new(), Vec::new());
+        let (definitions, optional, declarations) = (Vec::new(), Vec::new(), Vec::new());
+        Self { rules, tree_rules, mutators, deliveries, definitions, optional, declarations, plurals }
+    }
+
+    fn with_deliveries(mut self, deliveries: Vec<&'static Delivery>) -> Self {
+        self.plurals.extend(deliveries.iter().flat_map(|delivery| delivery.scope).map(|scope| scope.plural));
+        self.plurals.sort_unstable();
+        self.plurals.dedup();
+        Self { deliveries, ..self }
     }
 
     /// The rules, in the order of their ids.
@@ -120,6 +133,11 @@ impl Registry {
         &self.mutators
     }
 
+    /// The ways in which trees reach a cluster.
+    pub fn deliveries(&self) -> &[&'static Delivery] {
+        &self.deliveries
+    }
+
     /// The rules of both shapes, in the order of their ids.
     pub fn rows(&self) -> Vec<Row> {
         let requests = self.rules.iter().map(|rule| Row::Request(rule));
@@ -130,7 +148,8 @@ impl Registry {
 
     /// The row of an id.
     pub fn row(&self, id: &str) -> Option<Row> {
-        self.rows().into_iter().find(|row| row.id() == id)
+        let of_trees = || self.tree_rules.iter().find(|rule| rule.id == id).map(|rule| Row::Tree(rule));
+        self.rule(id).map(Row::Request).or_else(of_trees)
     }
 
     /// The kinds that systems add.
@@ -155,6 +174,11 @@ impl Registry {
         catalog
     }
 
+    /// The kinds that systems add only where somebody wants them.
+    pub fn optional_definitions(&self) -> &[&'static Definition] {
+        &self.optional
+    }
+
     /// The rule of an id.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.id == id).copied()
@@ -167,13 +191,14 @@ impl Registry {
         families
     }
 
-    /// Every kind that a rule or mutator looks up, and namespaces.
+    /// Every kind that a rule, mutator or delivery looks up, and namespaces.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         let mut kinds: Vec<&'static Kind> = vec![&NAMESPACES];
         let of_rules = self.rules.iter().flat_map(|rule| rule.looks_up);
         let of_mutators = self.mutators.iter().flat_map(|mutator| mutator.looks_up);
         let declaring = self.declarations.iter().map(|declaration| &declaration.by);
-        for kind in of_rules.chain(of_mutators).chain(declaring) {
+        let of_deliveries = self.deliveries.iter().flat_map(|delivery| delivery.looks_up);
+        for kind in of_rules.chain(of_mutators).chain(of_deliveries).chain(declaring) {
             if !kinds.iter().any(|known| std::ptr::eq(*known, *kind)) {
                 kinds.push(kind);
             }
@@ -199,6 +224,12 @@ impl Registry {
     ) -> impl Iterator<Item = &'a &'static Mutator> {
         let mutators = if self.knows(request, declared_as) { self.mutators.as_slice() } else { &[] };
         mutators.iter().filter(move |mutator| mutator.scope.iter().any(|scope| scope.covers(request, declared_as)))
+    }
+
+    /// The deliveries that look at a request.
+    pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
+        let deliveries = if self.knows(request, None) { self.deliveries.as_slice() } else { &[] };
+        deliveries.iter().filter(|delivery| delivery.scope.iter().any(|scope| scope.covers(request, None)))
     }
 
     fn knows(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {

@@ -40,7 +40,8 @@ impl Files {
         }
         let read = match tree.read(path) {
             Ok(bytes) => KustomizationFile::read(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad),
-            Err(unreadable) => Err(NotRead::Unreadable(unreadable)),
+            // another reader may have better luck
+            Err(unreadable) => return Err(NotRead::Unreadable(unreadable)),
         };
         let mut known = self.read.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_FILES {

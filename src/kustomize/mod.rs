@@ -30,6 +30,7 @@
 
 pub mod accumulate;
 mod analysis;
+pub mod delivery;
 pub mod explain;
 pub mod file;
 mod files;
@@ -47,4 +48,11 @@ mod walk;
 pub use analysis::{Report, Verdict, analyse, analyse_with};
 pub use files::Files;
 pub use fix::fix;
-pub use rules::{rules, tree_rules};
+pub use rules::tree_rules;
+
+use crate::rule::Rule;
+
+/// The rules of this system that look at requests, in the order of their ids.
+pub fn rules() -> Vec<&'static Rule> {
+    [rules::rules(), delivery::rules()].concat()
+}

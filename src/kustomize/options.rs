@@ -132,7 +132,7 @@ impl FromStr for Version {
 }
 
 /// What a Flux Kustomization adds to the tree it points at.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FluxSpec {
     /// `spec.components`.
     pub components: Vec<String>,
@@ -141,7 +141,7 @@ pub struct FluxSpec {
 }
 
 /// How a tree is built.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Options {
     /// By whom.
     pub profile: Profile,

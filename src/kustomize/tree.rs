@@ -9,8 +9,9 @@ mod memory;
 mod path;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use archive::ArchiveError;
+pub use archive::{ArchiveError, ArchiveLimits};
 pub use folder::FolderError;
 pub use memory::Memory;
 pub use path::TreePath;
@@ -53,6 +54,9 @@ pub enum Unreadable {
     /// More than [`LARGEST_FILE`].
     #[error("it is larger than {LARGEST_FILE} bytes")]
     TooLarge,
+    /// More was read already than may be read at once.
+    #[error("more than {0} bytes would have to be read")]
+    TooMuch(u64),
     /// What the system said.
     #[error("{0}")]
     System(String),
@@ -89,17 +93,37 @@ pub enum Lost {
 pub struct Tree {
     source: Box<dyn Source>,
     base: String,
+    weight: u64,
+    kustomizations: u64,
 }
 
 impl Tree {
     /// A tree that stands at `base`, an absolute path, for those who refer to it by absolute paths.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
-        Self { source: Box::new(source), base: path::cleaned(base) }
+        Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0 }
     }
 
     /// The absolute path of the root.
     pub fn base(&self) -> &str {
         &self.base
+    }
+
+    /// The same tree for somebody who may read only so many bytes of it, counted by their [`cost`]: further files are there, but unreadable.
+    #[must_use]
+    pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
+        let source = Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes };
+        let Self { base, weight, kustomizations, .. } = &**self;
+        Self { source: Box::new(source), base: base.clone(), weight: *weight, kustomizations: *kustomizations }
+    }
+
+    /// What it costs to read all kustomization files of an archive; see [`cost`].
+    pub fn kustomizations_cost(&self) -> u64 {
+        self.kustomizations
+    }
+
+    /// The bytes of an archive's contents and paths; zero for a tree from elsewhere.
+    pub fn weight(&self) -> u64 {
+        self.weight
     }
 
     /// What `entry`, as it is written in the folder `from`, leads to.
@@ -181,6 +205,47 @@ impl Tree {
             Entry::Folder => Located::Folder(here),
             Entry::Other | Entry::Link(_) => Located::Other(here),
         })
+    }
+}
+
+/// As much plain YAML as makes the most values that aliases may stand for in one document.
+const ALIASES: u64 = 512 << 10;
+
+/// What it costs to read a file, in bytes of plain YAML: with aliases a small text stands for a large document.
+pub fn cost(content: &[u8]) -> u64 {
+    let refers = |mark: u8| {
+        let opens = |before: u8| b" \t\n[{,:-".contains(&before);
+        let mut triples = content.windows(3);
+        triples.any(|three| {
+            three[1] == mark
+                && opens(three[0])
+                && (three[2].is_ascii_alphanumeric() || three[2] >= 0x80 || three[2] == b'_')
+        })
+    };
+    content.len() as u64 + if refers(b'&') && refers(b'*') { ALIASES } else { 0 }
+}
+
+/// A tree that is read for so long.
+struct Metered {
+    tree: Arc<Tree>,
+    left: AtomicU64,
+    most: u64,
+}
+
+impl Source for Metered {
+    fn entry(&self, path: &TreePath) -> Option<Entry> {
+        self.tree.entry(path)
+    }
+
+    fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
+        let content = self.tree.read(path)?;
+        let cost = cost(&content);
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost));
+        taken.map(|_| content).map_err(|_| Unreadable::TooMuch(self.most))
+    }
+
+    fn names(&self, path: &TreePath) -> Vec<String> {
+        self.tree.names(path)
     }
 }
 

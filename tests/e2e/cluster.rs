@@ -7,6 +7,7 @@ use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use hyper::{Request, Uri};
@@ -18,7 +19,8 @@ use tokio::runtime::{self, Runtime};
 
 use crate::assets::{Assets, AssetsError};
 use crate::control_plane::{start_api_server, start_etcd};
-use crate::daemon::{Daemon, DaemonError};
+use crate::daemon::{Daemon, DaemonError, PAUSE};
+use crate::delivery_crds::{self, CrdsError};
 use crate::kubectl::Kubectl;
 use crate::litter;
 use crate::user::{self, User};
@@ -44,6 +46,7 @@ pub struct Cluster {
     _etcd: Daemon,
     folder: TempDir,
     assets: Assets,
+    delivery_crds: PathBuf,
     namespaces: AtomicUsize,
 }
 
@@ -53,6 +56,9 @@ pub enum ClusterError {
     /// A program to run is missing.
     #[error(transparent)]
     Assets(#[from] AssetsError),
+    /// Definitions of kinds are missing.
+    #[error(transparent)]
+    Crds(#[from] CrdsError),
     /// A program does not run.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
@@ -75,7 +81,7 @@ pub enum ClusterError {
 impl Cluster {
     /// Starts etcd and the API server, and waits until they are ready.
     pub fn start() -> Result<Self, ClusterError> {
-        let assets = Assets::find()?;
+        let (assets, delivery_crds) = (Assets::find()?, delivery_crds::folder()?);
         let (folder, runtime) = (temporary_folder()?, new_runtime()?);
         let authority = write_files(folder.path())?;
         let (etcd, etcd_port) = start_etcd(&assets, folder.path())?;
@@ -89,6 +95,7 @@ impl Cluster {
             _etcd: etcd,
             folder,
             assets,
+            delivery_crds,
             namespaces: AtomicUsize::new(1),
         })
     }
@@ -131,13 +138,13 @@ impl Cluster {
         name
     }
 
-    /// Applies Landscaper's CRDs and Crossplane's, and waits until they are served.
+    /// Applies the CRDs of Landscaper, Crossplane, Flux, Argo CD and Fleet, and waits until they are served.
     ///
     /// # Panics
     ///
     /// When the API server refuses them.
     pub fn apply_crds(&self) {
-        for folder in &self.assets.crds {
+        for folder in self.assets.crds.iter().chain([&self.delivery_crds]) {
             self.kubectl().args(["apply", "--server-side", "-f", &folder.to_string_lossy()]).run().expect_success();
         }
         self.kubectl()
@@ -153,8 +160,18 @@ impl Cluster {
     ///
     /// When they are not within a minute.
     pub fn wait_for_crds(&self) {
-        let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"];
-        self.kubectl().args(wait).run().expect_success();
+        let wait =
+            || self.kubectl().args(["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).run();
+        // kubectl gives up on a definition that was made a moment ago and has no conditions yet
+        let mut output = wait();
+        for _ in 0..20 {
+            if output.status.success() || !output.stderr.contains(".status.conditions accessor error") {
+                break;
+            }
+            thread::sleep(PAUSE);
+            output = wait();
+        }
+        output.expect_success();
     }
 
     /// What the cluster runs.

@@ -1,5 +1,6 @@
 //! What every trial is given.
 
+use crate::artifacts::ArtifactServer;
 use crate::cluster::{Cluster, ClusterError};
 use crate::gate::{Gate, GateError, GateOptions};
 
@@ -10,6 +11,8 @@ pub struct Context {
     pub gate: Option<Gate>,
     /// The API server.
     pub cluster: Cluster,
+    /// Where artifacts come from.
+    pub artifacts: ArtifactServer,
 }
 
 /// Why the trials cannot begin.
@@ -25,7 +28,7 @@ pub enum ContextError {
 
 impl Context {
     /// Starts a cluster that serves Landscaper's kinds, and portcullis when there are options for it.
-    pub fn start(gate: Option<&GateOptions<'_>>) -> Result<Self, ContextError> {
+    pub fn start(gate: Option<&GateOptions<'_>>, artifacts: ArtifactServer) -> Result<Self, ContextError> {
         let cluster = Cluster::start()?;
         // Before there is any of Landscaper's kinds: it has to be ready without them, and to notice when they come.
         let started = gate.map(|options| Gate::start(&cluster, options)).transpose()?;
@@ -33,6 +36,6 @@ impl Context {
         if let Some((gate, options)) = started.as_ref().zip(gate) {
             gate.register(&cluster, options)?;
         }
-        Ok(Self { gate: started, cluster })
+        Ok(Self { gate: started, cluster, artifacts })
     }
 }

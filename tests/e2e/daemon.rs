@@ -89,6 +89,13 @@ impl Daemon {
         self.process.wait()
     }
 
+    /// The most memory that it ever had resident, in bytes.
+    pub fn peak_memory(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+    }
+
     /// The last lines of its log.
     pub fn log_end(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();

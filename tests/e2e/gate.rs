@@ -91,6 +91,11 @@ impl Gate {
         self.daemon.log_end()
     }
 
+    /// The most memory that it ever had resident, in bytes; where the system tells.
+    pub fn peak_memory(&self) -> Option<u64> {
+        self.daemon.peak_memory()
+    }
+
     /// The whole answer, head and body, of its health and metrics port to `GET path`.
     pub fn admin(&self, path: &str) -> io::Result<String> {
         http::get(self.admin_port, path)

@@ -5,6 +5,8 @@
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
+#[path = "../artifacts/mod.rs"]
+mod artifacts;
 mod assets;
 mod cache;
 mod cluster;
@@ -12,6 +14,8 @@ mod companion;
 mod context;
 mod control_plane;
 mod daemon;
+mod delivery;
+mod delivery_crds;
 mod deployer;
 mod dry_run;
 mod dry_run_deployer;
@@ -43,6 +47,7 @@ use std::time::Instant;
 
 use libtest_mimic::{Arguments, Trial};
 
+use crate::artifacts::ArtifactServer;
 use crate::cluster::Cluster;
 use crate::context::{Context, ContextError};
 use crate::gate::GateOptions;
@@ -56,6 +61,7 @@ type Stage = Arc<OnceLock<Context>>;
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
+    delivery::CASES,
     deployer::CASES,
     dry_run::CASES,
     dry_run_deployer::CASES,
@@ -124,8 +130,10 @@ fn start(gate_is_needed: bool) -> Result<Context, ContextError> {
     let in_force = |cluster: &Cluster| {
         gate::refuses(cluster, "portcullis.dev", PROBE) && gate::warns(cluster, "OW005", LATE_PROBE)
     };
-    let options = GateOptions { config: Some(CONFIG), in_force: &in_force };
-    let context = Context::start(gate_is_needed.then_some(&options))?;
+    let artifacts = ArtifactServer::start();
+    let config = format!("{CONFIG}{}", delivery::configuration(&artifacts.host()));
+    let options = GateOptions { config: Some(&config), in_force: &in_force };
+    let context = Context::start(gate_is_needed.then_some(&options), artifacts)?;
     eprintln!("e2e: ready after {:.1?}", begin.elapsed());
     Ok(context)
 }

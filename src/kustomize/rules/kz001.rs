@@ -6,7 +6,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 
 /// The row of KZ001.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(in crate::kustomize) static RULE: TreeRule = TreeRule {
     id: "KZ001",
     name: "component-as-resource",
     level: Level::Deny,

@@ -6,7 +6,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 
 /// The row of KZ002.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(in crate::kustomize) static RULE: TreeRule = TreeRule {
     id: "KZ002",
     name: "kustomization-as-component",
     level: Level::Deny,

@@ -6,7 +6,7 @@ use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 use crate::kustomize::tree::TreePath;
 
 /// The row of KZ006.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(in crate::kustomize) static RULE: TreeRule = TreeRule {
     id: "KZ006",
     name: "several-kustomization-files",
     level: Level::Deny,

@@ -2,6 +2,7 @@
 
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
+use crate::kustomize::delivery::PATH_ANNOTATION;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 const GROUP: &str = "kustomize.config.k8s.io";
@@ -42,7 +43,9 @@ pub(super) static RULE: Rule = Rule {
     check,
     page: Page {
         why: "A kustomization file is read by kustomize, not by a cluster. A cluster takes it only where somebody made a \
-              resource definition for it, and then nothing comes of it.",
+              resource definition for it, and then nothing comes of it. Who keeps them there on purpose says by the \
+              annotation `portcullis.dev/path` in which folder of the namespace's tree each stands: then they are judged \
+              against one another, as files are (KZ001, KZ002, KZ004, KZ006, KZ009), in both directions.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -59,20 +62,28 @@ resources:
             stored: "",
             operation: Operation::Create,
             object: "\
-apiVersion: v1
-kind: ConfigMap
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
 metadata:
   name: app
+  annotations:
+    portcullis.dev/path: clusters/prod/app
+resources:
+  - deployment.yaml
 ",
         },
-        mend: "Apply the folder: `kubectl apply -k <folder>`.",
+        mend: "Apply the folder: `kubectl apply -k <folder>`. Or, if it is to be kept as an object, give it the annotation.",
     },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    if request.resource.group != GROUP {
+    let says_where =
+        request.object().pointer("/metadata/annotations").and_then(|all| all.get(PATH_ANNOTATION)).is_some();
+    if request.resource.group != GROUP || says_where {
         return Vec::new();
     }
     let message = "this is an input of kustomize, not an object of the cluster: nothing will come of it";
-    vec![RULE.finding(FieldPath::root(), message).help("use kubectl apply -k <folder>")]
+    vec![RULE.finding(FieldPath::root(), message).help(format!(
+        "use kubectl apply -k <folder>; one that is to be kept here says its folder in the annotation {PATH_ANNOTATION}"
+    ))]
 }

@@ -62,6 +62,6 @@ pub fn tree_rules() -> Vec<&'static TreeRule> {
 }
 
 /// The rules about requests.
-pub fn rules() -> Vec<&'static Rule> {
+pub(super) fn rules() -> Vec<&'static Rule> {
     vec![&kz050::RULE]
 }

@@ -1,16 +1,36 @@
 //! A tar archive, packed with gzip, as Flux's artifacts are.
 
+use std::cell::Cell;
 use std::io::{self, Read};
 
 use flate2::read::GzDecoder;
 use tar::{Archive, EntryType};
 
 use super::{LARGEST_FILE, Memory, Tree, TreePath};
+use crate::kustomize::file::NAMES;
 
-/// Flux packs at most 50 MB by default, and text shrinks to about a fifth.
-const LARGEST_TREE: u64 = 256 << 20;
-/// A repository of 1 000 roots and 3 000 components has some 20 000 files.
-const MOST_FILES: usize = 200_000;
+/// Linux opens no longer path, so that nothing can have packed one.
+const LONGEST_PATH: usize = 4096;
+
+/// How much an archive may ask of its reader.
+#[derive(Debug, Clone, Copy)]
+pub struct ArchiveLimits {
+    /// The most bytes when unpacked: of the files, and of what the archive itself needs to say what they are.
+    pub bytes: u64,
+    /// The most files, links and folders.
+    pub entries: usize,
+    /// Whether it is taken as Flux takes it: without its links, and not at all if a name in it leads out of it
+    /// (`Untar` in fluxcd/pkg's `tar/tar.go`).
+    pub strict: bool,
+}
+
+impl Default for ArchiveLimits {
+    /// Text shrinks to about a fifth, and Flux's sources are below 50 MB when packed; a repository of 1 000 roots and
+    /// 3 000 components has some 20 000 files.
+    fn default() -> Self {
+        Self { bytes: 256 << 20, entries: 200_000, strict: false }
+    }
+}
 
 /// Why an archive cannot be a tree.
 #[derive(Debug, thiserror::Error)]
@@ -18,12 +38,15 @@ pub enum ArchiveError {
     /// It is not a tar archive packed with gzip, or it is cut off.
     #[error("the archive cannot be read: {0}")]
     Broken(#[from] io::Error),
-    /// It is larger than 256 MiB when unpacked.
-    #[error("the archive is larger than {LARGEST_TREE} bytes when unpacked")]
-    TooLarge,
-    /// It has more than 200 000 entries.
-    #[error("the archive has more than {MOST_FILES} entries")]
-    TooMany,
+    /// It is larger than [`ArchiveLimits::bytes`] when unpacked.
+    #[error("the archive is larger than {0} bytes when unpacked")]
+    TooLarge(u64),
+    /// It has more than [`ArchiveLimits::entries`].
+    #[error("the archive has more than {0} entries")]
+    TooMany(usize),
+    /// It would write elsewhere.
+    #[error("the archive has the name {0:?}, which leads out of it")]
+    LeadsOut(String),
 }
 
 impl Tree {
@@ -33,31 +56,79 @@ impl Tree {
     ///
     /// When it is no such archive, or is larger than is good for us.
     pub fn archive(packed: impl Read, base: &str) -> Result<Self, ArchiveError> {
-        let mut archive = Archive::new(GzDecoder::new(packed).take(LARGEST_TREE));
+        Self::archive_within(packed, base, ArchiveLimits::default())
+    }
+
+    /// As [`Tree::archive`], within other limits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tree::archive`].
+    pub fn archive_within(packed: impl Read, base: &str, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
+        let left = Cell::new(limits.bytes);
+        let mut archive = Archive::new(Bounded { unpacked: GzDecoder::new(packed), left: &left });
         let mut memory = Memory::new();
-        let mut total = 0;
-        for (number, entry) in archive.entries()?.enumerate() {
-            let mut entry = entry?;
-            total += entry.size();
-            if total > LARGEST_TREE {
-                return Err(ArchiveError::TooLarge);
+        for entry in archive.entries()? {
+            let mut entry = entry.map_err(|error| cause(error, &left, limits))?;
+            if limits.strict && !is_strict(&entry)? {
+                continue;
             }
-            if number >= MOST_FILES {
-                return Err(ArchiveError::TooMany);
+            add(&mut memory, &mut entry).map_err(|error| cause(error, &left, limits))?;
+            if memory.len() > limits.entries {
+                return Err(ArchiveError::TooMany(limits.entries));
             }
-            add(&mut memory, &mut entry)?;
+            if memory.weight() > limits.bytes {
+                return Err(ArchiveError::TooLarge(limits.bytes));
+            }
         }
-        Ok(Self::new(memory, base))
+        let (weight, kustomizations) = (memory.weight(), memory.cost_of(&NAMES));
+        Ok(Self { weight, kustomizations, ..Self::new(memory, base) })
     }
 }
 
+/// Stops with an error, unlike `Read::take`, which would make a large archive look like one that is cut off.
+struct Bounded<'l, R> {
+    unpacked: R,
+    left: &'l Cell<u64>,
+}
+
+impl<R: Read> Read for Bounded<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.unpacked.read(buffer)?;
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(count as u64));
+        if count as u64 > left { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(count) }
+    }
+}
+
+fn cause(error: io::Error, left: &Cell<u64>, limits: ArchiveLimits) -> ArchiveError {
+    if left.get() == 0 { ArchiveError::TooLarge(limits.bytes) } else { ArchiveError::Broken(error) }
+}
+
+/// Whether Flux would unpack an entry; an error if it would not unpack the archive.
+fn is_strict<R: Read>(entry: &tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
+    let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+    if path.is_empty() || path.starts_with('/') || path.contains('\\') || path.contains("../") {
+        return Err(ArchiveError::LeadsOut(path.chars().take(100).collect()));
+    }
+    let kind = entry.header().entry_type();
+    Ok(matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::Directory))
+}
+
 fn add<R: Read>(memory: &mut Memory, entry: &mut tar::Entry<'_, R>) -> io::Result<()> {
+    if entry.path_bytes().len() > LONGEST_PATH {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidFilename,
+            format!("a path of more than {LONGEST_PATH} bytes"),
+        ));
+    }
     let path = TreePath::from(&*String::from_utf8_lossy(&entry.path_bytes()));
     let target = entry.link_name_bytes().map(|name| String::from_utf8_lossy(&name).into_owned());
     match (entry.header().entry_type(), target) {
         (EntryType::Regular | EntryType::Continuous, _) => {
+            // one byte more than a file may have makes it unreadable where something refers to it
             let mut content = Vec::new();
-            entry.take(LARGEST_FILE).read_to_end(&mut content)?;
+            entry.take(LARGEST_FILE + 1).read_to_end(&mut content)?;
             memory.add_file(&path, &content);
         }
         (EntryType::Directory, _) => memory.add_folder(&path),
@@ -95,6 +166,18 @@ mod tests {
         let file = TreePath::from("app/a.yaml");
         assert_eq!(tree.locate(&TreePath::root(), "app/a.yaml"), Ok(Located::File(file.clone())));
         assert_eq!(&*tree.read(&file).unwrap(), b"a: b\n");
+    }
+
+    #[test]
+    fn bombs_are_refused() {
+        let bomb = packed("a.yaml", &"x".repeat(1 << 20));
+        assert!(bomb.len() < 10_000);
+        let limits = ArchiveLimits { bytes: 1 << 19, entries: 10, strict: false };
+        assert!(matches!(Tree::archive_within(&*bomb, "/", limits), Err(ArchiveError::TooLarge(_))));
+        let limits = ArchiveLimits { bytes: 1 << 21, entries: 1, strict: true };
+        assert!(Tree::archive_within(&*bomb, "/", limits).is_ok());
+        let deep = packed("a/b/c/d", "");
+        assert!(matches!(Tree::archive_within(&*deep, "/", limits), Err(ArchiveError::TooMany(_))));
     }
 
     #[test]

@@ -1,21 +1,24 @@
 //! Files in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Entry, Source, TreePath, Unreadable};
+use super::{Entry, LARGEST_FILE, Source, TreePath, Unreadable};
 
 /// A tree in memory: what an archive, an object or a test holds.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
-    nodes: BTreeMap<TreePath, Node>,
+    nodes: HashMap<TreePath, Node>,
+    top: BTreeSet<String>,
+    weight: u64,
 }
 
 #[derive(Debug, Clone)]
 enum Node {
     File(Arc<[u8]>),
     Link(String),
-    Folder,
+    /// With the names in it.
+    Folder(BTreeSet<String>),
 }
 
 impl Memory {
@@ -54,8 +57,8 @@ impl Memory {
     }
 
     pub(super) fn add_folder(&mut self, path: &TreePath) {
-        if !matches!(self.nodes.get(path), Some(Node::Folder)) {
-            self.add(path, Node::Folder);
+        if !path.as_str().is_empty() && !matches!(self.nodes.get(path), Some(Node::Folder(_))) {
+            self.add(path, Node::Folder(BTreeSet::new()));
         }
     }
 
@@ -66,12 +69,48 @@ impl Memory {
         }
     }
 
+    /// The number of files, links and folders.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The bytes that it holds: of contents and of paths.
+    pub(super) fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// What it costs to read all files of these names.
+    pub(super) fn cost_of(&self, names: &[&str]) -> u64 {
+        let costs = self.nodes.iter().filter(|(path, _)| names.contains(&path.name())).map(|(_, node)| match node {
+            Node::File(content) => super::cost(content),
+            Node::Link(_) | Node::Folder(_) => 0,
+        });
+        costs.sum()
+    }
+
     fn add(&mut self, path: &TreePath, node: Node) {
-        let mut folder = path.parent();
-        while let Some(parent) = folder.take_if(|parent| !self.nodes.contains_key(parent)) {
-            folder = parent.parent();
-            self.nodes.insert(parent, Node::Folder);
+        let content = if let Node::File(content) = &node { content.len() } else { 0 };
+        self.insert(path, node, content);
+        let mut child = path.clone();
+        while let Some(parent) = child.parent() {
+            let name = child.name().to_owned();
+            if parent.as_str().is_empty() {
+                self.top.insert(name);
+                return;
+            }
+            match self.nodes.get_mut(&parent) {
+                Some(Node::Folder(names)) => {
+                    names.insert(name);
+                    return;
+                }
+                _ => self.insert(&parent, Node::Folder(BTreeSet::from([name])), 0),
+            };
+            child = parent;
         }
+    }
+
+    fn insert(&mut self, path: &TreePath, node: Node, content: usize) {
+        self.weight += (content + path.as_str().len()) as u64;
         self.nodes.insert(path.clone(), node);
     }
 }
@@ -84,20 +123,25 @@ impl Source for Memory {
         Some(match self.nodes.get(path)? {
             Node::File(_) => Entry::File,
             Node::Link(target) => Entry::Link(target.clone()),
-            Node::Folder => Entry::Folder,
+            Node::Folder(_) => Entry::Folder,
         })
     }
 
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
         match self.nodes.get(path) {
+            Some(Node::File(content)) if content.len() as u64 > LARGEST_FILE => Err(Unreadable::TooLarge),
             Some(Node::File(content)) => Ok(Arc::clone(content)),
             _ => Err(Unreadable::System("it is not a file".to_owned())),
         }
     }
 
     fn names(&self, path: &TreePath) -> Vec<String> {
-        let children = self.nodes.range(path.clone()..).map(|(key, _)| key);
-        let within = children.take_while(|key| key.as_str().starts_with(path.as_str()));
-        within.filter(|key| key.parent().as_ref() == Some(path)).map(|key| key.name().to_owned()).collect()
+        if path.as_str().is_empty() {
+            return self.top.iter().cloned().collect();
+        }
+        match self.nodes.get(path) {
+            Some(Node::Folder(names)) => names.iter().cloned().collect(),
+            _ => Vec::new(),
+        }
     }
 }

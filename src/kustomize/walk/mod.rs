@@ -8,6 +8,7 @@
 mod content;
 mod directory;
 mod generate;
+mod growth;
 mod identity;
 mod load;
 mod patches;
@@ -53,6 +54,8 @@ pub(super) struct Walk<'a> {
     steps: Vec<Step>,
     visits: usize,
     entries: usize,
+    /// Bytes that patches added; see `growth`.
+    added: u64,
     /// Whether objects get an annotation that says where they come from.
     origins: bool,
     loaded: HashSet<super::tree::TreePath>,
@@ -108,6 +111,7 @@ impl<'a> Walk<'a> {
             steps: Vec::new(),
             visits: 0,
             entries: 0,
+            added: 0,
             origins: false,
             loaded: HashSet::new(),
         }

@@ -223,6 +223,10 @@ impl Walk<'_> {
 
     fn merge_into(&mut self, merge: &Merge<'_>, patch: &Manifest, at: usize, acc: &mut Accumulator) {
         let Some(object) = acc.objects_mut().get_mut(at) else { return };
+        if !self.affords_merge(&merge.site, &patch.value) {
+            object.blur("");
+            return;
+        }
         if merge.renames || merge.rekinds {
             object.remember();
         }
@@ -308,6 +312,11 @@ impl Walk<'_> {
 
     fn json_into(&mut self, json: &Json<'_>, at: usize, rewrites: bool, acc: &mut Accumulator) {
         let Some(object) = acc.objects_mut().get_mut(at) else { return };
+        if !self.affords_operations(&json.site, &json.operations, object.raw()) {
+            object.blur("");
+            object.sure &= !rewrites;
+            return;
+        }
         if json.remembers {
             object.remember();
         }

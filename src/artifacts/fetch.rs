@@ -1,0 +1,255 @@
+//! Fetching an archive: plain HTTP from an allowed host, no redirects, no credentials, bounded, and hashed on the way.
+//!
+//! What source-controller serves, and what kustomize-controller does with it, is in fluxcd/pkg's
+//! `http/fetch/archive_fetcher.go`. Unlike that, nothing is tried twice here.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, HOST, LOCATION, USER_AGENT};
+use hyper::{Request, Response, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use ring::digest::{Algorithm, Context, SHA256, SHA384, SHA512};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+use super::Limits;
+use crate::kustomize::delivery::Artifact;
+use crate::kustomize::tree::ArchiveError;
+
+/// Where Flux's controllers serve artifacts, in the namespace that Flux is installed in.
+pub const OWN_HOSTS: [&str; 2] = ["source-controller.flux-system", "source-watcher.flux-system"];
+/// What may follow the name and namespace of a Service.
+const SUFFIXES: [&str; 4] = ["", ".svc", ".svc.cluster.local", ".svc.cluster.local."];
+/// The port of plain HTTP.
+const HTTP: u16 = 80;
+
+/// Why an artifact was not fetched; each reads as the end of a sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// No URL that is fetched here.
+    #[error("{0:?} is no http:// URL")]
+    Url(String),
+    /// Not where artifacts come from.
+    #[error("the host {0} is not one that artifacts are fetched from")]
+    Host(String),
+    /// A digest that cannot be checked.
+    #[error("{0:?} is no sha256, sha384 or sha512 digest")]
+    Digest(String),
+    /// Nobody answers.
+    #[error("{0} does not answer")]
+    Unreachable(String),
+    /// It took too long.
+    #[error("{0} did not hand it over within {1:?}")]
+    Slow(String, Duration),
+    /// The connection broke off.
+    #[error("{0} broke off: {1}")]
+    Broken(String, String),
+    /// An answer that is not the artifact.
+    #[error("{0} answered {1}")]
+    Status(String, StatusCode),
+    /// Another address, which nobody allowed.
+    #[error("{0} answered with a redirect, which is not followed")]
+    Redirect(String),
+    /// More bytes than are read.
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    /// Other bytes than the source says.
+    #[error("its digest is {found}, not {wanted}")]
+    Mismatch {
+        /// What it is.
+        found: String,
+        /// What the source says.
+        wanted: String,
+    },
+    /// It is no archive, or too much of one.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// It made the reader fail.
+    #[error("it could not be unpacked")]
+    Unpacking,
+}
+
+/// Whether artifacts may be fetched from `host`, a name with its port unless that is 80.
+pub fn is_allowed(host: &str, port: u16, configured: &[String]) -> bool {
+    let own = || {
+        let suffix = OWN_HOSTS.iter().find_map(|own| host.strip_prefix(own));
+        port == HTTP && suffix.is_some_and(|suffix| SUFFIXES.contains(&suffix))
+    };
+    let named = |entry: &String| match entry.rsplit_once(':') {
+        Some((name, number)) => same(name, host) && number.parse() == Ok(port),
+        None => same(entry, host) && port == HTTP,
+    };
+    own() || configured.iter().any(named)
+}
+
+/// Names are the same with and without the dot at their end.
+fn same(one: &str, other: &str) -> bool {
+    one.trim_end_matches('.').eq_ignore_ascii_case(other.trim_end_matches('.'))
+}
+
+/// What is to be fetched.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    host: String,
+    port: u16,
+    path: String,
+    algorithm: &'static Algorithm,
+    digest: String,
+}
+
+impl Target {
+    /// What an artifact asks for, if that is allowed.
+    pub(super) fn of(artifact: &Artifact, hosts: &[String]) -> Result<Self, FetchError> {
+        let bad_url = || FetchError::Url(artifact.url.chars().take(200).collect());
+        let uri: Uri = artifact.url.parse().map_err(|_| bad_url())?;
+        let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+        if uri.scheme_str() != Some("http") || has_user {
+            return Err(bad_url());
+        }
+        let (host, port) = (uri.host().ok_or_else(bad_url)?.to_owned(), uri.port_u16().unwrap_or(HTTP));
+        if !is_allowed(&host, port, hosts) {
+            return Err(FetchError::Host(if port == HTTP { host } else { format!("{host}:{port}") }));
+        }
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let algorithm = algorithm(&artifact.digest).ok_or_else(|| FetchError::Digest(artifact.digest.clone()))?;
+        Ok(Self { host, port, path, algorithm, digest: artifact.digest.clone() })
+    }
+
+    /// Host and port, for people.
+    pub(super) fn authority(&self) -> String {
+        let Self { host, port, .. } = self;
+        if *port == HTTP { host.clone() } else { format!("{host}:{port}") }
+    }
+}
+
+fn algorithm(digest: &str) -> Option<&'static Algorithm> {
+    let (name, hexadecimal) = digest.split_once(':')?;
+    let algorithm = match name {
+        "sha256" => &SHA256,
+        "sha384" => &SHA384,
+        "sha512" => &SHA512,
+        _ => return None,
+    };
+    let fits = hexadecimal.len() == 2 * algorithm.output_len() && hexadecimal.bytes().all(|c| c.is_ascii_hexdigit());
+    fits.then_some(algorithm)
+}
+
+/// Fetches an archive whose digest is right, with its room among the bytes that may arrive.
+pub(super) async fn fetch<'a>(
+    target: &Target,
+    limits: &Limits,
+    arriving: &'a Semaphore,
+) -> Result<(Vec<u8>, SemaphorePermit<'a>), FetchError> {
+    let slow = |_| FetchError::Slow(target.authority(), limits.fetch);
+    timeout(limits.fetch, fetch_at_leisure(target, limits, arriving)).await.map_err(slow)?
+}
+
+async fn fetch_at_leisure<'a>(
+    target: &Target,
+    limits: &Limits,
+    arriving: &'a Semaphore,
+) -> Result<(Vec<u8>, SemaphorePermit<'a>), FetchError> {
+    let answer = ask(target, limits).await?;
+    let body = answer.into_body();
+    // nobody knows better than the server how much there will be, and more than it says is not read
+    let most = body.size_hint().upper().unwrap_or(limits.packed);
+    if most > limits.packed {
+        return Err(FetchError::TooLarge(limits.packed));
+    }
+    let permits = u32::try_from(most).unwrap_or(u32::MAX);
+    let room = arriving.acquire_many(permits).await.map_err(|_| FetchError::Unpacking)?;
+    let packed = read(target, body, most).await?;
+    Ok((packed, room))
+}
+
+/// Sends the request; the answer's body is still to come.
+async fn ask(target: &Target, limits: &Limits) -> Result<Response<Incoming>, FetchError> {
+    let authority = target.authority();
+    let unreachable = || FetchError::Unreachable(authority.clone());
+    let broken = |error: hyper::Error| FetchError::Broken(authority.clone(), error.to_string());
+    let connect = TcpStream::connect((target.host.trim_end_matches('.'), target.port));
+    let stream = timeout(limits.connect, connect).await.map_err(|_| unreachable())?.map_err(|_| unreachable())?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    // ends with the sender, or with the body where that outlives it
+    tokio::spawn(connection);
+    let request = Request::get(&target.path)
+        .header(HOST, &authority)
+        .header(USER_AGENT, concat!("portcullis/", env!("CARGO_PKG_VERSION")))
+        .header(ACCEPT, "application/gzip, application/octet-stream")
+        .body(Empty::<Bytes>::new())
+        .map_err(|_| FetchError::Url(target.path.clone()))?;
+    let answer = sender.send_request(request).await.map_err(broken)?;
+    match answer.status() {
+        StatusCode::OK => Ok(answer),
+        status if status.is_redirection() || answer.headers().contains_key(LOCATION) => {
+            Err(FetchError::Redirect(authority))
+        }
+        status => Err(FetchError::Status(authority, status)),
+    }
+}
+
+async fn read(target: &Target, mut body: Incoming, most: u64) -> Result<Vec<u8>, FetchError> {
+    let mut hash = Context::new(target.algorithm);
+    let mut packed = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| FetchError::Broken(target.authority(), error.to_string()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if (packed.len() + data.len()) as u64 > most {
+            return Err(FetchError::TooLarge(most));
+        }
+        hash.update(&data);
+        packed.extend_from_slice(&data);
+    }
+    let name = target.digest.split_once(':').map_or("", |(name, _)| name);
+    let bytes: String = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let found = format!("{name}:{bytes}");
+    if found.eq_ignore_ascii_case(&target.digest) {
+        return Ok(packed);
+    }
+    Err(FetchError::Mismatch { found, wanted: target.digest.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str, hosts: &[&str]) -> Result<Target, String> {
+        let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let artifact = Artifact { url: url.into(), digest: format!("sha256:{}", "0".repeat(64)), revision: "r".into() };
+        Target::of(&artifact, &hosts).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn only_allowed_hosts_are_asked() {
+        let own = "http://source-controller.flux-system.svc.cluster.local./gitrepository/a/b/c.tar.gz";
+        assert_eq!(target(own, &[]).unwrap().path, "/gitrepository/a/b/c.tar.gz");
+        target("http://minio.tools.svc:9000/x", &["minio.tools.svc:9000"]).unwrap();
+        for url in [
+            "http://source-controller.flux-system.evil.org/x",
+            "http://source-controller.other.svc/x",
+            "http://source-controller.flux-system:8080/x",
+            "http://source-controller.flux-system@evil.org/x",
+            "http://user:pass@source-controller.flux-system/x",
+            "https://source-controller.flux-system/x",
+            "file:///etc/passwd",
+            "http://169.254.169.254/latest/meta-data",
+            "http://minio.tools.svc/x",
+            "",
+        ] {
+            assert!(target(url, &["minio.tools.svc:9000"]).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn only_digests_that_can_be_checked_are_taken() {
+        assert!(algorithm(&format!("sha512:{}", "A".repeat(128))).is_some());
+        for digest in ["", "sha256", "sha256:", "sha256:zz", "md5:00", "blake3:00", &"0".repeat(64)] {
+            assert!(algorithm(digest).is_none(), "{digest}");
+        }
+    }
+}

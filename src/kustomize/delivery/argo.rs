@@ -1,0 +1,122 @@
+//! Argo CD: Applications and ApplicationSets, whose sources are fetched with Argo's own credentials. Only what is wrong
+//! whatever the repository has is told here.
+//!
+//! Source: `ApplicationSourceKustomize` in argo-cd's `pkg/apis/application/v1alpha1/types.go`, and its build in
+//! `util/kustomize/kustomize.go`: components go through `kustomize edit add component`, which expands patterns and takes
+//! repositories, but neither files nor absolute paths.
+
+use serde_json::Value;
+
+use super::flux::of_object;
+use super::{Delivery, Look, Narrowed};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::kustomize::file::NAMES;
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::rules::{kz003, kz004, kz009, kz010};
+use crate::kustomize::tree::TreePath;
+use crate::rule::{Match, Outage};
+
+const fn written(plural: &'static str, kind: &'static str) -> Match {
+    Match {
+        group: "argoproj.io",
+        versions: &["v1alpha1"],
+        plural,
+        kind,
+        subresource: "",
+        operations: &[Operation::Create, Operation::Update],
+        outage: Outage::Admit,
+        reads: None,
+    }
+}
+
+static SCOPE: [Match; 2] = [written("applications", "Application"), written("applicationsets", "ApplicationSet")];
+
+static NARROWED: Narrowed = Narrowed {
+    webhook: "argo-cd.portcullis.dev",
+    reason: "Argo CD writes the status of Applications with the objects themselves, all the time.",
+    when: &["request.operation == 'CREATE' || object.spec != oldObject.spec"],
+};
+
+/// What is wrong with an Application, whatever its repository has.
+pub(super) static DELIVERY: Delivery = Delivery {
+    name: "argo-cd",
+    summary: "Argo CD Applications and ApplicationSets as they stand, with nothing fetched",
+    most: Level::Deny,
+    scope: &SCOPE,
+    narrowed: Some(&NARROWED),
+    looks_up: &[],
+    confirm: None,
+    ahead: None,
+    look: |request, _| Look { findings: judged(request), roots: Vec::new() },
+};
+
+fn judged(request: &Request<'_>) -> Vec<Finding> {
+    let (spec, field) = match &*request.resource.plural {
+        "applicationsets" => ("/spec/template/spec", FieldPath::of(["spec", "template", "spec"])),
+        _ => ("/spec", FieldPath::of(["spec"])),
+    };
+    let Some(spec) = request.object().pointer(spec) else { return Vec::new() };
+    sources(spec, &field).into_iter().flat_map(|(field, source)| of_source(&field, source)).collect()
+}
+
+/// The sources of an Application, each of which is rendered by itself.
+fn sources<'a>(spec: &'a Value, field: &FieldPath) -> Vec<(FieldPath, &'a Value)> {
+    let one = spec.get("source").map(|source| (field.key("source"), source));
+    let many = spec.get("sources").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let many = many.map(|(index, source)| (field.key("sources").index(index), source));
+    one.into_iter().chain(many).collect()
+}
+
+fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let Some(kustomize) = source.get("kustomize") else { return Vec::new() };
+    let lenient = kustomize.get("ignoreMissingComponents").and_then(Value::as_bool) == Some(true);
+    let path = text(source.get("path"));
+    if path.contains("{{") {
+        return Vec::new();
+    }
+    let field = field.key("kustomize").key("components");
+    let entries = kustomize.get("components").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let entries = entries.filter_map(|(index, entry)| Some((field.index(index), entry.as_str()?)));
+    let found = entries.filter(|(_, entry)| !entry.contains("{{")).filter_map(|(field, entry)| {
+        let finding = component(entry, &TreePath::from(&*path))?;
+        Some((field, if lenient && is_left_out(finding.rule) { mild(finding) } else { finding }))
+    });
+    found.map(|(field, finding)| of_object(finding, field)).collect()
+}
+
+/// With `ignoreMissingComponents` Argo CD leaves out what it does not find in the checkout.
+fn is_left_out(rule: &str) -> bool {
+    ["KZ004", "KZ009", "KZ010"].contains(&rule)
+}
+
+fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
+    let site = Site::of_file(folder.clone());
+    if entry.is_empty() {
+        return Some(kz004::empty(site));
+    }
+    if entry.starts_with('/') {
+        return Some(kz010::absolute(site, entry, None));
+    }
+    if entry.starts_with('$') {
+        let finding = kz004::missing(site, entry, folder, None, None);
+        return Some(mild(
+            finding
+                .help("$names of other sources work in the values of Helm only; a component must be in its own source"),
+        ));
+    }
+    let name = entry.rsplit('/').next().unwrap_or_default();
+    if NAMES.contains(&name) {
+        return Some(mild(kz003::found(site, entry, &folder.join(name))));
+    }
+    let mut above = Some(folder.clone());
+    for name in entry.split('/').filter(|name| !["", "."].contains(name)) {
+        above = above.filter(|_| name == "..")?.parent();
+    }
+    above.map(|above| kz009::found(site, entry, &above, folder, std::slice::from_ref(folder)))
+}
+
+/// A folder may have a strange name: it is not certain.
+fn mild(finding: TreeFinding) -> TreeFinding {
+    TreeFinding { level: Level::Warn.min(finding.level), ..finding }
+}

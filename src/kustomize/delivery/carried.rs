@@ -1,0 +1,81 @@
+//! Trees that are in objects: packed archives, and files one by one.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use super::Content;
+use crate::kustomize::tree::{ArchiveLimits, Memory, Tree};
+
+/// The key under which Sveltos looks for a tree.
+pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
+/// Sveltos unpacks no more than 20 MiB; etcd holds 1.5 MiB of text, which shrinks to about a fifth.
+const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };
+
+/// The archive in a member of an object, written in base64.
+pub(super) fn archive(encoded: &str) -> Content {
+    let encoded: Arc<str> = encoded.into();
+    Content::Carried(Arc::new(move || {
+        let packed = STANDARD.decode(&*encoded).map_err(|error| format!("it is not base64: {error}"))?;
+        Tree::archive_within(&*packed, "/", UNPACKED).map_err(|error| error.to_string())
+    }))
+}
+
+/// A file in an object.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) path: String,
+    pub(super) content: String,
+    pub(super) encoding: Encoding,
+}
+
+/// How the content of a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Plain,
+    Base64,
+    /// Packed with gzip, then base64.
+    Base64Gz,
+}
+
+/// Files one by one.
+pub(super) fn files(files: Vec<File>) -> Content {
+    Content::Carried(Arc::new(move || {
+        let mut memory = Memory::new();
+        let mut left = UNPACKED.bytes;
+        for file in &files {
+            let bytes = decoded(file, left).map_err(|problem| format!("{}: {problem}", file.path))?;
+            left -= bytes.len() as u64;
+            memory = memory.file(&file.path, bytes);
+        }
+        Ok(Tree::new(memory, "/"))
+    }))
+}
+
+fn decoded(file: &File, left: u64) -> Result<Vec<u8>, String> {
+    let base64 = || STANDARD.decode(&file.content).map_err(|error| format!("it is not base64: {error}"));
+    let bytes = match file.encoding {
+        Encoding::Plain => file.content.clone().into_bytes(),
+        Encoding::Base64 => base64()?,
+        Encoding::Base64Gz => {
+            let (packed, mut bytes) = (base64()?, Vec::new());
+            let unpacked = GzDecoder::new(&*packed).take(left + 1).read_to_end(&mut bytes);
+            unpacked.map_err(|error| format!("it is not packed with gzip: {error}"))?;
+            bytes
+        }
+    };
+    if bytes.len() as u64 > left {
+        return Err(format!("all files together are larger than {} bytes", UNPACKED.bytes));
+    }
+    Ok(bytes)
+}
+
+/// The text members of a field of an object.
+pub(super) fn members<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let members = object.get(field).and_then(Value::as_object).into_iter().flatten();
+    members.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+}

@@ -1,0 +1,58 @@
+//! ConfigMaps that say by a label that they hold a tree: an archive, or files one by one.
+//!
+//! The label `portcullis.dev/kustomize-tree` says who builds it: `kubectl`, `flux`, `argocd`, `fleet` or `sveltos`;
+//! anything else stands for kubectl. A key is the name of a file; as a key cannot hold a `/`, two underscores stand for it.
+//! The annotation `portcullis.dev/path` names the folder that is built; without it every root is judged.
+
+use serde_json::Value;
+
+use super::carried::{self, ARCHIVE_KEY, Encoding, File};
+use super::sveltos::{NARROWED, written};
+use super::{At, Content, Delivery, Look, Root, path_annotation};
+use crate::admission::{FieldPath, Level, Request};
+use crate::kustomize::options::{Options, Profile};
+use crate::rule::Match;
+
+/// The label.
+pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
+
+static SCOPE: [Match; 1] = [written("configmaps", "ConfigMap")];
+
+/// What would be built of a labelled ConfigMap.
+pub(super) static DELIVERY: Delivery = Delivery {
+    name: "config-maps",
+    summary: "the trees in ConfigMaps with the label portcullis.dev/kustomize-tree",
+    most: Level::Deny,
+    scope: &SCOPE,
+    narrowed: Some(&NARROWED),
+    looks_up: &[],
+    confirm: None,
+    ahead: None,
+    look: |request, _| Look { findings: Vec::new(), roots: root(request).into_iter().collect() },
+};
+
+fn root(request: &Request<'_>) -> Option<Root> {
+    let object = request.object();
+    let label = object.get("metadata")?.get("labels")?.get(LABEL)?.as_str()?;
+    let mut options = Options::of(label.parse().unwrap_or(Profile::Kubectl));
+    let at = match path_annotation(object) {
+        Some(path) => At::Folder(path.to_owned()),
+        None => At::EveryRoot,
+    };
+    options.lone_components = at == At::EveryRoot;
+    let (field, content) = content(object);
+    Some(Root { field, of: None, content, at, options })
+}
+
+fn content(object: &Value) -> (FieldPath, Content) {
+    let packed = object.get("binaryData").and_then(|data| data.get(ARCHIVE_KEY)).and_then(Value::as_str);
+    if let Some(encoded) = packed {
+        return (FieldPath::of(["binaryData", ARCHIVE_KEY]), carried::archive(encoded));
+    }
+    let file = |encoding| {
+        move |(key, content): (&str, &str)| File { path: key.replace("__", "/"), content: content.to_owned(), encoding }
+    };
+    let plain = carried::members(object, "data").map(file(Encoding::Plain));
+    let binary = carried::members(object, "binaryData").map(file(Encoding::Base64));
+    (FieldPath::of(["data"]), carried::files(plain.chain(binary).collect()))
+}

@@ -1,0 +1,94 @@
+//! The kinds of stored Kustomizations and Components. A cluster has them only where somebody applies them.
+
+use crate::rule::Definition;
+
+/// They keep every field that kustomize knows, or will know: only what is judged has a type.
+pub(super) static DEFINITIONS: [&Definition; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
+
+static KUSTOMIZATIONS: Definition = Definition {
+    file: "crds/kustomize/kustomizations.yaml",
+    text: "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: kustomizations.kustomize.config.k8s.io
+  labels:
+    app.kubernetes.io/name: portcullis
+  annotations:
+    api-approved.kubernetes.io: unapproved, kustomize has no kinds of its own
+spec:
+  group: kustomize.config.k8s.io
+  scope: Namespaced
+  names:
+    kind: Kustomization
+    listKind: KustomizationList
+    plural: kustomizations
+    singular: kustomization
+  versions:
+    - name: v1beta1
+      served: true
+      storage: true
+      additionalPrinterColumns:
+        - {name: Path, type: string, jsonPath: '.metadata.annotations.portcullis\\.dev/path'}
+        - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+      schema:
+        openAPIV3Schema:
+          description: A kustomization file, kept as an object.
+          type: object
+          x-kubernetes-preserve-unknown-fields: true
+          properties:
+            apiVersion: {type: string}
+            kind: {type: string}
+            metadata: {type: object}
+            resources:
+              type: array
+              items: {type: string}
+            components:
+              type: array
+              items: {type: string}
+",
+};
+
+static COMPONENTS: Definition = Definition {
+    file: "crds/kustomize/components.yaml",
+    text: "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: components.kustomize.config.k8s.io
+  labels:
+    app.kubernetes.io/name: portcullis
+  annotations:
+    api-approved.kubernetes.io: unapproved, kustomize has no kinds of its own
+spec:
+  group: kustomize.config.k8s.io
+  scope: Namespaced
+  names:
+    kind: Component
+    listKind: ComponentList
+    plural: components
+    singular: component
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      additionalPrinterColumns:
+        - {name: Path, type: string, jsonPath: '.metadata.annotations.portcullis\\.dev/path'}
+        - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+      schema:
+        openAPIV3Schema:
+          description: A kustomization file of a Component, kept as an object.
+          type: object
+          x-kubernetes-preserve-unknown-fields: true
+          properties:
+            apiVersion: {type: string}
+            kind: {type: string}
+            metadata: {type: object}
+            resources:
+              type: array
+              items: {type: string}
+            components:
+              type: array
+              items: {type: string}
+",
+};

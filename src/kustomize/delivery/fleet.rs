@@ -1,0 +1,87 @@
+//! Rancher Fleet: Bundles, which carry a whole tree.
+//!
+//! Source: `Process` in fleet's `internal/helmdeployer/kustomize/kustomize.go`: an in-memory file system of
+//! `spec.resources`, and beside the kustomization file what Helm rendered, as `fleet-manifests.yaml`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::carried::{self, Encoding, File};
+use super::{At, Delivery, Look, Root};
+use crate::admission::{FieldPath, Level, Operation, Request};
+use crate::kustomize::options::{Options, Profile};
+use crate::rule::{Match, Outage};
+
+static SCOPE: [Match; 1] = [Match {
+    group: "fleet.cattle.io",
+    versions: &["v1alpha1"],
+    plural: "bundles",
+    kind: "Bundle",
+    subresource: "",
+    operations: &[Operation::Create, Operation::Update],
+    outage: Outage::Admit,
+    reads: None,
+}];
+
+/// What Fleet would build of a Bundle.
+pub(super) static DELIVERY: Delivery = Delivery {
+    name: "fleet",
+    summary: "the trees in Rancher Fleet's Bundles",
+    most: Level::Deny,
+    scope: &SCOPE,
+    narrowed: None,
+    looks_up: &[],
+    confirm: None,
+    ahead: None,
+    look: |request, _| Look { findings: Vec::new(), roots: roots(request) },
+};
+
+/// What Helm rendered: put first into the resources of the root where there is any.
+const MANIFESTS: &str = "fleet-manifests.yaml";
+
+fn roots(request: &Request<'_>) -> Vec<Root> {
+    let Some(spec) = request.object().get("spec") else { return Vec::new() };
+    let Some(resources) = spec.get("resources").and_then(Value::as_array) else { return Vec::new() };
+    let field = FieldPath::of(["spec", "resources"]);
+    let root = |(dir, field): (String, FieldPath)| Root {
+        field,
+        of: None,
+        content: carried::files(files(resources, &dir)),
+        at: At::FolderIfAny(dir),
+        options: Options::of(Profile::Fleet),
+    };
+    folders(spec, field).into_iter().map(root).collect()
+}
+
+/// The folders that are built: that of the Bundle, and those of targets that say otherwise; each with what names it.
+fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
+    let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
+    let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));
+    let own = dir(spec).filter(|dir| !dir.is_empty()).map(|dir| named(dir, FieldPath::of(["spec"])));
+    let own = own.unwrap_or((String::new(), resources));
+    let targets = spec.get("targets").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let of_target = |(index, target)| {
+        Some(named(dir(target).filter(|dir| !dir.is_empty())?, FieldPath::of(["spec", "targets"]).index(index)))
+    };
+    let mut folders: BTreeMap<_, _> = targets.filter_map(of_target).collect();
+    folders.insert(own.0, own.1);
+    folders
+}
+
+fn files(resources: &[Value], dir: &str) -> Vec<File> {
+    let text = |resource: &Value, key: &str| resource.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let file = |resource: &Value| File {
+        path: text(resource, "name"),
+        content: text(resource, "content"),
+        encoding: match &*text(resource, "encoding") {
+            "base64+gz" => Encoding::Base64Gz,
+            "base64" => Encoding::Base64,
+            _ => Encoding::Plain,
+        },
+    };
+    let mut files =
+        vec![File { path: format!("{dir}/{MANIFESTS}"), content: String::new(), encoding: Encoding::Plain }];
+    files.extend(resources.iter().map(file).filter(|file| !file.path.is_empty()));
+    files
+}

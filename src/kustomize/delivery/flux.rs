@@ -1,0 +1,213 @@
+//! Flux: Kustomizations of `kustomize.toolkit.fluxcd.io`, which point at a folder of a source's artifact.
+//!
+//! Source: `KustomizationSpec` in kustomize-controller's `api/v1/kustomization_types.go`, and its reconciler.
+
+use serde_json::Value;
+
+use super::source::{self, Known};
+use super::{At, Content, Delivery, Look, Root};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Index, Kind, Reference, Scope, View};
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::options::{FluxSpec, Options, Profile};
+use crate::kustomize::references::is_git;
+use crate::kustomize::rules::{kz004, kz009, kz011, kz040};
+use crate::kustomize::tree::TreePath;
+use crate::rule::{Match, Outage};
+
+/// API group of Flux's Kustomizations.
+pub(super) const GROUP: &str = "kustomize.toolkit.fluxcd.io";
+const VERSIONS: &[&str] = &["v1"];
+
+/// Flux's Kustomizations.
+pub(super) static KUSTOMIZATIONS: Kind = Kind {
+    group: GROUP,
+    version: "v1",
+    kind: "Kustomization",
+    plural: "kustomizations",
+    scope: Scope::Namespaced,
+    indexes: &[&BY_SOURCE],
+};
+
+/// Kustomizations by their source: `GitRepository/flux-system/apps`.
+pub(super) static BY_SOURCE: Index = Index {
+    name: "source",
+    keys: |object| {
+        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+        Kustomization::of(object, namespace).map(|kustomization| kustomization.source.key()).into_iter().collect()
+    },
+};
+
+pub(super) static SCOPE: [Match; 1] = [Match {
+    group: GROUP,
+    versions: VERSIONS,
+    plural: "kustomizations",
+    kind: "Kustomization",
+    subresource: "",
+    operations: &[Operation::Create, Operation::Update],
+    outage: Outage::Admit,
+    reads: None,
+}];
+
+/// What is wrong with a Kustomization, whatever its source has.
+pub(super) static OBJECTS: Delivery = Delivery {
+    name: "flux",
+    summary: "Flux Kustomizations as they stand, with nothing fetched",
+    most: Level::Deny,
+    scope: &SCOPE,
+    narrowed: None,
+    looks_up: &[],
+    confirm: None,
+    ahead: None,
+    look: |request, _| Look { findings: judged(request), roots: Vec::new() },
+};
+
+/// What Flux would build of the artifact that the source has now.
+pub(super) static TREES: Delivery = Delivery {
+    name: "flux-trees",
+    summary: "the trees that Flux Kustomizations point at, as their sources have them now",
+    most: Level::Warn,
+    scope: &SCOPE,
+    narrowed: None,
+    looks_up: &source::SOURCES,
+    confirm: Some(confirm),
+    ahead: None,
+    look: |request, view| Look { findings: Vec::new(), roots: root(request, view).into_iter().collect() },
+};
+
+/// What the source of a Kustomization is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SourceRef {
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+impl SourceRef {
+    /// What [`BY_SOURCE`] files Kustomizations under.
+    pub(super) fn key(&self) -> String {
+        let Self { kind, namespace, name } = self;
+        format!("{kind}/{namespace}/{name}")
+    }
+}
+
+/// What is built because of a Kustomization.
+#[derive(Debug, Clone)]
+pub(super) struct Kustomization {
+    pub(super) source: SourceRef,
+    pub(super) path: String,
+    pub(super) spec: FluxSpec,
+}
+
+impl Kustomization {
+    /// Reads an object; none where Flux leaves it alone (`suspend`), or nobody knows yet what it says (`${…}`).
+    pub(super) fn of(object: &Value, namespace: &str) -> Option<Self> {
+        let spec = object.get("spec")?;
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
+            return None;
+        }
+        let reference = spec.get("sourceRef")?;
+        let own = |given: String| if given.is_empty() { namespace.to_owned() } else { given };
+        let source = SourceRef {
+            kind: text(reference.get("kind")),
+            namespace: own(text(reference.get("namespace"))),
+            name: text(reference.get("name")),
+        };
+        let components = spec.get("components").and_then(Value::as_array).into_iter().flatten();
+        let spec = FluxSpec {
+            components: components.map(|entry| text(Some(entry))).collect(),
+            ignore_missing_components: spec.get("ignoreMissingComponents").and_then(Value::as_bool) == Some(true),
+        };
+        let path = text(object.pointer("/spec/path"));
+        let names = [&source.namespace, &source.name, &path];
+        let known = names.into_iter().chain(&spec.components).all(|text| !is_open(text));
+        known.then_some(Self { source, path, spec })
+    }
+
+    /// What is built of an artifact.
+    pub(super) fn root(self, artifact: source::Artifact) -> Root {
+        Root {
+            field: FieldPath::of(["spec", "path"]),
+            of: None,
+            content: Content::Artifact(artifact),
+            at: At::Folder(self.path),
+            options: Options { flux: self.spec, ..Options::of(Profile::Flux) },
+        }
+    }
+}
+
+/// Whether something is still to be put in: a variable of `postBuild`, or of a template.
+fn is_open(text: &str) -> bool {
+    ["${", "{{", "<<"].iter().any(|opening| text.contains(opening))
+}
+
+/// The Kustomization that a request is about.
+pub(super) fn subject(request: &Request<'_>) -> Option<Kustomization> {
+    Kustomization::of(request.object(), &request.namespace)
+}
+
+pub(super) fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let wanted = || {
+        let SourceRef { kind, namespace, name } = subject(request)?.source;
+        view.unless_found(source::kind(&kind)?, &namespace, &name)
+    };
+    wanted().into_iter().collect()
+}
+
+fn root(request: &Request<'_>, view: &View<'_>) -> Option<Root> {
+    let kustomization = subject(request)?;
+    let SourceRef { kind, namespace, name } = &kustomization.source;
+    match source::find(view, source::kind(kind)?, namespace, name) {
+        Known::Artifact(artifact) => Some(kustomization.root(artifact)),
+        Known::Empty | Known::Missing | Known::Unknown => None,
+    }
+}
+
+/// What can be said of `spec.components` without looking into the tree.
+fn judged(request: &Request<'_>) -> Vec<Finding> {
+    let spec = request.object().get("spec");
+    let field = |name: &str| spec.and_then(|spec| spec.get(name));
+    if field("suspend").and_then(Value::as_bool) == Some(true) {
+        return Vec::new();
+    }
+    let folder = TreePath::from(field("path").and_then(Value::as_str).unwrap_or_default());
+    let entries = field("components").and_then(Value::as_array).into_iter().flatten().enumerate();
+    let entries = entries.filter_map(|(index, entry)| Some((index, entry.as_str()?)));
+    let lenient = field("ignoreMissingComponents").and_then(Value::as_bool) == Some(true);
+    let at = |index| FieldPath::of(["spec", "components"]).index(index);
+    entries
+        .filter(|(_, entry)| !is_open(entry))
+        .filter_map(|(index, entry)| Some(of_object(component(entry, &folder, lenient)?, at(index))))
+        .collect()
+}
+
+/// `lenient` is `spec.ignoreMissingComponents`.
+fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFinding> {
+    let site = Site::of_file(folder.clone());
+    if entry.is_empty() {
+        return Some(kz004::empty(site));
+    }
+    if !kz011::is_local(entry) {
+        return Some(kz011::found(site, entry));
+    }
+    if is_git(entry) {
+        return Some(kz040::found(site, &format!("\"{entry}\" is a git repository, which is not fetched here")));
+    }
+    // whatever links there are, these lead to the folder itself or to one that it is in
+    let mut above = Some(folder.clone());
+    for name in entry.split('/').filter(|name| !["", "."].contains(name)) {
+        above = above.filter(|_| name == "..")?.parent();
+    }
+    match above {
+        Some(above) => Some(kz009::found(site, entry, &above, folder, std::slice::from_ref(folder))),
+        None if lenient => None,
+        None => Some(kz009::above_all(site, entry, std::slice::from_ref(folder))),
+    }
+}
+
+/// What a rule about trees says of a field of an object.
+pub(super) fn of_object(finding: TreeFinding, field: FieldPath) -> Finding {
+    let TreeFinding { rule, level, message, found, allowed, help, .. } = finding;
+    Finding { found, allowed, help, ..Finding::new(rule, level, field, message) }
+}

@@ -1,0 +1,74 @@
+//! Flux's sources: what becomes of all Kustomizations on a source when it gets another artifact.
+//!
+//! A new revision never comes with an admission of the Kustomizations that it changes. It comes as an update of the
+//! source's status, before kustomize-controller sees it: the moment to fetch it, and to refuse it where that is wanted.
+
+use super::flux::{self, BY_SOURCE, Kustomization, SourceRef};
+use super::source::{Artifact, GROUP, SOURCES, VERSION};
+use super::{Delivery, Look, Root};
+use crate::admission::{FieldPath, Level, Operation, Request};
+use crate::catalog::{Kind, View};
+use crate::rule::{Match, Outage};
+
+const fn status(plural: &'static str, kind: &'static str) -> Match {
+    Match {
+        group: GROUP,
+        versions: &[VERSION],
+        plural,
+        kind,
+        subresource: "status",
+        operations: &[Operation::Update],
+        outage: Outage::Admit,
+        reads: None,
+    }
+}
+
+static SCOPE: [Match; 4] = [
+    status("gitrepositories", "GitRepository"),
+    status("ocirepositories", "OCIRepository"),
+    status("buckets", "Bucket"),
+    status("externalartifacts", "ExternalArtifact"),
+];
+
+/// What the Kustomizations on a source would become with the artifact that its status is about to name.
+pub(super) static DELIVERY: Delivery = Delivery {
+    name: "flux-sources",
+    summary: "the trees of all Kustomizations on a Flux source, when the source gets another revision",
+    most: Level::Off,
+    scope: &SCOPE,
+    narrowed: None,
+    looks_up: &[&flux::KUSTOMIZATIONS],
+    confirm: None,
+    ahead: Some(|request| Artifact::of(request.object()).into_iter().collect()),
+    look: |request, view| Look { findings: Vec::new(), roots: roots(request, view) },
+};
+
+/// A source with more Kustomizations is judged for the first of them; the others are judged when they are admitted.
+const MOST_ROOTS: usize = 5_000;
+
+fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
+    let (new, old) = (Artifact::of(request.object()), Artifact::of(request.old_object()));
+    let Some(artifact) = new.filter(|new| old.is_none_or(|old| old.digest != new.digest)) else { return Vec::new() };
+    let Some(kind) = SOURCES.into_iter().find(|kind| kind.plural == request.resource.plural) else { return Vec::new() };
+    users(kind, request, view).into_iter().map(|(name, kustomization)| of(&name, kustomization, &artifact)).collect()
+}
+
+/// The Kustomizations on the source, with their names.
+fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<(String, Kustomization)> {
+    let source = SourceRef {
+        kind: kind.kind.to_owned(),
+        namespace: request.namespace.to_string(),
+        name: request.name.to_string(),
+    };
+    let stored = view.indexed_everywhere(&flux::KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MOST_ROOTS);
+    let read = stored.iter().filter_map(|stored| {
+        let name = format!("Kustomization {}/{}", stored.namespace(), stored.name());
+        Some((name, Kustomization::of(stored.value(), stored.namespace())?))
+    });
+    read.collect()
+}
+
+fn of(name: &str, kustomization: Kustomization, artifact: &Artifact) -> Root {
+    let field = FieldPath::of(["status", "artifact"]);
+    Root { field, of: Some(name.to_owned()), ..kustomization.root(artifact.clone()) }
+}

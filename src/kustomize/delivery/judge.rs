@@ -1,0 +1,138 @@
+//! Judging the roots that deliveries name.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::future::{BoxFuture, FutureExt as _};
+
+use super::{Artifact, At, Content, Root};
+use crate::kustomize::file::NAMES;
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::roots::{references, roots};
+use crate::kustomize::rules::kz005;
+use crate::kustomize::tree::{Entry, Tree, TreePath};
+use crate::kustomize::{Files, analyse_with};
+
+/// As many are shown to a person; of the others it is known that there are some.
+const MOST_FINDINGS: usize = 100;
+/// Folders deeper than this are not looked into for roots.
+const DEEPEST: usize = 64;
+
+/// What came of judging a root.
+#[derive(Debug, Clone, Default)]
+pub struct Judged {
+    /// What was found, in the order in which kustomize would meet it.
+    pub findings: Vec<TreeFinding>,
+    /// How many findings are left out.
+    pub left_out: usize,
+}
+
+impl Judged {
+    /// About how many bytes it holds.
+    pub fn weight(&self) -> usize {
+        let text = |finding: &TreeFinding| {
+            let texts = [&finding.found, &finding.allowed, &finding.help];
+            let of_options: usize = texts.into_iter().flatten().map(String::len).sum();
+            size_of::<TreeFinding>() + finding.message.len() + finding.site.file.as_str().len() + of_options
+        };
+        size_of::<Self>() + self.findings.iter().map(text).sum::<usize>()
+    }
+}
+
+/// What is known of a root.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// It was judged.
+    Judged(Arc<Judged>),
+    /// Its tree could not be had, or not in time; why, as the end of a sentence.
+    Unknown(String),
+    /// Nobody here fetches trees.
+    Unasked,
+}
+
+/// The pending answer of a [`Judge`].
+pub type Judging<'a> = BoxFuture<'a, Outcome>;
+
+/// Fetches and judges trees, beside the handler.
+pub trait Judge: Send + Sync {
+    /// What there is to say of a root, at `last` at the latest. Only from `hosts` and those it knows may it fetch.
+    fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a>;
+    /// Begins to fetch what will be needed, and does not wait.
+    fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);
+}
+
+/// Judges trees that are in objects, where it is called, and fetches nothing: for the offline commands.
+pub struct Inline;
+
+impl Judge for Inline {
+    fn judge<'a>(&'a self, root: &'a Root, _: &'a [String], _: Instant) -> Judging<'a> {
+        let outcome = match &root.content {
+            Content::Artifact(_) => Outcome::Unasked,
+            Content::Carried(unpack) => match unpack() {
+                Ok(tree) => Outcome::Judged(Arc::new(judge(&tree, root, &Files::default()))),
+                Err(problem) => Outcome::Unknown(problem),
+            },
+        };
+        std::future::ready(outcome).boxed()
+    }
+
+    fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
+}
+
+/// Judges a root of a tree; `files` is shared by all roots of the tree.
+pub fn judge(tree: &Tree, root: &Root, files: &Files) -> Judged {
+    let mut judged = Judged::default();
+    let mut told = HashSet::new();
+    for folder in folders(tree, root, files) {
+        for finding in analyse_with(tree, &folder, &root.options, files).findings {
+            judged.add(finding, &mut told);
+        }
+    }
+    if root.at == At::EveryRoot && kustomizations(tree).is_empty() {
+        let site = Site::of_file(TreePath::root());
+        judged.add(kz005::found(site, None, &TreePath::root(), &tree.names(&TreePath::root())), &mut told);
+    }
+    judged
+}
+
+/// Rule, file, place in it, and message: what several roots have in common is told once.
+type Told = HashSet<(&'static str, TreePath, usize, String)>;
+
+impl Judged {
+    fn add(&mut self, finding: TreeFinding, told: &mut Told) {
+        let Site { file, place, .. } = &finding.site;
+        if !told.insert((finding.rule, file.clone(), place.start, finding.message.clone())) {
+            return;
+        }
+        if self.findings.len() < MOST_FINDINGS { self.findings.push(finding) } else { self.left_out += 1 }
+    }
+}
+
+fn folders(tree: &Tree, root: &Root, files: &Files) -> Vec<TreePath> {
+    match &root.at {
+        At::Folder(path) => vec![TreePath::from(path.as_str())],
+        At::FolderIfAny(path) => {
+            let folder = TreePath::from(path.as_str());
+            let has_any = tree.locate(&folder, NAMES[0]).is_ok();
+            if has_any { vec![folder] } else { Vec::new() }
+        }
+        At::EveryRoot => roots(&kustomizations(tree), |folder| references(tree, folder, &root.options, files).folders),
+    }
+}
+
+/// The folders with a kustomization file.
+fn kustomizations(tree: &Tree) -> Vec<TreePath> {
+    let mut found = Vec::new();
+    let mut open = vec![(TreePath::root(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        let names = tree.names(&folder);
+        if names.iter().any(|name| NAMES.contains(&name.as_str())) {
+            found.push(folder.clone());
+        }
+        let inner = names.iter().map(|name| folder.join(name)).filter(|path| tree.entry(path) == Some(Entry::Folder));
+        open.extend(inner.filter(|_| depth < DEEPEST).map(|path| (path, depth + 1)));
+    }
+    found.sort();
+    found
+}

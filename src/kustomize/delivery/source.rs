@@ -1,0 +1,81 @@
+//! Flux's sources, and the artifacts they have.
+//!
+//! Source: `Artifact` in fluxcd/pkg's `apis/meta/artifact.go`.
+
+use serde_json::Value;
+
+use crate::catalog::{Kind, Scope, View};
+
+/// API group of Flux's sources.
+pub const GROUP: &str = "source.toolkit.fluxcd.io";
+/// Its version.
+pub const VERSION: &str = "v1";
+
+const fn source(kind: &'static str, plural: &'static str) -> Kind {
+    Kind { group: GROUP, version: VERSION, kind, plural, scope: Scope::Namespaced, indexes: &[] }
+}
+
+/// A git repository.
+pub static GIT_REPOSITORIES: Kind = source("GitRepository", "gitrepositories");
+/// An OCI repository.
+pub static OCI_REPOSITORIES: Kind = source("OCIRepository", "ocirepositories");
+/// A bucket.
+pub static BUCKETS: Kind = source("Bucket", "buckets");
+/// What another controller made, such as source-watcher.
+pub static EXTERNAL_ARTIFACTS: Kind = source("ExternalArtifact", "externalartifacts");
+
+/// All of them.
+pub static SOURCES: [&Kind; 4] = [&GIT_REPOSITORIES, &OCI_REPOSITORIES, &BUCKETS, &EXTERNAL_ARTIFACTS];
+
+/// The kind of sources that is called so.
+pub fn kind(name: &str) -> Option<&'static Kind> {
+    SOURCES.into_iter().find(|kind| kind.kind == name)
+}
+
+/// A packed tree that a source has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Artifact {
+    /// Where it is served, over plain HTTP.
+    pub url: String,
+    /// What it must hash to: `sha256:` and 64 hexadecimal digits.
+    pub digest: String,
+    /// What it was made from, for people: `main@sha1:…`.
+    pub revision: String,
+}
+
+/// A longer revision is cut: it is shown in every message, and others than source-controller may write it.
+const LONGEST_REVISION: usize = 100;
+
+impl Artifact {
+    /// The artifact in a source's status.
+    pub fn of(source: &Value) -> Option<Self> {
+        let artifact = source.get("status")?.get("artifact")?;
+        let text = |key: &str| artifact.get(key).and_then(Value::as_str).unwrap_or_default();
+        let revision = text("revision").chars().filter(|letter| !letter.is_control()).take(LONGEST_REVISION).collect();
+        let artifact = Self { url: text("url").to_owned(), digest: text("digest").to_owned(), revision };
+        (!artifact.url.is_empty()).then_some(artifact)
+    }
+}
+
+/// What is known of the source that a Kustomization names.
+pub(super) enum Known {
+    /// It has an artifact.
+    Artifact(Artifact),
+    /// It is there, and has none yet.
+    Empty,
+    /// It is not there.
+    Missing,
+    /// It is not known whether it is there, or what it is.
+    Unknown,
+}
+
+/// Looks a source up.
+pub(super) fn find(view: &View<'_>, kind: &'static Kind, namespace: &str, name: &str) -> Known {
+    match view.find(kind, namespace, name) {
+        // one from a file has no status, and nobody knows what it will have
+        Some(stored) if stored.value().get("status").is_none() => Known::Unknown,
+        Some(stored) => Artifact::of(stored.value()).map_or(Known::Empty, Known::Artifact),
+        None if view.is_missing(kind, namespace, name) => Known::Missing,
+        None => Known::Unknown,
+    }
+}

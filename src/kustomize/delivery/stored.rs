@@ -1,0 +1,282 @@
+//! Kustomizations and Components that are stored in a cluster as objects, where it has kinds for them.
+//!
+//! The annotation `portcullis.dev/path` says in which folder of the tree of its namespace an object stands. There is
+//! nothing but kustomization files in such a tree, so what is judged is their kinds: what stands where an entry leads, and
+//! who leads to where an object stands. Whatever would break one of the others is refused too.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::flux::of_object;
+use super::{Delivery, Look, path_annotation};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Index, Kind, NAMESPACES, Reference, Scope, Stored, View};
+use crate::kustomize::finding::Site;
+use crate::kustomize::references::{is_git, is_http};
+use crate::kustomize::rule::TreeRule;
+use crate::kustomize::rules::{kz001, kz002, kz004, kz006, kz009};
+use crate::kustomize::tree::TreePath;
+use crate::rule::{Match, Outage};
+
+/// API group of kustomization files.
+pub(in crate::kustomize) const GROUP: &str = "kustomize.config.k8s.io";
+
+const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
+    Kind { group: GROUP, version, kind, plural, scope: Scope::Namespaced, indexes: &INDEXES }
+}
+
+static INDEXES: [&Index; 2] = [&BY_PATH, &BY_REFERENCE];
+
+static KUSTOMIZATIONS: Kind = kind("v1beta1", "Kustomization", "kustomizations");
+static COMPONENTS: Kind = kind("v1alpha1", "Component", "components");
+static KINDS: [&Kind; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
+
+/// By the folder that an object stands in.
+static BY_PATH: Index =
+    Index { name: "path", keys: |object| folder(object).map(|folder| folder.to_string()).into_iter().collect() };
+/// By the folders that its entries lead to.
+static BY_REFERENCE: Index = Index {
+    name: "reference",
+    keys: |object| {
+        let folders: BTreeSet<_> = entries(object).into_iter().map(|entry| entry.folder.to_string()).collect();
+        folders.into_iter().collect()
+    },
+};
+
+const fn written(versions: &'static [&'static str], plural: &'static str, kind: &'static str) -> Match {
+    Match {
+        group: GROUP,
+        versions,
+        plural,
+        kind,
+        subresource: "",
+        operations: &[Operation::Create, Operation::Update, Operation::Delete],
+        outage: Outage::Admit,
+        reads: None,
+    }
+}
+
+static SCOPE: [Match; 2] =
+    [written(&["v1beta1"], "kustomizations", "Kustomization"), written(&["v1alpha1"], "components", "Component")];
+
+/// What a stored Kustomization or Component does to the others of its namespace.
+pub(super) static DELIVERY: Delivery = Delivery {
+    name: "stored",
+    summary: "Kustomizations and Components that are stored as objects, and say where they stand in a tree",
+    most: Level::Deny,
+    scope: &SCOPE,
+    narrowed: None,
+    looks_up: &KINDS,
+    confirm: Some(confirm),
+    ahead: None,
+    look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
+};
+
+/// A base that more objects refer to is judged for the first of them.
+const MOST_USERS: usize = 200;
+
+/// An entry of a list that may lead to a folder.
+struct Entry<'o> {
+    list: &'static str,
+    index: usize,
+    text: &'o str,
+    folder: TreePath,
+}
+
+/// The lists whose entries may be folders; only in the last must they be Components.
+const LISTS: [&str; 6] = ["resources", "bases", "generators", "transformers", "validators", "components"];
+
+/// The folder that an object stands in, if it says so.
+fn folder(object: &Value) -> Option<TreePath> {
+    path_annotation(object).map(TreePath::from)
+}
+
+/// The entries of an object that lead to a folder or a file of its tree.
+fn entries(object: &Value) -> Vec<Entry<'_>> {
+    let Some(own) = folder(object) else { return Vec::new() };
+    let of_list = |list: &'static str| {
+        let texts = object.get(list).and_then(Value::as_array).into_iter().flatten();
+        texts.enumerate().map(move |(index, text)| (list, index, text))
+    };
+    let found = LISTS.into_iter().flat_map(of_list).filter_map(|(list, index, text)| {
+        let text = text.as_str()?;
+        Some(Entry { list, index, text, folder: leads_to(&own, text)? })
+    });
+    found.collect()
+}
+
+/// Where an entry leads to, if it stays in the tree.
+fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
+    if entry.is_empty() || entry.starts_with('/') || entry.contains('\n') || is_http(entry) || is_git(entry) {
+        return None;
+    }
+    let mut here = from.clone();
+    for name in entry.split('/').filter(|name| !["", "."].contains(name)) {
+        here = if name == ".." { here.parent()? } else { here.join(name) };
+    }
+    Some(here)
+}
+
+/// A request among what else is stored in its namespace.
+struct Stage<'a> {
+    request: &'a Request<'a>,
+    view: &'a View<'a>,
+}
+
+/// What is stored, and of which kind.
+type Object = (&'static Kind, Arc<Stored>);
+
+impl<'a> Stage<'a> {
+    fn of(request: &'a Request<'a>, view: &'a View<'a>) -> Self {
+        Self { request, view }
+    }
+
+    fn judged(&self) -> Vec<Finding> {
+        let (new, old) = (folder(self.request.object()), folder(self.request.old_object()));
+        let mut findings = Vec::new();
+        if let Some(new) = &new {
+            findings.extend(self.entries(new));
+            findings.extend(self.beside(new));
+            findings.extend(self.users(new).iter().flat_map(|user| self.broken(user, new)));
+        }
+        if let Some(old) = old.filter(|old| new.as_ref() != Some(old) && !self.is_clearing()) {
+            findings.extend(self.left(&old));
+        }
+        findings
+    }
+
+    /// Whether all of the namespace goes, or what has lost its owner: there is no order in that.
+    fn is_clearing(&self) -> bool {
+        let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
+        let is_going = |stored: Arc<Stored>| stored.value().pointer("/metadata/deletionTimestamp").is_some();
+        self.request.user.is_collector() || namespace.is_some_and(is_going)
+    }
+
+    /// What the object's own entries lead to.
+    fn entries(&self, own: &TreePath) -> Vec<Finding> {
+        let judge = |entry: &Entry<'_>| {
+            let field = FieldPath::of([entry.list]).index(entry.index);
+            if own.is_within(&entry.folder) {
+                let site = Site::of_file(own.clone());
+                let finding = kz009::found(site, entry.text, &entry.folder, own, std::slice::from_ref(own));
+                return Some(of_object(finding, field));
+            }
+            match self.at(&entry.folder).as_slice() {
+                [(kind, stored)] => placed(entry, kind, stored, field),
+                _ => None,
+            }
+        };
+        entries(self.request.object()).iter().filter_map(judge).collect()
+    }
+
+    /// Others that stand in the same folder.
+    fn beside(&self, own: &TreePath) -> Vec<Finding> {
+        let others = self.at(own).into_iter();
+        let told = others.map(|(kind, stored)| {
+            let message = format!("{} stands in {own} too; a folder has one kustomization", named(kind, stored.name()));
+            let finding = of_rule(&kz006::RULE, annotation(), message);
+            finding.help("give each its own folder, or take the other away first")
+        });
+        told.collect()
+    }
+
+    /// What a user of the folder would have wrong if the object stood there.
+    fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
+        let component = self.request.resource.plural == COMPONENTS.plural;
+        let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
+        let tell = |entry: Entry<'_>| {
+            let (list, index) = (entry.list, entry.index);
+            let (rule, what) = match component {
+                true => (&kz001::RULE, "where no Component may stand"),
+                false => (&kz002::RULE, "where only Components may stand"),
+            };
+            let who = named(kind, user.name());
+            let message = format!("{who} lists this folder, {own}, in {list}[{index}], {what}");
+            of_rule(rule, annotation(), message).help(format!("change {who} first"))
+        };
+        entries(user.value()).into_iter().filter(wrong).map(tell).collect()
+    }
+
+    /// What would be missing if the object no longer stood in `old`.
+    fn left(&self, old: &TreePath) -> Vec<Finding> {
+        if !self.at(old).is_empty() {
+            return Vec::new();
+        }
+        let tell = |(kind, user): Object| {
+            let entry = entries(user.value()).into_iter().find(|entry| entry.folder == *old)?;
+            let (who, list, index) = (named(kind, user.name()), entry.list, entry.index);
+            let message = format!("{who} lists {old} in {list}[{index}], and nothing else stands there");
+            Some(of_rule(&kz004::RULE, annotation(), message).help(format!("take the entry out of {who} first")))
+        };
+        self.users(old).into_iter().filter_map(tell).collect()
+    }
+
+    /// The other objects that stand in a folder.
+    fn at(&self, folder_of: &TreePath) -> Vec<Object> {
+        let stands = |object: &Value| folder(object).as_ref() == Some(folder_of);
+        self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
+    }
+
+    /// The other objects whose entries lead to a folder.
+    fn users(&self, folder: &TreePath) -> Vec<Object> {
+        let leads = |object: &Value| entries(object).iter().any(|entry| entry.folder == *folder);
+        self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
+    }
+
+    /// What an index has under a folder, as it was confirmed, but for the object itself.
+    fn others(&self, index: &'static Index, folder: &TreePath) -> Vec<Object> {
+        let Request { namespace, resource, .. } = self.request;
+        let name = self.request.display_name();
+        let of_kind = |kind: &'static Kind| {
+            let filed = self.view.indexed(kind, index, namespace, &folder.to_string(), MOST_USERS);
+            let is_self = |stored: &Stored| kind.plural == resource.plural && stored.name() == name;
+            let others = filed.into_iter().filter(move |stored| !is_self(stored));
+            others.filter_map(move |stored| Some((kind, self.view.find(kind, namespace, stored.name())?)))
+        };
+        KINDS.into_iter().flat_map(of_kind).collect::<Vec<_>>()
+    }
+}
+
+/// What is wrong with an entry that leads to a stored object.
+fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldPath) -> Option<Finding> {
+    let Entry { list, text, .. } = entry;
+    let who = named(kind, stored.name());
+    let (rule, what, help) = match (*list == "components", is_component(kind)) {
+        (false, true) => (&kz001::RULE, "a kustomize Component", "list it under \"components:\""),
+        (true, false) => (&kz002::RULE, "a Kustomization", "list it under \"resources:\", or make it a Component"),
+        _ => return None,
+    };
+    Some(of_rule(rule, field, format!("\"{text}\" is {what} ({who})")).help(help))
+}
+
+/// A finding of a rule about trees.
+fn of_rule(rule: &TreeRule, field: FieldPath, message: String) -> Finding {
+    Finding::new(rule.id, rule.level, field, message)
+}
+
+fn is_component(kind: &Kind) -> bool {
+    std::ptr::eq(kind, &COMPONENTS)
+}
+
+/// Where a finding about the place of an object is.
+fn annotation() -> FieldPath {
+    FieldPath::of(["metadata", "annotations", super::PATH_ANNOTATION])
+}
+
+/// `Kustomization app`
+fn named(kind: &Kind, name: &str) -> String {
+    format!("{} {name}", kind.kind)
+}
+
+/// All others that speak for or against the request: what the watches say of them may be old.
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let stage = Stage::of(request, view);
+    let own = [folder(request.object()), folder(request.old_object())];
+    let targets = entries(request.object()).into_iter().map(|entry| entry.folder).collect::<BTreeSet<_>>();
+    let at = own.iter().flatten().chain(&targets).flat_map(|folder| stage.others(&BY_PATH, folder));
+    let users = own.iter().flatten().flat_map(|folder| stage.others(&BY_REFERENCE, folder));
+    let references = at.chain(users).map(|(kind, stored)| Reference::new(kind, &request.namespace, stored.name()));
+    references.take(MOST_USERS).collect()
+}

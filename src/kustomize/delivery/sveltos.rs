@@ -1,0 +1,71 @@
+//! Project Sveltos: ConfigMaps and Secrets with a packed tree under `kustomize.tar.gz`.
+//!
+//! Source: `handlers_kustomize.go` in addon-controller's `controllers/`. Which folder is built is said by the
+//! ClusterProfiles that refer to the object, so every root of the tree is judged.
+
+use serde_json::Value;
+
+use super::carried::{self, ARCHIVE_KEY};
+use super::config_map::LABEL;
+use super::{At, Delivery, Look, Narrowed, Root};
+use crate::admission::{FieldPath, Level, Operation, Request};
+use crate::kustomize::options::{Options, Profile};
+use crate::rule::{Match, Outage};
+
+pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
+    Match {
+        group: "",
+        versions: &["v1"],
+        plural,
+        kind,
+        subresource: "",
+        operations: &[Operation::Create, Operation::Update],
+        outage: Outage::Admit,
+        reads: None,
+    }
+}
+
+static SCOPE: [Match; 2] = [written("configmaps", "ConfigMap"), written("secrets", "Secret")];
+
+/// A ConfigMap or Secret without a tree in it costs no call.
+pub(super) static NARROWED: Narrowed = Narrowed {
+    webhook: "trees.portcullis.dev",
+    reason: "Only ConfigMaps and Secrets that say they hold a tree: all others cost no call.",
+    when: &[
+        "has(object.metadata.labels) && 'portcullis.dev/kustomize-tree' in object.metadata.labels",
+        "has(object.binaryData) && 'kustomize.tar.gz' in object.binaryData",
+        "request.resource.resource == 'secrets' && has(object.data) && 'kustomize.tar.gz' in object.data",
+    ],
+};
+
+/// What Sveltos could build of a ConfigMap or Secret.
+pub(super) static DELIVERY: Delivery = Delivery {
+    name: "sveltos",
+    summary: "the trees in ConfigMaps and Secrets that Project Sveltos reads",
+    most: Level::Deny,
+    scope: &SCOPE,
+    narrowed: Some(&NARROWED),
+    looks_up: &[],
+    confirm: None,
+    ahead: None,
+    look: |request, _| Look { findings: Vec::new(), roots: root(request).into_iter().collect() },
+};
+
+fn root(request: &Request<'_>) -> Option<Root> {
+    let object = request.object();
+    let is_labelled = object.get("metadata")?.get("labels").and_then(|labels| labels.get(LABEL)).is_some();
+    if is_labelled {
+        return None;
+    }
+    let member = if request.resource.plural == "secrets" { "data" } else { "binaryData" };
+    let encoded = object.get(member)?.get(ARCHIVE_KEY).and_then(Value::as_str)?;
+    let mut options = Options::of(Profile::Sveltos);
+    options.lone_components = true;
+    Some(Root {
+        field: FieldPath::of([member]).key(ARCHIVE_KEY),
+        of: None,
+        content: carried::archive(encoded),
+        at: At::EveryRoot,
+        options,
+    })
+}

@@ -1,0 +1,532 @@
+//! Trees at admission, through the gate: what Flux, Fleet, Sveltos, Argo CD and ConfigMaps bring, stored Kustomizations,
+//! and artifact servers of every kind.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod artifacts;
+mod cases;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use artifacts::{Answer, ArtifactServer, Packer, bomb, digest_of, packed, packed_map};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cases::{Case, objects, vectors};
+use portcullis::admission::{Level, Operation, Phase, Verdict};
+use portcullis::artifacts::{Artifacts, Limits, Metrics};
+use portcullis::catalog::{Catalog, Coverage};
+use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::kustomize::delivery::Artifact;
+use serde_json::{Value, json};
+
+const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: ldap-\n";
+const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n";
+const MISPLACED: [(&str, &str); 3] = [
+    ("apps/kustomization.yaml", "resources:\n  - settings.yaml\n  - ../components/ldap\n"),
+    ("apps/settings.yaml", SETTINGS),
+    ("components/ldap/kustomization.yaml", COMPONENT),
+];
+const PLACED: [(&str, &str); 3] = [
+    ("apps/kustomization.yaml", "resources:\n  - settings.yaml\ncomponents:\n  - ../components/ldap\n"),
+    ("apps/settings.yaml", SETTINGS),
+    ("components/ldap/kustomization.yaml", COMPONENT),
+];
+
+/// A gate that fetches, with the sources and Kustomizations of a cluster.
+struct Cluster {
+    server: ArtifactServer,
+    gate: Gate,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        Self::with(Limits::default(), &[])
+    }
+
+    fn with(limits: Limits, deliveries: &[(&str, Level)]) -> Self {
+        let server = ArtifactServer::start();
+        let registry = Registry::standard();
+        let catalog = Catalog::new(registry.kinds());
+        for kind in registry.kinds() {
+            catalog.set_coverage(kind, Coverage::Complete);
+        }
+        let policy = Policy {
+            deliveries: deliveries.iter().map(|(name, level)| ((*name).to_owned(), *level)).collect(),
+            artifact_hosts: vec![server.host()],
+            ..Policy::default()
+        };
+        let trees = Artifacts::new(limits, Metrics::default());
+        let gate = Gate::new(registry, policy, Arc::new(catalog)).with_trees(Arc::new(trees));
+        Self { server, gate }
+    }
+
+    fn store(&self, object: Value) {
+        let kinds = self.gate.registry().kinds();
+        let kind = kinds.into_iter().find(|kind| kind.is_kind_of(&object)).expect("somebody looks it up");
+        self.gate.catalog().insert(kind, object);
+    }
+
+    fn source(&self, artifact: &Artifact) {
+        self.store(source(artifact));
+    }
+
+    async fn apply(&self, object: Value) -> Verdict {
+        self.gate.decide(Phase::Validate, &Case::new(Operation::Create, object).request()).await
+    }
+
+    /// An update of the source's status, and what there was before.
+    async fn status(&self, artifact: &Artifact, old: Option<Value>) -> Verdict {
+        let case = Case::new(Operation::Create, source(artifact)).update(old.unwrap_or(json!({})));
+        let mut request = case.request();
+        request.resource.subresource = "status".into();
+        request.resource.plural = "gitrepositories".into();
+        self.gate.decide(Phase::Validate, &request).await
+    }
+}
+
+fn source(artifact: &Artifact) -> Value {
+    let Artifact { url, digest, revision } = artifact;
+    json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"name": "fleet", "namespace": "flux-system"},
+        "status": {"artifact": {"url": url, "digest": digest, "revision": revision, "path": "x"}},
+    })
+}
+
+fn flux(path: &str, components: &[&str]) -> Value {
+    json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "apps", "namespace": "flux-system"},
+        "spec": {"path": path, "components": components, "prune": true, "interval": "10m",
+                 "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+    })
+}
+
+fn rules(verdict: &Verdict, level: Level) -> Vec<&'static str> {
+    verdict.at_level(level).map(|finding| finding.rule).collect()
+}
+
+fn ids(verdict: &Verdict) -> Vec<&'static str> {
+    verdict.findings.iter().map(|finding| finding.rule).collect()
+}
+
+/// One warning, whose words are these.
+#[track_caller]
+fn warned(verdict: &Verdict, words: &[&str]) {
+    assert!(verdict.is_allowed(), "{}", verdict.message());
+    let warnings = verdict.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    for word in words {
+        assert!(warnings[0].contains(word), "{warnings:?} without {word:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_misplaced_component_is_told_with_file_line_and_revision() {
+    let cluster = Cluster::new();
+    cluster.source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:3f2c"));
+    let verdict = cluster.apply(flux("./apps", &[])).await;
+    warned(&verdict, &["KZ001 apps/kustomization.yaml:3:5 of main@sha1:3f2c: resources[1]", "\"../components/ldap\""]);
+    let denying = Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)]);
+    denying.source(&denying.server.artifact(&packed(MISPLACED), "main@sha1:3f2c"));
+    let verdict = denying.apply(flux("./apps", &[])).await;
+    let message = verdict.message();
+    assert!(
+        message.contains("KZ001 spec.path: resources[1]: \"../components/ldap\" is a kustomize Component"),
+        "{message}"
+    );
+    assert!(message.contains("\n  at apps/kustomization.yaml:3:5 of main@sha1:3f2c\n"), "{message}");
+}
+
+#[tokio::test]
+async fn what_is_right_is_accepted_and_asked_for_once() {
+    let cluster = Cluster::new();
+    let artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
+    cluster.source(&artifact);
+    for _ in 0..3 {
+        assert_eq!(cluster.apply(flux("./apps", &[])).await, Verdict::default());
+    }
+    assert_eq!(cluster.apply(flux("./apps", &["../components/ldap"])).await.warnings().len(), 1, "it is there twice");
+    assert_eq!(cluster.server.requests(&artifact), 1);
+}
+
+#[tokio::test]
+async fn many_at_once_fetch_once() {
+    let cluster = Cluster::new();
+    let artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
+    cluster.source(&artifact);
+    let verdicts = futures::future::join_all((0..50).map(|_| cluster.apply(flux("./apps", &[])))).await;
+    assert!(verdicts.iter().all(|verdict| *verdict == Verdict::default()));
+    assert_eq!(cluster.server.requests(&artifact), 1);
+}
+
+#[tokio::test]
+async fn a_status_warms_the_cache() {
+    let cluster = Cluster::new();
+    let artifact = cluster.server.artifact(&packed(MISPLACED), "main@sha1:2");
+    assert_eq!(cluster.status(&artifact, None).await, Verdict::default());
+    for _ in 0..200 {
+        if cluster.server.requests(&artifact) > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    cluster.source(&artifact);
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ001"]);
+    assert_eq!(cluster.server.all_requests(), 1);
+}
+
+#[tokio::test]
+async fn the_gate_at_the_source_warns_or_refuses_for_every_kustomization() {
+    for level in [Level::Warn, Level::Deny] {
+        let cluster = Cluster::with(Limits::default(), &[("flux-sources", level)]);
+        let good = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
+        let bad = cluster.server.artifact(&packed(MISPLACED), "main@sha1:2");
+        let mut other = flux("apps", &[]);
+        other["metadata"] = json!({"name": "tenant", "namespace": "team-a"});
+        other["spec"]["sourceRef"]["namespace"] = "flux-system".into();
+        let mut suspended = flux("apps", &[]);
+        suspended["metadata"]["name"] = "suspended".into();
+        suspended["spec"]["suspend"] = true.into();
+        [flux("apps", &[]), other, suspended].into_iter().for_each(|object| cluster.store(object));
+        assert_eq!(cluster.status(&good, None).await, Verdict::default());
+        let verdict = cluster.status(&bad, Some(source(&good))).await;
+        assert_eq!(rules(&verdict, level), ["KZ001", "KZ001"]);
+        let shown = format!("{} {}", verdict.message(), verdict.warnings().join(" "));
+        for words in ["Kustomization flux-system/apps", "Kustomization team-a/tenant", "main@sha1:2"] {
+            assert!(shown.contains(words), "{shown}");
+        }
+        assert_eq!(cluster.status(&bad, Some(source(&bad))).await, Verdict::default(), "it is there already");
+    }
+}
+
+#[tokio::test]
+async fn the_flux_vectors() {
+    for case in vectors("kustomize/flux.json").as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        let cluster = Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)]);
+        let files = serde_json::from_value(case["files"].clone()).unwrap();
+        cluster.source(&cluster.server.artifact(&packed_map(&files), "main@sha1:3f2c"));
+        let mut object = objects(case["flux_kustomization"].as_str().unwrap()).remove(0);
+        object["spec"]["sourceRef"] = json!({"kind": "GitRepository", "name": "fleet", "namespace": "flux-system"});
+        let verdict = cluster.apply(object).await;
+        let accept = case["expect"]["accept"].as_bool().unwrap();
+        // what git would do is not known here, and so is not refused
+        let is_unknown = ids(&verdict).contains(&"KZ040");
+        assert!(verdict.is_allowed() == accept || is_unknown, "{name}: {}", verdict.message());
+        for finding in verdict.denials().filter(|finding| finding.place.is_some()) {
+            assert!(finding.place.as_ref().unwrap().ends_with(" of main@sha1:3f2c"), "{name}: {finding:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn static_findings_need_no_source_and_deny() {
+    let cluster = Cluster::new();
+    let judged =
+        async |components: &[&str]| rules(&cluster.apply(flux("./apps", components)).await, Level::Deny).join(" ");
+    assert_eq!(judged(&["https://github.com/o/r//c", "/c", "git@github.com:o/r"]).await, "KZ011 KZ011 KZ011");
+    assert_eq!(judged(&["", ".", "..", "../.."]).await, "KZ004 KZ009 KZ009 KZ009");
+    assert_eq!(judged(&["../components/ldap", "${which}", "../${which}"]).await, "");
+    let mut suspended = flux("./apps", &["/c"]);
+    suspended["spec"]["suspend"] = true.into();
+    assert_eq!(cluster.apply(suspended).await, Verdict::default());
+    let mut unchanged = Case::new(Operation::Create, flux("./apps", &["/c"])).update(flux("./apps", &["/c"]));
+    unchanged.object["metadata"]["finalizers"] = json!(["finalizers.fluxcd.io"]);
+    assert!(cluster.gate.decide(Phase::Validate, &unchanged.request()).await.is_allowed());
+}
+
+#[tokio::test]
+async fn an_absent_source_or_artifact_is_a_warning() {
+    let cluster = Cluster::new();
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "GitRepository flux-system/fleet is not there"]);
+    let mut empty = source(&Artifact { url: String::new(), digest: String::new(), revision: String::new() });
+    empty["status"] = json!({"observedGeneration": -1});
+    cluster.store(empty);
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "has no artifact yet"]);
+}
+
+type Behaviour = Box<dyn Fn(Arc<[u8]>) -> Answer>;
+
+/// Limits under which a slow server is soon known to be one.
+fn hasty() -> Limits {
+    Limits { fetch: Duration::from_millis(700), packed: 1 << 20, unpacked: 1 << 21, ..Limits::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_server_never_blocks() {
+    let good = packed(MISPLACED);
+    let answers: Vec<(&str, Behaviour)> = vec![
+        ("404", Box::new(|_| Answer::Status(404))),
+        ("500", Box::new(|_| Answer::Status(500))),
+        ("redirect", Box::new(|_| Answer::Redirect("http://169.254.169.254/".to_owned()))),
+        ("did not hand it over", Box::new(Answer::Drip)),
+        ("did not hand it over", Box::new(|_| Answer::Hang)),
+        ("broke off", Box::new(Answer::Truncated)),
+        ("is larger than", Box::new(|_| Answer::Endless)),
+        ("its digest is", Box::new(|_| Answer::Bytes(packed(PLACED).into()))),
+    ];
+    for (words, answer) in answers {
+        let cluster = Cluster::with(hasty(), &[("flux-trees", Level::Deny)]);
+        cluster.source(&cluster.server.behaving(&good, "main@sha1:1", answer));
+        let begun = Instant::now();
+        warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "main@sha1:1 is not judged", words]);
+        assert!(begun.elapsed() < Duration::from_secs(2), "{words}: {:?}", begun.elapsed());
+        let (asked, again) = (cluster.server.all_requests(), Instant::now());
+        warned(&cluster.apply(flux("apps", &[])).await, &[words]);
+        assert!(again.elapsed() < Duration::from_millis(200), "{words}: a failure is remembered");
+        assert_eq!(cluster.server.all_requests(), asked);
+    }
+}
+
+#[tokio::test]
+async fn a_dead_server_and_a_foreign_host_are_said_to_be_so() {
+    let cluster = Cluster::with(hasty(), &[("flux-trees", Level::Deny)]);
+    let mut artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
+    artifact.url = "http://127.0.0.1:1/a.tar.gz".to_owned();
+    cluster.source(&artifact);
+    warned(
+        &cluster.apply(flux("apps", &[])).await,
+        &["KZ041", "127.0.0.1:1 is not one that artifacts are fetched from"],
+    );
+    let policy = Policy { artifact_hosts: vec!["127.0.0.1:1".to_owned()], ..Policy::default() };
+    cluster.gate.set_policy(policy);
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "127.0.0.1:1 does not answer"]);
+}
+
+#[tokio::test]
+async fn what_comes_late_is_there_for_the_next() {
+    let cluster = Cluster::new();
+    let late = |bytes| Answer::Late(bytes, Duration::from_millis(600));
+    let slowly = cluster.server.behaving(&packed(MISPLACED), "main@sha1:1", late);
+    cluster.source(&slowly);
+    let mut request = Case::new(Operation::Create, flux("apps", &[])).request();
+    request.deadline = Some(Instant::now() + Duration::from_millis(300));
+    let begun = Instant::now();
+    let verdict = cluster.gate.decide(Phase::Validate, &request).await;
+    warned(&verdict, &["KZ041", "still being fetched"]);
+    assert!(begun.elapsed() < Duration::from_millis(300), "{:?}", begun.elapsed());
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ001"]);
+    assert_eq!(cluster.server.requests(&slowly), 1);
+}
+
+#[tokio::test]
+async fn bombs_links_and_names_that_lead_out() {
+    let cluster = Cluster::with(hasty(), &[("flux-trees", Level::Deny)]);
+    let bomb = bomb(64);
+    assert!(bomb.len() < 1 << 20);
+    cluster.source(&cluster.server.artifact(&bomb, "main@sha1:1"));
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "when unpacked"]);
+
+    let mut archive = Packer::new();
+    archive.file("../../apps/kustomization.yaml", b"resources: []\n");
+    cluster.source(&cluster.server.artifact(&archive.finish(), "main@sha1:2"));
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "which leads out of it"]);
+
+    // Flux leaves links out, wherever they lead
+    let mut archive = Packer::new();
+    archive.file("apps/kustomization.yaml", b"resources: [out, passwd.yaml]\n");
+    archive.link("apps/out", "../../../../etc");
+    archive.link("apps/passwd.yaml", "/etc/passwd");
+    cluster.source(&cluster.server.artifact(&archive.finish(), "main@sha1:2"));
+    assert_eq!(rules(&cluster.apply(flux("apps", &[])).await, Level::Deny), ["KZ004", "KZ004"]);
+
+    cluster.source(&cluster.server.artifact(b"this is no archive", "main@sha1:3"));
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "cannot be read"]);
+}
+
+fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+fn gz(text: &str) -> String {
+    use std::io::Write as _;
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(text.as_bytes()).unwrap();
+    base64(&packer.finish().unwrap())
+}
+
+fn decided(object: Value) -> Verdict {
+    Case::new(Operation::Create, object).decide(Phase::Validate)
+}
+
+fn bundle(files: &[(&str, &str)], dir: Option<&str>) -> Value {
+    let resource = |(at, (name, text)): (usize, &(&str, &str))| match at % 2 {
+        0 => json!({"name": name, "content": text}),
+        _ => json!({"name": name, "content": gz(text), "encoding": "base64+gz"}),
+    };
+    let resources: Vec<_> = files.iter().enumerate().map(resource).collect();
+    json!({
+        "apiVersion": "fleet.cattle.io/v1alpha1", "kind": "Bundle", "metadata": {"name": "apps", "namespace": "fleet-local"},
+        "spec": {"resources": resources, "kustomize": {"dir": dir.unwrap_or_default()}},
+    })
+}
+
+#[test]
+fn fleet_bundles_carry_their_trees() {
+    let verdict = decided(bundle(&MISPLACED, Some("apps")));
+    let message = verdict.message();
+    assert!(
+        message.contains("KZ001 spec.kustomize.dir: resources[1]") && message.contains("apps/kustomization.yaml:3:5")
+    );
+    assert_eq!(decided(bundle(&PLACED, Some("apps"))), Verdict::default());
+    assert_eq!(decided(bundle(&MISPLACED, None)), Verdict::default(), "its root is no kustomization");
+    let mut target = bundle(&MISPLACED, None);
+    target["spec"]["targets"] = json!([{"name": "prod"}, {"kustomize": {"dir": "./apps"}}]);
+    let verdict = decided(target);
+    assert_eq!(verdict.findings[0].field.to_string(), "spec.targets[1].kustomize.dir");
+    let mut unreadable = bundle(&PLACED, Some("apps"));
+    unreadable["spec"]["resources"][1]["content"] = "!".into();
+    warned(&decided(unreadable), &["KZ041", "is not base64"]);
+}
+
+fn config_map(labels: Value, data: Value, binary: Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tree", "namespace": "team-a", "labels": labels},
+        "data": data, "binaryData": binary,
+    })
+}
+
+#[test]
+fn sveltos_trees_are_judged_at_every_root() {
+    let map =
+        |files| config_map(json!({}), json!({}), json!({"kustomize.tar.gz": base64(&packed::<&str, &str>(files))}));
+    let verdict = decided(map(MISPLACED));
+    assert_eq!(rules(&verdict, Level::Deny), ["KZ001"]);
+    assert_eq!(verdict.findings[0].field.to_string(), "binaryData[kustomize.tar.gz]");
+    assert_eq!(decided(map(PLACED)), Verdict::default());
+    assert_eq!(decided(config_map(json!({}), json!({"a": "b"}), json!({}))), Verdict::default());
+    let secret = |files| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tree", "namespace": "team-a"},
+               "data": {"kustomize.tar.gz": base64(&packed::<&str, &str>(files))}})
+    };
+    assert_eq!(rules(&decided(secret(MISPLACED)), Level::Deny), ["KZ001"]);
+    assert_eq!(decided(secret(PLACED)), Verdict::default());
+}
+
+#[test]
+fn labelled_config_maps_hold_files_or_an_archive() {
+    let label = || json!({"portcullis.dev/kustomize-tree": "flux"});
+    let keys = |files: [(&str, &str); 3]| -> Value {
+        files
+            .iter()
+            .map(|(path, text)| (path.replace('/', "__"), Value::from(*text)))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    let verdict = decided(config_map(label(), keys(MISPLACED), json!({})));
+    assert_eq!(rules(&verdict, Level::Deny), ["KZ001"]);
+    assert_eq!(verdict.findings[0].place.as_deref(), Some("apps/kustomization.yaml:3:5"));
+    assert_eq!(decided(config_map(label(), keys(PLACED), json!({}))), Verdict::default());
+    let archive = json!({"kustomize.tar.gz": base64(&packed(MISPLACED))});
+    let mut one = config_map(label(), json!({}), archive);
+    assert_eq!(rules(&decided(one.clone()), Level::Deny), ["KZ001"]);
+    one["metadata"]["annotations"] = json!({"portcullis.dev/path": "components/ldap"});
+    assert_eq!(rules(&decided(one), Level::Warn), ["KZ020"]);
+    assert_eq!(ids(&decided(config_map(label(), json!({"a.yaml": SETTINGS}), json!({})))), ["KZ005"]);
+}
+
+#[test]
+fn argo_cd_applications_as_they_stand() {
+    let source =
+        |components: &[&str]| json!({"repoURL": "https://x", "path": "apps", "kustomize": {"components": components}});
+    let application = |spec: Value| {
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+               "metadata": {"name": "a", "namespace": "argocd"}, "spec": spec})
+    };
+    let bad = ["/abs", "", ".", "../x", "{{ .path }}", "../glob-*", "https://github.com/o/r//c"];
+    let verdict = decided(application(json!({"sources": [source(&["../x"]), source(&bad)]})));
+    let fields: Vec<_> = verdict.denials().map(|finding| format!("{} {}", finding.rule, finding.field)).collect();
+    let field = |rule, index| format!("{rule} spec.sources[1].kustomize.components[{index}]");
+    assert_eq!(fields, [field("KZ010", 0), field("KZ004", 1), field("KZ009", 2)]);
+    warned(&decided(application(json!({"source": source(&["../c/kustomization.yaml"])}))), &["KZ003"]);
+    let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "a", "namespace": "argocd"},
+                     "spec": {"template": {"spec": {"source": source(&["/abs", "{{x}}"])}}}});
+    assert_eq!(rules(&decided(set), Level::Deny), ["KZ010"]);
+    let mut lenient = source(&["/abs"]);
+    lenient["kustomize"]["ignoreMissingComponents"] = true.into();
+    warned(&decided(application(json!({"source": lenient}))), &["KZ010"]);
+}
+
+fn stored(kind: &str, name: &str, path: &str, lists: Value) -> Value {
+    let version = if kind == "Component" { "v1alpha1" } else { "v1beta1" };
+    let mut object = json!({
+        "apiVersion": format!("kustomize.config.k8s.io/{version}"), "kind": kind,
+        "metadata": {"name": name, "namespace": "team-a", "annotations": {"portcullis.dev/path": path}},
+    });
+    object.as_object_mut().unwrap().extend(lists.as_object().unwrap().clone());
+    object
+}
+
+fn after(there: &[Value], operation: Operation, object: Value) -> Vec<&'static str> {
+    let verdict = Case::new(operation, object).stored(there.to_vec()).decide(Phase::Validate);
+    rules(&verdict, Level::Deny)
+}
+
+#[test]
+fn stored_kustomizations_are_judged_in_both_directions() {
+    let component = stored("Component", "ldap", "components/ldap", json!({}));
+    let base = stored("Kustomization", "base", "base", json!({"resources": ["a.yaml"]}));
+    let app = |lists| stored("Kustomization", "app", "clusters/app", lists);
+    let wrong = app(json!({"resources": ["../../base", "../../components/ldap"], "components": ["../../base"]}));
+    let right = app(json!({"resources": ["../../base", "x.yaml"], "components": ["../../components/ldap"]}));
+    let there = [component.clone(), base.clone()];
+    assert_eq!(after(&there, Operation::Create, wrong.clone()), ["KZ001", "KZ002"]);
+    assert_eq!(after(&there, Operation::Create, right.clone()), [""; 0]);
+    // the other way round: what is wrong is there first
+    assert_eq!(after(std::slice::from_ref(&wrong), Operation::Create, component.clone()), ["KZ001"]);
+    assert_eq!(after(&[wrong], Operation::Create, base.clone()), ["KZ002"]);
+    assert_eq!(after(std::slice::from_ref(&right), Operation::Create, component.clone()), [""; 0]);
+    // what is used stays
+    let all = [component.clone(), base.clone(), right];
+    assert_eq!(after(&all, Operation::Delete, component.clone()), ["KZ004"]);
+    assert_eq!(after(&there, Operation::Delete, component.clone()), [""; 0]);
+    let mut moved = Case::new(Operation::Create, stored("Component", "ldap", "components/other", json!({})));
+    moved = moved.update(component.clone()).stored(all.to_vec());
+    assert_eq!(rules(&moved.decide(Phase::Validate), Level::Deny), ["KZ004"]);
+    // another kind in the same folder
+    let changed = stored("Kustomization", "ldap", "components/ldap", json!({"resources": []}));
+    assert_eq!(after(&all, Operation::Create, changed), ["KZ006", "KZ002"]);
+    assert_eq!(after(&[], Operation::Create, app(json!({"resources": [".."]}))), ["KZ009"]);
+    let mut elsewhere = component;
+    elsewhere["metadata"]["namespace"] = "team-b".into();
+    assert_eq!(after(&[elsewhere], Operation::Create, app(json!({"resources": ["../../components/ldap"]}))), [""; 0]);
+}
+
+#[test]
+fn a_collector_and_a_namespace_on_its_way_out_are_not_held_up() {
+    let component = stored("Component", "ldap", "components/ldap", json!({}));
+    let app = stored("Kustomization", "app", "app", json!({"components": ["../components/ldap"]}));
+    let case = || Case::new(Operation::Delete, component.clone()).stored(vec![component.clone(), app.clone()]);
+    assert!(!case().decide(Phase::Validate).is_allowed());
+    assert!(case().user("system:serviceaccount:kube-system:namespace-controller").decide(Phase::Validate).is_allowed());
+    let going = json!({"apiVersion": "v1", "kind": "Namespace",
+                       "metadata": {"name": "team-a", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let mut case = case();
+    case.stored.push(going);
+    assert!(case.decide(Phase::Validate).is_allowed());
+}
+
+#[test]
+fn a_stored_kustomization_without_a_place_is_a_mistake() {
+    let mut object = stored("Kustomization", "app", "app", json!({"resources": []}));
+    object["metadata"]["annotations"] = json!({});
+    assert_eq!(after(&[], Operation::Create, object), ["KZ050"]);
+}
+
+/// A patch that copies an object into itself forty times stands for a million million objects.
+#[test]
+fn a_patch_that_makes_much_of_little_is_not_worked_out() {
+    let copies: String =
+        (0..40).map(|number| format!("    - {{op: copy, from: /data, path: /data/c{number}}}\n")).collect();
+    let root = format!("resources: [settings.yaml]\npatches:\n- target: {{kind: ConfigMap}}\n  patch: |-\n{copies}");
+    let settings = format!("{SETTINGS}data: {{a: b}}\n");
+    let bundle = bundle(&[("apps/kustomization.yaml", &root), ("apps/settings.yaml", &settings)], Some("apps"));
+    let verdict = decided(bundle);
+    assert!(verdict.is_allowed() && verdict.findings[0].message.contains("not worked out here"), "{verdict:?}");
+}
+
+#[test]
+fn digests_are_written_as_flux_writes_them() {
+    assert_eq!(digest_of(b""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}

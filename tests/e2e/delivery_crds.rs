@@ -1,0 +1,102 @@
+//! The definitions of the kinds that deliver trees: Flux's and Argo CD's from their Go modules, and a small one of Fleet's
+//! Bundle. `PORTCULLIS_DELIVERY_CRDS` names a folder that has them all instead.
+//!
+//! The modules are pinned here rather than in `assets/go.mod`, where they would have a say in how Kubernetes is built.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cache::{self, Cache, CacheError};
+
+const FLEET: &str = include_str!("crds/bundles.yaml");
+
+/// A Go module, and the files in it that are wanted.
+struct Module {
+    path: &'static str,
+    version: &'static str,
+    /// What go.sum would say of it.
+    sum: &'static str,
+    folder: &'static str,
+    files: &'static [&'static str],
+}
+
+const MODULES: [Module; 3] = [
+    Module {
+        path: "github.com/fluxcd/source-controller",
+        version: "v1.9.6",
+        sum: "h1:nG534/bI6nVpyHra7ONAk6xDB3xPsVT+EOLHZHXPrrc=",
+        folder: "config/crd/bases",
+        files: &[
+            "source.toolkit.fluxcd.io_buckets.yaml",
+            "source.toolkit.fluxcd.io_externalartifacts.yaml",
+            "source.toolkit.fluxcd.io_gitrepositories.yaml",
+            "source.toolkit.fluxcd.io_ocirepositories.yaml",
+        ],
+    },
+    Module {
+        path: "github.com/fluxcd/kustomize-controller",
+        version: "v1.9.6",
+        sum: "h1:XB+G3A0mky0j5uVHZWv4oSlS2RvZBoNIUhstIvY0JKE=",
+        folder: "config/crd/bases",
+        files: &["kustomize.toolkit.fluxcd.io_kustomizations.yaml"],
+    },
+    Module {
+        path: "github.com/argoproj/argo-cd/v3",
+        version: "v3.5.7",
+        sum: "h1:Xm1BF+I5OgDKUG3SDK49vn2/Y5AMyaNVko+/JT08gj0=",
+        folder: "manifests/crds",
+        files: &["application-crd.yaml", "applicationset-crd.yaml"],
+    },
+];
+
+/// Why the definitions are not there.
+#[derive(Debug, thiserror::Error)]
+pub enum CrdsError {
+    /// Go did not get a module.
+    #[error(
+        "the definitions of {module}: {source}; set PORTCULLIS_DELIVERY_CRDS to a folder that holds them as yaml files"
+    )]
+    Module {
+        /// Which.
+        module: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The cache could not be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+/// The folder that has them.
+pub fn folder() -> Result<PathBuf, CrdsError> {
+    if let Some(folder) = cache::folder_in("PORTCULLIS_DELIVERY_CRDS") {
+        return Ok(folder);
+    }
+    let sums: Vec<_> = MODULES.iter().map(|module| module.sum).chain([FLEET]).collect();
+    Cache::open(&cache::key(&sums))?.entry("delivery-crds", fill)
+}
+
+fn fill(folder: &Path) -> Result<(), CrdsError> {
+    for module in &MODULES {
+        copy(module, folder).map_err(|source| CrdsError::Module { module: module.path, source })?;
+    }
+    let write = fs::write(folder.join("bundles.yaml"), FLEET);
+    write.map_err(|source| CrdsError::Module { module: "fleet", source })
+}
+
+fn copy(module: &Module, target: &Path) -> io::Result<()> {
+    let wanted = format!("{}@{}", module.path, module.version);
+    eprintln!("e2e: fetching {wanted}");
+    let mut go = Command::new("go");
+    go.current_dir(target).env("GOWORK", "off").args(["mod", "download", "-json", &wanted]);
+    let answer = go.stderr(Stdio::inherit()).output()?;
+    let found: serde_json::Value = serde_json::from_slice(&answer.stdout)?;
+    let folder = found["Dir"].as_str().filter(|_| found["Sum"] == module.sum);
+    let folder = folder.ok_or_else(|| io::Error::other(format!("not what is pinned: {found}")))?;
+    for file in module.files {
+        fs::write(target.join(file), fs::read(Path::new(folder).join(module.folder).join(file))?)?;
+    }
+    Ok(())
+}
