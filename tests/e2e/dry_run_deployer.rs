@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch};
 use kube::runtime::watcher;
+use portcullis::landscaper::dry_run::run::ROUTE;
 use serde_json::{Value, json};
 
 use crate::Case;
@@ -98,6 +99,8 @@ fn a_whole_dry_run_succeeds(ctx: &Context) {
     for job in ["job-1", "job-2"] {
         let items = landscaper.process("test-installation", &subs, job);
         assert_eq!(items.len(), 3);
+        let away = |item: &Value| item["metadata"]["annotations"]["landscaper.gardener.cloud/deployer-type"] == ROUTE;
+        assert!(items.iter().all(away), "other deployers are kept off: {items:#?}");
         for item in &items {
             assert_eq!(item["status"]["phase"], "Succeeded", "{item:#}\n{}", companion.log());
             match item["spec"]["type"] == MANIFEST {
