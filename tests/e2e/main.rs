@@ -26,6 +26,7 @@ mod smoke;
 #[path = "../trees/mod.rs"]
 mod trees;
 mod user;
+mod validation;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
@@ -45,7 +46,7 @@ type Stage = Arc<OnceLock<Context>>;
 /// Trials that do without portcullis.
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
 /// Trials that portcullis is started for.
-const WITH_GATE: &[&[Case]] = &[deployer::CASES, dry_run::CASES, overwrites::CASES, protocol::CASES];
+const WITH_GATE: &[&[Case]] = &[deployer::CASES, dry_run::CASES, overwrites::CASES, protocol::CASES, validation::CASES];
 
 /// Its configuration.
 const CONFIG: &str = include_str!("config.yaml");
