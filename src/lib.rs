@@ -14,6 +14,7 @@
 //! | [`near`] | "did you mean": the nearest of some names |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
+//! | [`conformance`] | trials of deployers on a cluster |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
 //! | [`cli`] | the commands |
 
@@ -21,6 +22,7 @@ pub mod admission;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod conformance;
 pub mod drawing;
 pub mod gate;
 pub mod kustomize;

@@ -8,6 +8,7 @@
 mod assets;
 mod cache;
 mod cluster;
+mod conformance;
 mod context;
 mod control_plane;
 mod daemon;
@@ -46,7 +47,8 @@ type Stage = Arc<OnceLock<Context>>;
 /// Trials that do without portcullis.
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
 /// Trials that portcullis is started for.
-const WITH_GATE: &[&[Case]] = &[deployer::CASES, dry_run::CASES, overwrites::CASES, protocol::CASES, validation::CASES];
+const WITH_GATE: &[&[Case]] =
+    &[conformance::CASES, deployer::CASES, dry_run::CASES, overwrites::CASES, protocol::CASES, validation::CASES];
 
 /// Its configuration.
 const CONFIG: &str = include_str!("config.yaml");
