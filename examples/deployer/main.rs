@@ -8,6 +8,8 @@
 //!
 //! With `--break` it breaks a promise on purpose, so that one can see how the conformance kit and the webhook tell it.
 
+#![allow(clippy::expect_used, clippy::print_stderr, reason = "an example is a program of its own")]
+
 use std::path::PathBuf;
 use std::time::Duration;
 
