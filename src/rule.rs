@@ -5,7 +5,7 @@
 //! objects it wants confirmed, and the gate asks the API server for them before the rule speaks.
 
 use crate::admission::patch::Draft;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
 use crate::catalog::{Kind, Reference, View};
 
 /// One rule: a row of the registry. Everything that names rules is derived from these rows: the registration, the rule
@@ -125,6 +125,8 @@ pub struct Match {
     pub operations: &'static [Operation],
     /// What becomes of such a request while nobody answers.
     pub outage: Outage,
+    /// Where in the object, besides its metadata, the rule or mutator looks; `None` for all of it.
+    pub reads: Option<&'static [Path]>,
 }
 
 /// What the API server does with a request while no replica of ours answers: the webhook's `failurePolicy`.
@@ -149,6 +151,13 @@ pub enum Mode {
 }
 
 impl Match {
+    /// The same requests, of whose objects only metadata and what stands at `parts` is looked at. Reading an object is
+    /// most of the work on it.
+    #[must_use]
+    pub const fn reading(self, parts: &'static [Path]) -> Self {
+        Self { reads: Some(parts), ..self }
+    }
+
     /// Whether a request is one of these.
     pub fn covers(&self, request: &Request<'_>) -> bool {
         let resource = &request.resource;

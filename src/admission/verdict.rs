@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
 
-use super::review::{Answer, Cause, Details, Status};
+use super::review::{Answer, Cause, Details, Encoded, Status};
 use super::{Finding, Level, Request, Unreadable, Version};
 
 /// Which webhook is called.
@@ -118,7 +116,7 @@ impl Verdict {
     /// The answer to `request`.
     pub fn answer(&self, version: Version, phase: Phase, request: &Request<'_>) -> Answer {
         let allowed = self.is_allowed();
-        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).map(encode);
+        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).and_then(encode);
         Answer {
             version,
             uid: request.uid.to_string(),
@@ -179,8 +177,9 @@ impl Unreadable {
     }
 }
 
-fn encode(patch: &Patch) -> String {
-    STANDARD.encode(serde_json::to_vec(patch).unwrap_or_default())
+/// A patch holds nothing that JSON could not say.
+fn encode(patch: &Patch) -> Option<Encoded> {
+    Encoded::of(patch).ok()
 }
 
 fn cause(finding: &Finding) -> Cause {
@@ -211,7 +210,8 @@ fn one_line(text: &str) -> String {
 }
 
 fn cut(text: String, longest: usize) -> String {
-    if text.chars().count() <= longest {
+    // There are at least as many bytes as characters.
+    if text.len() <= longest || text.chars().count() <= longest {
         return text;
     }
     let mut short: String = text.chars().take(longest - 1).collect();

@@ -20,7 +20,7 @@ use futures::future::join_all;
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
 use crate::catalog::{Catalog, Confirmation, Confirmed, Reference, Settings, View};
-use crate::rule::{Mode, Mutator, Rule};
+use crate::rule::{Match, Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
 pub use registry::{Registry, Row};
@@ -70,21 +70,19 @@ impl Gate {
 
     /// Decides about a request.
     pub async fn decide(&self, phase: Phase, request: &Request<'_>) -> Verdict {
-        if let Err((which, error)) = request.read() {
-            let Request { resource, .. } = request;
-            let text = format!("request.{which} of kind {} cannot be read: {error}", resource.kind);
-            return Verdict::refused(Refusal::Unreadable(text));
-        }
+        let policy = self.policy.load();
         match phase {
-            Phase::Mutate => self.mutate(request).await,
-            Phase::Validate => self.validate(request).await,
+            Phase::Mutate => self.mutate(request, &policy).await,
+            Phase::Validate => self.validate(request, &policy).await,
         }
     }
 
-    async fn mutate(&self, request: &Request<'_>) -> Verdict {
-        let policy = self.policy.load();
+    async fn mutate(&self, request: &Request<'_>, policy: &Policy) -> Verdict {
         let active = |mutator: &&&Mutator| policy.mode(mutator) != Mode::Off;
         let mutators: Vec<_> = self.registry.mutators_for(request).filter(active).copied().collect();
+        if let Err(refusal) = read(request, mutators.iter().map(|mutator| mutator.scope)) {
+            return Verdict::refused(refusal);
+        }
         if request.object().is_null() || request.is_being_deleted() || policy.skips(request) {
             return Verdict::default();
         }
@@ -103,17 +101,19 @@ impl Gate {
         verdict
     }
 
-    async fn validate(&self, request: &Request<'_>) -> Verdict {
-        let policy = self.policy.load();
+    async fn validate(&self, request: &Request<'_>, policy: &Policy) -> Verdict {
         let active = |rule: &&&Rule| policy.level(rule, &request.namespace) != Level::Off;
         let rules: Vec<_> = self.registry.rules_for(request).filter(active).copied().collect();
+        if let Err(refusal) = read(request, rules.iter().map(|rule| rule.scope)) {
+            return Verdict::refused(refusal);
+        }
         let wants: Vec<_> = rules.iter().filter_map(|rule| rule.confirm).collect();
         let confirmed = self.confirm(request, &wants, &policy.settings).await;
         let view = View::new(&self.catalog, &confirmed).under(&policy.settings);
         let mut findings = Vec::new();
         for rule in rules {
             let found = (rule.check)(request, &view);
-            findings.extend(found.into_iter().map(|finding| levelled(finding, rule, request, &policy)));
+            findings.extend(found.into_iter().map(|finding| levelled(finding, rule, request, policy)));
         }
         Verdict { findings, ..Verdict::default() }
     }
@@ -145,6 +145,17 @@ impl Gate {
         };
         (reference, confirmation)
     }
+}
+
+/// Reads of the objects what rows with these scopes look at.
+fn read(request: &Request<'_>, scopes: impl Iterator<Item = &'static [Match]>) -> Result<(), Refusal> {
+    let covering = scopes.filter_map(|scope| scope.iter().find(|one| one.covers(request)));
+    let parts: Option<Vec<_>> = covering.map(|one| one.reads).collect();
+    let parts = parts.map(|parts| parts.concat());
+    request.read(parts.as_deref()).map_err(|(which, error)| {
+        let kind = &request.resource.kind;
+        Refusal::Unreadable(format!("request.{which} of kind {kind} cannot be read: {error}"))
+    })
 }
 
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;

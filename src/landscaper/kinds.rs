@@ -137,5 +137,5 @@ pub(super) const fn matches(
     outage: Outage,
 ) -> Match {
     let Kind { group, plural, kind, .. } = kind;
-    Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, outage }
+    Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, outage, reads: None }
 }

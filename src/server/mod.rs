@@ -46,6 +46,7 @@ mod connection;
 mod deadline;
 pub mod lifecycle;
 pub mod limits;
+mod line;
 pub mod listener;
 pub mod metrics;
 mod outlet;

@@ -12,6 +12,7 @@ use tracing::subscriber::SetGlobalDefaultError;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
+use super::line;
 use super::outlet::{Lines, Outlet};
 use crate::admission::{Finding, Phase, Request, Verdict};
 
@@ -81,11 +82,10 @@ impl Telemetry {
         let outlet = Arc::new(Outlet::default());
         let writer = Arc::clone(&outlet);
         let thread = thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_out(out))?;
-        let lines =
-            tracing_subscriber::fmt().with_env_filter(parsed).with_ansi(false).with_writer(Lines(Arc::clone(&outlet)));
+        let lines = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(Lines(Arc::clone(&outlet)));
         let subscriber: Box<dyn Subscriber + Send + Sync> = match format {
-            Format::Text => Box::new(lines.finish()),
-            Format::Json => Box::new(lines.json().flatten_event(true).with_current_span(false).finish()),
+            Format::Text => Box::new(lines.event_format(line::Text).finish()),
+            Format::Json => Box::new(lines.event_format(line::Json).finish()),
         };
         Ok((Self { outlet, thread: Some(thread) }, subscriber))
     }

@@ -7,7 +7,7 @@ use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::landscaper::validation;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(&[&["spec", "type"]])];
 
 /// The row of DP007.
 pub(super) static RULE: Rule = Rule {

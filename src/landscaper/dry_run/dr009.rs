@@ -7,14 +7,17 @@ use serde_json::Value;
 
 use super::DRY_RUN_ANNOTATION;
 use super::mark::{self, Mark, annotation};
-use crate::admission::{Finding, Level, Operation, Request};
+use crate::admission::{Finding, Level, Operation, Path, Request};
 use crate::catalog::{Confirmation, Index, Kind, Reference, Stored, View};
 use crate::landscaper::kinds::{self, BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, owner_key};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 const UPDATE: &[Operation] = &[Operation::Update];
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, Outage::Admit)];
+/// Where an Installation says whether it is being processed.
+const JOB: &[Path] = &[&["status", "jobID"], &["status", "jobIDFinished"]];
+
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, Outage::Admit).reading(JOB)];
 
 /// The row of DR009.
 pub(super) static RULE: Rule = Rule {

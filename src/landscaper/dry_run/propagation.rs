@@ -14,9 +14,9 @@ use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Refuse),
-    kinds::matches(&EXECUTIONS, WRITES, Outage::Refuse),
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Refuse).reading(&[]),
+    kinds::matches(&EXECUTIONS, WRITES, Outage::Refuse).reading(&[]),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse).reading(&[]),
 ];
 
 /// Gives an object the marks of its root.
@@ -62,7 +62,8 @@ fn overruled(request: &Request<'_>, mark: Mark<'_>, root: &str) -> Vec<String> {
 
 /// A write that neither changes the marks nor what is to be done deploys nothing new.
 fn changes_nothing(request: &Request<'_>) -> bool {
-    request.operation == Operation::Update && marks_and_spec(request.old_object()) == marks_and_spec(request.object())
+    let (Some(before), Some(after)) = (request.old_object.whole(), request.object.whole()) else { return false };
+    request.operation == Operation::Update && marks_and_spec(before) == marks_and_spec(after)
 }
 
 fn unreadable(request: &Request<'_>, kind: &str, name: &str) -> Mutated {

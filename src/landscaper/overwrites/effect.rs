@@ -105,7 +105,7 @@ pub fn find(namespace: &str, name: &str, view: &View<'_>) -> Option<Overwrites> 
     let stored = view.find(&OVERWRITES, namespace, name)?;
     Some(Overwrites {
         name: name.to_owned(),
-        generation: stored.value().pointer("/metadata/generation").and_then(Value::as_i64),
+        generation: stored.value().get("metadata").and_then(|metadata| metadata.get("generation")?.as_i64()),
         entries: stored.view(entries),
     })
 }

@@ -15,6 +15,7 @@ use crate::admission::patch::Draft;
 use crate::admission::{Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::component_reference::Attribute;
+use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
@@ -23,7 +24,7 @@ pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
 /// What it was worked out from.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];
 
 /// Works out what overwrites do to an Installation.
 pub(super) static MUTATOR: Mutator = Mutator {
