@@ -14,6 +14,7 @@
 //! | [`near`] | "did you mean": the nearest of some names |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
+//! | [`conformance`] | trials of deployers on a cluster |
 //! | [`process`] | log, plain port, signals: what every long-running face has |
 //! | [`reconciler`] | the companion: what acts after admission, in the replica that leads |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
@@ -23,6 +24,7 @@ pub mod admission;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod conformance;
 pub mod drawing;
 pub mod gate;
 pub mod kustomize;

@@ -9,6 +9,7 @@ mod assets;
 mod cache;
 mod cluster;
 mod companion;
+mod conformance;
 mod context;
 mod control_plane;
 mod daemon;
@@ -32,6 +33,7 @@ mod smoke;
 #[path = "../trees/mod.rs"]
 mod trees;
 mod user;
+mod validation;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
@@ -52,6 +54,7 @@ type Stage = Arc<OnceLock<Context>>;
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
+    conformance::CASES,
     deployer::CASES,
     dry_run::CASES,
     dry_run_deployer::CASES,
@@ -59,6 +62,7 @@ const WITH_GATE: &[&[Case]] = &[
     marks::CASES,
     overwrites::CASES,
     protocol::CASES,
+    validation::CASES,
 ];
 
 /// Its configuration.

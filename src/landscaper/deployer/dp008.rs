@@ -1,6 +1,6 @@
 //! DP008: annotations that send a DeployItem to another deployer than its spec.
 
-use super::responsibility::Route;
+use super::responsibility::{self, Route};
 use super::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION, WRITES};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
@@ -9,7 +9,7 @@ use crate::landscaper::dry_run::run::ROUTE;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(responsibility::READ)];
 
 /// The row of DP008.
 pub(super) static RULE: Rule = Rule {
