@@ -50,6 +50,9 @@ pub(super) struct Args {
     /// A Target that it does not serve
     #[arg(long, value_name = "NAME")]
     foreign_target: Option<String>,
+    /// A further annotation of every DeployItem, for a deployer that looks at it; may be said several times
+    #[arg(long = "annotation", value_name = "KEY=VALUE", value_parser = annotation)]
+    annotations: Vec<(String, String)>,
     /// How long a job may take
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
@@ -62,6 +65,11 @@ pub(super) struct Args {
     /// The cluster; without, the one that kubectl would use
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+}
+
+fn annotation(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not KEY=VALUE"))?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 pub(super) fn run(kit: &Kit) -> Result<u8, Unusable> {
@@ -85,6 +93,7 @@ impl Args {
             failing_config: self.failing_config.as_deref().map(configuration).transpose()?,
             target: self.target.clone(),
             foreign_target: self.foreign_target.clone(),
+            annotations: self.annotations.clone(),
             timeout: self.timeout,
             quiet: self.quiet,
         };

@@ -50,12 +50,16 @@ impl Landscaper {
         if let Some(target) = target {
             spec["target"] = json!({"name": target, "namespace": self.options.namespace});
         }
+        let mut annotations = json!({TYPE_ANNOTATION: type_name, TARGET_ANNOTATION: target.unwrap_or(NO_TARGET)});
+        for (key, value) in &self.options.annotations {
+            annotations[key] = value.as_str().into();
+        }
         let item = json!({
             "apiVersion": DEPLOY_ITEMS.api_version(), "kind": DEPLOY_ITEMS.kind, "spec": spec,
             "metadata": {
                 "generateName": format!("conformance-{scenario}-"),
                 "finalizers": [FINALIZER],
-                "annotations": {TYPE_ANNOTATION: type_name, TARGET_ANNOTATION: target.unwrap_or(NO_TARGET)},
+                "annotations": annotations,
             },
         });
         // What was made above is an object.

@@ -25,6 +25,7 @@ pub const CASES: &[Case] = &[
     ("dry_run_deployer::a_whole_dry_run_succeeds_with_the_seeds_exports", a_whole_dry_run_succeeds),
     ("dry_run_deployer::a_wrong_path_fails_within_a_second", a_wrong_path_fails_within_a_second),
     ("dry_run_deployer::killed_at_any_write_another_goes_on", killed_at_any_write_another_goes_on),
+    ("dry_run_deployer::the_conformance_kit_finds_nothing", the_conformance_kit_finds_nothing),
     ("dry_run_deployer::it_steps_back_where_another_deployer_is_at_work", it_steps_back),
 ];
 
@@ -222,6 +223,29 @@ fn a_life_is_cut(ctx: &Context, at: usize, cut: Cut) -> bool {
     );
     assert_eq!(secrets.versions().len(), 1, "at {at}, {cut:?}: the Secret is written once");
     was_cut
+}
+
+/// The same kit that other deployers are tried with.
+fn the_conformance_kit_finds_nothing(ctx: &Context) {
+    let ns = namespace(ctx);
+    let companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    eventually(|| companion.leads().then_some(()));
+    let file = |name: &str, config: &Value| {
+        let path = ctx.cluster.folder().join(format!("{ns}-{name}.yaml"));
+        std::fs::write(&path, config.to_string()).expect("a file can be written");
+        path
+    };
+    let mut failing = chart();
+    failing["exports"] = json!({"exports": [{"key": "port", "jsonPath": "Values.port"}]});
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["conformance", "deployer", "--type", HELM, "--namespace", &ns, "--quiet", "1s", "--output", "json"]);
+    command.arg("--config").arg(file("config", &chart())).arg("--failing-config").arg(file("failing", &failing));
+    command.args(MARKS.map(|(key, text)| format!("--annotation={key}={text}")));
+    let output = command.arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).output().expect("it runs");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let promises = report["promises"].as_array().expect("it is a list");
+    let kept = promises.iter().filter(|promise| promise["verdict"] == "kept").count();
+    assert!(output.status.success() && kept == promises.len(), "{report:#}\n{}", companion.log());
 }
 
 fn it_steps_back(ctx: &Context) {
