@@ -17,6 +17,7 @@
 //! | [`artifacts`] | trees that are fetched, judged and kept beside the handler |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
+//! | [`conformance`] | trials of deployers on a cluster |
 //! | [`process`] | log, plain port, signals: what every long-running face has |
 //! | [`reconciler`] | the companion: what acts after admission, in the replica that leads |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
@@ -27,6 +28,7 @@ pub mod artifacts;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod conformance;
 pub mod crossplane;
 pub mod drawing;
 pub mod gate;

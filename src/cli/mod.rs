@@ -5,6 +5,7 @@
 
 mod certs;
 mod check;
+mod conformance;
 mod explain;
 mod inputs;
 mod logging;
@@ -52,6 +53,9 @@ enum Command {
     /// Show the working behind a decision
     #[command(subcommand)]
     Explain(explain::Topic),
+    /// Try out programs that work together with Landscaper
+    #[command(subcommand)]
+    Conformance(conformance::Kit),
     /// List the rules
     Rules(rules::Args),
     /// Write the webhook configurations, permissions and CRDs that fit the rules
@@ -100,6 +104,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::Check(args) => check::run(&args),
         Command::Review(args) => review::run(&args),
         Command::Explain(topic) => explain::run(&topic),
+        Command::Conformance(kit) => conformance::run(&kit),
         Command::Rules(args) => rules::run(&args),
         Command::Manifests(args) => manifests::run(&args),
         Command::Certs(args) => certs::run(&args),

@@ -3,6 +3,7 @@
 //! Source: `ExecutionSpec.UnmarshalJSON` in Landscaper's `apis/core/v1alpha1/types_execution.go`; executed cases in
 //! `tests/vectors/landscaper/compressed.json`.
 
+use std::borrow::Cow;
 use std::io::Read;
 
 use base64::Engine as _;
@@ -77,17 +78,26 @@ pub enum Unreadable {
 /// # Errors
 /// What Landscaper cannot read, or is too large to be read here.
 pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
+    let (list, compressed) = list(spec)?;
+    Ok(Templates { items: read(list.as_deref())?, compressed })
+}
+
+/// The list of templates as it is written, and whether it was compressed. An element is what [`templates`] reads.
+///
+/// # Errors
+/// As [`templates`].
+pub fn list(spec: &Value) -> Result<(Option<Cow<'_, Value>>, bool), Unreadable> {
     if !spec.is_object() {
         return Err(wrong("spec", spec, "an object"));
     }
     optional(spec, "context", Value::is_string, "a string")?;
     let bytes = compressed(member(spec, "deployItemsCompressed"))?;
     if bytes.is_empty() {
-        return Ok(Templates { items: read(member(spec, "deployItems"))?, compressed: false });
+        return Ok((member(spec, "deployItems").map(Cow::Borrowed), false));
     }
     let text = decompress(&bytes)?;
     let list = wire::parse(&String::from_utf8_lossy(&text)).map_err(|error| Unreadable::Json(error.to_string()))?;
-    Ok(Templates { items: read(Some(&list))?, compressed: true })
+    Ok((Some(Cow::Owned(list)), true))
 }
 
 /// A byte slice as Go's JSON has it: base64, or a list of numbers.
@@ -155,7 +165,7 @@ fn optional(
 }
 
 /// A member of an object; Go takes one in other letter case where there is none of that name.
-fn member<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
+pub(super) fn member<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
     let members = object.as_object()?;
     let folded = || members.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
     members.get(key).or_else(folded)

@@ -7,6 +7,7 @@
 pub mod component_reference;
 pub mod components;
 pub mod context;
+pub mod cron;
 pub mod decode;
 pub mod deployer;
 pub mod dry_run;
@@ -18,12 +19,13 @@ pub mod kinds;
 mod namespace;
 pub mod overwrites;
 pub mod repository_context;
+mod validation;
 
 use crate::rule::{Definition, Mutator, Rule, Section};
 
 /// The rules of this system, in the order of their ids.
 pub fn rules() -> Vec<&'static Rule> {
-    [deployer::RULES, dry_run::RULES, overwrites::RULES].concat()
+    [deployer::RULES, dry_run::RULES, validation::RULES, overwrites::RULES].concat()
 }
 
 /// The mutators of this system.

@@ -118,7 +118,7 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
 /// The JSON merge patch that makes an object say what its root says, as long as nobody else changed it.
 fn patch(stored: &Value, root: &Value) -> Value {
     let version = stored.pointer("/metadata/resourceVersion");
-    let members = annotations(root).into_iter().map(|(key, text)| (key.to_owned(), text.into()));
+    let members = annotations(stored, root, false).into_iter().map(|(key, text)| (key.to_owned(), text.into()));
     json!({"metadata": {"resourceVersion": version, "annotations": Value::Object(members.collect::<Map<_, _>>())}})
 }
 

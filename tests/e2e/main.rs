@@ -11,6 +11,7 @@ mod assets;
 mod cache;
 mod cluster;
 mod companion;
+mod conformance;
 mod context;
 mod control_plane;
 mod daemon;
@@ -40,6 +41,7 @@ mod registry;
 mod sentences;
 mod smoke;
 mod user;
+mod validation;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
@@ -61,6 +63,7 @@ type Stage = Arc<OnceLock<Context>>;
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
+    conformance::CASES,
     delivery::CASES,
     deployer::CASES,
     dry_run::CASES,
@@ -70,6 +73,7 @@ const WITH_GATE: &[&[Case]] = &[
     overwrite_trees::CASES,
     overwrites::CASES,
     protocol::CASES,
+    validation::CASES,
 ];
 
 /// Its configuration.

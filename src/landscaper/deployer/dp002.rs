@@ -2,12 +2,13 @@
 
 use super::finding::{Told, field, unless_kept};
 use super::promises::FINISHED_IS_THE_JOB;
+use super::status;
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
 /// The row of DP002.
 pub(super) static RULE: Rule = Rule {

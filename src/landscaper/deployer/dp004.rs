@@ -2,13 +2,13 @@
 
 use super::finding::{Told, field, phase_field, unless_kept};
 use super::promises::PICKED_UP;
-use super::status::{Change, Job, Status};
+use super::status::{self, Change, Job, Status};
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
 /// The row of DP004.
 pub(super) static RULE: Rule = Rule {

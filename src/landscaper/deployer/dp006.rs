@@ -3,13 +3,14 @@
 use super::finding::{Told, phase_field, unless_kept};
 use super::phase::PHASES;
 use super::promises::PHASE_IS_KNOWN;
+use super::status;
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::near;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
 /// The row of DP006.
 pub(super) static RULE: Rule = Rule {

@@ -4,9 +4,10 @@ use super::UPDATE;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
+use crate::landscaper::validation;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(&[&["spec", "type"]])];
 
 /// The row of DP007.
 pub(super) static RULE: Rule = Rule {
@@ -94,5 +95,9 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let message = format!("the type was {} and cannot become {}", wire::brief(&old), wire::brief(&new));
     let finding =
         RULE.finding(FieldPath::of(["spec", "type"]), message).found(wire::brief(&new)).allowed(wire::brief(&old));
-    vec![finding.help("leave the type as it is; for another deployer make another DeployItem")]
+    let mut finding = finding.help("leave the type as it is; for another deployer make another DeployItem");
+    if validation::is_bypassed(request) {
+        finding.level = Level::Audit;
+    }
+    vec![finding]
 }

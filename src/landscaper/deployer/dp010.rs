@@ -8,8 +8,10 @@ use crate::catalog::{Reference, View};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS, TARGETS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 2] =
-    [kinds::status(&DEPLOY_ITEMS, Outage::Admit), kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit)];
+static SCOPE: [Match; 2] = [
+    kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(responsibility::READ),
+    kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(responsibility::READ),
+];
 
 /// The row of DP010.
 pub(super) static RULE: Rule = Rule {

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::configuration::Deployers;
-use super::responsibility::{Route, registered};
+use super::responsibility::{self, Route, registered};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, ALL, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS};
 use crate::near;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, &[Operation::Create], Outage::Admit)];
+static SCOPE: [Match; 1] =
+    [kinds::matches(&DEPLOY_ITEMS, &[Operation::Create], Outage::Admit).reading(responsibility::READ)];
 
 /// The row of DP011.
 pub(super) static RULE: Rule = Rule {

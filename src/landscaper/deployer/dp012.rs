@@ -8,7 +8,7 @@ use crate::catalog::View;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(&[&["spec"]])];
 
 /// The row of DP012.
 pub(super) static RULE: Rule = Rule {

@@ -8,9 +8,13 @@ use serde_json::Value;
 
 use super::configuration::Deployer;
 use super::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION};
+use crate::admission::Path;
 use crate::catalog::{Confirmation, Reference, View};
 use crate::landscaper::decode::text;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
+
+/// Where in a DeployItem that is said, besides its annotations.
+pub(super) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
 /// Where a DeployItem goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

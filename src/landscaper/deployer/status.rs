@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::phase::Phase;
+use crate::admission::Path;
 use crate::landscaper::decode::text;
 
 /// What a DeployItem's status says to Landscaper and to deployers.
@@ -32,6 +33,17 @@ pub struct Status<'v> {
     /// Whether the DeployItem has a deletion timestamp.
     pub being_deleted: bool,
 }
+
+/// Where in a DeployItem all this stands.
+pub(super) const READ: &[Path] = &[
+    &["status", "phase"],
+    &["status", "deployItemPhase"],
+    &["status", "jobID"],
+    &["status", "jobIDFinished"],
+    &["status", "lastReconcileTime"],
+    &["status", "jobIDGenerationTime"],
+    &["status", "deployer"],
+];
 
 /// Where a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

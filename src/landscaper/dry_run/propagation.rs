@@ -3,20 +3,31 @@
 //! Landscaper replaces the annotations of sub-installations at every pass, merges those of Executions and DeployItems, and
 //! knows nothing of ours, so each of its writes is mended here. An object that would come without its mark would be
 //! deployed for real: one whose root cannot be read is refused, and so is everything while nobody answers.
+//!
+//! Where it is asked for (`apply`), DeployItems in dry run are sent past their deployers too.
 
-use super::following::{Following, annotations, following};
+use super::following::{Following, annotations, following, route};
 use super::mark::Mark;
 use super::{DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
-use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
+use crate::rule::{Match, Mode, Mutated, Mutator, Outage, Spared};
+
+/// What belongs to nothing has nothing to follow, so that people and pipelines can write roots while nobody answers. A
+/// reference to anything of Landscaper's counts as belonging to it: that is more than [`mark::owner`](super::mark::owner)
+/// sees.
+static ROOTS: Spared = Spared {
+    name: "roots",
+    expression: "!has(object.metadata.ownerReferences) ||
+           object.metadata.ownerReferences.all(owner, !owner.apiVersion.startsWith('landscaper.gardener.cloud/'))",
+};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Refuse).reading(&[]),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::RefuseUnless(&ROOTS)).reading(&[]),
     kinds::matches(&EXECUTIONS, WRITES, Outage::Refuse).reading(&[]),
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse).reading(&[]),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse).reading(&[&["spec", "type"]]),
 ];
 
 /// Gives an object the marks of its root.
@@ -34,12 +45,19 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     following(request.object(), &request.namespace, view).1.into_iter().collect()
 }
 
-fn mutate(request: &Request<'_>, view: &View<'_>, _: Mode, draft: &mut Draft<'_>) -> Mutated {
-    match following(request.object(), &request.namespace, view).0 {
-        Following::Itself => Ok(Vec::new()),
+fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Mutated {
+    let object = request.object();
+    let keeps_away = mode == Mode::Apply && kinds::is(&DEPLOY_ITEMS, request);
+    match following(object, &request.namespace, view).0 {
+        Following::Itself => {
+            if let Some((key, text)) = route(object, Mark::of(object).is_dry_run(), keeps_away) {
+                draft.annotate(key, text);
+            }
+            Ok(Vec::new())
+        }
         Following::Root(root) => {
-            for (key, text) in annotations(root.value()) {
-                draft.annotate(key, text.map(str::to_owned));
+            for (key, text) in annotations(object, root.value(), keeps_away) {
+                draft.annotate(key, text);
             }
             Ok(overruled(request, Mark::of(root.value()).inherited(), root.name()))
         }

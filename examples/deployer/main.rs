@@ -1,0 +1,210 @@
+//! A deployer as small as one can be that keeps the contract: it deploys ConfigMaps beside its DeployItems.
+//!
+//! ```sh
+//! cargo run --example deployer -- --namespace default
+//! portcullis conformance deployer --type example.org/config-map --config examples/deployer/config.yaml \
+//!   --failing-config examples/deployer/failing.yaml
+//! ```
+//!
+//! With `--break` it breaks a promise on purpose, so that one can see how the conformance kit and the webhook tell it.
+
+#![allow(clippy::expect_used, clippy::print_stderr, reason = "an example is a program of its own")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use futures::TryStreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::GroupVersionKind;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, Config, ResourceExt};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+const TYPE: &str = "example.org/config-map";
+const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
+
+#[derive(Parser)]
+struct Args {
+    /// The namespace whose DeployItems it looks at
+    #[arg(long, default_value = "default")]
+    namespace: String,
+    /// The zone, a label of Targets, that it serves; all without
+    #[arg(long)]
+    zone: Option<String>,
+    /// The cluster; without, the one that kubectl would use
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// A promise to break
+    #[arg(long = "break", value_enum)]
+    broken: Option<Broken>,
+}
+
+/// Promises to break, each by the rule that watches over it.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Broken {
+    /// DP001: says that the job is finished before the phase does
+    Order,
+    /// DP002: finishes another job than the one that is open
+    Job,
+    /// DP003: changes the result of a finished job
+    Result,
+    /// DP004: begins without lastReconcileTime
+    Pickup,
+    /// DP010: works on DeployItems of every type
+    Type,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args = Args::parse();
+    // A second call finds the provider installed, and that is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let config = match &args.kubeconfig {
+        Some(path) => {
+            Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &KubeConfigOptions::default()).await?
+        }
+        None => Config::infer().await?,
+    };
+    let deployer = Deployer::new(Client::try_from(config)?, args);
+    let events = watcher(deployer.items.clone(), watcher::Config::default()).default_backoff().applied_objects();
+    let mut events = std::pin::pin!(events);
+    while let Some(item) = events.try_next().await? {
+        // A conflict means that there is a newer version, which comes as an event of its own.
+        if let Err(error) = deployer.handle(&item).await {
+            eprintln!("{}: {error}", item.name_any());
+        }
+    }
+    Ok(())
+}
+
+struct Deployer {
+    args: Args,
+    items: Api<DynamicObject>,
+    targets: Api<DynamicObject>,
+    config_maps: Api<ConfigMap>,
+}
+
+impl Deployer {
+    fn new(client: Client, args: Args) -> Self {
+        let api = |kind| {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind));
+            Api::namespaced_with(client.clone(), &args.namespace, &resource)
+        };
+        let config_maps = Api::namespaced(client.clone(), &args.namespace);
+        Self { items: api("DeployItem"), targets: api("Target"), config_maps, args }
+    }
+
+    fn breaks(&self, promise: Broken) -> bool {
+        self.args.broken == Some(promise)
+    }
+
+    /// One DeployItem, as it is now: is it ours, is there something to do, and then one step after the other.
+    async fn handle(&self, event: &DynamicObject) -> Result<(), kube::Error> {
+        let Some(item) = &self.items.get_opt(&event.name_any()).await? else { return Ok(()) };
+        let status = |key: &str| item.data["status"][key].as_str().unwrap_or_default();
+        let job = status("jobID");
+        if !self.is_responsible(item).await? || job == status("jobIDFinished") {
+            return Ok(());
+        }
+        let deleting = item.metadata.deletion_timestamp.is_some();
+        // Taken up again after a restart, a job that is under way is worked on from its beginning.
+        let begin = if deleting { "InitDelete" } else { "Init" };
+        let item = self.write(item, self.pickup(begin)).await?;
+        if deleting { self.uninstall(&item).await } else { self.deploy(&item, job).await }
+    }
+
+    /// By type, then by Target.
+    async fn is_responsible(&self, item: &DynamicObject) -> Result<bool, kube::Error> {
+        if item.data["spec"]["type"] != TYPE && !self.breaks(Broken::Type) {
+            return Ok(false);
+        }
+        let (Some(zone), Some(name)) = (&self.args.zone, item.data["spec"]["target"]["name"].as_str()) else {
+            return Ok(true);
+        };
+        let target = self.targets.get_opt(name).await?;
+        Ok(target.is_some_and(|target| target.labels().get("zone") == Some(zone)))
+    }
+
+    fn pickup(&self, phase: &str) -> Value {
+        let now = OffsetDateTime::now_utc().format(&Rfc3339).expect("the present can be written");
+        let deployer = json!({"name": "config-map", "identity": "example", "version": "v1"});
+        let mut status = json!({"phase": phase, "deployer": deployer, "lastError": null, "lastReconcileTime": now});
+        if self.breaks(Broken::Pickup) {
+            status["lastReconcileTime"] = Value::Null;
+        }
+        status
+    }
+
+    async fn deploy(&self, item: &DynamicObject, job: &str) -> Result<(), kube::Error> {
+        let item = self.write(item, json!({"phase": "Progressing"})).await?;
+        let config = &item.data["spec"]["config"];
+        if let Some(message) = config["fail"].as_str() {
+            return self.finish(&item, job, failure(message)).await;
+        }
+        let name = item.name_any();
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": config["data"]});
+        let params = PatchParams::apply("config-map-deployer").force();
+        match self.config_maps.patch(&name, &params, &Patch::Apply(object)).await {
+            Ok(_) => self.finish(&item, job, json!({"phase": "Succeeded"})).await,
+            Err(error) => self.finish(&item, job, failure(&error.to_string())).await,
+        }
+    }
+
+    /// The final phase and jobIDFinished go together.
+    async fn finish(&self, item: &DynamicObject, job: &str, mut status: Value) -> Result<(), kube::Error> {
+        if self.breaks(Broken::Order) {
+            let item = self.write(item, json!({"jobIDFinished": job})).await?;
+            self.write(&item, status).await?;
+            return Ok(());
+        }
+        status["jobIDFinished"] = json!(job);
+        if self.breaks(Broken::Job) {
+            status["jobIDFinished"] = json!("the-job-before");
+            // The job stays open, and is worked on again and again.
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        let item = self.write(item, status).await?;
+        if self.breaks(Broken::Result) {
+            self.write(&item, failure("on second thoughts, this has failed")).await?;
+        }
+        Ok(())
+    }
+
+    /// What was deployed goes first, the finalizer last.
+    async fn uninstall(&self, item: &DynamicObject) -> Result<(), kube::Error> {
+        let item = self.write(item, json!({"phase": "Deleting"})).await?;
+        let keep = item.annotations().get("landscaper.gardener.cloud/delete-without-uninstall");
+        if keep.is_none_or(|keep| keep != "true") {
+            match self.config_maps.delete(&item.name_any(), &DeleteParams::default()).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                other => drop(other?),
+            }
+        }
+        let finalizers: Vec<_> = item.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).collect();
+        let release = json!({"metadata": {"finalizers": finalizers, "resourceVersion": item.resource_version()}});
+        self.items.patch(&item.name_any(), &PatchParams::default(), &Patch::Merge(release)).await?;
+        Ok(())
+    }
+
+    /// Writes parts of the status, if nobody has written since.
+    async fn write(&self, item: &DynamicObject, mut status: Value) -> Result<DynamicObject, kube::Error> {
+        status["observedGeneration"] = json!(item.metadata.generation);
+        let patch = json!({"metadata": {"resourceVersion": item.resource_version()}, "status": status});
+        let params = PatchParams { field_manager: Some("config-map-deployer".to_owned()), ..PatchParams::default() };
+        self.items.patch_status(&item.name_any(), &params, &Patch::Merge(patch)).await
+    }
+}
+
+fn failure(message: &str) -> Value {
+    let now = OffsetDateTime::now_utc().format(&Rfc3339).expect("the present can be written");
+    let error = json!({
+        "operation": "Deploy", "reason": "Failed", "message": message, "lastTransitionTime": now, "lastUpdateTime": now,
+    });
+    json!({"phase": "Failed", "lastError": error})
+}

@@ -1,0 +1,131 @@
+//! Landscaper's part: DeployItems, jobs and deletions.
+//!
+//! Source: `deployOrTrigger` and the deletion in Landscaper's `pkg/landscaper/execution`, and `GenerateDeployItem` for
+//! the annotations.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::record::{Recorder, api};
+use super::{ConformanceError, Options};
+use crate::landscaper::deployer::{FINALIZER, NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION};
+use crate::landscaper::kinds::DEPLOY_ITEMS;
+
+/// Who writes what is not the deployer's.
+const MANAGER: &str = "portcullis-conformance";
+
+/// What plays Landscaper.
+pub(super) struct Landscaper {
+    pub(super) options: Options,
+    pub(super) recorder: Recorder,
+    items: Api<DynamicObject>,
+    jobs: AtomicUsize,
+    created: Mutex<Vec<String>>,
+}
+
+impl Landscaper {
+    pub(super) fn new(client: Client, options: Options, recorder: Recorder) -> Self {
+        let items = api(&client, &options.namespace);
+        Self { options, recorder, items, jobs: AtomicUsize::new(0), created: Mutex::default() }
+    }
+
+    /// Creates a DeployItem as an Execution does; gives its name.
+    pub(super) async fn create(
+        &self,
+        scenario: &str,
+        type_name: &str,
+        target: Option<&str>,
+        config: Option<&Value>,
+    ) -> Result<String, ConformanceError> {
+        let mut spec = json!({"type": type_name});
+        if let Some(config) = config {
+            spec["config"] = config.clone();
+        }
+        if let Some(target) = target {
+            spec["target"] = json!({"name": target, "namespace": self.options.namespace});
+        }
+        let mut annotations = json!({TYPE_ANNOTATION: type_name, TARGET_ANNOTATION: target.unwrap_or(NO_TARGET)});
+        for (key, value) in &self.options.annotations {
+            annotations[key] = value.as_str().into();
+        }
+        let item = json!({
+            "apiVersion": DEPLOY_ITEMS.api_version(), "kind": DEPLOY_ITEMS.kind, "spec": spec,
+            "metadata": {
+                "generateName": format!("conformance-{scenario}-"),
+                "finalizers": [FINALIZER],
+                "annotations": annotations,
+            },
+        });
+        // What was made above is an object.
+        let item: DynamicObject = serde_json::from_value(item)
+            .map_err(|error| ConformanceError::Missed(format!("a DeployItem cannot be written: {error}")))?;
+        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let created = self.items.create(&params, &item);
+        let created = created.await.map_err(refused(format!("creating a DeployItem of type {type_name}")))?;
+        self.recorder.own(&created);
+        let name = created.name_any();
+        self.created.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
+        Ok(name)
+    }
+
+    /// Asks for something to be done; gives the job's id.
+    pub(super) async fn trigger(&self, name: &str) -> Result<String, ConformanceError> {
+        let job = format!("conformance-job-{}", self.jobs.fetch_add(1, Ordering::Relaxed) + 1);
+        let now = now();
+        let status = json!({"status": {
+            "jobID": job, "jobIDGenerationTime": now, "transitionTimes": {"triggerTime": now}, "observedGeneration": 0,
+        }});
+        let written = self.items.patch_status(name, &params(), &Patch::Merge(status)).await;
+        self.recorder.own(&written.map_err(refused(format!("asking for a job of DeployItem {name}")))?);
+        Ok(job)
+    }
+
+    /// Annotates a DeployItem.
+    pub(super) async fn annotate(&self, name: &str, key: &str, value: &str) -> Result<(), ConformanceError> {
+        let annotations = json!({"metadata": {"annotations": {key: value}}});
+        let written = self.items.patch(name, &params(), &Patch::Merge(annotations)).await;
+        self.recorder.own(&written.map_err(refused(format!("annotating DeployItem {name}")))?);
+        Ok(())
+    }
+
+    /// Deletes a DeployItem, which stays until its finalizer is taken off.
+    pub(super) async fn delete(&self, name: &str) -> Result<(), ConformanceError> {
+        let deleted = self.items.delete(name, &DeleteParams::default()).await;
+        if let Some(object) = deleted.map_err(refused(format!("deleting DeployItem {name}")))?.left() {
+            self.recorder.own(&object);
+        }
+        Ok(())
+    }
+
+    /// Deletes what was created, whatever the deployer has left of it.
+    pub(super) async fn clear_away(&self) {
+        let created = std::mem::take(&mut *self.created.lock().unwrap_or_else(PoisonError::into_inner));
+        for name in created {
+            // What is gone already needs nothing more.
+            let _ = self.items.delete(&name, &DeleteParams::default()).await;
+            let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            let _ = self.items.patch(&name, &params(), &release).await;
+        }
+    }
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn refused(doing: String) -> impl FnOnce(kube::Error) -> ConformanceError {
+    move |source| ConformanceError::Refused { doing, source: Box::new(source) }
+}
+
+/// Now, in whole seconds, as Kubernetes writes times.
+fn now() -> String {
+    let now = OffsetDateTime::now_utc();
+    // A second has no fraction, and every time of our age can be written.
+    now.replace_nanosecond(0).unwrap_or(now).format(&Rfc3339).unwrap_or_default()
+}

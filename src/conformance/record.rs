@@ -1,0 +1,145 @@
+//! Every version of the DeployItems of a namespace, as a watch delivers them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, WatchEvent, WatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::ConformanceError;
+use crate::landscaper::kinds::DEPLOY_ITEMS;
+
+/// A version of a DeployItem.
+#[derive(Debug, Clone)]
+pub(super) struct Version {
+    /// The object; the last one before it was gone, where [`Self::is_gone`].
+    pub(super) object: Value,
+    /// `metadata.resourceVersion`.
+    pub(super) resource_version: String,
+    /// Whether the object is gone.
+    pub(super) is_gone: bool,
+}
+
+/// What was seen, by name.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Record {
+    /// The versions of each DeployItem, in their order.
+    pub(super) versions: BTreeMap<String, Vec<Version>>,
+    /// The versions that the kit has written itself.
+    pub(super) own: BTreeSet<String>,
+    broken: Option<String>,
+}
+
+/// Watches for as long as it lives.
+pub(super) struct Recorder {
+    record: Arc<Mutex<Record>>,
+    changed: watch::Receiver<()>,
+    task: JoinHandle<()>,
+}
+
+/// How `deployitems` are reached.
+pub(super) fn api(client: &Client, namespace: &str) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk(DEPLOY_ITEMS.group, DEPLOY_ITEMS.version, DEPLOY_ITEMS.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, DEPLOY_ITEMS.plural);
+    Api::namespaced_with(client.clone(), namespace, &resource)
+}
+
+impl Recorder {
+    /// Watches from now on.
+    ///
+    /// # Errors
+    /// When DeployItems cannot be listed.
+    pub(super) async fn start(client: &Client, namespace: &str) -> Result<Self, ConformanceError> {
+        let api = api(client, namespace);
+        let listed = api.list_metadata(&ListParams::default().limit(1)).await.map_err(|source| {
+            ConformanceError::Refused { doing: format!("listing DeployItems in {namespace}"), source: Box::new(source) }
+        })?;
+        let from = listed.metadata.resource_version.unwrap_or_default();
+        let record = Arc::new(Mutex::new(Record::default()));
+        let (bell, changed) = watch::channel(());
+        let task = tokio::spawn(follow(api, from, record.clone(), bell));
+        Ok(Self { record, changed, task })
+    }
+
+    /// Notes a version as the kit's own.
+    pub(super) fn own(&self, object: &DynamicObject) {
+        lock(&self.record).own.extend(object.resource_version());
+    }
+
+    /// Waits until what was seen of a DeployItem fulfils `wanted`, at most for `limit`; whether it did.
+    pub(super) async fn wait(&self, name: &str, limit: Duration, wanted: impl Fn(&Version) -> bool) -> bool {
+        let mut changed = self.changed.clone();
+        let fulfilled =
+            || lock(&self.record).versions.get(name).and_then(|versions| versions.last()).is_some_and(&wanted);
+        let seen = async {
+            while !fulfilled() {
+                if changed.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+            }
+        };
+        tokio::time::timeout(limit, seen).await.is_ok()
+    }
+
+    /// What was seen.
+    ///
+    /// # Errors
+    /// When the watch broke off.
+    pub(super) fn finish(&self) -> Result<Record, ConformanceError> {
+        self.task.abort();
+        let record = lock(&self.record).clone();
+        match record.broken {
+            Some(why) => Err(ConformanceError::Missed(why)),
+            None => Ok(record),
+        }
+    }
+}
+
+// Nothing is left half done while the lock is held.
+fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
+    record.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Watches on from the last version that was seen, so that none is missed; a watch that ends is opened again.
+async fn follow(api: Api<DynamicObject>, mut from: String, record: Arc<Mutex<Record>>, bell: watch::Sender<()>) {
+    loop {
+        let ended = watch_once(&api, &mut from, &record, &bell).await;
+        if let Err(error) = ended {
+            lock(&record).broken = Some(error.to_string());
+            return;
+        }
+    }
+}
+
+async fn watch_once(
+    api: &Api<DynamicObject>,
+    from: &mut String,
+    record: &Mutex<Record>,
+    bell: &watch::Sender<()>,
+) -> Result<(), kube::Error> {
+    let mut events = api.watch(&WatchParams::default(), from).await?.boxed();
+    while let Some(event) = events.try_next().await? {
+        let (object, is_gone) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+            WatchEvent::Deleted(object) => (object, true),
+            WatchEvent::Bookmark(bookmark) => {
+                *from = bookmark.metadata.resource_version;
+                continue;
+            }
+            WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
+        };
+        let resource_version = object.resource_version().unwrap_or_default();
+        from.clone_from(&resource_version);
+        let name = object.name_any();
+        let object = serde_json::to_value(object).unwrap_or_default();
+        lock(record).versions.entry(name).or_default().push(Version { object, resource_version, is_gone });
+        bell.send_replace(());
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! What the deployer is put through.
+
+use super::ConformanceError;
+use super::landscaper::Landscaper;
+use super::promises::{self, Tried};
+use super::record::Version;
+use super::report::Scenario;
+use crate::landscaper::deployer::DELETE_WITHOUT_UNINSTALL;
+use crate::landscaper::deployer::status::{Job, Status};
+
+/// What became of the scenarios, and what was seen by waiting.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) scenarios: Vec<Scenario>,
+    /// The DeployItems of scenarios, by name.
+    pub(super) items: Vec<Played>,
+    /// Promises that were tried by waiting: the DeployItem, and what is wrong where one was broken.
+    pub(super) waited: Vec<(Tried, String, Option<String>)>,
+}
+
+/// A DeployItem of a scenario.
+#[derive(Debug)]
+pub(super) struct Played {
+    pub(super) name: String,
+    pub(super) scenario: &'static str,
+    /// Whether the deployer may write it at all.
+    pub(super) is_its_own: bool,
+}
+
+/// A scenario that is being played.
+struct Stage<'k> {
+    kit: &'k Landscaper,
+    told: Told,
+}
+
+/// Plays all scenarios, one after the other.
+pub(super) async fn all(kit: &Landscaper) -> Result<Told, ConformanceError> {
+    let mut stage = Stage { kit, told: Told::default() };
+    stage.reconcile().await?;
+    stage.failure().await?;
+    stage.keep().await?;
+    stage.foreign_type().await?;
+    stage.foreign_target().await?;
+    Ok(stage.told)
+}
+
+impl Stage<'_> {
+    /// Nothing to do, then two jobs, nothing again, and a deletion.
+    async fn reconcile(&mut self) -> Result<(), ConformanceError> {
+        let name = self.own("reconcile").await?;
+        self.quiet(&name, promises::WAITS).await;
+        for _ in 0..2 {
+            self.job(&name, "Succeeded").await?;
+            self.quiet(&name, promises::WAITS).await;
+        }
+        self.kit.delete(&name).await?;
+        self.kit.trigger(&name).await?;
+        self.gone(&name, promises::UNINSTALLS).await;
+        self.played("reconcile");
+        self.played("deletion");
+        Ok(())
+    }
+
+    async fn failure(&mut self) -> Result<(), ConformanceError> {
+        let Some(config) = self.kit.options.failing_config.clone() else {
+            return self.skipped("failure", "give a configuration that fails with --failing-config");
+        };
+        let options = &self.kit.options;
+        let name = self.kit.create("failure", &options.type_name, options.target.as_deref(), Some(&config)).await?;
+        self.plays(&name, "failure", true);
+        if self.job(&name, "Failed").await? {
+            let limit = self.kit.options.quiet;
+            let explains = |version: &Version| version.object.pointer("/status/lastError/message").is_some();
+            let explained = self.kit.recorder.wait(&name, limit, explains).await;
+            self.waited(promises::EXPLAINS, &name, (!explained).then(|| "status.lastError has no message".to_owned()));
+        }
+        self.played("failure");
+        Ok(())
+    }
+
+    /// A deletion that leaves everything where it is.
+    async fn keep(&mut self) -> Result<(), ConformanceError> {
+        let name = self.own("keep").await?;
+        self.job(&name, "Succeeded").await?;
+        self.kit.annotate(&name, DELETE_WITHOUT_UNINSTALL, "true").await?;
+        self.kit.delete(&name).await?;
+        self.kit.trigger(&name).await?;
+        self.gone(&name, promises::KEEPS).await;
+        self.played("delete-without-uninstall");
+        Ok(())
+    }
+
+    async fn foreign_type(&mut self) -> Result<(), ConformanceError> {
+        let type_name = format!("{}-of-another-deployer", self.kit.options.type_name);
+        let config = self.kit.options.config.clone();
+        let name = self.kit.create("foreign", &type_name, None, config.as_ref()).await?;
+        self.plays(&name, "foreign type", false);
+        self.kit.trigger(&name).await?;
+        self.quiet(&name, promises::OTHERS_ITEMS).await;
+        self.played("foreign type");
+        Ok(())
+    }
+
+    async fn foreign_target(&mut self) -> Result<(), ConformanceError> {
+        let Some(target) = self.kit.options.foreign_target.clone() else {
+            return self.skipped("foreign target", "name a Target that it does not serve with --foreign-target");
+        };
+        let options = &self.kit.options;
+        let name = self.kit.create("target", &options.type_name, Some(&target), options.config.as_ref()).await?;
+        self.plays(&name, "foreign target", false);
+        self.kit.trigger(&name).await?;
+        self.quiet(&name, promises::OTHERS_ITEMS).await;
+        self.played("foreign target");
+        Ok(())
+    }
+
+    async fn own(&mut self, scenario: &'static str) -> Result<String, ConformanceError> {
+        let options = &self.kit.options;
+        let config = options.config.as_ref();
+        let name = self.kit.create(scenario, &options.type_name, options.target.as_deref(), config).await?;
+        self.plays(&name, scenario, true);
+        Ok(name)
+    }
+
+    /// Asks for a job and waits for its end; whether it ended.
+    async fn job(&mut self, name: &str, wanted: &str) -> Result<bool, ConformanceError> {
+        let job = self.kit.trigger(name).await?;
+        let limit = self.kit.options.timeout;
+        let is_done = |version: &Version| {
+            let status = Status::of(&version.object);
+            status.job() == Job::Done && status.job == job
+        };
+        let has_ended = self.kit.recorder.wait(name, limit, is_done).await;
+        let has_result = has_ended
+            && self
+                .kit
+                .recorder
+                .wait(name, limit.min(self.kit.options.quiet), |version| {
+                    Status::of(&version.object).phase_text == wanted
+                })
+                .await;
+        let problem = match (has_ended, has_result) {
+            (true, true) => None,
+            (true, false) => Some(format!("job {job:?} has not ended as {wanted}")),
+            (false, _) => Some(format!("job {job:?} was not finished within {limit:?}")),
+        };
+        self.waited(promises::FINISHES, name, problem);
+        let is_picked_up = |version: &Version| Status::of(&version.object).is_picked_up();
+        let picked_up = self.kit.recorder.wait(name, self.kit.options.quiet, is_picked_up).await;
+        let problem = format!("job {job:?}: lastReconcileTime is missing, or before jobIDGenerationTime");
+        self.waited(promises::PICKS_UP, name, (!picked_up).then_some(problem));
+        Ok(has_ended)
+    }
+
+    /// Waits for a while in which the deployer has nothing to write; what it does write is found in the record.
+    async fn quiet(&mut self, name: &str, promise: Tried) {
+        tokio::time::sleep(self.kit.options.quiet).await;
+        self.waited(promise, name, None);
+    }
+
+    async fn gone(&mut self, name: &str, promise: Tried) {
+        let limit = self.kit.options.timeout;
+        let is_gone = self.kit.recorder.wait(name, limit, |version| version.is_gone).await;
+        self.waited(promise, name, (!is_gone).then(|| format!("it is still there after {limit:?}")));
+    }
+
+    fn waited(&mut self, promise: Tried, name: &str, problem: Option<String>) {
+        self.told.waited.push((promise, name.to_owned(), problem));
+    }
+
+    fn plays(&mut self, name: &str, scenario: &'static str, is_its_own: bool) {
+        self.told.items.push(Played { name: name.to_owned(), scenario, is_its_own });
+    }
+
+    fn played(&mut self, name: &'static str) {
+        self.told.scenarios.push(Scenario { name, not_tried: None });
+    }
+
+    fn skipped(&mut self, name: &'static str, why: &str) -> Result<(), ConformanceError> {
+        self.told.scenarios.push(Scenario { name, not_tried: Some(why.to_owned()) });
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! LS003: a blueprint or component descriptor that is given twice, or not at all.
+
+use super::{Findings, WRITES, member};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::kinds::{self, INSTALLATIONS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
+
+/// The row of LS003.
+pub(super) static RULE: Rule = Rule {
+    id: "LS003",
+    name: "landscaper-one-definition",
+    level: Level::Off,
+    summary: "an Installation whose blueprint or component descriptor is neither or both of inline and ref",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "A blueprint is either written into the Installation or referred to, and so is a component \
+              descriptor, where there is one. Landscaper cannot know which of two is meant. Landscaper's own \
+              webhook server refuses the same; the rule is off unless it is to stand in for that.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+spec:
+  blueprint:
+    ref:
+      resourceName: blueprint
+    inline:
+      filesystem: {blueprint.yaml: x}
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: cu-example
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+spec:
+  blueprint:
+    ref:
+      resourceName: blueprint
+",
+        },
+        mend: "Write `ref` or `inline`, not both.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let mut findings = Findings::new(&RULE, request);
+    let spec = findings.spec();
+    findings.exactly_one(member(spec, "blueprint"), &FieldPath::of(["spec", "blueprint"]), &["ref", "inline"]);
+    let descriptor = member(spec, "componentDescriptor");
+    if !descriptor.is_null() {
+        findings.exactly_one(descriptor, &FieldPath::of(["spec", "componentDescriptor"]), &["ref", "inline"]);
+    }
+    findings.into_found()
+}

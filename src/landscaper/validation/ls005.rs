@@ -1,0 +1,88 @@
+//! LS005: exports of an Installation that cannot be.
+
+use std::collections::HashSet;
+
+use super::{Findings, WRITES, list, member, text};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::kinds::{self, INSTALLATIONS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
+
+/// The row of LS005.
+pub(super) static RULE: Rule = Rule {
+    id: "LS005",
+    name: "landscaper-exports",
+    level: Level::Off,
+    summary: "an export without a name or a destination, or with a name that is there already",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Every export has a name and a place that it goes to. Data and Targets may share a name; two of the \
+              same sort may not. Landscaper's own webhook server refuses the same; the rule is off unless it is to \
+              stand in for that.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+spec:
+  blueprint:
+    ref:
+      resourceName: blueprint
+  exports:
+    data:
+      - name: size
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: cu-example
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+spec:
+  blueprint:
+    ref:
+      resourceName: blueprint
+  exports:
+    data:
+      - name: size
+        dataRef: size
+",
+        },
+        mend: "Write `name` and `dataRef`, or `name` and `target`; each name once.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let mut findings = Findings::new(&RULE, request);
+    let exports = member(findings.spec(), "exports");
+    for (sort, destination) in [("data", "dataRef"), ("targets", "target")] {
+        let mut seen = HashSet::new();
+        for (field, export) in list(exports, sort, &FieldPath::of(["spec", "exports"])) {
+            findings.require(export, &field, destination);
+            match text(export, "name") {
+                "" => findings.require(export, &field, "name"),
+                name => findings.unique(name, field, &mut seen),
+            }
+        }
+    }
+    findings.into_found()
+}

@@ -1,0 +1,150 @@
+//! The conformance kit, against deployers that keep the contract and deployers that each break a promise.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::Case;
+use crate::context::Context;
+use crate::litter::Process;
+use crate::user::User;
+
+/// The trials of this file. Namespaces that begin with `kit-` let broken writes pass: see config.yaml.
+pub const CASES: &[Case] = &[
+    ("conformance::a_correct_deployer_passes", a_correct_deployer_passes),
+    ("conformance::finishing_in_the_wrong_order_is_seen", |ctx| is_caught(ctx, "order", "DP001")),
+    ("conformance::finishing_another_job_is_seen", |ctx| is_caught(ctx, "job", "DP002")),
+    ("conformance::changing_a_result_is_seen", |ctx| is_caught(ctx, "result", "DP003")),
+    ("conformance::beginning_without_a_time_is_seen", |ctx| is_caught(ctx, "pickup", "DP004")),
+    ("conformance::working_on_other_types_is_seen", |ctx| is_caught(ctx, "type", "DP010")),
+    ("conformance::a_deployer_that_does_nothing_fails", a_deployer_that_does_nothing_fails),
+    ("conformance::what_cannot_be_tried_is_said", what_cannot_be_tried_is_said),
+    ("conformance::a_broken_deployer_is_refused", a_broken_deployer_is_refused),
+];
+
+const TYPE: &str = "example.org/config-map";
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/deployer");
+
+/// The example deployer, built once; where it is built depends on how we were.
+fn deployer() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let build = ["build", "--locked", "--quiet", "--example", "deployer"];
+        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let output = Command::new(env!("CARGO")).args(build).args(["--manifest-path", manifest]).output();
+        let output = output.expect("cargo is what runs us");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let binary = Path::new(env!("CARGO_BIN_EXE_portcullis"));
+        binary.parent().expect("it is in a folder").join("examples/deployer")
+    })
+}
+
+/// Runs the example deployer in a namespace, until it is dropped.
+fn run(ctx: &Context, ns: &str, broken: Option<&str>) -> io::Result<Process> {
+    let mut command = Command::new(deployer());
+    command.args(["--namespace", ns, "--zone", "ours", "--kubeconfig"]).arg(ctx.cluster.kubeconfig(User::Admin));
+    command.args(broken.map(|broken| format!("--break={broken}")));
+    Process::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+fn kit(ctx: &Context, ns: &str, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["conformance", "deployer", "--type", TYPE, "--namespace", ns, "--kubeconfig"]);
+    command.arg(ctx.cluster.kubeconfig(User::Admin)).args(["--config", &format!("{EXAMPLES}/config.yaml")]);
+    command.args(more).output().expect("it is built")
+}
+
+fn told(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// The names of the promises with a verdict.
+fn with_verdict(report: &Value, verdict: &str) -> Vec<String> {
+    let promises = report["promises"].as_array().expect("it is a list").iter();
+    let promises = promises.filter(|promise| promise["verdict"] == verdict);
+    promises.map(|promise| promise["name"].as_str().expect("it has a name").to_owned()).collect()
+}
+
+fn targets(ctx: &Context, ns: &str) {
+    for zone in ["ours", "theirs"] {
+        let target = format!(
+            "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Target\nmetadata: {{name: {zone}, labels: {{zone: \
+             {zone}}}}}\nspec: {{type: landscaper.gardener.cloud/kubernetes-cluster}}\n"
+        );
+        ctx.cluster.kubectl().args(["apply", "--namespace", ns, "-f", "-"]).stdin(target).run().expect_success();
+    }
+}
+
+fn a_correct_deployer_passes(ctx: &Context) {
+    let ns = ctx.cluster.namespace("kit");
+    targets(ctx, &ns);
+    let _deployer = run(ctx, &ns, None).expect("it starts");
+    let failing = format!("{EXAMPLES}/failing.yaml");
+    let all = ["--failing-config", &failing, "--target", "ours", "--foreign-target", "theirs", "--quiet", "1s"];
+    let output = kit(ctx, &ns, &[&all[..], &["--output", "json"]].concat());
+    let report = told(&output);
+    assert_eq!(output.status.code(), Some(0), "{report:#}");
+    assert_eq!(with_verdict(&report, "kept").len(), report["promises"].as_array().map_or(0, Vec::len), "{report:#}");
+    assert!(report["scenarios"].as_array().expect("a list").iter().all(|scenario| scenario["played"] == true));
+    let left = ctx.cluster.kubectl().args(["get", "deployitems", "--namespace", &ns, "-o", "name"]).run();
+    assert_eq!(left.stdout, "", "the kit clears away");
+    let kept = ctx.cluster.kubectl().args(["get", "configmaps", "--namespace", &ns, "-o", "name"]).run().stdout;
+    assert_eq!(
+        kept.lines().filter(|name| name.contains("conformance-")).count(),
+        1,
+        "one was not to be uninstalled: {kept}"
+    );
+}
+
+fn is_caught(ctx: &Context, broken: &str, rule: &str) {
+    let ns = ctx.cluster.namespace("kit");
+    let _deployer = run(ctx, &ns, Some(broken)).expect("it starts");
+    let output = kit(ctx, &ns, &["--timeout", "3s", "--quiet", "1s", "--output", "json"]);
+    let report = told(&output);
+    assert_eq!(output.status.code(), Some(1), "{report:#}");
+    let rules: Vec<_> = with_verdict(&report, "broken").into_iter().filter(|name| name.starts_with("DP")).collect();
+    assert_eq!(rules, [rule], "{report:#}");
+    let promises = report["promises"].as_array().expect("a list");
+    let evidence = &promises.iter().find(|promise| promise["name"] == rule).expect("it is there")["evidence"][0];
+    assert!(
+        evidence["write"]["after"].as_str().is_some_and(|after| after.contains("jobID \"conformance-job-")),
+        "{evidence}"
+    );
+}
+
+fn a_deployer_that_does_nothing_fails(ctx: &Context) {
+    let ns = ctx.cluster.namespace("kit");
+    let output = kit(ctx, &ns, &["--timeout", "1s", "--quiet", "1s"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    for words in [
+        "broken     finishes: ",
+        "was not finished within 1s",
+        "failure: not tried: give a configuration",
+        "not tried  DP001",
+        "it is still there after 1s",
+        "promises were broken.",
+    ] {
+        assert!(text.contains(words), "{words:?} is missing:\n{text}");
+    }
+}
+
+fn what_cannot_be_tried_is_said(ctx: &Context) {
+    let output = kit(ctx, "not-there", &[]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("creating a DeployItem"), "{output:?}");
+    assert_eq!(kit(ctx, "default", &["--timeout", "soon"]).status.code(), Some(2));
+}
+
+/// Where the webhook guards, a broken deployer cannot write what it would.
+fn a_broken_deployer_is_refused(ctx: &Context) {
+    let ns = ctx.cluster.namespace("guarded");
+    let _deployer = run(ctx, &ns, Some("order")).expect("it starts");
+    let output = kit(ctx, &ns, &["--timeout", "2s", "--quiet", "1s", "--output", "json"]);
+    let report = told(&output);
+    assert!(!with_verdict(&report, "broken").contains(&"DP001".to_owned()), "{report:#}");
+    assert!(with_verdict(&report, "broken").contains(&"finishes".to_owned()), "{report:#}");
+}
