@@ -44,6 +44,9 @@ pub(super) struct Args {
     /// spec.config of DeployItems that it fails, as YAML
     #[arg(long, value_name = "FILE")]
     failing_config: Option<PathBuf>,
+    /// A further annotation of the DeployItems; may be said several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = annotation)]
+    annotation: Vec<(String, String)>,
     /// A Target that it serves
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
@@ -83,6 +86,7 @@ impl Args {
             namespace: self.namespace.clone(),
             config: self.config.as_deref().map(configuration).transpose()?,
             failing_config: self.failing_config.as_deref().map(configuration).transpose()?,
+            annotations: self.annotation.clone(),
             target: self.target.clone(),
             foreign_target: self.foreign_target.clone(),
             timeout: self.timeout,
@@ -102,6 +106,11 @@ fn configuration(path: &Path) -> Result<Value, Unusable> {
         (Some(document), true) if document.value.is_object() => Ok(document.value),
         _ => Err(failed(&"it is not one YAML document with an object")),
     }
+}
+
+fn annotation(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    pair.ok_or_else(|| "it is not KEY=VALUE".to_owned())
 }
 
 /// A duration of more than nothing, as Go writes it.

@@ -50,7 +50,7 @@ impl Landscaper {
         if let Some(target) = target {
             spec["target"] = json!({"name": target, "namespace": self.options.namespace});
         }
-        let item = json!({
+        let mut item = json!({
             "apiVersion": DEPLOY_ITEMS.api_version(), "kind": DEPLOY_ITEMS.kind, "spec": spec,
             "metadata": {
                 "generateName": format!("conformance-{scenario}-"),
@@ -58,6 +58,9 @@ impl Landscaper {
                 "annotations": {TYPE_ANNOTATION: type_name, TARGET_ANNOTATION: target.unwrap_or(NO_TARGET)},
             },
         });
+        for (key, value) in &self.options.annotations {
+            item["metadata"]["annotations"][key] = json!(value);
+        }
         // What was made above is an object.
         let item: DynamicObject = serde_json::from_value(item)
             .map_err(|error| ConformanceError::Missed(format!("a DeployItem cannot be written: {error}")))?;

@@ -35,6 +35,8 @@ pub struct Options {
     pub config: Option<Value>,
     /// `spec.config` of DeployItems that it fails.
     pub failing_config: Option<Value>,
+    /// Further annotations of the DeployItems.
+    pub annotations: Vec<(String, String)>,
     /// The name of a Target that it serves.
     pub target: Option<String>,
     /// The name of a Target that it does not serve.
