@@ -15,6 +15,8 @@
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
 //! | [`conformance`] | trials of deployers on a cluster |
+//! | [`process`] | log, plain port, signals: what every long-running face has |
+//! | [`reconciler`] | the companion: what acts after admission, in the replica that leads |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
 //! | [`cli`] | the commands |
 
@@ -28,6 +30,8 @@ pub mod gate;
 pub mod kustomize;
 pub mod landscaper;
 pub mod near;
+pub mod process;
+pub mod reconciler;
 pub mod rule;
 pub mod server;
 pub mod yaml;

@@ -134,8 +134,26 @@ pub struct Match {
 pub enum Outage {
     /// The request is refused (`Fail`): letting it through does harm that is not mended by itself.
     Refuse,
+    /// The same, but for some that nothing is to be done about, which go on.
+    RefuseUnless(&'static Spared),
     /// The request goes on (`Ignore`).
     Admit,
+}
+
+impl Outage {
+    /// Whether requests are refused, some or all.
+    pub fn refuses(self) -> bool {
+        self != Self::Admit
+    }
+}
+
+/// Requests of a resource that an outage does not stop.
+#[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Spared {
+    /// What they are, as the name of a condition: `roots`.
+    pub name: &'static str,
+    /// CEL that holds for them, of `object`. For what it wrongly leaves out nothing is lost; it must hold for nothing else.
+    pub expression: &'static str,
 }
 
 /// What a mutator does with what it worked out.

@@ -11,8 +11,10 @@ use cases::Case;
 use portcullis::admission::{Operation, Phase, Verdict};
 use portcullis::catalog::{Catalog, Confirm, Confirming, Reference};
 use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::landscaper::dry_run::run::ROUTE;
 use portcullis::landscaper::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use portcullis::landscaper::kinds::{EXECUTIONS, INSTALLATIONS};
+use portcullis::rule::Mode;
 use serde_json::{Value, json};
 
 /// An object of Landscaper's; `owner` is the kind and the name of what it belongs to.
@@ -270,4 +272,42 @@ fn without_the_api_server_only_what_is_known_to_be_in_dry_run_goes_on() {
         touched["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert!(decide(&gate, &create(touched, []).update(item())).is_allowed());
     }
+}
+
+const TYPE: &str = "landscaper.gardener.cloud/deployer-type";
+
+/// A DeployItem as Landscaper writes it, sent to the deployer of its type.
+fn routed(mut item: Value) -> Value {
+    item["spec"]["type"] = json!("landscaper.gardener.cloud/helm");
+    item["metadata"]["annotations"][TYPE] = json!("landscaper.gardener.cloud/helm");
+    item
+}
+
+fn applying() -> Policy {
+    let modes = HashMap::from([("dry-run".to_owned(), Mode::Apply)]);
+    Policy { modes, ..Policy::default() }
+}
+
+#[test]
+fn deployers_are_kept_off_dry_runs_where_that_is_asked_for() {
+    let [root, sub, execution] = above();
+    let dry = [in_dry_run(root.clone()), sub.clone(), execution.clone()];
+    let asked = mutated(&create(routed(item()), dry.clone()).policy(applying()));
+    assert_eq!(asked["metadata"]["annotations"][TYPE], ROUTE);
+    assert_eq!(asked["spec"]["type"], "landscaper.gardener.cloud/helm");
+    let not_asked = mutated(&create(routed(item()), dry));
+    assert_eq!(not_asked["metadata"]["annotations"][TYPE], "landscaper.gardener.cloud/helm");
+    let real = [root, sub, execution];
+    assert_eq!(mutated(&create(routed(item()), real.clone()).policy(applying())), routed(item()));
+    // After the dry run it is its type's deployer's again, whatever is asked for by then.
+    for policy in [applying(), Policy::default()] {
+        let after = mutated(&create(asked.clone(), real.clone()).policy(policy));
+        assert_eq!(after["metadata"]["annotations"], json!({TYPE: "landscaper.gardener.cloud/helm"}));
+    }
+    // What belongs to nothing has its own word.
+    let alone = in_dry_run(object("DeployItem", "alone", None));
+    let alone = mutated(&create(routed(alone), []).policy(applying()));
+    assert_eq!(alone["metadata"]["annotations"][TYPE], ROUTE);
+    let verdict = create(alone, []).decide(Phase::Validate);
+    assert!(!verdict.findings.iter().any(|finding| finding.rule == "DP008"), "{}", verdict.message());
 }

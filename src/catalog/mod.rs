@@ -6,6 +6,7 @@
 //! A look-up costs the same whatever is stored: objects are found by namespace and name, or through an index. Rules read
 //! through a [`View`], which puts objects that were confirmed with the API server over what the watches say.
 
+mod change;
 pub mod cluster;
 mod kind;
 pub mod manifests;
@@ -20,6 +21,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+pub use change::{Change, Observe};
 pub use kind::{Index, Kind, NAMESPACES, Scope};
 pub use settings::Settings;
 pub use store::{Coverage, Stored};
@@ -39,13 +41,14 @@ pub type Confirming<'a> = Pin<Box<dyn Future<Output = Result<Option<Value>, Stri
 pub struct Catalog {
     stores: Vec<(&'static Kind, RwLock<Store>)>,
     confirm: Option<Arc<dyn Confirm>>,
+    observer: Option<Arc<dyn Observe>>,
 }
 
 impl Catalog {
     /// A catalog for `kinds` of which nothing is known yet.
     pub fn new(kinds: impl IntoIterator<Item = &'static Kind>) -> Self {
         let stores = kinds.into_iter().map(|kind| (kind, RwLock::new(Store::new(kind)))).collect();
-        Self { stores, confirm: None }
+        Self { stores, confirm: None, observer: None }
     }
 
     /// A catalog that holds just `objects`, and knows that there are no others.
@@ -58,6 +61,11 @@ impl Catalog {
     /// Lets `confirm` answer confirmed reads; without it they are answered from the catalog.
     pub fn set_confirm(&mut self, confirm: Arc<dyn Confirm>) {
         self.confirm = Some(confirm);
+    }
+
+    /// Tells `observer` of every change.
+    pub fn set_observer(&mut self, observer: Arc<dyn Observe>) {
+        self.observer = Some(observer);
     }
 
     /// The kinds that it holds.
@@ -109,25 +117,31 @@ impl Catalog {
 
     /// Puts an object in, in place of the one of its name.
     pub fn insert(&self, kind: &'static Kind, object: Value) {
-        if let Some(mut store) = self.write(kind) {
-            store.insert(object);
+        let changed = self.write(kind).map(|mut store| store.insert(object));
+        if let (Some((before, now)), Some(observer)) = (changed, &self.observer) {
+            observer.changed(&Change { kind, before, now: Some(now) }, self);
         }
     }
 
     /// Takes an object out.
     pub fn remove(&self, kind: &'static Kind, namespace: &str, name: &str) {
-        if let Some(mut store) = self.write(kind) {
-            store.remove(kind.scope.namespace(namespace), name);
+        let gone = self.write(kind).and_then(|mut store| store.remove(kind.scope.namespace(namespace), name));
+        if let (Some(gone), Some(observer)) = (gone, &self.observer) {
+            observer.changed(&Change { kind, before: Some(gone), now: None }, self);
         }
     }
 
     /// Puts `objects` in the place of all that is known of a kind.
     pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
         let mut fresh = Store::new(kind);
-        objects.into_iter().for_each(|object| fresh.insert(object));
+        for object in objects {
+            fresh.insert(object);
+        }
         fresh.set_coverage(coverage);
-        if let Some(mut store) = self.write(kind) {
-            *store = fresh;
+        let now = self.observer.is_some().then(|| fresh.all());
+        let before = self.write(kind).map(|mut store| std::mem::replace(&mut *store, fresh));
+        if let (Some(observer), Some(now), Some(before)) = (&self.observer, now, before) {
+            change::between(kind, before.all(), now).iter().for_each(|change| observer.changed(change, self));
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::Registry;
 use crate::admission::{COLLECTORS, Operation, Phase};
 use crate::catalog::Kind;
-use crate::rule::{Definition, Match, Outage};
+use crate::rule::{Definition, Match, Outage, Spared};
 
 /// Where the API server finds the webhooks.
 #[derive(Debug, Clone)]
@@ -142,17 +142,14 @@ impl Registration {
         for webhook in WEBHOOKS.iter().filter(|webhook| webhook.phase == phase) {
             let rules = webhook.rules(registry);
             if !rules.is_empty() {
-                text.push_str(&self.webhook(webhook, &rules));
+                text.push_str(&self.webhook(webhook, &rules, &webhook.shares(registry)));
             }
         }
         text
     }
 
-    fn webhook(&self, webhook: &Webhook, rules: &[Rules]) -> String {
-        let failure_policy = match webhook.outage {
-            Outage::Refuse => "Fail",
-            Outage::Admit => "Ignore",
-        };
+    fn webhook(&self, webhook: &Webhook, rules: &[Rules], shares: &str) -> String {
+        let failure_policy = if webhook.outage.refuses() { "Fail" } else { "Ignore" };
         let reinvocation = match webhook.phase {
             Phase::Mutate => {
                 "    # Another webhook may change what ours looks at; ours is idempotent.\n    \
@@ -163,7 +160,7 @@ impl Registration {
         format!(
             "  - name: {name}\n    admissionReviewVersions: [v1, v1beta1]\n    sideEffects: None\n    \
              matchPolicy: Equivalent\n    timeoutSeconds: {timeout}\n    # {reason}\n    \
-             failurePolicy: {failure_policy}\n{reinvocation}{client}{selector}{conditions}    rules:\n{rules}",
+             failurePolicy: {failure_policy}\n{reinvocation}{client}{selector}{conditions}{shares}    rules:\n{rules}",
             name = webhook.name,
             timeout = webhook.timeout_seconds,
             reason = webhook.reason,
@@ -238,13 +235,12 @@ impl Webhook {
     /// The requests of this webhook: those of its phase and outage that the stricter webhook of the phase does not get.
     fn rules(&self, registry: &Registry) -> Vec<Rules> {
         let wanted = self.requests(registry, self.outage);
-        let stricter = match self.outage {
-            Outage::Refuse => BTreeMap::new(),
-            Outage::Admit => self.requests(registry, Outage::Refuse),
-        };
+        let stricter = if self.outage.refuses() { BTreeMap::new() } else { self.requests(registry, Outage::Refuse) };
+        let spared = self.spared(registry);
         let mut rules: Vec<Rules> = Vec::new();
         for ((group, resource), (versions, mut operations)) in wanted {
-            let taken = stricter.get(&(group, resource.clone())).map(|(_, operations)| operations.as_slice());
+            let key = (group, resource.clone());
+            let taken = stricter.get(&key).filter(|_| !spared.contains_key(&key)).map(|(_, taken)| taken.as_slice());
             operations.retain(|operation| !taken.unwrap_or_default().contains(operation));
             let like =
                 |rule: &&mut Rules| rule.group == group && rule.versions == versions && rule.operations == operations;
@@ -259,7 +255,8 @@ impl Webhook {
 
     fn requests(&self, registry: &Registry, outage: Outage) -> Requests {
         let mut requests = Requests::new();
-        for scope in self.scopes(registry).into_iter().filter(|scope| scope.outage == outage) {
+        let is_one = |scope: &&Match| scope.outage.refuses() == outage.refuses();
+        for scope in self.scopes(registry).into_iter().filter(is_one) {
             let (_, operations) =
                 requests.entry((scope.group, resource(scope))).or_insert((scope.versions, Vec::new()));
             operations.extend(
@@ -273,6 +270,32 @@ impl Webhook {
             operations.sort_by_key(|operation| *operation as u8);
         }
         requests
+    }
+
+    /// The resources of which an outage stops only some requests: where every row that has others refused says so.
+    fn spared(&self, registry: &Registry) -> BTreeMap<(&'static str, String), &'static Spared> {
+        let mut spared = BTreeMap::new();
+        for scope in self.scopes(registry).into_iter().filter(|scope| scope.outage.refuses()) {
+            let one = match scope.outage {
+                Outage::RefuseUnless(one) => Some(one),
+                Outage::Refuse | Outage::Admit => None,
+            };
+            let all = spared.entry((scope.group, resource(scope))).or_insert(one);
+            *all = all.filter(|all| Some(*all) == one);
+        }
+        spared.into_iter().filter_map(|(key, one)| Some((key, one?))).collect()
+    }
+
+    /// How the two webhooks of a phase share the requests of such a resource: each goes to one of them.
+    fn shares(&self, registry: &Registry) -> String {
+        let share = |((_, resource), Spared { name, expression }): ((&str, String), &Spared)| {
+            let (prefix, not) = if self.outage.refuses() { ("all-but", "!") } else { ("only", "") };
+            format!(
+                "      - name: {prefix}-{name}-of-{resource}\n        expression: >-\n          \
+                 request.resource.resource != '{resource}' ||\n          {not}({expression})\n"
+            )
+        };
+        self.spared(registry).into_iter().map(share).collect()
     }
 
     fn scopes(&self, registry: &Registry) -> Vec<&'static Match> {

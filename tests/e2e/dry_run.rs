@@ -17,6 +17,7 @@ pub const CASES: &[Case] = &[
     ("dry_run::an_orphan_is_refused", an_orphan_is_refused),
     ("dry_run::deletion_is_not_blocked", deletion_is_not_blocked),
     ("dry_run::without_dry_run_nothing_changes", without_dry_run_nothing_changes),
+    ("dry_run::while_nobody_answers_only_roots_can_be_written", while_nobody_answers_only_roots_can_be_written),
     ("dry_run::a_typo_is_refused", a_typo_is_refused),
     ("dry_run::fragments_say_what_they_stand_for", fragments_say_what_they_stand_for),
     ("dry_run::exports_need_their_fragments", exports_need_their_fragments),
@@ -199,6 +200,36 @@ fn without_dry_run_nothing_changes(ctx: &Context) {
     patches(ctx, &ns, &item("item", "", &execution, ""), &[(DRY_RUN, Value::Null), (CONFIGURATION, Value::Null)]);
 }
 
+/// The same registration a second time, for this namespace alone, and with nobody at the other end.
+fn while_nobody_answers_only_roots_can_be_written(ctx: &Context) {
+    let ns = namespace(ctx);
+    let [root, ..] = chain(ctx, &ns, "");
+    let folder = ctx.cluster.folder().join("nobody");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["manifests", "--url", "https://127.0.0.1:1", "--out"]).arg(&folder);
+    assert!(command.status().expect("it runs").success());
+    let text = std::fs::read_to_string(folder.join("mutating.yaml")).expect("it is written");
+    let here = format!("operator: In\n          values: [{ns}]");
+    let dead = text
+        .replace("metadata:\n  name: portcullis\n", "metadata:\n  name: nobody\n")
+        .replace("operator: NotIn\n          values: [kube-system, portcullis-system]", &here);
+    accepts(ctx, &ns, &dead);
+    eventually(|| {
+        let write = item("probe", "", "", "");
+        let apply = ["--namespace", &ns, "apply", "--dry-run=server", "-f", "-"];
+        let output = ctx.cluster.kubectl().args(apply).stdin(write).run();
+        output.stderr.contains("failed calling webhook \"require.portcullis.dev\"").then_some(())
+    });
+    accepts(ctx, &ns, &installation("another-root", "", ""));
+    accepts(ctx, &ns, &installation("root", REAL, ""));
+    let others = "{apiVersion: example.org/v1, kind: Installation, name: a, uid: 1-2, controller: true}";
+    accepts(ctx, &ns, &installation("of-another-system", "", others));
+    for below in [installation("another-sub", "", &root), installation("sub", "a: b", &root)] {
+        rejects(ctx, &ns, &below, &["failed calling webhook \"require.portcullis.dev\""]);
+    }
+    kubectl(ctx, &ns, &["delete", "mutatingwebhookconfiguration", "nobody"]).expect_success();
+}
+
 fn a_typo_is_refused(ctx: &Context) {
     let ns = namespace(ctx);
     let typo = installation("root", "landscaper.gardener.cloud/dry-run: \"True\"", "");
@@ -285,7 +316,8 @@ fn set_status(ctx: &Context, ns: &str, object: &str, status: &str) {
     kubectl(ctx, ns, &["patch", object, "--subresource=status", "--type=merge", "-p", &patch]).expect_success();
 }
 
-const RUNNING: &str = r#"{"phase": "Progressing", "jobID": "b", "jobIDFinished": "a", "observedGeneration": 1}"#;
+const RUNNING: &str = r#"{"phase": "Progressing", "jobID": "b", "jobIDFinished": "a", "observedGeneration": 1,
+    "lastReconcileTime": "2026-01-01T12:00:00Z"}"#;
 const DONE: &str = r#"{"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "observedGeneration": 1}"#;
 
 /// What a trial application of a change is answered, once that holds `words`.

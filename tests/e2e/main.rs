@@ -8,20 +8,26 @@
 mod assets;
 mod cache;
 mod cluster;
+mod companion;
 mod conformance;
 mod context;
 mod control_plane;
 mod daemon;
 mod deployer;
 mod dry_run;
+mod dry_run_deployer;
 mod gate;
 mod http;
 mod kubectl;
 mod kustomize;
+mod landscaper;
+mod leadership;
 mod litter;
 mod manifests;
+mod marks;
 mod overwrites;
 mod protocol;
+mod proxy;
 mod sentences;
 mod smoke;
 #[path = "../trees/mod.rs"]
@@ -47,8 +53,17 @@ type Stage = Arc<OnceLock<Context>>;
 /// Trials that do without portcullis.
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
 /// Trials that portcullis is started for.
-const WITH_GATE: &[&[Case]] =
-    &[conformance::CASES, deployer::CASES, dry_run::CASES, overwrites::CASES, protocol::CASES, validation::CASES];
+const WITH_GATE: &[&[Case]] = &[
+    conformance::CASES,
+    deployer::CASES,
+    dry_run::CASES,
+    dry_run_deployer::CASES,
+    leadership::CASES,
+    marks::CASES,
+    overwrites::CASES,
+    protocol::CASES,
+    validation::CASES,
+];
 
 /// Its configuration.
 const CONFIG: &str = include_str!("config.yaml");

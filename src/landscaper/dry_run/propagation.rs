@@ -3,20 +3,31 @@
 //! Landscaper replaces the annotations of sub-installations at every pass, merges those of Executions and DeployItems, and
 //! knows nothing of ours, so each of its writes is mended here. An object that would come without its mark would be
 //! deployed for real: one whose root cannot be read is refused, and so is everything while nobody answers.
+//!
+//! Where it is asked for (`apply`), DeployItems in dry run are sent past their deployers too.
 
-use super::lineage::{self, Root};
+use super::following::{Following, annotations, following, route};
 use super::mark::Mark;
-use super::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
+use super::{DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
-use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
+use crate::rule::{Match, Mode, Mutated, Mutator, Outage, Spared};
+
+/// What belongs to nothing has nothing to follow, so that people and pipelines can write roots while nobody answers. A
+/// reference to anything of Landscaper's counts as belonging to it: that is more than [`mark::owner`](super::mark::owner)
+/// sees.
+static ROOTS: Spared = Spared {
+    name: "roots",
+    expression: "!has(object.metadata.ownerReferences) ||
+           object.metadata.ownerReferences.all(owner, !owner.apiVersion.startsWith('landscaper.gardener.cloud/'))",
+};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Refuse).reading(&[]),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::RefuseUnless(&ROOTS)).reading(&[]),
     kinds::matches(&EXECUTIONS, WRITES, Outage::Refuse).reading(&[]),
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse).reading(&[]),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse).reading(&[&["spec", "type"]]),
 ];
 
 /// Gives an object the marks of its root.
@@ -31,23 +42,27 @@ pub(super) static MUTATOR: Mutator = Mutator {
 };
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    lineage::root(request.object(), &request.namespace, view).1.into_iter().collect()
+    following(request.object(), &request.namespace, view).1.into_iter().collect()
 }
 
-fn mutate(request: &Request<'_>, view: &View<'_>, _: Mode, draft: &mut Draft<'_>) -> Mutated {
-    match lineage::root(request.object(), &request.namespace, view) {
-        (Root::Own, _) => Ok(Vec::new()),
-        (Root::Of(root), Some(_)) if !Mark::of(root.value()).is_dry_run() => {
-            unreadable(request, INSTALLATIONS.kind, root.name())
+fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Mutated {
+    let object = request.object();
+    let keeps_away = mode == Mode::Apply && kinds::is(&DEPLOY_ITEMS, request);
+    match following(object, &request.namespace, view).0 {
+        Following::Itself => {
+            if let Some((key, text)) = route(object, Mark::of(object).is_dry_run(), keeps_away) {
+                draft.annotate(key, text);
+            }
+            Ok(Vec::new())
         }
-        (Root::Of(root), _) => {
-            let mark = Mark::of(root.value()).inherited();
-            draft.annotate(DRY_RUN_ANNOTATION, mark.dry_run.map(str::to_owned));
-            draft.annotate(CONFIGURATION_ANNOTATION, mark.configuration.map(str::to_owned));
-            Ok(overruled(request, mark, root.name()))
+        Following::Root(root) => {
+            for (key, text) in annotations(object, root.value(), keeps_away) {
+                draft.annotate(key, text);
+            }
+            Ok(overruled(request, Mark::of(root.value()).inherited(), root.name()))
         }
-        (Root::Unknown(reference), _) => unreadable(request, reference.kind.kind, &reference.name),
-        (Root::Orphan(reference), _) => orphan(request, &reference),
+        Following::Unreadable(reference) => unreadable(request, reference.kind.kind, &reference.name),
+        Following::Orphan(reference) => orphan(request, &reference),
     }
 }
 
