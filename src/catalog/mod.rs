@@ -22,7 +22,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 pub use change::{Change, Observe};
-pub use kind::{Index, Kind, NAMESPACES, Scope};
+pub use kind::{Index, Kind, METADATA_ONLY, NAMESPACES, Scope};
 pub use settings::Settings;
 pub use store::{Coverage, Stored};
 use store::{Store, Users};
