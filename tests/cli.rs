@@ -236,6 +236,26 @@ fn explain_shows_every_export_of_a_dry_run_or_what_it_lacks() {
 }
 
 #[test]
+fn the_deployer_contract_is_told_in_four_forms() {
+    let told = |output: &str| portcullis(&["explain", "deployer", "--output", output]).stdout;
+    assert!(told("text").contains("\ntriggered: Landscaper has asked for something"));
+    assert!(told("markdown").contains("| new | triggered | Landscaper | trigger |"));
+    assert!(told("mermaid").starts_with("flowchart LR\n"));
+    let drawing = told("svg");
+    assert!(drawing.starts_with("<svg ") && drawing.ends_with("</svg>\n") && drawing.contains("kept out by DP001"));
+}
+
+#[test]
+fn what_a_trial_of_a_deployer_needs_is_checked_first() {
+    let missing = portcullis(&["conformance", "deployer", "--type", "t", "--config", "nowhere.yaml"]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("nowhere.yaml"), "{}", missing.stderr);
+    assert_eq!(portcullis(&["conformance", "deployer", "--type", "t", "--quiet", "0s"]).code, 2);
+    assert_eq!(portcullis(&["conformance", "deployer", "--type", "t", "--annotation", "a"]).code, 2);
+    assert_eq!(portcullis(&["conformance", "deployer"]).code, 2);
+}
+
+#[test]
 fn rules_are_listed_in_three_forms() {
     assert!(portcullis(&["rules"]).stdout.contains("\nOW001  undecodable"));
     let listed = portcullis(&["rules", "--output", "json"]).json();

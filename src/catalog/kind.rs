@@ -37,6 +37,10 @@ pub struct Index {
     pub keys: fn(&Value) -> Vec<String>,
 }
 
+/// An index that files nothing: of the objects of a kind that has it only the metadata is kept. For kinds that hold what
+/// nobody but their user should have, such as credentials.
+pub static METADATA_ONLY: Index = Index { name: "metadata only", keys: |_| Vec::new() };
+
 /// The core kind `Namespace`: rules ask whether one is terminating.
 pub static NAMESPACES: Kind =
     Kind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", scope: Scope::Cluster, indexes: &[] };
@@ -53,6 +57,11 @@ impl Kind {
         let api_version = text("apiVersion");
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
         text("kind") == self.kind && group == self.group
+    }
+
+    /// Whether only the metadata of its objects is kept.
+    pub(super) fn is_metadata_only(&self) -> bool {
+        self.indexes.iter().any(|index| std::ptr::eq(*index, &METADATA_ONLY))
     }
 
     /// The name for people: `contexts.landscaper.gardener.cloud`.

@@ -27,7 +27,7 @@ use tokio::sync::watch;
 pub use change::{Change, Observe};
 use declared::DeclaredKinds;
 pub use declared::{CHOOSING_LABEL, Declaration, Declared};
-pub use kind::{Index, Kind, NAMESPACES, Scope};
+pub use kind::{Index, Kind, METADATA_ONLY, NAMESPACES, Scope};
 pub use settings::Settings;
 pub use store::{Coverage, Stored};
 use store::{Store, Users};

@@ -121,6 +121,9 @@ impl Store {
     /// Puts an object in; gives it, and the one whose place it takes.
     pub(super) fn insert(&mut self, mut object: Value) -> (Option<Arc<Stored>>, Arc<Stored>) {
         trim(&mut object);
+        if self.kind.is_metadata_only() {
+            keep_metadata(&mut object);
+        }
         let stored = Arc::new(Stored::new(object));
         let namespace = self.kind.scope.namespace(stored.namespace()).to_owned();
         let name: Arc<str> = stored.name().into();
@@ -157,6 +160,12 @@ fn trim(object: &mut Value) {
     metadata.remove("managedFields");
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.remove(LAST_APPLIED);
+    }
+}
+
+fn keep_metadata(object: &mut Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.retain(|key, _| ["apiVersion", "kind", "metadata"].contains(&key.as_str()));
     }
 }
 
@@ -197,6 +206,14 @@ mod tests {
         catalog.remove(&THINGS, "ns", "b");
         assert_eq!(catalog.count(&THINGS, &BY_COLOUR, "ns", "red"), 0);
         assert_eq!(catalog.len(&THINGS), 1);
+    }
+
+    #[test]
+    fn what_nobody_should_have_is_not_kept() {
+        static SAFES: Kind = Kind { indexes: &[&super::super::METADATA_ONLY], ..THINGS };
+        let catalog = Catalog::of([&SAFES], vec![thing("a", "red")]);
+        let kept = catalog.find(&SAFES, "ns", "a").unwrap();
+        assert_eq!((kept.name(), kept.value().get("colour")), ("a", None));
     }
 
     #[test]

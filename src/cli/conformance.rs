@@ -44,15 +44,15 @@ pub(super) struct Args {
     /// spec.config of DeployItems that it fails, as YAML
     #[arg(long, value_name = "FILE")]
     failing_config: Option<PathBuf>,
+    /// A further annotation of the DeployItems; may be said several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = annotation)]
+    annotation: Vec<(String, String)>,
     /// A Target that it serves
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
     /// A Target that it does not serve
     #[arg(long, value_name = "NAME")]
     foreign_target: Option<String>,
-    /// A further annotation of every DeployItem, for a deployer that looks at it; may be said several times
-    #[arg(long = "annotation", value_name = "KEY=VALUE", value_parser = annotation)]
-    annotations: Vec<(String, String)>,
     /// How long a job may take
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
@@ -65,11 +65,6 @@ pub(super) struct Args {
     /// The cluster; without, the one that kubectl would use
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-}
-
-fn annotation(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not KEY=VALUE"))?;
-    Ok((key.to_owned(), value.to_owned()))
 }
 
 pub(super) fn run(kit: &Kit) -> Result<u8, Unusable> {
@@ -91,9 +86,9 @@ impl Args {
             namespace: self.namespace.clone(),
             config: self.config.as_deref().map(configuration).transpose()?,
             failing_config: self.failing_config.as_deref().map(configuration).transpose()?,
+            annotations: self.annotation.clone(),
             target: self.target.clone(),
             foreign_target: self.foreign_target.clone(),
-            annotations: self.annotations.clone(),
             timeout: self.timeout,
             quiet: self.quiet,
         };
@@ -111,6 +106,11 @@ fn configuration(path: &Path) -> Result<Value, Unusable> {
         (Some(document), true) if document.value.is_object() => Ok(document.value),
         _ => Err(failed(&"it is not one YAML document with an object")),
     }
+}
+
+fn annotation(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    pair.ok_or_else(|| "it is not KEY=VALUE".to_owned())
 }
 
 /// A duration of more than nothing, as Go writes it.

@@ -10,7 +10,7 @@ use super::report::{Evidence, Judged, Report, Verdict};
 use super::scenarios::{Played, Told};
 use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::promises::PROMISES;
-use crate::landscaper::deployer::status::{Change, Job, Status};
+use crate::landscaper::deployer::status::{Change, Job};
 
 /// What was found of each promise, by its name.
 #[derive(Default)]
@@ -70,9 +70,8 @@ fn judge(item: &Played, old: &Version, new: &Version, ledger: &mut Ledger) {
     }
     let has_job = change.new.job() == Job::Open || change.old.job() == Job::Open;
     // Somebody else's finalizers, labels and annotations are nobody's business here.
-    let is_status = status(&old.object) != status(&new.object);
-    if is_status {
-        let late = (!has_job && told(&change.old) != told(&change.new)).then(|| evidence("there is no open job"));
+    if old.object.get("status") != new.object.get("status") {
+        let late = (!has_job && change.old.told() != change.new.told()).then(|| evidence("there is no open job"));
         ledger.note(promises::WAITS.name, late);
         let taken = (change.old.job != change.new.job).then(|| evidence("jobID is Landscaper's to write"));
         ledger.note(promises::JOB_IS_LANDSCAPERS.name, taken);
@@ -81,14 +80,6 @@ fn judge(item: &Played, old: &Version, new: &Version, ledger: &mut Ledger) {
     ledger.note("DP007", (type_of(old) != type_of(new)).then(|| evidence("spec.type has changed")));
     let is_released = has_finalizer(&old.object) && !has_finalizer(&new.object) && !change.new.being_deleted;
     ledger.note("DP009", is_released.then(|| evidence("the finalizer is taken off, and nothing is being deleted")));
-}
-
-fn status(object: &Value) -> Option<&Value> {
-    object.get("status")
-}
-
-fn told(status: &Status<'_>) -> String {
-    status.told()
 }
 
 fn has_finalizer(object: &Value) -> bool {

@@ -3,10 +3,11 @@
 //! Source: `deployOrTrigger` and the deletion in Landscaper's `pkg/landscaper/execution`, and `GenerateDeployItem` for
 //! the annotations.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams, TypeMeta};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -43,35 +44,35 @@ impl Landscaper {
         target: Option<&str>,
         config: Option<&Value>,
     ) -> Result<String, ConformanceError> {
-        let mut spec = json!({"type": type_name});
+        let mut item = self.item(scenario, type_name, target);
         if let Some(config) = config {
-            spec["config"] = config.clone();
+            item.data["spec"]["config"] = config.clone();
         }
-        if let Some(target) = target {
-            spec["target"] = json!({"name": target, "namespace": self.options.namespace});
-        }
-        let mut annotations = json!({TYPE_ANNOTATION: type_name, TARGET_ANNOTATION: target.unwrap_or(NO_TARGET)});
-        for (key, value) in &self.options.annotations {
-            annotations[key] = value.as_str().into();
-        }
-        let item = json!({
-            "apiVersion": DEPLOY_ITEMS.api_version(), "kind": DEPLOY_ITEMS.kind, "spec": spec,
-            "metadata": {
-                "generateName": format!("conformance-{scenario}-"),
-                "finalizers": [FINALIZER],
-                "annotations": annotations,
-            },
-        });
-        // What was made above is an object.
-        let item: DynamicObject = serde_json::from_value(item)
-            .map_err(|error| ConformanceError::Missed(format!("a DeployItem cannot be written: {error}")))?;
         let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-        let created = self.items.create(&params, &item);
-        let created = created.await.map_err(refused(format!("creating a DeployItem of type {type_name}")))?;
+        let created = self.items.create(&params, &item).await;
+        let created = created.map_err(refused(format!("creating a DeployItem of type {type_name}")))?;
         self.recorder.own(&created);
         let name = created.name_any();
         self.created.lock().unwrap_or_else(PoisonError::into_inner).push(name.clone());
         Ok(name)
+    }
+
+    fn item(&self, scenario: &str, type_name: &str, target: Option<&str>) -> DynamicObject {
+        let mut annotations: BTreeMap<_, _> = self.options.annotations.iter().cloned().collect();
+        annotations.insert(TYPE_ANNOTATION.to_owned(), type_name.to_owned());
+        annotations.insert(TARGET_ANNOTATION.to_owned(), target.unwrap_or(NO_TARGET).to_owned());
+        let mut spec = json!({"type": type_name});
+        if let Some(target) = target {
+            spec["target"] = json!({"name": target, "namespace": self.options.namespace});
+        }
+        let metadata = ObjectMeta {
+            generate_name: Some(format!("conformance-{scenario}-")),
+            finalizers: Some(vec![FINALIZER.to_owned()]),
+            annotations: Some(annotations),
+            ..ObjectMeta::default()
+        };
+        let types = TypeMeta { api_version: DEPLOY_ITEMS.api_version(), kind: DEPLOY_ITEMS.kind.to_owned() };
+        DynamicObject { types: Some(types), metadata, data: json!({"spec": spec}) }
     }
 
     /// Asks for something to be done; gives the job's id.

@@ -35,12 +35,12 @@ pub struct Options {
     pub config: Option<Value>,
     /// `spec.config` of DeployItems that it fails.
     pub failing_config: Option<Value>,
+    /// Further annotations of the DeployItems.
+    pub annotations: Vec<(String, String)>,
     /// The name of a Target that it serves.
     pub target: Option<String>,
     /// The name of a Target that it does not serve.
     pub foreign_target: Option<String>,
-    /// Further annotations of every DeployItem, for a deployer that looks at them.
-    pub annotations: Vec<(String, String)>,
     /// How long a job may take.
     pub timeout: Duration,
     /// How long nothing must happen where nothing may.

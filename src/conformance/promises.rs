@@ -30,7 +30,7 @@ pub(super) static TYPE_STAYS: Tried = binding("DP007", "spec.type stays as it is
 pub(super) static FINALIZER_STAYS: Tried = binding("DP009", "the finalizer is taken off only what is being deleted");
 pub(super) static OTHERS_ITEMS: Tried = binding("DP010", "DeployItems of another type or Target are left alone");
 
-/// All, in the order of the report.
+/// All, in the order of the report: those with rules by their ids, then the others.
 pub(super) fn all() -> Vec<Tried> {
     let about_writes = PROMISES.into_iter().map(|promise| Tried {
         name: promise.rule,
@@ -38,10 +38,8 @@ pub(super) fn all() -> Vec<Tried> {
         // A phase of its own and a job that is replaced are what the webhook warns about.
         is_binding: !["DP006", "DP014"].contains(&promise.rule),
     });
-    let others = [TYPE_STAYS, FINALIZER_STAYS, OTHERS_ITEMS, PICKS_UP, FINISHES, EXPLAINS, WAITS, JOB_IS_LANDSCAPERS];
-    let mut all: Vec<_> = about_writes.chain(others).chain([UNINSTALLS, KEEPS]).collect();
-    all.sort_by_key(|tried| {
-        (tried.name.starts_with(char::is_lowercase), if tried.name.starts_with("DP") { tried.name } else { "" })
-    });
+    let mut all: Vec<_> = about_writes.chain([TYPE_STAYS, FINALIZER_STAYS, OTHERS_ITEMS]).collect();
+    all.sort_by_key(|tried| tried.name);
+    all.extend([PICKS_UP, FINISHES, EXPLAINS, WAITS, JOB_IS_LANDSCAPERS, UNINSTALLS, KEEPS]);
     all
 }

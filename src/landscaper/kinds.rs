@@ -2,7 +2,7 @@
 
 use super::dry_run::mark::{self, Mark};
 use super::{context, installation};
-use crate::catalog::{Index, Kind, Scope};
+use crate::catalog::{Index, Kind, METADATA_ONLY, Scope};
 use crate::rule::{Match, Outage};
 
 /// API group of everything of Landscaper's.
@@ -68,9 +68,15 @@ pub static DEPLOY_ITEMS: Kind = Kind {
     indexes: &[&BY_OWNER, &BY_DRY_RUN_CONFIGURATION],
 };
 
-/// `Target`: where a deployer works. What rules ask is its labels and annotations.
-pub static TARGETS: Kind =
-    Kind { group: GROUP, version: VERSION, kind: "Target", plural: "targets", scope: Scope::Namespaced, indexes: &[] };
+/// `Target`: where a deployer works. What rules ask is its labels and annotations; its credentials are not kept.
+pub static TARGETS: Kind = Kind {
+    group: GROUP,
+    version: VERSION,
+    kind: "Target",
+    plural: "targets",
+    scope: Scope::Namespaced,
+    indexes: &[&METADATA_ONLY],
+};
 
 /// `DeployerRegistration`: which types a deployer serves. Landscaper has had none since 0.99.
 pub static DEPLOYER_REGISTRATIONS: Kind = Kind {

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::Case;
+use crate::companion::Options;
 use crate::context::Context;
 use crate::litter::Process;
 use crate::user::User;
@@ -22,6 +23,7 @@ pub const CASES: &[Case] = &[
     ("conformance::working_on_other_types_is_seen", |ctx| is_caught(ctx, "type", "DP010")),
     ("conformance::a_deployer_that_does_nothing_fails", a_deployer_that_does_nothing_fails),
     ("conformance::what_cannot_be_tried_is_said", what_cannot_be_tried_is_said),
+    ("conformance::the_deployer_of_dry_runs_passes", the_deployer_of_dry_runs_passes),
     ("conformance::a_broken_deployer_is_refused", a_broken_deployer_is_refused),
 ];
 
@@ -51,10 +53,14 @@ fn run(ctx: &Context, ns: &str, broken: Option<&str>) -> io::Result<Process> {
 }
 
 fn kit(ctx: &Context, ns: &str, more: &[&str]) -> Output {
+    let config = format!("{EXAMPLES}/config.yaml");
+    kit_for(ctx, ns, &[&["--type", TYPE, "--config", &config], more].concat())
+}
+
+fn kit_for(ctx: &Context, ns: &str, more: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-    command.args(["conformance", "deployer", "--type", TYPE, "--namespace", ns, "--kubeconfig"]);
-    command.arg(ctx.cluster.kubeconfig(User::Admin)).args(["--config", &format!("{EXAMPLES}/config.yaml")]);
-    command.args(more).output().expect("it is built")
+    command.args(["conformance", "deployer", "--namespace", ns, "--kubeconfig"]);
+    command.arg(ctx.cluster.kubeconfig(User::Admin)).args(more).output().expect("it is built")
 }
 
 fn told(output: &Output) -> Value {
@@ -137,6 +143,35 @@ fn what_cannot_be_tried_is_said(ctx: &Context) {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("creating a DeployItem"), "{output:?}");
     assert_eq!(kit(ctx, "default", &["--timeout", "soon"]).status.code(), Some(2));
+}
+
+/// What the companion does with DeployItems in dry run is what any deployer has to do.
+fn the_deployer_of_dry_runs_passes(ctx: &Context) {
+    const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run=true";
+    const CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration=test-dry-run";
+    let ns = ctx.cluster.namespace("kit");
+    let fragments = include_str!("../../examples/dry-run/configuration.yaml").replace("cu-example", &ns);
+    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(fragments).run().expect_success();
+    let folder = tempfile::tempdir().expect("there is room");
+    let write = |path: &str| {
+        let file = folder.path().join(format!("{}.yaml", path.replace('.', "")));
+        let from = "{apiVersion: v1, kind: Secret, name: test-secret, namespace: example}";
+        let text = format!(
+            "apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: ProviderConfiguration\nexports: \
+             {{exports: [{{key: test-token, jsonPath: {path}, fromResource: {from}}}]}}\n"
+        );
+        std::fs::write(&file, text).expect("there is room");
+        file.display().to_string()
+    };
+    let (right, wrong) = (write(".data.token"), write(".data.wrong"));
+    let _companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    let item =
+        ["--type", "landscaper.gardener.cloud/kubernetes-manifest", "--config", &right, "--failing-config", &wrong];
+    let marks = ["--annotation", DRY_RUN, "--annotation", CONFIGURATION, "--quiet", "1s", "--output", "json"];
+    let output = kit_for(ctx, &ns, &[&item[..], &marks].concat());
+    let report = told(&output);
+    assert_eq!(output.status.code(), Some(0), "{report:#}");
+    assert_eq!(with_verdict(&report, "kept").len(), report["promises"].as_array().map_or(0, Vec::len), "{report:#}");
 }
 
 /// Where the webhook guards, a broken deployer cannot write what it would.

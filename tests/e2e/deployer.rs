@@ -47,6 +47,36 @@ struct Item<'c> {
     ctx: &'c Context,
     ns: String,
     name: &'static str,
+    generation: Generation,
+}
+
+/// Which status deployers write.
+#[derive(Clone, Copy, PartialEq)]
+enum Generation {
+    /// `phase`, since Landscaper 0.52.
+    Newer,
+    /// `phase` and `deployItemPhase`.
+    Older,
+}
+
+const BOTH: [Generation; 2] = [Generation::Newer, Generation::Older];
+
+impl Generation {
+    /// A write as it would have been in this generation: deletions had no phases of their own in `phase`, and only few
+    /// in `deployItemPhase`.
+    fn written(self, mut status: Value) -> Value {
+        let phase = status["phase"].as_str().map(str::to_owned);
+        let (Self::Older, Some(phase)) = (self, phase) else { return status };
+        let (inner, outer) = match phase.as_str() {
+            "Init" => ("Init", "Progressing"),
+            "InitDelete" => ("Init", "Deleting"),
+            "DeleteFailed" => ("Failed", "Failed"),
+            same => (same, same),
+        };
+        status["phase"] = json!(inner);
+        status["deployItemPhase"] = json!(outer);
+        status
+    }
 }
 
 fn yaml(name: &str, type_name: &str, spec: &str) -> String {
@@ -67,17 +97,17 @@ fn created(ctx: &Context, ns: &str, yaml: &str) {
 
 impl<'c> Item<'c> {
     fn new(ctx: &'c Context) -> Self {
-        let ns = ctx.cluster.namespace("deployer");
-        Self::named(ctx, &ns, "item")
+        Self::of(ctx, Generation::Newer)
     }
 
-    fn named(ctx: &'c Context, ns: &str, name: &'static str) -> Self {
-        created(ctx, ns, &yaml(name, MANIFEST, ""));
-        Self { ctx, ns: ns.to_owned(), name }
+    fn of(ctx: &'c Context, generation: Generation) -> Self {
+        let ns = ctx.cluster.namespace("deployer");
+        created(ctx, &ns, &yaml("item", MANIFEST, ""));
+        Self { ctx, ns, name: "item", generation }
     }
 
     fn write_as(&self, user: &str, status: Value) -> Output {
-        let mut patch = json!({"status": status});
+        let mut patch = json!({"status": self.generation.written(status)});
         patch["status"]["observedGeneration"] = json!(1);
         let patch = patch.to_string();
         let who = if user == "admin" { vec![] } else { vec!["--as", user, "--as-group", "system:masters"] };
@@ -125,15 +155,23 @@ impl<'c> Item<'c> {
     }
 
     fn working(ctx: &'c Context) -> Self {
-        let item = Self::new(ctx);
-        item.trigger("b").pick_up();
-        item
+        Self::new(ctx).taken()
     }
 
     fn finished(ctx: &'c Context) -> Self {
-        let item = Self::working(ctx);
-        item.finish("Succeeded", "b");
-        item
+        Self::working(ctx).done()
+    }
+
+    /// A deployer is at work.
+    fn taken(self) -> Self {
+        self.trigger("b").pick_up();
+        self
+    }
+
+    /// A job has succeeded.
+    fn done(self) -> Self {
+        self.finish("Succeeded", "b");
+        self
     }
 
     fn delete(&self) -> &Self {
@@ -161,74 +199,90 @@ fn error(reason: &str) -> Value {
 }
 
 fn a_run_is_admitted(ctx: &Context) {
-    let item = Item::new(ctx);
-    let status =
-        json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderStatus"});
-    item.trigger("b").pick_up();
-    item.write(json!({"phase": "Progressing", "providerStatus": status}));
-    item.write(json!({"exportRef": {"name": "item-export", "namespace": item.ns}}));
-    item.write(json!({"lastError": error("Retry")}));
-    item.finish("Succeeded", "b");
-    item.trigger("c").pick_up().write(json!({"phase": "Progressing"})).finish("Failed", "c");
+    for generation in BOTH {
+        let item = Item::of(ctx, generation);
+        let status =
+            json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderStatus"});
+        item.trigger("b").pick_up();
+        item.write(json!({"phase": "Progressing", "providerStatus": status}));
+        item.write(json!({"exportRef": {"name": "item-export", "namespace": item.ns}}));
+        item.write(json!({"lastError": error("Retry")}));
+        item.finish("Succeeded", "b");
+        item.trigger("c").pick_up().write(json!({"phase": "Progressing"})).finish("Failed", "c");
+    }
 }
 
 fn an_item_that_has_not_changed_is_finished_at_once(ctx: &Context) {
-    let item = Item::finished(ctx);
-    item.trigger("c").write(json!({"phase": "Succeeded", "jobIDFinished": "c", "lastReconcileTime": T2}));
+    for generation in BOTH {
+        let item = Item::of(ctx, generation).taken().done();
+        item.trigger("c").write(json!({"phase": "Succeeded", "jobIDFinished": "c", "lastReconcileTime": T2}));
+    }
 }
 
 fn a_missing_target_ends_a_job(ctx: &Context) {
-    Item::new(ctx).trigger("b").finish("Failed", "b");
-    Item::working(ctx).finish("Failed", "b");
-    let item = Item::new(ctx);
-    item.delete().trigger("b").finish("DeleteFailed", "b");
+    for generation in BOTH {
+        Item::of(ctx, generation).trigger("b").finish("Failed", "b");
+        Item::of(ctx, generation).taken().finish("Failed", "b");
+        let item = Item::of(ctx, generation);
+        item.delete().trigger("b").finish("DeleteFailed", "b");
+    }
 }
 
 fn landscaper_ends_what_nobody_picks_up(ctx: &Context) {
-    let ended = json!({"phase": "Failed", "jobIDFinished": "b", "lastError": error("PickupTimeout")});
-    Item::new(ctx).trigger("b").write(ended.clone());
-    Item::working(ctx).write(json!({"phase": "Progressing"})).write(ended);
+    for generation in BOTH {
+        let ended = json!({"phase": "Failed", "jobIDFinished": "b", "lastError": error("PickupTimeout")});
+        Item::of(ctx, generation).trigger("b").write(ended.clone());
+        Item::of(ctx, generation).taken().write(json!({"phase": "Progressing"})).write(ended);
+    }
 }
 
 fn an_interrupt_ends_any_job(ctx: &Context) {
-    let ended =
-        |job: &str| json!({"phase": "Failed", "jobID": job, "jobIDFinished": job, "lastError": error("Interrupt")});
-    Item::new(ctx).write(ended("c"));
-    Item::new(ctx).trigger("b").write(ended("c"));
-    Item::working(ctx).write(ended("c"));
-    Item::finished(ctx).write(ended("c"));
-    let item = Item::new(ctx);
-    item.trigger("b").delete();
-    item.write(json!({"phase": "InitDelete", "lastReconcileTime": T1}));
-    item.write(json!({"phase": "DeleteFailed", "jobID": "c", "jobIDFinished": "c"}));
+    for generation in BOTH {
+        let ended =
+            |job: &str| json!({"phase": "Failed", "jobID": job, "jobIDFinished": job, "lastError": error("Interrupt")});
+        Item::of(ctx, generation).write(ended("c"));
+        Item::of(ctx, generation).trigger("b").write(ended("c"));
+        Item::of(ctx, generation).taken().write(ended("c"));
+        Item::of(ctx, generation).taken().done().write(ended("c"));
+        let item = Item::of(ctx, generation);
+        item.trigger("b").delete();
+        item.write(json!({"phase": "InitDelete", "lastReconcileTime": T1}));
+        item.write(json!({"phase": "DeleteFailed", "jobID": "c", "jobIDFinished": "c"}));
+    }
 }
 
 fn a_test_reconcile_brings_its_own_job(ctx: &Context) {
-    let picked_up = json!({"jobID": "test", "phase": "Init", "lastReconcileTime": T2});
-    Item::new(ctx).write(picked_up.clone());
-    Item::finished(ctx).write(picked_up).finish("Succeeded", "test");
+    for generation in BOTH {
+        let picked_up = json!({"jobID": "test", "phase": "Init", "lastReconcileTime": T2});
+        Item::of(ctx, generation).write(picked_up.clone());
+        Item::of(ctx, generation).taken().done().write(picked_up).finish("Succeeded", "test");
+    }
 }
 
 /// The container deployer writes a failure first, the mock deployer any phase.
 fn two_steps_are_admitted(ctx: &Context) {
-    let item = Item::working(ctx);
-    item.write(json!({"phase": "Failed"})).write(json!({"jobIDFinished": "b"}));
-    let item = Item::working(ctx);
-    item.write(json!({"phase": "Succeeded"})).write(json!({"jobIDFinished": "b"}));
-    let item = Item::working(ctx);
-    item.warned(json!({"phase": "Mocked"}), &["DP006"]).finish("Succeeded", "b");
+    for generation in BOTH {
+        let item = Item::of(ctx, generation).taken();
+        item.write(json!({"phase": "Failed"})).write(json!({"jobIDFinished": "b"}));
+        let item = Item::of(ctx, generation).taken();
+        item.write(json!({"phase": "Succeeded"})).write(json!({"jobIDFinished": "b"}));
+        let item = Item::of(ctx, generation).taken();
+        item.warned(json!({"phase": "Mocked"}), &["DP006"]).finish("Succeeded", "b");
+    }
 }
 
 fn deletions_are_admitted(ctx: &Context) {
-    let item = Item::finished(ctx);
-    item.delete().trigger("c").write(json!({"phase": "InitDelete", "lastReconcileTime": T2}));
-    item.write(json!({"phase": "Deleting"})).write(json!({"lastError": error("Retry")}));
-    item.finish("DeleteFailed", "c");
-    item.trigger("d").write(json!({"phase": "InitDelete", "lastReconcileTime": T2}));
-    item.patch(r#"{"metadata": {"finalizers": null}}"#, &[]).expect_success();
-    let item = Item::working(ctx);
-    item.write(json!({"phase": "Progressing"})).delete().write(json!({"phase": "Deleting"}));
-    item.patch(r#"{"metadata": {"finalizers": null}}"#, &[]).expect_success();
+    for generation in BOTH {
+        let item = Item::of(ctx, generation).taken().done();
+        item.delete().trigger("c").write(json!({"phase": "InitDelete", "lastReconcileTime": T2}));
+        item.write(json!({"phase": "Deleting"})).write(json!({"lastError": error("Retry")}));
+        item.finish("DeleteFailed", "c");
+        item.trigger("d").write(json!({"phase": "InitDelete", "lastReconcileTime": T2}));
+        item.patch(r#"{"metadata": {"finalizers": null}}"#, &[]).expect_success();
+        let item = Item::of(ctx, generation).taken();
+        item.write(json!({"phase": "Progressing"})).delete().write(json!({"phase": "Deleting"}));
+        item.patch(r#"{"metadata": {"finalizers": null}}"#, &[]).expect_success();
+    }
 }
 
 fn the_older_generation_is_admitted(ctx: &Context) {
@@ -357,7 +411,7 @@ fn a_deployer_leaves_other_targets_alone(ctx: &Context) {
     }
     let write = |name, zone: &str| {
         created(ctx, &ns, &yaml(name, "example.org/fenced", &format!("  target: {{name: {zone}, namespace: {ns}}}\n")));
-        let item = Item { ctx, ns: ns.clone(), name };
+        let item = Item { ctx, ns: ns.clone(), name, generation: Generation::Newer };
         item.trigger("b").write_as("fenced-deployer", json!({"phase": "Init", "lastReconcileTime": T1}))
     };
     refused(&write("outside", "open"), &["DP010 spec.target.name", "but not the Target \"open\""]);

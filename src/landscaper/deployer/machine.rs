@@ -9,6 +9,8 @@
 
 use super::promises::{Promise, broken};
 use super::status::{Change, Job, Status};
+use Actor::{Deployer, Landscaper};
+use State::{Finished, New, Triggered, Uninstalling, Working};
 
 /// Where a DeployItem is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -170,9 +172,6 @@ pub struct Move {
 const fn row(from: State, to: State, by: Actor, name: &'static str) -> Move {
     Move { from, to, by, name }
 }
-
-use Actor::{Deployer, Landscaper};
-use State::{Finished, New, Triggered, Uninstalling, Working};
 
 /// The writes that happen.
 pub static MOVES: [Move; 31] = [

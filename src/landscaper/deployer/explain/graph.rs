@@ -146,7 +146,12 @@ fn curve(edge: &Edge, beside: usize) -> (Point, Point, Point) {
     }
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx.hypot(dy);
-    let bend = if length > 700.0 { length * 0.62 } else { 36.0 } + beside * 64.0;
+    let bend = match length {
+        700.0.. => length * 0.62,
+        // Over or under the box between, whichever way it goes.
+        500.0.. if dx > 0.0 && dy.abs() > 1.0 => -dy.signum() * length * 0.3,
+        _ => 36.0,
+    } + beside * 64.0;
     // To the left of the way, so that a way back is on the other side.
     let middle = ((from.0 + to.0) / 2.0 + dy / length * bend, (from.1 + to.1) / 2.0 - dx / length * bend);
     (edge_of_box(from, middle), middle, edge_of_box(to, middle))
