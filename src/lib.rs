@@ -13,6 +13,7 @@
 //! | [`drawing`] | what drawings have in common |
 //! | [`near`] | "did you mean": the nearest of some names |
 //! | [`oci`] | reading from OCI registries, within bounds; knows no component |
+//! | [`crossplane`] | Crossplane: composition environments |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
 //! | [`process`] | log, plain port, signals: what every long-running face has |
@@ -24,6 +25,7 @@ pub mod admission;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod crossplane;
 pub mod drawing;
 pub mod gate;
 pub mod kustomize;

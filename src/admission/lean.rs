@@ -1,13 +1,9 @@
 //! Objects without what no rule reads.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::json;
+use super::scan::{Scanner, Unread};
 
 /// Where in an object something stands: the names of its members, from the outside in.
 pub type Path = &'static [&'static str];
@@ -20,16 +16,17 @@ const MANAGED_FIELDS: &str = "managedFields";
 
 /// Reads an object without `metadata.managedFields`; of the rest only what stands at `parts`, where they are given.
 ///
+/// What is passed over is followed by its quotes and brackets alone.
+///
 /// # Errors
 /// For whatever is not as usual: no JSON, no object, too deep, metadata that is none. [`json::parse`] says what it is.
-pub(super) fn parse(text: &str, parts: Option<&[Path]>) -> serde_json::Result<Value> {
-    // What is passed over is passed over at any depth.
-    if parts.is_some() && json::is_too_deep(text) {
-        return Err(serde_json::Error::custom("too deep"));
+pub(super) fn parse(text: &str, parts: Option<&[Path]>) -> Result<Value, Unread> {
+    if json::is_too_deep(text) {
+        return Err(Unread::Misplaced("an object that is not as deep", 0));
     }
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let object = Part::Object(parts).deserialize(&mut deserializer)?;
-    deserializer.end()?;
+    let mut scanner = Scanner::new(text);
+    let object = Part::Object(parts).read(&mut scanner)?;
+    scanner.end()?;
     Ok(object)
 }
 
@@ -60,6 +57,23 @@ impl<'p> Part<'p> {
             Self::Below(paths) => below(paths, key),
         }
     }
+
+    fn read(&self, scanner: &mut Scanner<'_>) -> Result<Value, Unread> {
+        let mut members = Map::new();
+        scanner.open()?;
+        while let Some(key) = scanner.key()? {
+            let value = match self.member(&key) {
+                Member::LeftOut => {
+                    scanner.value()?;
+                    continue;
+                }
+                Member::Whole => scanner.parse()?,
+                Member::Part(part) => part.read(scanner)?,
+            };
+            members.insert(key.into_owned(), value);
+        }
+        Ok(Value::Object(members))
+    }
 }
 
 fn below<'p>(paths: &[Path], key: &str) -> Member<'p> {
@@ -69,43 +83,6 @@ fn below<'p>(paths: &[Path], key: &str) -> Member<'p> {
         true => Member::Whole,
         false if rests.is_empty() => Member::LeftOut,
         false => Member::Part(Part::Below(rests)),
-    }
-}
-
-/// A key that borrows from the text: most are only looked at.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-impl<'de> DeserializeSeed<'de> for Part<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Part<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut members = Map::new();
-        while let Some(Key(key)) = map.next_key::<Key<'_>>()? {
-            let value = match self.member(&key) {
-                Member::LeftOut => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-                Member::Whole => map.next_value()?,
-                Member::Part(part) => map.next_value_seed(part)?,
-            };
-            members.insert(key.into_owned(), value);
-        }
-        Ok(Value::Object(members))
     }
 }
 
@@ -136,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_not_as_usual_is_for_others() {
-        for text in ["[]", "{", "{} {}", r#"{"metadata":null}"#, r#"{"metadata":{"managedFields":}}"#] {
+        for text in ["[]", "{", "{} {}", r#"{"metadata":null}"#, r#"{"metadata":{"managedFields":}}"#, r#"{"a":01}"#] {
             assert!(parse(text, None).is_err(), "{text}");
         }
         assert!(parse(r#"{"spec":7}"#, Some(&[&["spec", "a"]])).is_err());

@@ -6,6 +6,10 @@
 use std::borrow::Cow;
 
 use memchr::memchr2;
+use serde_json::Value;
+
+/// Most strings end before it: a search of many bytes at a time costs more to begin than looking at a word after another.
+const SHORT: usize = 32;
 
 /// Walks through a JSON text from member to member.
 #[derive(Debug)]
@@ -16,17 +20,20 @@ pub(super) struct Scanner<'a> {
     is_first: bool,
 }
 
-/// What is wrong, and the byte at which.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{wanted} is missing at byte {at}")]
-pub(super) struct Misplaced {
-    wanted: &'static str,
-    at: usize,
+/// Why a text could not be followed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unread {
+    /// What is missing, and the byte at which.
+    #[error("{0} is missing at byte {1}")]
+    Misplaced(&'static str, usize),
+    /// A value that is none.
+    #[error("{0}")]
+    Malformed(#[from] serde_json::Error),
 }
 
-impl From<Misplaced> for String {
-    fn from(misplaced: Misplaced) -> Self {
-        misplaced.to_string()
+impl From<Unread> for String {
+    fn from(unread: Unread) -> Self {
+        unread.to_string()
     }
 }
 
@@ -36,13 +43,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Enters the object that begins here.
-    pub(super) fn open(&mut self) -> Result<(), Misplaced> {
+    pub(super) fn open(&mut self) -> Result<(), Unread> {
         self.is_first = true;
         self.expect(b'{', "an object")
     }
 
     /// The name of the next member, whose value is then to be taken or entered; `None` at the end of the object.
-    pub(super) fn key(&mut self) -> Result<Option<Cow<'a, str>>, Misplaced> {
+    pub(super) fn key(&mut self) -> Result<Option<Cow<'a, str>>, Unread> {
         let is_first = std::mem::take(&mut self.is_first);
         match self.peek() {
             Some(b'}') => {
@@ -59,7 +66,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The text of the value that begins here.
-    pub(super) fn value(&mut self) -> Result<&'a str, Misplaced> {
+    pub(super) fn value(&mut self) -> Result<&'a str, Unread> {
         let first = self.peek();
         let start = self.at;
         match first {
@@ -73,8 +80,17 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Reads the value that begins here.
+    pub(super) fn parse(&mut self) -> Result<Value, Unread> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        let value = values.next().ok_or_else(|| self.misplaced("a value"))??;
+        self.at += values.byte_offset();
+        Ok(value)
+    }
+
     /// Nothing but blanks may follow.
-    pub(super) fn end(&mut self) -> Result<(), Misplaced> {
+    pub(super) fn end(&mut self) -> Result<(), Unread> {
         if self.peek().is_none() { Ok(()) } else { Err(self.misplaced("the end")) }
     }
 
@@ -86,7 +102,7 @@ impl<'a> Scanner<'a> {
         rest.get(blanks).copied()
     }
 
-    fn expect(&mut self, wanted: u8, name: &'static str) -> Result<(), Misplaced> {
+    fn expect(&mut self, wanted: u8, name: &'static str) -> Result<(), Unread> {
         if self.peek() != Some(wanted) {
             return Err(self.misplaced(name));
         }
@@ -94,25 +110,24 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn quoted(&mut self) -> Result<Cow<'a, str>, Misplaced> {
-        let missing = self.misplaced("a name in quotes");
+    fn quoted(&mut self) -> Result<Cow<'a, str>, Unread> {
         if self.peek() != Some(b'"') {
-            return Err(missing);
+            return Err(self.misplaced("a name in quotes"));
         }
         let start = self.at;
         self.skip_string()?;
-        let quoted = self.text.get(start..self.at).ok_or(missing)?;
-        if quoted.contains('\\') {
-            return serde_json::from_str(quoted).map(Cow::Owned).map_err(|_| missing);
+        let quoted = self.text.get(start..self.at).unwrap_or_default();
+        match quoted.get(1..quoted.len() - 1) {
+            Some(plain) if !plain.contains('\\') => Ok(Cow::Borrowed(plain)),
+            _ => Ok(Cow::Owned(serde_json::from_str(quoted)?)),
         }
-        quoted.get(1..quoted.len() - 1).map(Cow::Borrowed).ok_or(missing)
     }
 
-    fn skip_string(&mut self) -> Result<(), Misplaced> {
+    fn skip_string(&mut self) -> Result<(), Unread> {
         self.at += 1;
         loop {
             let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            let Some(found) = memchr2(b'"', b'\\', rest) else { return Err(self.misplaced("a closing quote")) };
+            let Some(found) = quote_or_escape(rest) else { return Err(self.misplaced("a closing quote")) };
             let is_escape = rest.get(found) == Some(&b'\\');
             self.at += found + 1 + usize::from(is_escape);
             if !is_escape {
@@ -121,7 +136,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn skip_nested(&mut self) -> Result<(), Misplaced> {
+    fn skip_nested(&mut self) -> Result<(), Unread> {
         let mut depth = 0_usize;
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {
@@ -147,19 +162,38 @@ impl<'a> Scanner<'a> {
         self.at += rest.iter().take_while(is_part).count();
     }
 
-    fn misplaced(&self, wanted: &'static str) -> Misplaced {
-        Misplaced { wanted, at: self.at }
+    fn misplaced(&self, wanted: &'static str) -> Unread {
+        Unread::Misplaced(wanted, self.at)
     }
+}
+
+/// Where the next quote or backslash is.
+pub(super) fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
+    for (at, chunk) in bytes.as_chunks::<8>().0.iter().take(SHORT / 8).enumerate() {
+        let word = u64::from_le_bytes(*chunk);
+        let found = holds(word, b'"') | holds(word, b'\\');
+        if found != 0 {
+            return Some(at * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let seen = SHORT.min(bytes.len() / 8 * 8);
+    memchr2(b'"', b'\\', bytes.get(seen..)?).map(|at| seen + at)
+}
+
+/// A word whose lowest bit that is set stands in the first byte of `word` that is `byte`; none where it holds no such byte.
+fn holds(word: u64, byte: u8) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let differs = word ^ (ONES * u64::from(byte));
+    differs.wrapping_sub(ONES) & !differs & (ONES << 7)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::Value;
 
     use super::*;
 
-    fn members(text: &str) -> Result<Vec<(String, &str)>, Misplaced> {
+    fn members(text: &str) -> Result<Vec<(String, &str)>, Unread> {
         let mut scanner = Scanner::new(text);
         scanner.open()?;
         let mut members = Vec::new();

@@ -18,7 +18,6 @@ mod dry_run_deployer;
 mod gate;
 mod http;
 mod kubectl;
-mod kustomize;
 mod landscaper;
 mod leadership;
 mod litter;
@@ -36,8 +35,6 @@ mod push;
 mod registry;
 mod sentences;
 mod smoke;
-#[path = "../trees/mod.rs"]
-mod trees;
 mod user;
 
 use std::process::ExitCode;
@@ -56,7 +53,7 @@ type Case = (&'static str, fn(&Context));
 type Stage = Arc<OnceLock<Context>>;
 
 /// Trials that do without portcullis.
-const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
+const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
     deployer::CASES,

@@ -95,7 +95,7 @@ impl Args {
             return inputs::runtime()?.block_on(inputs::cluster(self.kubeconfig.as_deref(), &registry));
         }
         let objects = inputs::objects(&self.manifests, self.namespace.as_deref().unwrap_or("default"))?;
-        Ok(Arc::new(Catalog::of(registry.kinds(), objects)))
+        Ok(Arc::new(registry.catalog_of(objects)))
     }
 
     pub(super) fn installations(&self, catalog: &Catalog) -> Vec<Arc<Stored>> {

@@ -224,7 +224,7 @@ impl Effect {
         let line = |attribute: Attribute| {
             let by = substitution.set_by(attribute).map(|at| format!("overwrites[{at}]")).unwrap_or_default();
             let (old, new) = (original.brief(attribute), result.brief(attribute));
-            format!("{attribute} {old} -> {new} ({by} of {})", self.overwrites.name)
+            [attribute.as_str(), " ", &old, " -> ", &new, " (", &by, " of ", &self.overwrites.name, ")"].concat()
         };
         substitution.changed().map(line).collect()
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::WRITES;
 use super::effect::{self, Effect, Setting};
-use crate::admission::patch::Draft;
+use crate::admission::patch::{self, Draft};
 use crate::admission::{Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::installation;
@@ -65,7 +65,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
 /// What the user should know, of many references only the first.
 fn notices(effect: &Effect) -> Vec<String> {
     let lines = effect.lines();
-    let mut notices: Vec<_> = lines.iter().take(NAMED).map(|line| format!("component overwritten: {line}")).collect();
+    let mut notices: Vec<_> = lines.iter().take(NAMED).map(|line| ["component overwritten: ", line].concat()).collect();
     if lines.len() > NAMED {
         notices.push(format!("component overwritten: and {} more", lines.len() - NAMED));
     }
@@ -127,7 +127,7 @@ pub fn annotations(effect: Option<&Effect>) -> [(&'static str, Option<String>); 
 
 /// Neither holds anything that JSON could not say.
 fn texts((effect, patch): (&Effect, &Patch), mode: Mode) -> (String, String) {
-    let text = serde_json::to_string(patch).unwrap_or_default();
+    let text = String::from_utf8(patch::to_json(patch)).unwrap_or_default();
     (text, serde_json::to_string(&source(effect, mode)).unwrap_or_default())
 }
 

@@ -20,6 +20,8 @@ mod status;
 use serde_json::{Value, json};
 
 use super::mark::Mark;
+use crate::landscaper::deployer::FINALIZER;
+use crate::landscaper::deployer::status::{Job, Status};
 
 pub use exports::{Configuration, Trouble};
 pub use rival::Rival;
@@ -32,7 +34,6 @@ pub const MANAGER: &str = "portcullis-dry-run-deployer";
 /// The types of DeployItems whose exports are known.
 pub const TYPES: [&str; 2] = ["landscaper.gardener.cloud/kubernetes-manifest", "landscaper.gardener.cloud/helm"];
 
-const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
 const DELETE_WITHOUT_UNINSTALL: &str = "landscaper.gardener.cloud/delete-without-uninstall";
 
 /// A deployer.
@@ -89,8 +90,8 @@ enum Stage {
 
 /// Whether an item has a job to be done; most often it has none, and nothing else must be read.
 pub fn has_job(item: &Value) -> bool {
-    let job = status::text(item, "jobID");
-    !job.is_empty() && job != status::text(item, "jobIDFinished")
+    let status = Status::of(item);
+    status.job() == Job::Open && !status.job.is_empty()
 }
 
 impl Deployer {

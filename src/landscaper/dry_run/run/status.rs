@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Deployer, NAME, Stage, Trouble, version};
+use crate::landscaper::deployer::status::Status;
 
 /// A text of the status, empty where there is none.
 pub(super) fn text<'v>(item: &'v Value, key: &str) -> &'v str {
@@ -17,11 +18,9 @@ pub(super) fn deployer(item: &Value) -> &str {
 
 /// How far the job is. What ended before, ended for the job before.
 pub(super) fn stage(item: &Value) -> Stage {
-    let (phase, old) = (text(item, "phase"), text(item, "deployItemPhase"));
-    let effective = if old.is_empty() { phase } else { old };
-    match (effective, phase) {
-        ("" | "Succeeded" | "Failed" | "DeleteFailed", _) => Stage::Waiting,
-        (_, "Init" | "InitDelete") => Stage::Init,
+    match text(item, "phase") {
+        _ if !Status::of(item).phase.is_working() => Stage::Waiting,
+        "Init" | "InitDelete" => Stage::Init,
         _ => Stage::Working,
     }
 }
