@@ -189,8 +189,7 @@ mod tests {
         let (telemetry, subscriber) = Telemetry::new(format, "info", Kept(Arc::clone(&kept))).unwrap();
         tracing::subscriber::with_default(subscriber, log);
         drop(telemetry);
-        let text = String::from_utf8(kept.lock().unwrap().clone()).unwrap();
-        text
+        String::from_utf8(kept.lock().unwrap().clone()).unwrap()
     }
 
     fn something() {
