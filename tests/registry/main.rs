@@ -7,12 +7,14 @@
 #[path = "../e2e/cache.rs"]
 mod cache;
 mod fake;
+mod latency;
 #[path = "../e2e/litter.rs"]
 mod litter;
 mod misbehaving;
 #[path = "../support/pki.rs"]
 mod pki;
 mod push;
+mod scale;
 mod server;
 
 use std::time::{Duration, Instant};
@@ -250,4 +252,37 @@ async fn what_is_known_outlives_its_registry() {
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(gaps(&resolve(&library, &root, &entries, &Keyring::default()).await), []);
     drop(registry);
+}
+
+/// Nothing that is known is asked for twice, whoever wants it and whatever the overwrites become.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_installations_ask_for_everything_once() {
+    let world = scale::World::new().await;
+    let kept = world.keep().await;
+    assert_eq!((kept.complete, kept.overwritten), (scale::INSTALLATIONS_COUNT, 0));
+    assert_eq!(world.asked(), (1, 3 * 1_000), "a manifest, a configuration and a layer for each component version");
+    world.overwrite(&scale::one_change());
+    let kept = world.keep().await;
+    assert_eq!(kept.complete, scale::INSTALLATIONS_COUNT);
+    assert!(kept.overwritten > 0);
+    assert_eq!(world.asked(), (1, 3 * 1_000), "a change of overwrites asks for nothing that is known");
+}
+
+/// Admission asks no registry: it costs the same whether one is there, or takes every request and never answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admission_does_not_notice_a_dead_registry() {
+    let dead = fake::Fake::start(|_, _| Box::pin(std::future::pending())).await;
+    let root = root(&at(&dead.url()), "example.org/app");
+    let quiet = latency::of_admission(&dead.url());
+    // The companion's library waits for the registry meanwhile.
+    let library = library(None, Duration::from_secs(20), Freshness::default());
+    let waiting = tokio::spawn(async move { gaps(&resolve(&library, &root, &[], &Keyring::default()).await) });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let beside = latency::of_admission(&dead.url());
+    assert!(!waiting.is_finished() && !dead.asked().is_empty(), "the registry was asked, and does not answer");
+    waiting.abort();
+    println!("the middle of {} admissions: {quiet:?}, beside a dead registry {beside:?}", latency::ROUNDS);
+    // The registry would take seconds; a busy machine takes some times as long.
+    assert!(beside < quiet * 20 + Duration::from_millis(20), "{quiet:?} became {beside:?}");
+    assert_eq!(dead.asked().len(), 1, "admission asked for nothing");
 }

@@ -96,6 +96,26 @@ impl Descriptor {
         parts.read(Schema::V2, "componentReferences", component)
     }
 
+    /// About how much it takes in memory, in bytes.
+    pub fn weight(&self) -> usize {
+        /// What a value takes besides its text.
+        const EACH: usize = 128;
+        let reference = |reference: &Reference| {
+            let digest = reference.digest.as_ref().map_or(0, |digest| digest.to_string().len());
+            let context = reference.repository_context.as_ref().map_or(0, |(_, context)| context.raw().len());
+            EACH * 2
+                + reference.name.len()
+                + reference.component_name.len()
+                + reference.version.len()
+                + digest
+                + context
+        };
+        let contexts = self.repository_contexts.iter().map(|context| EACH + context.raw().len());
+        let resources = self.resources.iter().map(|name| EACH + name.len());
+        let all = self.references.iter().map(reference).chain(contexts).chain(resources);
+        EACH * 2 + self.name.len() + self.version.len() + all.sum::<usize>()
+    }
+
     /// The JSON pointer of one of its references.
     pub fn pointer(&self, reference: usize) -> String {
         match self.schema {

@@ -181,7 +181,11 @@ impl Library {
             }
             _ => Known { found: answer.found, digest: answer.digest, due },
         };
-        lock(&self.shelf).insert(key, known, SMALL);
+        let weight = match &known.found {
+            Found::Descriptor(descriptor) => SMALL + descriptor.weight(),
+            _ => SMALL,
+        };
+        lock(&self.shelf).insert(key, known, weight);
     }
 
     fn good_for(&self, found: &Found) -> Duration {
@@ -224,9 +228,10 @@ impl Library {
         let descriptor = match kept {
             Some(descriptor) => descriptor,
             None => match self.content(key, &manifest, who).await? {
-                Ok((descriptor, weight)) => {
+                Ok(descriptor) => {
                     let digest = Some(manifest.digest.clone());
                     let descriptor = Arc::new(Descriptor { digest, ..descriptor });
+                    let weight = SMALL + descriptor.weight();
                     lock(&self.contents).insert(manifest.digest.clone(), descriptor.clone(), weight);
                     descriptor
                 }
@@ -246,7 +251,7 @@ impl Library {
         key: &Key,
         manifest: &Manifest,
         who: &Credentials,
-    ) -> Result<Result<(Descriptor, usize), String>, Error> {
+    ) -> Result<Result<Descriptor, String>, Error> {
         if let Err(why) = artifact::check(&manifest.config) {
             return Ok(Err(why));
         }
@@ -256,7 +261,7 @@ impl Library {
             Err(why) => return Ok(Err(why)),
         };
         let content = self.client.blob(&key.repository, &layer, artifact::LARGEST_LAYER, who).await?;
-        Ok(artifact::descriptor(&layer.media_type, &content).map(|descriptor| (descriptor, content.len())))
+        Ok(artifact::descriptor(&layer.media_type, &content))
     }
 
     async fn missing(&self, key: &Key, who: &Credentials) -> Answer {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::closure::{Closure, Gap};
+use super::closure::{Closure, Gap, MAX_STEPS, Step};
 use super::split::splits;
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::overwrites::effect::Effect;
@@ -108,7 +108,7 @@ fn matched(closure: &Closure) -> Vec<usize> {
 }
 
 fn missing(closure: &Closure) -> Vec<Missing> {
-    let of = |(step, gap): (&super::closure::Step, &Gap)| {
+    let of = |(step, gap): (&Step, &Gap)| {
         let Gap::Missing { nearest } = gap else { return None };
         let mut entries: Vec<usize> =
             step.substitution.changed().filter_map(|part| step.substitution.set_by(part)).collect();
@@ -120,10 +120,11 @@ fn missing(closure: &Closure) -> Vec<Missing> {
 }
 
 fn unknown(closure: &Closure) -> Vec<String> {
-    let of = |(step, gap): (&super::closure::Step, &Gap)| {
+    let of = |(step, gap): (&Step, &Gap)| {
         let why = gap.to_string();
         let is_told = matches!(gap, Gap::Missing { .. }) && step.substitution.changed().next().is_some();
         (!is_told).then(|| format!("{}: {why}", closure.way(step)))
     };
-    closure.gaps().filter_map(of).take(NAMED).collect()
+    let cut = closure.is_cut.then(|| format!("the tree has more than {MAX_STEPS} references"));
+    cut.into_iter().chain(closure.gaps().filter_map(of)).take(NAMED).collect()
 }

@@ -26,7 +26,10 @@ static SECRETS: Kind =
 
 /// Credentials by namespace and names of secrets.
 #[derive(Default)]
-pub(super) struct PullSecrets(Mutex<HashMap<(String, Vec<String>), (Instant, Keyring)>>);
+pub(super) struct PullSecrets(Mutex<HashMap<Names, (Instant, Keyring)>>);
+
+/// A namespace, and the names of Secrets in it.
+type Names = (String, Vec<String>);
 
 impl PullSecrets {
     /// The credentials in some secrets of a namespace. One that is missing or cannot be used is left out, and logged:
@@ -53,7 +56,7 @@ impl PullSecrets {
         keyring
     }
 
-    fn kept(&self, key: &(String, Vec<String>)) -> Option<Keyring> {
+    fn kept(&self, key: &Names) -> Option<Keyring> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(key).filter(|(until, _)| Instant::now() < *until).map(|(_, keyring)| keyring.clone())
     }

@@ -14,7 +14,7 @@ use super::super::{OK, Unusable, pretty, print};
 use super::installations::{self, Output};
 use super::overwrites::{Explained, entry_json, why_not};
 use crate::catalog::{Catalog, Confirmed, Stored, View};
-use crate::landscaper::components::closure::{Closure, Step, Target};
+use crate::landscaper::components::closure::{Closure, Component, Step, Target};
 use crate::landscaper::components::patch;
 use crate::landscaper::components::split::splits;
 use crate::landscaper::overwrites::effect::{self, Effect, Setting};
@@ -111,7 +111,7 @@ impl Tree {
             return json!({"installation": self.name, "overwrites": null, "reason": why_not(&self.setting)});
         };
         let grouped = self.closure.by_component();
-        let descriptor = |(component, steps): (&crate::landscaper::components::closure::Component, &Vec<&Step>)| {
+        let descriptor = |(component, steps): (&Component, &Vec<&Step>)| {
             let descriptor = &component.descriptor;
             json!({
                 "componentName": descriptor.name, "version": descriptor.version, "digest": descriptor.digest,

@@ -1,0 +1,72 @@
+//! What the trees of 10 000 Installations over 1 000 component versions cost the companion: when nothing is known, when
+//! everything is, and after a change of the overwrites that gives some of them another component.
+//!
+//! The registry is in this process and answers at once, so that what is measured is ours.
+//!
+//! `cargo bench --bench trees` prints the table; `-- --write` puts it into `docs/performance.md`.
+#![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
+#![allow(clippy::print_stdout, reason = "the report goes there")]
+
+#[path = "../../tests/registry/fake.rs"]
+mod fake;
+#[path = "../../tests/registry/push.rs"]
+mod push;
+#[path = "../../tests/registry/scale.rs"]
+mod scale;
+
+use std::time::{Duration, Instant};
+
+const PAGE: &str = "docs/performance.md";
+const BEGIN: &str = "<!-- trees: begin -->";
+const END: &str = "<!-- trees: end -->";
+/// How often what is known is gone through.
+const ROUNDS: usize = 5;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    // without cargo's word for "do not just see whether it runs"
+    if !has("--bench") {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let table = runtime.block_on(measured());
+    println!("{table}");
+    if has("--write") {
+        let page = std::fs::read_to_string(PAGE).expect("the page is there");
+        let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
+        let (_, after) = rest.split_once(END).expect("the place has an end");
+        std::fs::write(PAGE, format!("{before}{BEGIN}\n{table}{END}{after}")).expect("the page can be written");
+    }
+}
+
+async fn measured() -> String {
+    let world = scale::World::new().await;
+    let (cold, _) = timed(&world).await;
+    let asked = world.asked().1;
+    let mut warm = Vec::new();
+    for _ in 0..ROUNDS {
+        warm.push(timed(&world).await.0);
+    }
+    warm.sort_unstable();
+    world.overwrite(&scale::one_change());
+    let (changed, overwritten) = timed(&world).await;
+    assert_eq!(world.asked().1, asked, "nothing is asked for twice");
+    let line = |what: &str, took: Duration, requests: usize| {
+        let each = took / u32::try_from(scale::INSTALLATIONS_COUNT).unwrap();
+        format!("| {what} | {:.2} s | {each:.0?} | {requests} |\n", took.as_secs_f64())
+    };
+    let mut table = String::from("| 10 000 Installations | all | each | requests |\n|---|---:|---:|---:|\n");
+    table += &line("cold: nothing is known", cold, asked);
+    table += &line("warm: everything is known", warm[ROUNDS / 2], 0);
+    table += &line(&format!("one change of the overwrites, {overwritten} references become others"), changed, 0);
+    table
+}
+
+async fn timed(world: &scale::World) -> (Duration, usize) {
+    let begin = Instant::now();
+    let kept = world.keep().await;
+    assert_eq!(kept.complete, scale::INSTALLATIONS_COUNT);
+    (begin.elapsed(), kept.overwritten)
+}

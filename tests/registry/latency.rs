@@ -1,0 +1,60 @@
+//! What an admission takes whose overwrites lead into a registry.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::executor::block_on;
+use portcullis::admission::review;
+use portcullis::admission::{Phase, Request};
+use portcullis::catalog::Catalog;
+use portcullis::gate::{Gate, Policy, Registry};
+use serde_json::{Value, json};
+
+/// As many as a middle needs.
+pub const ROUNDS: usize = 300;
+
+/// The middle of the times that an Installation takes, both phases together.
+pub fn of_admission(registry: &str) -> Duration {
+    let rows = Registry::standard();
+    let catalog = Catalog::of(rows.kinds(), stored(registry));
+    let gate = Gate::new(rows, Policy::default(), Arc::new(catalog));
+    let body = review_of(registry).to_string();
+    let mut times: Vec<Duration> = (0..ROUNDS).map(|_| time(&gate, body.as_bytes())).collect();
+    times.sort_unstable();
+    times[ROUNDS / 2]
+}
+
+fn time(gate: &Gate, body: &[u8]) -> Duration {
+    let begin = Instant::now();
+    for phase in [Phase::Mutate, Phase::Validate] {
+        let read = review::read(body).expect("it is a review");
+        let request: &Request<'_> = &read.request;
+        let verdict = block_on(gate.decide(phase, request));
+        assert!(verdict.findings.iter().all(|finding| finding.rule != "OW001"));
+    }
+    begin.elapsed()
+}
+
+fn stored(registry: &str) -> Vec<Value> {
+    let api = "landscaper.gardener.cloud/v1alpha1";
+    let context = json!({"type": "ociRegistry", "baseUrl": registry});
+    vec![
+        json!({"apiVersion": api, "kind": "Context", "metadata": {"name": "default", "namespace": "ns"},
+               "componentVersionOverwrites": "mine", "repositoryContext": context}),
+        json!({"apiVersion": api, "kind": "ComponentVersionOverwrites", "metadata": {"name": "mine", "namespace": "ns"},
+               "overwrites": [{"source": {"componentName": "example.org/app"}, "substitution": {"version": "v2"}}]}),
+    ]
+}
+
+fn review_of(registry: &str) -> Value {
+    let reference = json!({"componentName": "example.org/app", "version": "v1",
+                           "repositoryContext": {"type": "ociRegistry", "baseUrl": registry}});
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "a-uid", "kind": {"group": "landscaper.gardener.cloud", "version": "v1alpha1", "kind": "Installation"},
+        "resource": {"group": "landscaper.gardener.cloud", "version": "v1alpha1", "resource": "installations"},
+        "name": "app", "namespace": "ns", "operation": "CREATE", "userInfo": {"username": "u"}, "dryRun": false,
+        "object": {"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation",
+                   "metadata": {"name": "app", "namespace": "ns"},
+                   "spec": {"componentDescriptor": {"ref": reference}}},
+        "oldObject": null}})
+}

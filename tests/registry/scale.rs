@@ -1,0 +1,135 @@
+//! Ten thousand Installations over a thousand component versions: what keeping their trees asks of a registry.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use portcullis::catalog::{Catalog, Confirmed, View};
+use portcullis::landscaper::components::library::{Freshness, Library};
+use portcullis::landscaper::components::record::Record;
+use portcullis::landscaper::kinds::{CONTEXTS, INSTALLATIONS, OVERWRITES};
+use portcullis::landscaper::overwrites::effect::{self, Setting};
+use portcullis::oci::{Client, Keyring, Options};
+use serde_json::{Value, json};
+
+use crate::fake::{Content, Fake, now};
+use crate::push::v2;
+
+pub const INSTALLATIONS_COUNT: usize = 10_000;
+const ROOTS: usize = 100;
+const MIDDLE: usize = 300;
+const LEAVES: usize = 600;
+/// As many as the companion looks at at once.
+const WORKERS: usize = 4;
+
+/// A registry, a namespace of Installations, and what is known of their trees.
+pub struct World {
+    pub fake: Fake,
+    pub library: Library,
+    catalog: Catalog,
+}
+
+/// What keeping all trees came to.
+pub struct Kept {
+    /// Trees of which everything is known.
+    pub complete: usize,
+    /// References that become others, in all of them.
+    pub overwritten: usize,
+}
+
+impl World {
+    /// One whose every component version exists, a thousand in all.
+    pub async fn new() -> Self {
+        let content = Content::default();
+        for descriptor in descriptors() {
+            content.add(&descriptor);
+        }
+        let fake = Fake::start(move |path, _| now(content.answer(&path))).await;
+        let client = Client::new(&Options { authorities: Vec::new(), within: Duration::from_secs(30) }).unwrap();
+        let catalog = Catalog::of([&CONTEXTS, &INSTALLATIONS, &OVERWRITES], objects(&fake.url()));
+        Self { fake, library: Library::new(client, Freshness::default()), catalog }
+    }
+
+    /// Gives the overwrites these entries.
+    pub fn overwrite(&self, entries: &Value) {
+        self.catalog.insert(&OVERWRITES, overwrites(entries));
+    }
+
+    /// Works out the record of every Installation, as the companion does.
+    pub async fn keep(&self) -> Kept {
+        let all = self.catalog.all(&INSTALLATIONS);
+        let one = async |stored: Arc<portcullis::catalog::Stored>| {
+            let nothing = Confirmed::new();
+            let Setting::Overwritten(effect) = effect::of(stored.value(), "ns", &View::new(&self.catalog, &nothing))
+            else {
+                panic!("there are overwrites");
+            };
+            let (original, entries) = (&effect.substitution.original, &effect.overwrites.entries);
+            let until = tokio::time::Instant::now() + Duration::from_secs(60);
+            let closure = self.library.closure(original, entries, &Keyring::default(), |_| None, until).await;
+            Record::of(stored.name(), &effect, &closure).note
+        };
+        let notes: Vec<_> = futures::stream::iter(all).map(one).buffer_unordered(WORKERS).collect().await;
+        Kept {
+            complete: notes.iter().filter(|note| note.complete).count(),
+            overwritten: notes.iter().map(|note| note.overwritten).sum(),
+        }
+    }
+
+    /// The most often that any one thing was asked for, and how many requests there were.
+    pub fn asked(&self) -> (usize, usize) {
+        let mut times: HashMap<String, usize> = HashMap::new();
+        let asked = self.fake.asked();
+        for (path, _) in &asked {
+            *times.entry(path.clone()).or_default() += 1;
+        }
+        (times.into_values().max().unwrap_or_default(), asked.len())
+    }
+}
+
+fn descriptors() -> Vec<Value> {
+    let named = |kind: &str, at: usize| (format!("r{at}"), format!("example.org/{kind}-{at}"));
+    let component = |name: String, below: Vec<(String, String)>| {
+        let references: Vec<_> =
+            below.iter().map(|(name, component)| (name.as_str(), component.as_str(), "v1")).collect();
+        v2(&name, "v1", &references)
+    };
+    let roots =
+        (0..ROOTS).map(|at| component(named("root", at).1, (0..3).map(|next| named("mid", at * 3 + next)).collect()));
+    // Two leaves of its own, and one that many share.
+    let middle = (0..MIDDLE).map(|at| {
+        let leaves = [2 * at, 2 * at + 1, at % 7].map(|leaf| named("leaf", leaf));
+        let mut leaves: Vec<_> = leaves.into_iter().collect();
+        leaves.dedup();
+        component(named("mid", at).1, leaves)
+    });
+    let leaves = (0..LEAVES).map(|at| component(named("leaf", at).1, Vec::new()));
+    roots.chain(middle).chain(leaves).collect()
+}
+
+fn overwrites(entries: &Value) -> Value {
+    json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "ComponentVersionOverwrites",
+           "metadata": {"name": "mine", "namespace": "ns"}, "overwrites": entries})
+}
+
+fn objects(url: &str) -> Vec<Value> {
+    let context = json!({"type": "ociRegistry", "baseUrl": url});
+    let api = "landscaper.gardener.cloud/v1alpha1";
+    let mut objects = vec![
+        overwrites(&json!([])),
+        json!({"apiVersion": api, "kind": "Context", "metadata": {"name": "default", "namespace": "ns"},
+               "componentVersionOverwrites": "mine", "repositoryContext": context}),
+    ];
+    objects.extend((0..INSTALLATIONS_COUNT).map(|at| {
+        let reference = json!({"componentName": format!("example.org/root-{}", at % ROOTS), "version": "v1"});
+        json!({"apiVersion": api, "kind": "Installation", "metadata": {"name": format!("app-{at}"), "namespace": "ns"},
+               "spec": {"componentDescriptor": {"ref": reference}}})
+    }));
+    objects
+}
+
+/// Renames one leaf to another, which a hundred trees hold.
+pub fn one_change() -> Value {
+    json!([{"source": {"componentName": "example.org/leaf-3"}, "substitution": {"componentName": "example.org/leaf-9"}}])
+}
