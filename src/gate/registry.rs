@@ -6,7 +6,7 @@ use crate::crossplane;
 use crate::kustomize;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
-use crate::rule::{Definition, Mutator, Rule};
+use crate::rule::{Definition, Mutator, Rule, Section};
 
 use serde_json::Value;
 
@@ -148,6 +148,11 @@ impl Registry {
         let catalog = self.catalog();
         catalog.replace_all(objects);
         catalog
+    }
+
+    /// The section of the configuration file that a rule looks at.
+    pub fn section_of(&self, id: &str) -> Option<&'static Section> {
+        landscaper::sections().into_iter().find(|section| section.rules.contains(&id))
     }
 
     /// The rule of an id.

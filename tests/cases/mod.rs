@@ -41,11 +41,20 @@ pub struct Case {
     pub stored: Vec<Value>,
     pub policy: Policy,
     pub user: &'static str,
+    pub subresource: &'static str,
 }
 
 impl Case {
     pub fn new(operation: Operation, object: Value) -> Self {
-        Self { operation, object, old: None, stored: Vec::new(), policy: Policy::default(), user: "somebody" }
+        Self {
+            operation,
+            object,
+            old: None,
+            stored: Vec::new(),
+            policy: Policy::default(),
+            user: "somebody",
+            subresource: "",
+        }
     }
 
     pub fn stored(mut self, stored: Vec<Value>) -> Self {
@@ -60,6 +69,12 @@ impl Case {
 
     pub fn user(mut self, user: &'static str) -> Self {
         self.user = user;
+        self
+    }
+
+    /// The same of a subresource, such as `status`.
+    pub fn of(mut self, subresource: &'static str) -> Self {
+        self.subresource = subresource;
         self
     }
 
@@ -109,7 +124,7 @@ impl Case {
                 version: version.to_owned().into(),
                 plural: plural(&text("/kind")).into(),
                 kind: text("/kind").into(),
-                subresource: "".into(),
+                subresource: self.subresource.into(),
             },
             name: text("/metadata/name").into(),
             namespace: text("/metadata/namespace").into(),

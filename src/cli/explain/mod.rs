@@ -1,12 +1,13 @@
 //! `portcullis explain`: the working behind a decision.
 
+mod deployer;
 mod dry_run;
 mod fragment;
 mod installations;
 mod kustomize;
 mod overwrites;
 
-use super::Unusable;
+use super::{OK, Unusable};
 use crate::landscaper::dry_run::mark;
 
 /// What is explained.
@@ -16,6 +17,8 @@ pub(super) enum Topic {
     Overwrites(installations::Args),
     /// Which objects are in dry run, and the value of every export or what it lacks
     DryRun(installations::Args),
+    /// What every deployer must keep: the life of a DeployItem, and who may write what
+    Deployer(deployer::Args),
     /// What a kustomize root is made of, in the order of evaluation
     Kustomize(kustomize::Args),
 }
@@ -27,6 +30,10 @@ pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
             let wanted = args.is_about_one() || mark::owner(stored.value()).is_none();
             wanted.then(|| dry_run::DryRun::of(stored, view))
         }),
+        Topic::Deployer(args) => {
+            deployer::run(args);
+            Ok(OK)
+        }
         Topic::Kustomize(args) => kustomize::run(args),
     }
 }

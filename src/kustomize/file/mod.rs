@@ -6,18 +6,17 @@
 
 mod decode;
 mod kustomization;
-mod near;
 mod schema;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use crate::near::nearest;
 pub use decode::{Fault, FaultKind};
 pub use kustomization::{
     COMPONENT, Generator, GeneratorOptions, Kustomization, Label, Patch, Replacement, Selector, Source, Target,
 };
-pub use near::nearest;
 
 use super::tree::TreePath;
 use crate::admission::FieldPath;

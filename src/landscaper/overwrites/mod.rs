@@ -4,6 +4,7 @@
 //! in that context through its entries. Here the same substitution is worked out at admission: the mutator writes it into
 //! annotations, the rules say what is wrong with a list before anybody uses it.
 
+pub mod conditions;
 pub mod effect;
 pub mod message;
 mod mutator;
@@ -26,7 +27,7 @@ pub static RULES: &[&Rule] =
 /// The mutators for overwrites.
 pub static MUTATORS: &[&Mutator] = &[&mutator::MUTATOR];
 
-pub use mutator::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
+pub use mutator::{PATCH_ANNOTATION, SOURCE_ANNOTATION, annotations};
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 const DELETION: &[Operation] = &[Operation::Delete];
