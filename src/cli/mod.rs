@@ -9,6 +9,7 @@ mod explain;
 mod inputs;
 mod logging;
 mod manifests;
+mod parallel;
 mod reconcile;
 mod registries;
 mod report;

@@ -21,8 +21,8 @@ pub fn repository() -> PathBuf {
 /// A file of executed cases: from `$PORTCULLIS_VECTORS` where that is set, else from `tests/vectors`.
 pub fn vectors(file: &str) -> Value {
     let own = repository().join("tests/vectors");
-    let folder = std::env::var_os("PORTCULLIS_VECTORS").map_or(own, PathBuf::from);
-    let path = folder.join(file);
+    let given = std::env::var_os("PORTCULLIS_VECTORS").map(|folder| PathBuf::from(folder).join(file));
+    let path = given.filter(|path| path.exists()).unwrap_or_else(|| own.join(file));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

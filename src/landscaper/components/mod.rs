@@ -7,6 +7,7 @@
 pub mod artifact;
 pub mod closure;
 pub mod descriptor;
+pub mod folder;
 pub mod inline;
 pub mod library;
 pub mod note;
@@ -15,4 +16,5 @@ pub mod record;
 pub mod repository;
 mod shelf;
 pub mod split;
+pub mod users;
 pub mod versions;

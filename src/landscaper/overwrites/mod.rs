@@ -15,14 +15,27 @@ mod ow004;
 mod ow005;
 mod ow006;
 mod ow007;
+mod ow008;
+mod ow009;
+mod ow010;
 pub mod substitution;
 
 use crate::admission::Operation;
 use crate::rule::{Mutator, Rule};
 
 /// The rules about overwrites.
-pub static RULES: &[&Rule] =
-    &[&ow001::RULE, &ow002::RULE, &ow003::RULE, &ow004::RULE, &ow005::RULE, &ow006::RULE, &ow007::RULE];
+pub static RULES: &[&Rule] = &[
+    &ow001::RULE,
+    &ow002::RULE,
+    &ow003::RULE,
+    &ow004::RULE,
+    &ow005::RULE,
+    &ow006::RULE,
+    &ow007::RULE,
+    &ow008::RULE,
+    &ow009::RULE,
+    &ow010::RULE,
+];
 
 /// The mutators for overwrites.
 pub static MUTATORS: &[&Mutator] = &[&mutator::MUTATOR];

@@ -10,6 +10,7 @@ use crate::landscaper::components::record::{LABEL, MOST_PARTS, Part, Record, SUM
 use crate::landscaper::overwrites::effect::Effect;
 use crate::landscaper::overwrites::message::Condition;
 use crate::landscaper::overwrites::{SOURCE_ANNOTATION, annotations, conditions};
+use crate::oci::digest;
 use crate::reconciler::{Failure, Severity, Tools};
 
 /// Who writes, in `metadata.managedFields`.
@@ -42,6 +43,7 @@ impl Write<'_> {
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
         let mut before = self.take_away(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;
+        self.warn(&record.note).await;
         for part in &record.parts {
             let summary = self.part(part).await?;
             if self.is_first(&part.name) {
@@ -181,7 +183,10 @@ impl Write<'_> {
         let stored = installation.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
         let Some(conditions) = conditions::with(&stored, condition, &now) else { return Ok(()) };
         let version = installation.pointer("/metadata/resourceVersion");
-        let patch = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": conditions}});
+        // Required in a status; Landscaper writes 0 before it has observed anything.
+        let observed = installation.pointer("/status/observedGeneration").cloned().unwrap_or(json!(0));
+        let status = json!({"observedGeneration": observed, "conditions": conditions});
+        let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
         self.patch("status", patch, "writing its condition").await
     }
 
@@ -206,10 +211,29 @@ impl Write<'_> {
         let Some(note) = before.and_then(|before| difference(before, now)) else { return };
         let (namespace, name) = (self.object.namespace.as_str(), self.object.name.as_str());
         tracing::info!(namespace, name, references = now.len(), "overwrites give it another tree");
-        self.tools
-            .events
-            .publish(self.installation, Severity::Normal, "ComponentsOverwritten", "Overwrite", &note)
-            .await;
+        self.publish(Severity::Normal, "ComponentsOverwritten", &note).await;
+    }
+
+    /// Tells of what is amiss in a tree and was not before.
+    async fn warn(&self, note: &Note) {
+        let before = Note::read(self.installation).unwrap_or_default();
+        for missing in note.missing.iter().filter(|missing| !before.missing.contains(missing)) {
+            let near = if missing.nearest.is_empty() { "nothing".to_owned() } else { missing.nearest.join(", ") };
+            let text = format!(
+                "{}: overwritten to {}, which does not exist; near to it is {near}",
+                missing.way, missing.target
+            );
+            self.publish(Severity::Warning, "OverwriteTargetMissing", &text).await;
+        }
+        for split in note.splits.iter().filter(|split| !before.splits.contains(split)) {
+            self.publish(Severity::Warning, "DifferentVersions", split).await;
+        }
+    }
+
+    async fn publish(&self, severity: Severity, reason: &str, note: &str) {
+        // Events of one reason and action are counted as one, with the first note: each note is an action of its own.
+        let hash: String = digest::hex(note.as_bytes()).chars().take(8).collect();
+        self.tools.events.publish(self.installation, severity, reason, &format!("Overwrite-{hash}"), note).await;
     }
 }
 
