@@ -11,6 +11,7 @@ mod cluster;
 mod companion;
 mod context;
 mod control_plane;
+mod crossplane;
 mod daemon;
 mod deployer;
 mod dry_run;
@@ -56,6 +57,7 @@ type Stage = Arc<OnceLock<Context>>;
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
+    crossplane::CASES,
     deployer::CASES,
     dry_run::CASES,
     dry_run_deployer::CASES,
