@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 use crate::Case;
+use crate::companion::Options;
 use crate::context::Context;
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
@@ -25,6 +26,7 @@ pub const CASES: &[Case] = &[
     ("crossplane::a_composite_refers_only_to_what_is_selected", a_composite_refers_only_to_what_is_selected),
     ("crossplane::a_patch_that_finds_nothing_is_warned_about", a_patch_that_finds_nothing_is_warned_about),
     ("crossplane::an_environment_config_in_use_stays", an_environment_config_in_use_stays),
+    ("crossplane::the_registration_follows_the_definitions", the_registration_follows_the_definitions),
     ("crossplane::both_versions_of_environment_configs_are_judged", both_versions_of_environment_configs_are_judged),
 ];
 
@@ -432,6 +434,25 @@ fn an_environment_config_in_use_stays(ctx: &Context) {
     warns(ctx, "default", &label("tin"), &["EN010", "is no longer selected by Composition \"labels\""]);
     kubectl(ctx, &["delete", "xexample", "used-by"]).expect_success();
     eventually(|| kubectl(ctx, &delete).status.success().then_some(()));
+}
+
+fn the_registration_follows_the_definitions(ctx: &Context) {
+    composites(ctx);
+    let ns = ctx.cluster.namespace("composites");
+    let options = Options { arguments: &["--composites"], ..Options::new(&ctx.cluster, &ns) };
+    let _companion = options.start(&ctx.cluster);
+    let other = DEFINITION
+        .replace("xexamples.demo.org", "xothers.demo.org")
+        .replace("XExample", "XOther")
+        .replace("xexamples", "xothers");
+    accepts(ctx, "default", &other);
+    let resources = || {
+        let path = "jsonpath={.webhooks[*].rules[*].resources}";
+        kubectl(ctx, &["get", "mutatingwebhookconfiguration", "portcullis-composites", "-o", path]).stdout
+    };
+    eventually(|| (resources() == r#"["xexamples","xothers"]"#).then_some(()));
+    kubectl(ctx, &["label", "xrd", "xothers.demo.org", "portcullis.dev/composites-"]).expect_success();
+    eventually(|| (resources() == r#"["xexamples"]"#).then_some(()));
 }
 
 fn both_versions_of_environment_configs_are_judged(ctx: &Context) {
