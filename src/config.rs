@@ -14,13 +14,13 @@
 //! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" is honoured
 //! mutators:              # annotate, apply or off
 //!   overwrites: annotate
+//! composites:            # CompositeResourceDefinitions whose composites are looked at; "*" for all
+//!   - xdatabases.example.org
 //! deployers:             # who may write DeployItems; see DP010
 //!   landscaper: {users: [system:serviceaccount:landscaper:landscaper]}
 //!   identities:
 //!     - users: [system:serviceaccount:landscaper:manifest-deployer]
 //!       types: [landscaper.gardener.cloud/kubernetes-manifest]
-//! composites:            # CompositeResourceDefinitions whose composites are looked at; "*" for all
-//!   - xdatabases.example.org
 //! deliveries:            # the gravest level of what is found in trees: see docs/delivery.md
 //!   flux-trees: warn
 //!   flux-sources: off
@@ -81,10 +81,10 @@ struct File {
     exemptions: Vec<ExemptionFile>,
     honour_skip_label: bool,
     mutators: BTreeMap<String, Spanned<Mode>>,
-    deployers: Option<Spanned<Deployers>>,
     composites: HashSet<String>,
     deliveries: BTreeMap<String, Spanned<Level>>,
     artifact_hosts: Vec<Spanned<String>>,
+    deployers: Option<Spanned<Deployers>>,
 }
 
 type Levels = BTreeMap<String, Spanned<Level>>;

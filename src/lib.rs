@@ -10,10 +10,10 @@
 //! | [`rule`] | the shape of a rule and of a mutator |
 //! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
 //! | [`landscaper`] | Landscaper: overwrites |
+//! | [`crossplane`] | Crossplane: composition environments |
 //! | [`drawing`] | what drawings have in common |
 //! | [`near`] | "did you mean": the nearest of some names |
 //! | [`oci`] | reading from OCI registries, within bounds; knows no component |
-//! | [`crossplane`] | Crossplane: composition environments |
 //! | [`artifacts`] | trees that are fetched, judged and kept beside the handler |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |

@@ -252,9 +252,10 @@ fn the_spelling_of_the_first_design_is_told_how_it_is_written_today() {
     let findings = found(objects(FIRST_DESIGN).remove(0));
     let help = |field: &str| {
         let finding = findings.iter().find(|finding| finding.field.to_string().ends_with(field));
-        finding.unwrap_or_else(|| panic!("{field}: {findings:?}")).help.clone().unwrap()
+        let finding = finding.unwrap_or_else(|| panic!("{field}: {findings:?}"));
+        format!("{} {}", finding.message, finding.help.clone().unwrap_or_default())
     };
-    assert_eq!(help("environmentConfigs[0].reference"), "write ref: {\"name\":\"example-environment\"}");
+    assert!(help("environmentConfigs[0].reference").contains("write ref: {\"name\":\"example-environment\"}"));
     assert!(help("environmentConfigs[1].selector").contains("write selector: {matchLabels: [...]}"));
     assert!(help("matchLabels[1].value").contains("valueFromFieldPath"));
     assert!(help("patches[1].type").contains("write type: ToCompositeFieldPath"));
@@ -268,9 +269,7 @@ fn environment_config(name: &str, labels: Value) -> Value {
 /// Field and message of every finding about what is in the cluster.
 fn about(object: Value, stored: &[Value]) -> Vec<String> {
     let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
-    let line = |finding: &Finding| {
-        format!("{}: {} ({})", finding.field, finding.message, finding.help.clone().unwrap_or_default())
-    };
+    let line = |finding: &Finding| format!("{}: {}", finding.field, finding.message);
     verdict.findings.iter().filter(|finding| finding.rule == "EN006").map(line).collect()
 }
 
@@ -295,26 +294,26 @@ fn selectors_are_answered_by_what_is_in_the_cluster() {
         about(selector(json!({}), &[("stage", "production")]), &stored),
         [format!(
             "{place}: 2 EnvironmentConfigs have the label stage=production, and in Single mode there must be one: prod-eu, \
-             prod-us (select by more labels, or write mode: Multiple)"
+             prod-us; select by more labels, or write mode: Multiple"
         )]
     );
     assert_eq!(
         about(selector(json!({}), &[("region", "eu"), ("stage", "productoin")]), &stored),
         [format!(
-            "{place}: no EnvironmentConfig has the labels region=eu, stage=productoin (for stage there are production, \
-             development)"
+            "{place}: no EnvironmentConfig has the labels region=eu, stage=productoin; for stage there are production, \
+             development"
         )]
     );
     let many = |least: u64| selector(json!({"mode": "Multiple", "minMatch": least}), &[("stage", "production")]);
     assert_eq!(about(many(2), &stored), Vec::<String>::new());
     assert_eq!(
-        about(many(3), &stored)[0].split(" (").next(),
+        about(many(3), &stored)[0].split(";").next(),
         Some(&*format!("{place}: 2 EnvironmentConfigs have the label stage=production, and minMatch is 3"))
     );
     assert_eq!(about(selector(json!({"mode": "Multiple"}), &[("stage", "none")]), &stored), Vec::<String>::new());
     assert_eq!(
-        about(selector(json!({}), &[("zone", "a")]), &stored)[0].split(" (").nth(1),
-        Some("no EnvironmentConfig has a label zone)")
+        about(selector(json!({}), &[("zone", "a")]), &stored)[0].split("; ").nth(1),
+        Some("no EnvironmentConfig has a label zone")
     );
 }
 

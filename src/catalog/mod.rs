@@ -76,11 +76,6 @@ impl Catalog {
         self.confirm = Some(confirm);
     }
 
-    /// Tells `observer` of every change.
-    pub fn set_observer(&mut self, observer: Arc<dyn Observe>) {
-        self.observer = Some(observer);
-    }
-
     /// Has the kinds that objects of these names declare looked at, besides those of objects with [`CHOOSING_LABEL`]. `*`
     /// stands for all.
     pub fn choose(&self, names: HashSet<String>) {
@@ -101,6 +96,11 @@ impl Catalog {
     /// Rings whenever other kinds are declared.
     pub fn declared_changes(&self) -> watch::Receiver<()> {
         self.declared.changes()
+    }
+
+    /// Tells `observer` of every change.
+    pub fn set_observer(&mut self, observer: Arc<dyn Observe>) {
+        self.observer = Some(observer);
     }
 
     /// The kinds that it holds, but for the declared ones.
@@ -252,17 +252,15 @@ impl Catalog {
         Some(look(&store.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// What `change` gives; `None` where nobody looks such objects up.
     fn write<T>(&self, kind: &'static Kind, change: impl FnOnce(&mut Store) -> T) -> Option<T> {
-        let changed = match (self.store(kind), self.declared.store(kind)) {
-            (Some(store), _) => Some(change(&mut store.write().unwrap_or_else(PoisonError::into_inner))),
-            (None, Some(store)) => Some(change(&mut store.write().unwrap_or_else(PoisonError::into_inner))),
-            (None, None) => None,
+        let changed = match self.store(kind) {
+            Some(store) => change(&mut store.write().unwrap_or_else(PoisonError::into_inner)),
+            None => change(&mut self.declared.store(kind)?.write().unwrap_or_else(PoisonError::into_inner)),
         };
         if let Some(declaration) = self.declared.by(kind) {
             self.redeclare(declaration);
         }
-        changed
+        Some(changed)
     }
 
     fn redeclare(&self, declaration: &'static Declaration) {

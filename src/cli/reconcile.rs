@@ -15,6 +15,7 @@ use super::{OK, Unusable, inputs};
 use crate::catalog::cluster;
 use crate::landscaper::dry_run::run::{Deployer, TYPES};
 use crate::process::{self, Admin, Readiness, signalled};
+use crate::reconciler::composites;
 use crate::reconciler::registration::LEASE;
 use crate::reconciler::{
     Companion, Controller, Elector, Events, Lead, Metrics, Settings, Timing, Tools, TreeSettings, controllers,
@@ -49,6 +50,12 @@ pub(super) struct Args {
     /// Write the condition ComponentReferenceOverwrite, which Landscaper writes too
     #[arg(long, requires = "overwrite_trees")]
     overwrite_condition: bool,
+    /// Have the webhooks for composites name the kinds that chosen CompositeResourceDefinitions declare
+    #[arg(long)]
+    composites: bool,
+    /// A definition that is chosen besides those with the label, as in the configuration file; `*` for all
+    #[arg(long, value_name = "NAME", requires = "composites")]
+    composites_of: Vec<String>,
     #[command(flatten)]
     registries: Registries,
     #[command(flatten)]
@@ -131,9 +138,13 @@ impl Args {
         let dry_run = Deployer { types, identity: identity.to_owned(), has_old_phase: self.deploy_item_phase };
         let library = if self.overwrite_trees { Some(Arc::new(self.registries.library()?)) } else { None };
         let trees = TreeSettings { library, writes_condition: self.overwrite_condition };
-        let optional = [("dry-run-deployer", self.dry_run_deployer), ("overwrite-trees", self.overwrite_trees)];
+        let optional = [
+            ("dry-run-deployer", self.dry_run_deployer),
+            ("overwrite-trees", self.overwrite_trees),
+            (composites::NAME, self.composites),
+        ];
         let wanted: Vec<_> = optional.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(name, _)| name).collect();
-        let mut controllers = controllers(&Settings { dry_run, trees });
+        let mut controllers = controllers(&Settings { dry_run, trees, composites: self.composites_of.clone() });
         controllers.retain(|controller| !controller.is_optional() || wanted.contains(&controller.name()));
         Ok(controllers)
     }

@@ -26,8 +26,6 @@ pub struct Policy {
     pub honour_skip_label: bool,
     /// Modes of mutators, by name.
     pub modes: HashMap<String, Mode>,
-    /// What it says to systems, in sections of their own.
-    pub settings: Settings,
     /// The names of CompositeResourceDefinitions whose composites are looked at, besides those with the label
     /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` stands for all.
     pub composites: HashSet<String>,
@@ -35,6 +33,8 @@ pub struct Policy {
     pub deliveries: HashMap<String, Level>,
     /// Hosts from which artifacts may be fetched, besides Flux's own: `name` or `name:port`.
     pub artifact_hosts: Vec<String>,
+    /// What it says to systems, in sections of their own.
+    pub settings: Settings,
 }
 
 /// Levels in some namespaces.

@@ -157,11 +157,6 @@ impl Registry {
         &self.definitions
     }
 
-    /// The section of the configuration file that a rule looks at.
-    pub fn section_of(&self, id: &str) -> Option<&'static Section> {
-        landscaper::sections().into_iter().find(|section| section.rules.contains(&id))
-    }
-
     /// An empty catalog of all that rules look up.
     pub fn catalog(&self) -> Catalog {
         Catalog::new(self.kinds()).declaring(self.declarations.clone())
@@ -177,6 +172,11 @@ impl Registry {
     /// The kinds that systems add only where somebody wants them.
     pub fn optional_definitions(&self) -> &[&'static Definition] {
         &self.optional
+    }
+
+    /// The section of the configuration file that a rule looks at.
+    pub fn section_of(&self, id: &str) -> Option<&'static Section> {
+        landscaper::sections().into_iter().find(|section| section.rules.contains(&id))
     }
 
     /// The rule of an id.

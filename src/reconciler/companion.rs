@@ -153,7 +153,9 @@ impl Companion {
 
 impl Run {
     fn push(&self, object: Reference) {
-        if self.namespaces.is_empty() || self.namespaces.contains(&object.namespace) {
+        // What is in no namespace belongs to all of them.
+        let is_everywhere = self.namespaces.is_empty() || object.namespace.is_empty();
+        if is_everywhere || self.namespaces.contains(&object.namespace) {
             self.queue.push(object);
         }
     }

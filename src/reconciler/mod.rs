@@ -12,6 +12,7 @@
 //! and a replica that takes itself for the leader for too long is refused by the API server.
 
 mod companion;
+pub mod composites;
 mod confirm;
 pub mod controller;
 mod dry_run_deployer;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub dry_run: Deployer,
     /// The trees of overwritten components.
     pub trees: TreeSettings,
+    /// Definitions of composites that are chosen besides those with the label.
+    pub composites: Vec<String>,
 }
 
 impl Default for Settings {
@@ -47,6 +50,7 @@ impl Default for Settings {
         Self {
             dry_run: Deployer { types, identity: run::NAME.to_owned(), has_old_phase: false },
             trees: TreeSettings::default(),
+            composites: Vec::new(),
         }
     }
 }
@@ -57,5 +61,6 @@ pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
         Box::new(marks::Marks),
         Box::new(dry_run_deployer::DryRunDeployer { deployer: settings.dry_run.clone() }),
         Box::new(overwrite_trees::OverwriteTrees::new(settings.trees.clone())),
+        Box::new(composites::Composites { chosen: settings.composites.clone() }),
     ]
 }

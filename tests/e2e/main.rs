@@ -14,6 +14,7 @@ mod companion;
 mod conformance;
 mod context;
 mod control_plane;
+mod crossplane;
 mod daemon;
 mod delivery;
 mod delivery_crds;
@@ -64,6 +65,7 @@ const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
     conformance::CASES,
+    crossplane::CASES,
     delivery::CASES,
     deployer::CASES,
     dry_run::CASES,

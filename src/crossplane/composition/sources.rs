@@ -77,7 +77,7 @@ fn check_reference(reader: &mut Reader, source: &Node<'_>) {
         (Some(reference), _) => reference,
         (None, Some(reference)) => {
             let help = format!("write ref: {}", reference.value);
-            let what = "Unknown field: the first design had it; Crossplane calls it ref and does not see this one";
+            let what = "Unknown field: Crossplane calls it ref";
             reader.report(Problem::new(Topic::Structure, reference.at.clone(), what).help(help).mild());
             reference
         }

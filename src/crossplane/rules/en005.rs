@@ -16,10 +16,10 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check: |request, _| of_text(&RULE, Topic::Bounds, request),
     page: Page {
-        why: "No number of EnvironmentConfigs satisfies a minMatch above maxMatch, and a negative bound cannot even be \
-              decoded. A selector sorts by a path on the whole EnvironmentConfig, so that it begins with `data` or \
-              `metadata`. The EnvironmentConfigs that match now are looked at too: to Crossplane up to 1.17 each must \
-              have a value there, and all of the same type.",
+        why: "No number of EnvironmentConfigs satisfies a minMatch above maxMatch, and a negative bound cannot even be decoded. A \
+              selector sorts by a path on the whole EnvironmentConfig, so that it begins with `data` or `metadata`. To \
+              Crossplane up to 1.17 each one that matches must have a value there, and all of the same type: whether they \
+              do is a matter of each composite, and EN006 says so.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,

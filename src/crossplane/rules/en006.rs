@@ -1,6 +1,6 @@
 //! EN006: references and selectors that the EnvironmentConfigs in the cluster do not answer.
 
-use super::WRITES;
+use super::{WRITES, told};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
 use crate::crossplane::composite::computed::{self, computed};
@@ -92,6 +92,10 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    found(request, view).into_iter().map(told).collect()
+}
+
+fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let configs = Configs::of(view);
     if request.resource.group != kinds::GROUP {
         return of_composite(request, view, &configs);

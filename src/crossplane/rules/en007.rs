@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::WRITES;
+use super::{WRITES, told};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request, json};
 use crate::catalog::View;
 use crate::crossplane::composite::computed::{computed, confirm};
@@ -70,6 +70,10 @@ fn is_composite(request: &Request<'_>) -> bool {
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    found(request, view).into_iter().map(told).collect()
+}
+
+fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     match &*request.resource.plural {
         _ if is_composite(request) => of_composite(request, view),
         "compositions" => {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::WRITTEN_COMPOSITES;
+use super::{WRITTEN_COMPOSITES, told};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::crossplane::composite::computed::{Computed, computed, confirm, reads_environment, writes_composite};
@@ -87,6 +87,10 @@ spec:
 ";
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    found(request, view).into_iter().map(told).collect()
+}
+
+fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let computed = computed(request.object(), request, view).filter(|computed| !computed.is_uncertain());
     let Some(computed) = computed else { return Vec::new() };
     let name = format!("Composition {:?}", computed.composition.name());

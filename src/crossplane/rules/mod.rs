@@ -56,7 +56,17 @@ fn of_text(rule: &Rule, topic: Topic, request: &Request<'_>) -> Vec<Finding> {
         if problem.is_mild || before.iter().any(|known| known == problem) {
             finding.level = finding.level.min(Level::Warn);
         }
-        finding
+        told(finding)
     };
     read(&request.object).iter().filter(|problem| problem.topic == topic).map(finding).collect()
+}
+
+/// A warning is one line, which shows the help only where both are short: what to do about it is a part of the message.
+fn told(mut finding: Finding) -> Finding {
+    if finding.level == Level::Warn
+        && let Some(help) = finding.help.take()
+    {
+        finding.message = format!("{}; {help}", finding.message);
+    }
+    finding
 }

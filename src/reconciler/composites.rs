@@ -1,0 +1,155 @@
+//! The registration for composites: its rules name the kinds that the chosen definitions declare, and follow them.
+//!
+//! `portcullis manifests` writes the configurations with everything but those rules; without them they send nothing.
+
+use std::collections::BTreeMap;
+
+use futures::future::BoxFuture;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::{Controller, Failure, Next, Permission, Tools};
+use crate::catalog::{CHOOSING_LABEL, Catalog, Change, Kind, Reference, Scope, cluster};
+use crate::crossplane::kinds::{COMPOSITES, DEFINITIONS};
+use crate::gate::registration::DECLARED_NAME;
+
+/// The controller's name, which is also its flag.
+pub const NAME: &str = "composites";
+const GROUP: &str = "admissionregistration.k8s.io";
+
+static MUTATING: Kind = configurations("MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
+static VALIDATING: Kind = configurations("ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
+
+static WATCHES: [&Kind; 3] = [&DEFINITIONS, &MUTATING, &VALIDATING];
+static PERMISSIONS: [Permission; 1] = [Permission {
+    group: GROUP,
+    resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+    verbs: &["patch"],
+}];
+
+const fn configurations(kind: &'static str, plural: &'static str) -> Kind {
+    Kind { group: GROUP, version: "v1", kind, plural, scope: Scope::Cluster, indexes: &[] }
+}
+
+/// Keeps the rules of the two configurations.
+pub(super) struct Composites {
+    /// Definitions that are chosen besides those with the label; `*` for all.
+    pub(super) chosen: Vec<String>,
+}
+
+impl Controller for Composites {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "the webhooks for composites name the kinds that chosen CompositeResourceDefinitions declare"
+    }
+
+    fn watches(&self) -> &'static [&'static Kind] {
+        &WATCHES
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        &PERMISSIONS
+    }
+
+    /// Its right cannot be bound to our configurations, so that it is given only where it is wanted.
+    fn is_optional(&self) -> bool {
+        true
+    }
+
+    fn affected(&self, change: &Change, _catalog: &Catalog) -> Vec<Reference> {
+        if std::ptr::eq(change.kind, &DEFINITIONS) {
+            return [&MUTATING, &VALIDATING].map(|kind| Reference::new(kind, "", DECLARED_NAME)).into();
+        }
+        let changed = change.reference();
+        if changed.name == DECLARED_NAME { vec![changed] } else { Vec::new() }
+    }
+
+    fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
+        Box::pin(async move {
+            if object.name != DECLARED_NAME {
+                return Ok(Next::Done);
+            }
+            let found = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
+            let Some(stored) = found else { return Ok(Next::Done) };
+            let Some(patch) = patch(&stored, &self.resources(&tools.catalog)) else { return Ok(Next::Done) };
+            let api = cluster::api(&tools.client, object);
+            let params =
+                PatchParams { field_manager: Some("portcullis-companion".to_owned()), ..PatchParams::default() };
+            let patched = api.patch(&object.name, &params, &Patch::Json::<Value>(patch)).await;
+            patched.map_err(Failure::api("writing its rules"))?;
+            tracing::info!(kind = object.kind.kind, name = object.name, "its rules follow the chosen definitions");
+            Ok(Next::Done)
+        })
+    }
+}
+
+impl Composites {
+    /// The plural names of what the chosen definitions declare, by their groups.
+    fn resources(&self, catalog: &Catalog) -> BTreeMap<String, Vec<String>> {
+        let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for definition in catalog.all(&DEFINITIONS) {
+            let label = || definition.value().get("metadata")?.get("labels")?.get(CHOOSING_LABEL)?.as_str();
+            let is_named = self.chosen.iter().any(|name| name == "*" || name == definition.name());
+            if (is_named || label() == Some("true"))
+                && let Some(declared) = (COMPOSITES.declares)(definition.value())
+            {
+                groups.entry(declared.group).or_default().push(declared.plural);
+            }
+        }
+        groups.values_mut().for_each(|plurals| plurals.sort_unstable());
+        groups
+    }
+}
+
+/// The JSON Patch that gives every webhook of a configuration these resources, as long as nobody else changed it; `None`
+/// where they have them.
+fn patch(stored: &Value, resources: &BTreeMap<String, Vec<String>>) -> Option<json_patch::Patch> {
+    let rule = |(group, plurals): (&String, &Vec<String>)| {
+        json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": plurals,
+               "scope": "*"})
+    };
+    let rules: Value = resources.iter().map(rule).collect();
+    let webhooks = stored.get("webhooks")?.as_array()?;
+    let has = |webhook: &Value| webhook.get("rules").filter(|rules| !rules.is_null()).unwrap_or(&json!([])) == &rules;
+    let version = stored.pointer("/metadata/resourceVersion")?;
+    let mut operations = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": version})];
+    for (at, _) in webhooks.iter().enumerate().filter(|(_, webhook)| !has(webhook)) {
+        operations.push(json!({"op": "add", "path": format!("/webhooks/{at}/rules"), "value": rules}));
+    }
+    (operations.len() > 1).then(|| serde_json::from_value(Value::Array(operations)).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(rules: Value) -> Value {
+        json!({"metadata": {"name": DECLARED_NAME, "resourceVersion": "7"}, "webhooks": [{"name": "a", "rules": rules}, {"name": "b"}]})
+    }
+
+    #[test]
+    fn rules_follow_what_is_declared_and_are_written_once() {
+        let resources = BTreeMap::from([("example.org".to_owned(), vec!["xdatabases".to_owned()])]);
+        let mut stored = configuration(json!([]));
+        let first = patch(&stored, &resources).unwrap();
+        json_patch::patch(&mut stored, &first).unwrap();
+        for at in [0, 1] {
+            assert_eq!(stored["webhooks"][at]["rules"][0]["resources"], json!(["xdatabases"]));
+        }
+        assert!(patch(&stored, &resources).is_none());
+        assert!(patch(&stored, &BTreeMap::new()).is_some());
+        assert!(patch(&configuration(Value::Null), &BTreeMap::new()).is_none());
+    }
+
+    #[test]
+    fn a_configuration_that_somebody_changed_is_read_again() {
+        let resources = BTreeMap::from([("example.org".to_owned(), vec!["xdatabases".to_owned()])]);
+        let patch = patch(&configuration(json!([])), &resources).unwrap();
+        let mut changed = configuration(json!([]));
+        changed["metadata"]["resourceVersion"] = json!("8");
+        assert!(json_patch::patch(&mut changed, &patch).is_err());
+    }
+}

@@ -1,0 +1,465 @@
+//! Composition environments, as a user of kubectl meets them.
+//!
+//! There is no Crossplane here: a CRD stands for the one that it would make of the definition.
+
+use std::fs;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::companion::Options;
+use crate::context::Context;
+use crate::kubectl::Output;
+use crate::sentences::{accepts, eventually, patches, rejects, warns};
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("crossplane::the_seeds_example_in_todays_spelling_is_accepted", the_seeds_example_in_todays_spelling_is_accepted),
+    ("crossplane::the_first_designs_spelling_is_answered", the_first_designs_spelling_is_answered),
+    ("crossplane::each_rule_about_text_refuses_and_accepts", each_rule_about_text_refuses_and_accepts),
+    ("crossplane::functions_inputs_are_judged", functions_inputs_are_judged),
+    ("crossplane::what_is_not_there_is_warned_about", what_is_not_there_is_warned_about),
+    ("crossplane::a_composite_carries_its_references_and_patches", a_composite_carries_its_references_and_patches),
+    ("crossplane::a_composite_of_functions_carries_its_patches", a_composite_of_functions_carries_its_patches),
+    ("crossplane::a_composite_refers_only_to_what_is_selected", a_composite_refers_only_to_what_is_selected),
+    ("crossplane::a_patch_that_finds_nothing_is_warned_about", a_patch_that_finds_nothing_is_warned_about),
+    ("crossplane::an_environment_config_in_use_stays", an_environment_config_in_use_stays),
+    ("crossplane::the_registration_follows_the_definitions", the_registration_follows_the_definitions),
+    ("crossplane::both_versions_of_environment_configs_are_judged", both_versions_of_environment_configs_are_judged),
+];
+
+const DEFINITION: &str = include_str!("../../examples/crossplane/definition.yaml");
+const CONFIGS: &str = include_str!("../../examples/crossplane/environment-configs.yaml");
+const COMPOSITION: &str = include_str!("../../examples/crossplane/composition.yaml");
+const COMPOSITE: &str = include_str!("../../examples/crossplane/composite.yaml");
+const FIRST_DESIGN: &str = include_str!("../../examples/crossplane/first-design.yaml");
+
+/// What Crossplane up to 1.17 makes of the definition, as far as it matters here.
+const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: xexamples.demo.org}
+spec:
+  group: demo.org
+  scope: Cluster
+  names: {kind: XExample, plural: xexamples, singular: xexample, listKind: XExampleList}
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              properties:
+                parameters: {type: object, properties: {stage: {type: string}}}
+                widgets: {type: integer}
+                region: {type: string}
+                compositionRef: {type: object, required: [name], properties: {name: {type: string}}}
+                environmentConfigRefs:
+                  type: array
+                  items:
+                    type: object
+                    required: [apiVersion, kind]
+                    properties: {apiVersion: {type: string}, kind: {type: string}, name: {type: string}}
+            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: portcullis-reads-xexamples}
+rules: [{apiGroups: [demo.org], resources: [xexamples], verbs: [get, list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: portcullis-reads-xexamples}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: portcullis-reads-xexamples}
+subjects: [{kind: ServiceAccount, name: portcullis, namespace: portcullis-system}]
+";
+
+fn kubectl(ctx: &Context, args: &[&str]) -> Output {
+    ctx.cluster.kubectl().args(args).run()
+}
+
+/// The definition with its kind, and webhooks for it: once for all trials.
+fn composites(ctx: &Context) {
+    static READY: OnceLock<()> = OnceLock::new();
+    READY.get_or_init(|| {
+        let apply = ["apply", "--server-side", "-f", "-"];
+        ctx.cluster.kubectl().args(apply).stdin(format!("{DEFINITION}---\n{CRD}")).run().expect_success();
+        ctx.cluster.wait_for_crds();
+        register(ctx);
+        let probe = composition("probe", "environmentConfigs: [{ref: {name: probe}}]\n");
+        let config = environment_config("v1beta1", "probe", "", "{region: probe}");
+        ctx.cluster.kubectl().args(apply).stdin(format!("{probe}---\n{config}")).run().expect_success();
+        eventually(|| {
+            let create = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+            let answer = ctx.cluster.kubectl().args(create).stdin(composite("probe", "probe", "")).run();
+            answer.stdout.contains("environmentConfigRefs").then_some(())
+        });
+    });
+}
+
+/// As `portcullis manifests --definitions` writes it, for the address that the other webhooks have.
+fn register(ctx: &Context) {
+    let get = ["get", "validatingwebhookconfiguration", "portcullis", "-o", "json"];
+    let registered: Value =
+        serde_json::from_str(&kubectl(ctx, &get).expect_success().stdout).expect("kubectl writes JSON");
+    let client = &registered["webhooks"][0]["clientConfig"];
+    let (url, ca) = (client["url"].as_str().expect("a URL"), client["caBundle"].as_str().expect("a CA"));
+    let folder = ctx.cluster.folder().join("composites");
+    fs::create_dir_all(&folder).expect("the cluster's folder can be written to");
+    let (definitions, authority) = (folder.join("definition.yaml"), folder.join("ca.crt"));
+    fs::write(&definitions, DEFINITION).expect("as above");
+    let pem = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, ca).expect("a CA is base64");
+    fs::write(&authority, pem).expect("as above");
+    let mut manifests = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    manifests.arg("manifests").arg("--out").arg(&folder).arg("--definitions").arg(&definitions);
+    manifests.arg("--url").arg(url.trim_end_matches("/validate")).arg("--ca-bundle").arg(&authority);
+    assert!(manifests.status().expect("it can be run").success());
+    for file in ["mutating-composites.yaml", "validating-composites.yaml"] {
+        kubectl(ctx, &["apply", "--server-side", "-f", &folder.join(file).to_string_lossy()]).expect_success();
+    }
+}
+
+fn environment_config(version: &str, name: &str, labels: &str, data: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.crossplane.io/{version}\nkind: EnvironmentConfig\nmetadata: {{name: {name}, labels: \
+         {{{labels}}}}}\ndata: {data}\n"
+    )
+}
+
+fn composition(name: &str, environment: &str) -> String {
+    let indented: String = environment.lines().map(|line| format!("    {line}\n")).collect();
+    format!(
+        "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {{name: {name}}}\nspec:\n  \
+         compositeTypeRef: {{apiVersion: demo.org/v1alpha1, kind: XExample}}\n  resources: []\n  environment:\n{indented}"
+    )
+}
+
+fn patch(patch: &str) -> String {
+    format!("patches:\n  - {patch}\n")
+}
+
+fn pipeline(name: &str, configs: &str, resources: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {{name: {name}}}\nspec:\n  \
+         compositeTypeRef: {{apiVersion: demo.org/v1alpha1, kind: XExample}}\n  mode: Pipeline\n  pipeline:\n    - step: \
+         environment\n      functionRef: {{name: function-environment-configs}}\n      input:\n        apiVersion: \
+         environmentconfigs.fn.crossplane.io/v1beta1\n        kind: Input\n        spec: {configs}\n    - step: \
+         resources\n      functionRef: {{name: function-patch-and-transform}}\n      input:\n        apiVersion: \
+         pt.fn.crossplane.io/v1beta1\n        kind: Resources\n        {resources}\n"
+    )
+}
+
+fn composite(name: &str, composition: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: demo.org/v1alpha1\nkind: XExample\nmetadata: {{name: {name}}}\nspec:\n  compositionRef: {{name: \
+         {composition}}}\n{spec}"
+    )
+}
+
+fn the_seeds_example_in_todays_spelling_is_accepted(ctx: &Context) {
+    composites(ctx);
+    accepts(ctx, "default", CONFIGS);
+    eventually(|| {
+        let apply = ["apply", "--dry-run=server", "-f", "-"];
+        let answer = ctx.cluster.kubectl().args(apply).stdin(COMPOSITION).run().expect_success();
+        (!answer.stderr.contains("Warning:")).then_some(())
+    });
+    accepts(ctx, "default", COMPOSITION);
+    let reference =
+        |name| json!({"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "EnvironmentConfig", "name": name});
+    eventually(|| {
+        let create = ["apply", "--dry-run=server", "-o", "json", "-f", "-"];
+        let answer = ctx.cluster.kubectl().args(create).stdin(COMPOSITE).run();
+        answer.stdout.contains("environmentConfigRefs").then_some(())
+    });
+    patches(
+        ctx,
+        "default",
+        COMPOSITE,
+        &[
+            ("/spec/environmentConfigRefs", json!([reference("example-environment"), reference("label-environment")])),
+            ("/spec/region", json!("eu-2")),
+            ("/spec/widgets", json!(3)),
+            (
+                "/metadata/annotations/portcullis.dev~1environment-patches",
+                json!(r#"{"settings":[{"op":"add","path":"/data","value":{"color":"green","name":"eu-2-3"}}]}"#),
+            ),
+        ],
+    );
+}
+
+fn the_first_designs_spelling_is_answered(ctx: &Context) {
+    rejects(
+        ctx,
+        "default",
+        FIRST_DESIGN,
+        &[
+            "Warning: EN001 spec.environment.environmentConfigs[0].reference: Unknown field",
+            "write ref: {\"name\":\"example-environment\"}",
+            "Warning: EN001 spec.environment.environmentConfigs[1].selector",
+            "EN004 spec.environment.environmentConfigs[1].selector[0].matchLabels[1].value: Invalid value",
+            "valueFromFieldPath",
+            "Warning: EN009 spec.environment.patches[1].type",
+        ],
+    );
+    let value = "\n              - type: Value\n                key: my-label\n                value: metadata.labels[my-label]";
+    warns(
+        ctx,
+        "default",
+        &FIRST_DESIGN.replace(value, ""),
+        &["EN001", "Crossplane calls it ref", "write type: ToCompositeFieldPath"],
+    );
+}
+
+fn each_rule_about_text_refuses_and_accepts(ctx: &Context) {
+    let selector = |fields: &str| format!("environmentConfigs:\n  - {{type: Selector, selector: {{{fields}}}}}\n");
+    let stage = "matchLabels: [{key: stage, valueFromFieldPath: spec.parameters.stage}]";
+    let pairs = [
+        ("EN001", selector(""), selector(stage)),
+        (
+            "EN002",
+            patch("{fromFieldPath: 'spec.a[0', toFieldPath: b}"),
+            patch("{fromFieldPath: 'spec.a[0]', toFieldPath: b}"),
+        ),
+        (
+            "EN002",
+            patch("{fromFieldPath: spec.a, toFieldPath: 'b[1025]'}"),
+            patch("{fromFieldPath: spec.a, toFieldPath: 'b[1024]'}"),
+        ),
+        (
+            "EN003",
+            patch("{fromFieldPath: spec.a, transforms: [{type: string, string: {type: Format, fmt: '%s-%s'}}]}"),
+            patch("{fromFieldPath: spec.a, transforms: [{type: string, string: {type: Format, fmt: '%s-'}}]}"),
+        ),
+        (
+            "EN003",
+            patch(
+                "{fromFieldPath: spec.a, transforms: [{type: string, string: {type: Regexp, regexp: {match: a, group: -1}}}]}",
+            ),
+            patch(
+                "{fromFieldPath: spec.a, transforms: [{type: string, string: {type: Regexp, regexp: {match: (a), group: 1}}}]}",
+            ),
+        ),
+        ("EN004", selector("matchLabels: [{key: 'a b', valueFromFieldPath: spec.a}]"), selector(stage)),
+        (
+            "EN005",
+            selector(&format!("mode: Multiple, minMatch: 2, maxMatch: 1, {stage}")),
+            selector(&format!("mode: Multiple, minMatch: 1, maxMatch: 2, {stage}")),
+        ),
+    ];
+    for (at, (rule, wrong, right)) in pairs.iter().enumerate() {
+        let name = format!("text-{at}");
+        rejects(ctx, "default", &composition(&name, wrong), &[rule, "spec.environment."]);
+        accepts(ctx, "default", &composition(&name, right));
+    }
+    let status = patch("{type: ToCompositeFieldPath, fromFieldPath: a, toFieldPath: status.a}");
+    warns(ctx, "default", &composition("text-status", &status), &["EN009", "status"]);
+    let kind = "defaultData: {kind: mine}\n";
+    warns(ctx, "default", &composition("text-kind", kind), &["EN007", "spec.environment.defaultData.kind"]);
+}
+
+fn functions_inputs_are_judged(ctx: &Context) {
+    let none = "resources: []";
+    rejects(
+        ctx,
+        "default",
+        &pipeline("fn-nil", "{environmentConfigs: [{type: Selector}, {}]}", none),
+        &[
+            "EN001 spec.pipeline[0].input.spec.environmentConfigs[0].selector: Required value",
+            "EN001 spec.pipeline[0].input.spec.environmentConfigs[1].ref: Required value",
+        ],
+    );
+    let selector = "matchLabels: [{key: stage, valueFromFieldPath: spec.parameters.stage}]";
+    let misplaced = format!(
+        "{{environmentConfigs: [{{type: Selector, maxMatch: 1, selector: {{mode: Multiple, maxMatches: 1, {selector}}}}}]}}"
+    );
+    warns(
+        ctx,
+        "default",
+        &pipeline("fn-odd", &misplaced, none),
+        &["EN009", "selector.maxMatch", "EN012", "write maxMatch"],
+    );
+    let format = "{fromFieldPath: spec.widgets, toFieldPath: n, transforms: [{type: string, string: {type: Format, fmt: '%d'}}]}";
+    let resources = format!("environment: {{patches: [{format}]}}\n        resources: []");
+    rejects(ctx, "default", &pipeline("fn-fmt", "{environmentConfigs: []}", &resources), &["EN003", "%!d(float64="]);
+    let right =
+        format!("{{environmentConfigs: [{{type: Selector, selector: {{mode: Multiple, maxMatch: 1, {selector}}}}}]}}");
+    accepts(ctx, "default", &pipeline("fn-right", &right, none));
+}
+
+fn what_is_not_there_is_warned_about(ctx: &Context) {
+    accepts(ctx, "default", &environment_config("v1beta1", "there-blue", "colour: blue", "{}"));
+    let reference = |name: &str| composition("there", &format!("environmentConfigs: [{{ref: {{name: {name}}}}}]\n"));
+    eventually(|| {
+        let apply = ["apply", "--dry-run=server", "-f", "-"];
+        let answer = ctx.cluster.kubectl().args(apply).stdin(reference("there-blu")).run().expect_success();
+        answer.stderr.contains("there are there-blue").then_some(())
+    });
+    warns(ctx, "default", &reference("there-blu"), &["EN006", "there is no EnvironmentConfig \"there-blu\""]);
+    accepts(ctx, "default", &reference("there-blue"));
+    let selector =
+        "environmentConfigs: [{type: Selector, selector: {matchLabels: [{type: Value, key: colour, value: bleu}]}}]\n";
+    warns(ctx, "default", &composition("there-by-label", selector), &["EN006", "for colour there are blue"]);
+}
+
+fn a_composite_carries_its_references_and_patches(ctx: &Context) {
+    composites(ctx);
+    accepts(ctx, "default", &environment_config("v1beta1", "carried", "", "{region: eu-7}"));
+    let environment = "environmentConfigs: [{ref: {name: carried}}]\npatches:\n  - {type: ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}\n";
+    accepts(ctx, "default", &composition("carries", environment));
+    let yaml = composite("carries", "carries", "  widgets: 1\n");
+    let expected = [
+        ("/spec/environmentConfigRefs/0/name", json!("carried")),
+        ("/spec/region", json!("eu-7")),
+        ("/status", Value::Null),
+    ];
+    eventually(|| {
+        let create = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+        ctx.cluster.kubectl().args(create).stdin(&yaml).run().stdout.contains("eu-7").then_some(())
+    });
+    patches(ctx, "default", &yaml, &expected);
+    // Applied again, nothing changes.
+    let version = || kubectl(ctx, &["get", "xexample", "carries", "-o", "jsonpath={.metadata.resourceVersion}"]).stdout;
+    let before = version();
+    patches(ctx, "default", &yaml, &expected);
+    assert_eq!(version(), before, "the composite was written again");
+}
+
+fn a_composite_of_functions_carries_its_patches(ctx: &Context) {
+    composites(ctx);
+    accepts(ctx, "default", &environment_config("v1beta1", "functional", "", "{region: us-1}"));
+    let resources = "resources: [{name: settings, base: {apiVersion: v1, kind: ConfigMap}, patches: [{type: FromEnvironmentFieldPath, fromFieldPath: region, toFieldPath: data.region}]}]";
+    accepts(
+        ctx,
+        "default",
+        &pipeline("functional", "{environmentConfigs: [{type: Reference, ref: {name: functional}}]}", resources),
+    );
+    let yaml = composite("functional", "functional", "");
+    eventually(|| {
+        let create = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+        ctx.cluster.kubectl().args(create).stdin(&yaml).run().stdout.contains("us-1").then_some(())
+    });
+    let patch = r#"{"settings":[{"op":"add","path":"/data","value":{"region":"us-1"}}]}"#;
+    patches(
+        ctx,
+        "default",
+        &yaml,
+        &[
+            ("/metadata/annotations/portcullis.dev~1environment-patches", json!(patch)),
+            ("/spec/environmentConfigRefs", Value::Null),
+        ],
+    );
+}
+
+fn a_composite_refers_only_to_what_is_selected(ctx: &Context) {
+    composites(ctx);
+    for name in ["allowed", "secret"] {
+        accepts(ctx, "default", &environment_config("v1beta1", name, "", "{a: b}"));
+    }
+    accepts(ctx, "default", &composition("selecting", "environmentConfigs: [{ref: {name: allowed}}]\n"));
+    let with = |name: &str| {
+        let reference =
+            format!("{{apiVersion: apiextensions.crossplane.io/v1alpha1, kind: EnvironmentConfig, name: {name}}}");
+        composite("refers", "selecting", &format!("  environmentConfigRefs: [{reference}]\n"))
+    };
+    eventually(|| {
+        let create = ["create", "--dry-run=server", "-f", "-"];
+        ctx.cluster.kubectl().args(create).stdin(with("secret")).run().stderr.contains("EN011").then_some(())
+    });
+    rejects(
+        ctx,
+        "default",
+        &with("secret"),
+        &["EN011 spec.environmentConfigRefs[0].name", "does not select EnvironmentConfig \"secret\""],
+    );
+    accepts(ctx, "default", &with("allowed"));
+}
+
+fn a_patch_that_finds_nothing_is_warned_about(ctx: &Context) {
+    composites(ctx);
+    accepts(ctx, "default", &environment_config("v1beta1", "shapes-a", "", "{network: {vpc: a}}"));
+    accepts(ctx, "default", &environment_config("v1beta1", "shapes-b", "", "{network: flat}"));
+    let sources = |names: &str| {
+        format!(
+            "environmentConfigs: [{names}]\n{}",
+            patch("{type: ToCompositeFieldPath, fromFieldPath: network.vcp, toFieldPath: spec.region}")
+        )
+    };
+    accepts(ctx, "default", &composition("misspelled", &sources("{ref: {name: shapes-a}}")));
+    accepts(ctx, "default", &composition("conflicting", &sources("{ref: {name: shapes-a}}, {ref: {name: shapes-b}}")));
+    for (composition, rule, words) in
+        [("misspelled", "EN008", "network has vpc"), ("conflicting", "EN007", "which takes its place")]
+    {
+        eventually(|| {
+            let create = ["create", "--dry-run=server", "-f", "-"];
+            let answer = ctx.cluster.kubectl().args(create).stdin(composite("finds", composition, "")).run().stderr;
+            (answer.contains(rule) && answer.contains(words)).then_some(())
+        });
+    }
+}
+
+fn an_environment_config_in_use_stays(ctx: &Context) {
+    composites(ctx);
+    accepts(ctx, "default", &environment_config("v1beta1", "used", "tier: gold", "{a: b}"));
+    let selector = "environmentConfigs: [{type: Selector, selector: {matchLabels: [{key: tier, valueFromFieldPath: spec.parameters.stage}]}}]\n";
+    accepts(ctx, "default", &composition("user", selector));
+    accepts(ctx, "default", &composite("used-by", "user", "  parameters: {stage: gold}\n"));
+    let delete = ["delete", "environmentconfig", "used"];
+    let dry: Vec<_> = delete.iter().copied().chain(["--dry-run=server"]).collect();
+    let refused = eventually(|| {
+        let answer = kubectl(ctx, &dry);
+        (!answer.status.success()).then_some(answer.stderr)
+    });
+    assert!(refused.contains("EN010") && refused.contains("XExample \"used-by\""), "{refused}");
+    assert!(!kubectl(ctx, &delete).status.success());
+    // The composite refers to it by name, whatever its labels are; a Composition that selects it does not.
+    accepts(ctx, "default", &environment_config("v1beta1", "used", "tier: silver", "{a: b}"));
+    let label = |tier: &str| environment_config("v1beta1", "labelled", &format!("tier: {tier}"), "{a: b}");
+    accepts(ctx, "default", &label("copper"));
+    let selector =
+        "environmentConfigs: [{type: Selector, selector: {matchLabels: [{type: Value, key: tier, value: copper}]}}]\n";
+    let yaml = composition("labels", selector);
+    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(yaml).run().expect_success();
+    eventually(|| {
+        let apply = ["apply", "--dry-run=server", "-f", "-"];
+        let answer = ctx.cluster.kubectl().args(apply).stdin(label("tin")).run().stderr;
+        answer.contains("is no longer selected by Composition \"labels\"").then_some(())
+    });
+    warns(ctx, "default", &label("tin"), &["EN010", "is no longer selected by Composition \"labels\""]);
+    kubectl(ctx, &["delete", "xexample", "used-by"]).expect_success();
+    eventually(|| kubectl(ctx, &delete).status.success().then_some(()));
+}
+
+fn the_registration_follows_the_definitions(ctx: &Context) {
+    composites(ctx);
+    let ns = ctx.cluster.namespace("composites");
+    let options = Options { arguments: &["--composites"], ..Options::new(&ctx.cluster, &ns) };
+    let _companion = options.start(&ctx.cluster);
+    let other = DEFINITION
+        .replace("xexamples.demo.org", "xothers.demo.org")
+        .replace("XExample", "XOther")
+        .replace("xexamples", "xothers");
+    accepts(ctx, "default", &other);
+    let resources = || {
+        let path = "jsonpath={.webhooks[*].rules[*].resources}";
+        kubectl(ctx, &["get", "mutatingwebhookconfiguration", "portcullis-composites", "-o", path]).stdout
+    };
+    eventually(|| (resources() == r#"["xexamples","xothers"]"#).then_some(()));
+    kubectl(ctx, &["label", "xrd", "xothers.demo.org", "portcullis.dev/composites-"]).expect_success();
+    eventually(|| (resources() == r#"["xexamples"]"#).then_some(()));
+}
+
+fn both_versions_of_environment_configs_are_judged(ctx: &Context) {
+    for version in ["v1alpha1", "v1beta1"] {
+        let name = format!("version-{version}");
+        warns(ctx, "default", &environment_config(version, &name, "", "{kind: mine}"), &["EN007", "data.kind"]);
+        accepts(ctx, "default", &environment_config(version, &name, "", "{sort: mine}"));
+        kubectl(ctx, &["delete", "environmentconfig", &name]).expect_success();
+    }
+}
