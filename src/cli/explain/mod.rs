@@ -1,6 +1,7 @@
 //! `portcullis explain`: the working behind a decision.
 
 mod dry_run;
+mod environment;
 mod fragment;
 mod installations;
 mod kustomize;
@@ -16,6 +17,8 @@ pub(super) enum Topic {
     Overwrites(installations::Args),
     /// Which objects are in dry run, and the value of every export or what it lacks
     DryRun(installations::Args),
+    /// What a Composition makes of a composite and its environment, step by step
+    Environment(environment::Args),
     /// What a kustomize root is made of, in the order of evaluation
     Kustomize(kustomize::Args),
 }
@@ -27,6 +30,7 @@ pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
             let wanted = args.is_about_one() || mark::owner(stored.value()).is_none();
             wanted.then(|| dry_run::DryRun::of(stored, view))
         }),
+        Topic::Environment(args) => environment::run(args),
         Topic::Kustomize(args) => kustomize::run(args),
     }
 }
