@@ -38,8 +38,11 @@ fn selection(text: &str) -> Selection {
     Selection { default_data, sources, policy: policy.unwrap_or_default() }
 }
 
-/// What one source selects: names, or the error.
-fn selected(profile: Profile, sources: &str, composite: &str, all: &str) -> Result<Vec<String>, String> {
+/// What sources select: names, or the error.
+type Selecting = Result<Vec<String>, String>;
+
+/// What sources select of some EnvironmentConfigs.
+fn selected(profile: Profile, sources: &str, composite: &str, all: &str) -> Selecting {
     let all = configs(all);
     let sources = select(profile, &selection(sources), &yaml(composite), &Value::Null, all.as_slice());
     if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {
@@ -81,7 +84,7 @@ fn select_by_the_names_of_upstream() {
     let optional =
         |path: &str| label(&format!("{{key: stage, valueFromFieldPath: {path}, fromFieldPathPolicy: Optional}}"));
     let multiple = |more: &str| prod(&format!("mode: Multiple, {more}"));
-    let rows: Vec<(&str, String, Result<Vec<String>, String>, Result<Vec<String>, String>)> = vec![
+    let rows: Vec<(&str, String, Selecting, Selecting)> = vec![
         ("NoopOnNilEnvironmentSources", "{}".into(), ok(&[]), ok(&[])),
         ("EmptyRefsOnEmptyConfigRefs", "{environmentConfigs: []}".into(), ok(&[]), ok(&[])),
         ("RefForRef", "{environmentConfigs: [{ref: {name: c}}]}".into(), ok(&["c"]), ok(&["c"])),
@@ -170,7 +173,7 @@ fn select_by_the_names_of_upstream() {
     ];
     for (name, sources, native, function) in rows {
         // Upstream lists in no order; sorting by a mixture then names the other of the two types.
-        let swapped = |result: Result<Vec<String>, String>| {
+        let swapped = |result: Selecting| {
             result.map_err(|error| {
                 error
                     .replace("got x (string), expected int64", "got 1 (int64), expected string")
