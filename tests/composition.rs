@@ -327,3 +327,26 @@ fn what_may_be_missing_is_not_missed() {
     assert_eq!(about(native(optional.clone()), &[]), Vec::<String>::new());
     assert_eq!(about(configs(optional), &[]), Vec::<String>::new());
 }
+
+#[test]
+fn regular_expressions_are_gos() {
+    let regexp = |pattern: &str, group: i64| {
+        let transform =
+            json!({"type": "string", "string": {"type": "Regexp", "regexp": {"match": pattern, "group": group}}});
+        brief(native(json!({"patches": [{"fromFieldPath": "spec.a", "transforms": [transform]}]})))
+    };
+    for (pattern, group) in [(r"^(\d+)-(.*)$", 2), (r"\Qa.b\E", 0), ("{name}", 0), ("[[a]", 0), ("(?P<n>a)", 1)] {
+        assert_eq!(regexp(pattern, group), Vec::<String>::new(), "{pattern}");
+    }
+    for (pattern, group, field) in
+        [("(?=a)", 0, "match"), (r"(a)\1", 0, "match"), ("(", 0, "match"), ("(a)", 2, "group"), ("a", -1, "group")]
+    {
+        let found = regexp(pattern, group);
+        assert!(
+            found.len() == 1
+                && found[0]
+                    .starts_with(&format!("EN003 deny patches[0].transforms[0].string.regexp.{field}: Invalid value")),
+            "{found:?}"
+        );
+    }
+}

@@ -130,6 +130,18 @@ impl Catalog {
         self.read(kind, |store| store.indexed(index, namespace, key, limit)).unwrap_or_default()
     }
 
+    /// The objects that `index` files under `key` in any namespace; at most `limit` of them. Costs a little for each
+    /// namespace.
+    pub fn indexed_everywhere(
+        &self,
+        kind: &'static Kind,
+        index: &'static Index,
+        key: &str,
+        limit: usize,
+    ) -> Vec<Arc<Stored>> {
+        self.read(kind, |store| store.indexed_everywhere(index, key, limit)).unwrap_or_default()
+    }
+
     /// How many objects `index` files under `key` in a namespace.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.read(kind, |store| store.users(index, namespace, key).map_or(0, Users::len)).unwrap_or_default()

@@ -128,6 +128,19 @@ impl<'a> View<'a> {
         found
     }
 
+    /// The objects that `index` files under `key` in any namespace, as they are known now: what was confirmed to be gone is
+    /// left out, and of the others what was confirmed counts. See [`Catalog::indexed_everywhere`].
+    pub fn indexed_everywhere(
+        &self,
+        kind: &'static Kind,
+        index: &'static Index,
+        key: &str,
+        limit: usize,
+    ) -> Vec<Arc<Stored>> {
+        let found = self.catalog.indexed_everywhere(kind, index, key, limit);
+        found.iter().filter_map(|stored| self.find(kind, stored.namespace(), stored.name())).collect()
+    }
+
     /// How many objects `index` files under `key`.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.catalog.count(kind, index, namespace, key)

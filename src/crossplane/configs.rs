@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::composition::distance;
+use super::environment;
 use super::kinds::{self, BY_BEGINNING, BY_LABEL, BY_LABEL_KEY};
 use crate::catalog::{Kind, Stored, View};
 
@@ -62,8 +63,18 @@ impl<'v> Configs<'v> {
     }
 }
 
+impl environment::Configs for Configs<'_> {
+    fn find(&self, name: &str) -> Option<Arc<Stored>> {
+        self.find(name)
+    }
+
+    fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>> {
+        self.matching(labels)
+    }
+}
+
 fn label<'s>(stored: &'s Stored, key: &str) -> Option<&'s str> {
-    stored.value().get("metadata")?.get("labels")?.get(key)?.as_str()
+    environment::label(stored.value(), key)
 }
 
 fn nearest<'t>(texts: impl Iterator<Item = &'t str>, wanted: &str) -> Vec<String> {

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::admission::Operation;
 use crate::catalog::{Declaration, Declared, Index, Kind, Scope, View};
-use crate::rule::{Match, Outage};
+use crate::rule::{DECLARED, Match, Outage};
 
-use super::composite;
+use super::{composite, composition};
 
 /// API group of Compositions, their definitions and EnvironmentConfigs.
 pub const GROUP: &str = "apiextensions.crossplane.io";
@@ -81,7 +81,7 @@ pub static COMPOSITIONS: Kind = Kind {
     kind: "Composition",
     plural: "compositions",
     scope: Scope::Cluster,
-    indexes: &[&BY_COMPOSITE_TYPE],
+    indexes: &[&BY_COMPOSITE_TYPE, &BY_REFERRED_CONFIG, &BY_SELECTED_LABEL],
 };
 
 /// Compositions by the type of the composites that they are for: `example.org/v1, Kind=XExample`.
@@ -97,6 +97,25 @@ pub static BY_COMPOSITE_TYPE: Index = Index {
 pub fn type_key(api_version: &str, kind: &str) -> String {
     format!("{api_version}, Kind={kind}")
 }
+
+/// Compositions by the names of the EnvironmentConfigs that they refer to.
+pub static BY_REFERRED_CONFIG: Index = Index {
+    name: "environment-config",
+    keys: |object| {
+        let sources = composition::sources(object).into_iter().flat_map(|(_, selection)| selection.sources);
+        sources.flatten().filter_map(|source| Some(source.reference?.name)).collect()
+    },
+};
+
+/// Compositions by the keys of the labels that they select EnvironmentConfigs by.
+pub static BY_SELECTED_LABEL: Index = Index {
+    name: "selected-label",
+    keys: |object| {
+        let sources = composition::sources(object).into_iter().flat_map(|(_, selection)| selection.sources);
+        let selectors = sources.flatten().filter_map(|source| source.selector);
+        selectors.flat_map(|selector| selector.match_labels).map(|matcher| matcher.key).collect()
+    },
+};
 
 /// `CompositeResourceDefinition`: declares a kind of composites. Its name is the plural name and the group of that kind.
 pub static DEFINITIONS: Kind = Kind {
@@ -141,8 +160,17 @@ pub static BY_COMPOSITION: Index = Index {
 /// Composites by the names of the EnvironmentConfigs that they refer to.
 pub static BY_REFERENCE: Index = Index {
     name: "environment-config",
-    keys: |object| composite::references(object).into_iter().map(str::to_owned).collect(),
+    keys: |object| {
+        let names = composite::references(object).into_iter().filter(|name| !name.is_empty());
+        names.map(str::to_owned).collect()
+    },
 };
+
+/// Composites, for a rule's scope.
+pub(super) const fn composites(operations: &'static [Operation], outage: Outage) -> Match {
+    let plural = COMPOSITES_NAME;
+    Match { group: DECLARED, versions: &["*"], plural, kind: plural, subresource: "", operations, outage, reads: None }
+}
 
 /// The main resource of a kind, for a rule's scope.
 pub(super) const fn matches(

@@ -10,6 +10,7 @@
 //! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
 //! | [`go`] | what Go's standard library makes of values: the parts that Crossplane's results depend on |
 //! | [`kinds`] | what is looked up |
+//! | [`users`] | who uses an EnvironmentConfig |
 
 pub mod composite;
 pub mod composition;
@@ -20,6 +21,7 @@ pub mod field_path;
 pub mod go;
 pub mod kinds;
 mod rules;
+pub mod users;
 
 use crate::catalog::Declaration;
 use crate::rule::{Mutator, Rule};
@@ -36,5 +38,5 @@ pub fn declarations() -> Vec<&'static Declaration> {
 
 /// The mutators of this system.
 pub fn mutators() -> Vec<&'static Mutator> {
-    Vec::new()
+    vec![&composite::mutator::MUTATOR]
 }

@@ -1,6 +1,9 @@
 //! Composites: which Composition one uses, and which EnvironmentConfigs it refers to.
 
 pub mod composition;
+pub mod computed;
+pub mod labels;
+pub mod mutator;
 
 use serde_json::Value;
 
@@ -15,8 +18,9 @@ pub fn composition_name(composite: &Value) -> Option<&str> {
     machinery(composite)?.get("compositionRef")?.get("name")?.as_str().filter(|name| !name.is_empty())
 }
 
-/// The names of the EnvironmentConfigs that a composite refers to.
+/// The names of the EnvironmentConfigs that a composite refers to, each in its place; empty where a reference has none.
 pub fn references(composite: &Value) -> Vec<&str> {
     let list = composite.get("spec").and_then(|spec| spec.get("environmentConfigRefs")?.as_array());
-    list.into_iter().flatten().filter_map(|reference| reference.get("name")?.as_str()).collect()
+    let references = list.into_iter().flatten();
+    references.map(|reference| reference.get("name").and_then(Value::as_str).unwrap_or_default()).collect()
 }

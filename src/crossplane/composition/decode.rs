@@ -25,6 +25,22 @@ pub fn declaration(composition: &Value) -> Option<Declaration> {
     }
 }
 
+/// The selections of a Composition with their places; none where it has none, or cannot be decoded.
+pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
+    let Some(Declaration { profile, steps }) = declaration(composition) else { return Vec::new() };
+    let selection = |step: Step| match step.action {
+        Action::Select(selection) if profile == Profile::Function => Some((step.field.key("spec"), selection)),
+        Action::Select(selection) => Some((step.field, selection)),
+        _ => None,
+    };
+    steps.into_iter().filter_map(selection).collect()
+}
+
+/// Whose semantics the environment of a Composition has; `None` where it has none, or cannot be decoded.
+pub fn profile(composition: &Value) -> Option<Profile> {
+    Some(declaration(composition)?.profile)
+}
+
 fn of_crossplane(spec: &Value, is_pipeline: bool) -> Option<Declaration> {
     let environment = spec.get("environment")?;
     let field = FieldPath::of(["spec", "environment"]);

@@ -6,6 +6,7 @@ use super::reader::{Node, Reader};
 use super::transforms::Shape;
 use crate::admission::FieldPath;
 use crate::crossplane::field_path::{MAX_INDEX, Path};
+use crate::crossplane::go::regexp;
 
 impl Reader {
     /// Checks a path that is read, if it is there, and gives it.
@@ -46,6 +47,21 @@ impl Reader {
             "Invalid value: {text:?}: a combined value is not written to every element: it goes to a field called *"
         );
         self.report(Problem::new(Topic::Path, at, what).help("write one patch for each element").mild());
+    }
+
+    /// Checks a regular expression, and counts its groups; the whole match is one of them.
+    pub(super) fn regexp(&mut self, node: &Node<'_>, key: &str) -> Option<usize> {
+        let (text, at) = self.text(node, key)?;
+        match regexp::compile(text) {
+            Ok(compiled) => Some(compiled.captures_len()),
+            Err(error) => {
+                let problem = Problem::invalid(Topic::Expression, at, &text.into(), format!("invalid regexp: {error}"));
+                self.report(
+                    problem.help("the syntax is that of Go's package regexp: no look-around, no backreferences"),
+                );
+                None
+            }
+        }
     }
 
     /// Checks a format against what is known of the values that it is given.

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::admission::FieldPath;
 use crate::crossplane::environment::Profile;
-pub use decode::declaration;
+pub use decode::{declaration, profile, sources};
 pub use problem::{Problem, Topic};
 pub(super) use reader::distance;
 use reader::{Node, Reader};

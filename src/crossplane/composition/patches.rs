@@ -214,23 +214,31 @@ fn merge_of(options: &Value) -> &'static str {
     }
 }
 
-/// What is never written where it should be.
+/// What is never written where it should be: Crossplane loses what the environment writes into the status, and takes
+/// nothing but the status from functions.
 fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let writes_composite = kind.contains("ToComposite") || kind == "FromEnvironmentFieldPath";
-    if place != Place::Environment || !writes_composite || !reader.is_native() {
+    if place != Place::Environment || !writes_composite {
         return;
     }
     let key = if reader.member(patch, "toFieldPath").is_some() { "toFieldPath" } else { "fromFieldPath" };
     let Some(target) = reader.member(patch, key) else { return };
-    if target
-        .value
-        .as_str()
-        .is_some_and(|path| path == "status" || path.starts_with("status.") || path.starts_with("status["))
-    {
-        let why = "ignored: Crossplane up to 1.17 loses what the environment writes into the composite's status";
-        let help = "patch a field of spec or an annotation, or patch the status from a composed resource";
-        reader.report(Problem::ignored(target.at, why).help(help));
+    let Some(path) = target.value.as_str() else { return };
+    let is_status = path == "status" || path.starts_with("status.") || path.starts_with("status[");
+    if is_status != reader.is_native() {
+        return;
     }
+    let (why, help) = match is_status {
+        true => (
+            "ignored: Crossplane up to 1.17 loses what the environment writes into the composite's status",
+            "patch a field of spec or an annotation, or patch the status from a composed resource",
+        ),
+        false => (
+            "ignored: of what functions write into the composite, Crossplane takes only the status",
+            "patch a field of status; where the composite's definition is chosen, we write the field at admission",
+        ),
+    };
+    reader.report(Problem::ignored(target.at, why).help(help));
 }
 
 fn ignored(reader: &mut Reader, patch: &Node<'_>, fields: &[&str], kind: &str) {

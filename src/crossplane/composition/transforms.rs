@@ -136,6 +136,7 @@ fn check_match(reader: &mut Reader, settings: &Node<'_>) -> Shape {
         match word(reader, &pattern, "type", &["literal", "regexp"], "pattern type is required") {
             Some("regexp") => {
                 reader.required(&pattern, "regexp", "regexp pattern type requires a regexp");
+                reader.regexp(&pattern, "regexp");
             }
             Some(_) => {
                 reader.required(&pattern, "literal", "literal pattern type requires a literal");
@@ -205,16 +206,24 @@ fn check_regexp(reader: &mut Reader, string: &Node<'_>) {
     reader.known(&regexp, &["match", "group"]);
     match reader.required(&regexp, "match", "match must be provided for a regexp transform") {
         Some(("", at)) => reader.report(Problem::required(at, "match must be provided for a regexp transform")),
-        Some(_) => check_group(reader, &regexp),
+        Some(_) => {
+            let groups = reader.regexp(&regexp, "match");
+            check_group(reader, &regexp, groups);
+        }
         None => {}
     }
 }
 
-fn check_group(reader: &mut Reader, regexp: &Node<'_>) {
+/// `groups` counts the whole match too, which is group 0.
+fn check_group(reader: &mut Reader, regexp: &Node<'_>, groups: Option<usize>) {
     let Some((value, group)) = reader.integer(regexp, "group") else { return };
+    let at = regexp.at.key("group");
     if group < 0 {
         let detail = "must not be negative: Crossplane's controller crashes at it";
-        reader.report(Problem::invalid(Topic::Expression, regexp.at.key("group"), value, detail));
+        reader.report(Problem::invalid(Topic::Expression, at, value, detail));
+    } else if let Some(groups) = groups.filter(|groups| usize::try_from(group).is_ok_and(|group| group >= *groups)) {
+        let detail = format!("the expression has {} groups in parentheses, so that nothing is ever found", groups - 1);
+        reader.report(Problem::invalid(Topic::Expression, at, value, detail));
     }
 }
 

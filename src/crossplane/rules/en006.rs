@@ -1,13 +1,19 @@
 //! EN006: references and selectors that the EnvironmentConfigs in the cluster do not answer.
 
-use super::{WRITTEN_COMPOSITIONS, sources_of};
+use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
+use crate::crossplane::composite::computed::{self, computed};
 use crate::crossplane::composition;
 use crate::crossplane::configs::Configs;
-use crate::crossplane::environment::{EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Selector, SourceType};
-use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, ENVIRONMENT_CONFIGS};
-use crate::rule::{Example, Page, Rule};
+use crate::crossplane::environment::{
+    EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Selector, SourceType, Sourced,
+};
+use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 2] =
+    [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse), kinds::composites(WRITES, Outage::Admit)];
 
 /// The row of EN006.
 pub(super) static RULE: Rule = Rule {
@@ -15,8 +21,8 @@ pub(super) static RULE: Rule = Rule {
     name: "environment-not-selected",
     level: Level::Warn,
     summary: "a reference to no EnvironmentConfig, or a selector that matches none, too few or too many",
-    scope: &WRITTEN_COMPOSITIONS,
-    looks_up: &[&ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    scope: &SCOPE,
+    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
     page: Page {
@@ -76,7 +82,10 @@ spec:
 
 /// A reference to what came a moment ago is no mistake.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    let Some((_, selections)) = sources_of(request.object()) else { return Vec::new() };
+    if request.resource.group != kinds::GROUP {
+        return computed::confirm(request, view);
+    }
+    let selections = composition::sources(request.object());
     let sources = selections.iter().flat_map(|(_, selection)| selection.sources.iter().flatten());
     let names = sources.filter_map(|source| Some(&source.reference.as_ref()?.name)).filter(|name| !name.is_empty());
     names.filter_map(|name| view.unless_found(kinds::served(view), "", name)).collect()
@@ -84,11 +93,14 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let configs = Configs::of(view);
-    let Some((_, selections)) = sources_of(request.object()).filter(|_| configs.is_complete()) else {
+    if request.resource.group != kinds::GROUP {
+        return of_composite(request, view, &configs);
+    }
+    if !configs.is_complete() {
         return Vec::new();
-    };
+    }
     let mut findings = Vec::new();
-    for (field, selection) in selections {
+    for (field, selection) in composition::sources(request.object()) {
         let is_optional = selection.policy.is_resolution_optional();
         for (at, source) in selection.sources.iter().flatten().enumerate() {
             let field = field.key("environmentConfigs").index(at);
@@ -102,6 +114,34 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
                 _ => {}
             }
         }
+    }
+    findings
+}
+
+/// What the sources of its Composition come to for a composite, in Crossplane's words.
+fn of_composite(request: &Request<'_>, view: &View<'_>, configs: &Configs<'_>) -> Vec<Finding> {
+    let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
+    let finding = |(step, at, source): (usize, usize, &Sourced)| {
+        let error = source.error.as_ref()?;
+        let step = &computed.declaration.steps[step].field;
+        let message =
+            format!("Composition {:?}, {step}, environmentConfigs[{at}]: {error}", computed.composition.name());
+        let finding = RULE.finding(FieldPath::root(), message);
+        let labels: Vec<_> = source.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let found = configs.matching(&labels);
+        let names: Vec<_> = found.iter().take(5).map(|stored| stored.name()).collect();
+        Some(match hint(&labels, configs).filter(|_| found.is_empty()) {
+            Some(hint) => finding.help(hint),
+            None if names.is_empty() => finding,
+            None => finding.help(format!("{} match: {}", shown(&labels), names.join(", "))),
+        })
+    };
+    let mut findings: Vec<_> = computed.sources().filter_map(finding).collect();
+    // References that are kept name no source.
+    if let Some(failure) =
+        computed.computation.failure.as_ref().filter(|why| findings.is_empty() && why.contains("cannot fetch"))
+    {
+        findings.push(RULE.finding(FieldPath::of(["spec", "environmentConfigRefs"]), failure));
     }
     findings
 }

@@ -6,39 +6,43 @@ mod en003;
 mod en004;
 mod en005;
 mod en006;
+mod en007;
+mod en008;
 mod en009;
+mod en010;
+mod en011;
 mod en012;
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{Finding, Level, Operation, Request};
 use crate::crossplane::composition::{self, Problem, Topic};
-use crate::crossplane::environment::{Action, Declaration, Profile, Selection, Step};
 use crate::crossplane::kinds::{self, COMPOSITIONS};
 use crate::rule::{Match, Outage, Rule};
 
 /// The rules about environments.
-pub(super) static RULES: &[&Rule] =
-    &[&en001::RULE, &en002::RULE, &en003::RULE, &en004::RULE, &en005::RULE, &en006::RULE, &en009::RULE, &en012::RULE];
+pub(super) static RULES: &[&Rule] = &[
+    &en001::RULE,
+    &en002::RULE,
+    &en003::RULE,
+    &en004::RULE,
+    &en005::RULE,
+    &en006::RULE,
+    &en007::RULE,
+    &en008::RULE,
+    &en009::RULE,
+    &en010::RULE,
+    &en011::RULE,
+    &en012::RULE,
+];
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
 /// Compositions as they are written: by people and pipelines, and rarely.
 static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse)];
 
-/// Whose semantics a Composition's environment has, and its selections with their places; `None` where it has none, or it
-/// cannot be decoded.
-fn sources_of(composition: &Value) -> Option<(Profile, Vec<(FieldPath, Selection)>)> {
-    let Declaration { profile, steps } = composition::declaration(composition)?;
-    let selection = |step: Step| match step.action {
-        Action::Select(selection) if profile == Profile::Function => Some((step.field.key("spec"), selection)),
-        Action::Select(selection) => Some((step.field, selection)),
-        _ => None,
-    };
-    Some((profile, steps.into_iter().filter_map(selection).collect()))
-}
+/// Composites as people and Crossplane write them. Crossplane must go on while nobody answers.
+static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, Outage::Admit)];
 
 /// What is wrong with the text of a Composition on one topic.
 ///
