@@ -86,6 +86,19 @@ pub struct Mutator {
 /// What became of a mutation: what the user should know of it, or why the request cannot go on without it.
 pub type Mutated = Result<Vec<String>, Box<Finding>>;
 
+/// A section of the configuration file that a system reads.
+#[derive(Debug)]
+pub struct Section {
+    /// Its key in the file.
+    pub name: &'static str,
+    /// The rules that look at it.
+    pub rules: &'static [&'static str],
+    /// The configuration that the examples of these rules' pages are judged under.
+    pub example: &'static str,
+    /// Who does what those examples show.
+    pub user: &'static str,
+}
+
 /// A CustomResourceDefinition of ours: a kind that a system adds.
 #[derive(Debug)]
 pub struct Definition {

@@ -183,8 +183,8 @@ fn resource(kind: &Kind) -> ApiResource {
     ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }
 
-/// Objects of a list do not always say what they are.
-fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
+/// An object as rules read it. Objects of a list do not always say what they are.
+pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     let mut value = serde_json::to_value(object).ok()?;
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = kind.kind.into();
@@ -203,16 +203,26 @@ impl Reader {
     }
 }
 
+/// The API of the kind that a reference names, in its namespace.
+pub fn api(client: &Client, reference: &Reference) -> Api<DynamicObject> {
+    let resource = resource(reference.kind);
+    match reference.namespace.as_str() {
+        "" => Api::all_with(client.clone(), &resource),
+        namespace => Api::namespaced_with(client.clone(), namespace, &resource),
+    }
+}
+
+/// An object as the API server has it now.
+///
+/// # Errors
+/// When the API server cannot be asked; that it has no such object is none.
+pub async fn read(client: &Client, reference: &Reference) -> Result<Option<Value>, kube::Error> {
+    let found = api(client, reference).get_opt(&reference.name).await?;
+    Ok(found.and_then(|object| to_value(reference.kind, object)))
+}
+
 impl Confirm for Reader {
     fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
-        Box::pin(async move {
-            let resource = resource(reference.kind);
-            let api: Api<DynamicObject> = match reference.namespace.as_str() {
-                "" => Api::all_with(self.client.clone(), &resource),
-                namespace => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            };
-            let found = api.get_opt(&reference.name).await.map_err(|error| error.to_string())?;
-            Ok(found.and_then(|object| to_value(reference.kind, object)))
-        })
+        Box::pin(async move { read(&self.client, reference).await.map_err(|error| error.to_string()) })
     }
 }

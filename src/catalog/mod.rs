@@ -6,10 +6,12 @@
 //! A look-up costs the same whatever is stored: objects are found by namespace and name, or through an index. Rules read
 //! through a [`View`], which puts objects that were confirmed with the API server over what the watches say.
 
+mod change;
 pub mod cluster;
 mod declared;
 mod kind;
 pub mod manifests;
+mod settings;
 mod store;
 mod view;
 
@@ -22,9 +24,11 @@ use std::time::Instant;
 use serde_json::Value;
 use tokio::sync::watch;
 
+pub use change::{Change, Observe};
 use declared::DeclaredKinds;
 pub use declared::{CHOOSING_LABEL, Declaration, Declared};
 pub use kind::{Index, Kind, NAMESPACES, Scope};
+pub use settings::Settings;
 pub use store::{Coverage, Stored};
 use store::{Store, Users};
 pub use view::{Confirmation, Confirmed, Reference, View};
@@ -43,13 +47,14 @@ pub struct Catalog {
     stores: Vec<(&'static Kind, RwLock<Store>)>,
     declared: DeclaredKinds,
     confirm: Option<Arc<dyn Confirm>>,
+    observer: Option<Arc<dyn Observe>>,
 }
 
 impl Catalog {
     /// A catalog for `kinds` of which nothing is known yet.
     pub fn new(kinds: impl IntoIterator<Item = &'static Kind>) -> Self {
         let stores = kinds.into_iter().map(|kind| (kind, RwLock::new(Store::new(kind)))).collect();
-        Self { stores, declared: DeclaredKinds::new(Vec::new()), confirm: None }
+        Self { stores, declared: DeclaredKinds::new(Vec::new()), confirm: None, observer: None }
     }
 
     /// This catalog, with the kinds that its objects declare.
@@ -69,6 +74,11 @@ impl Catalog {
     /// Lets `confirm` answer confirmed reads; without it they are answered from the catalog.
     pub fn set_confirm(&mut self, confirm: Arc<dyn Confirm>) {
         self.confirm = Some(confirm);
+    }
+
+    /// Tells `observer` of every change.
+    pub fn set_observer(&mut self, observer: Arc<dyn Observe>) {
+        self.observer = Some(observer);
     }
 
     /// Has the kinds that objects of these names declare looked at, besides those of objects with [`CHOOSING_LABEL`]. `*`
@@ -154,20 +164,32 @@ impl Catalog {
 
     /// Puts an object in, in place of the one of its name.
     pub fn insert(&self, kind: &'static Kind, object: Value) {
-        self.write(kind, |store| store.insert(object));
+        let changed = self.write(kind, |store| store.insert(object));
+        if let (Some((before, now)), Some(observer)) = (changed, &self.observer) {
+            observer.changed(&Change { kind, before, now: Some(now) }, self);
+        }
     }
 
     /// Takes an object out.
     pub fn remove(&self, kind: &'static Kind, namespace: &str, name: &str) {
-        self.write(kind, |store| store.remove(kind.scope.namespace(namespace), name));
+        let gone = self.write(kind, |store| store.remove(kind.scope.namespace(namespace), name)).flatten();
+        if let (Some(gone), Some(observer)) = (gone, &self.observer) {
+            observer.changed(&Change { kind, before: Some(gone), now: None }, self);
+        }
     }
 
     /// Puts `objects` in the place of all that is known of a kind.
     pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
         let mut fresh = Store::new(kind);
-        objects.into_iter().for_each(|object| fresh.insert(object));
+        for object in objects {
+            fresh.insert(object);
+        }
         fresh.set_coverage(coverage);
-        self.write(kind, |store| *store = fresh);
+        let now = self.observer.is_some().then(|| fresh.all());
+        let before = self.write(kind, |store| std::mem::replace(store, fresh));
+        if let (Some(observer), Some(now), Some(before)) = (&self.observer, now, before) {
+            change::between(kind, before.all(), now).iter().for_each(|change| observer.changed(change, self));
+        }
     }
 
     /// Puts `objects` of any kinds in the place of everything; those of kinds that nobody looks up are left out.
@@ -230,15 +252,17 @@ impl Catalog {
         Some(look(&store.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    fn write(&self, kind: &'static Kind, change: impl FnOnce(&mut Store)) {
-        if let Some(store) = self.store(kind) {
-            change(&mut store.write().unwrap_or_else(PoisonError::into_inner));
-        } else if let Some(store) = self.declared.store(kind) {
-            change(&mut store.write().unwrap_or_else(PoisonError::into_inner));
-        }
+    /// What `change` gives; `None` where nobody looks such objects up.
+    fn write<T>(&self, kind: &'static Kind, change: impl FnOnce(&mut Store) -> T) -> Option<T> {
+        let changed = match (self.store(kind), self.declared.store(kind)) {
+            (Some(store), _) => Some(change(&mut store.write().unwrap_or_else(PoisonError::into_inner))),
+            (None, Some(store)) => Some(change(&mut store.write().unwrap_or_else(PoisonError::into_inner))),
+            (None, None) => None,
+        };
         if let Some(declaration) = self.declared.by(kind) {
             self.redeclare(declaration);
         }
+        changed
     }
 
     fn redeclare(&self, declaration: &'static Declaration) {

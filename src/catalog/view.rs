@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Catalog, Coverage, Index, Kind, Stored};
+use super::{Catalog, Coverage, Index, Kind, Settings, Stored};
 
 /// Names an object.
 #[derive(Clone)]
@@ -67,12 +67,24 @@ pub type Confirmed = HashMap<Reference, Confirmation>;
 pub struct View<'a> {
     catalog: &'a Catalog,
     confirmed: &'a Confirmed,
+    settings: &'a Settings,
 }
 
 impl<'a> View<'a> {
     /// A view of `catalog` with `confirmed` over it.
     pub fn new(catalog: &'a Catalog, confirmed: &'a Confirmed) -> Self {
-        Self { catalog, confirmed }
+        Self { catalog, confirmed, settings: Settings::NONE }
+    }
+
+    /// The view under a configuration.
+    #[must_use]
+    pub fn under(self, settings: &'a Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// What the configuration says in a section.
+    pub fn setting(&self, section: &str) -> Option<&'a Stored> {
+        self.settings.section(section)
     }
 
     /// The object of that name.

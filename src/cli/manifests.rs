@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use super::{DENIED, OK, Unusable, inputs, say};
 use crate::catalog::Kind;
 use crate::gate::Registry;
-use crate::gate::registration::{Endpoint, Manifest, Registration};
+use crate::gate::registration::{Endpoint, Registration};
+use crate::reconciler;
 
 /// Write the webhook configurations, permissions and CRDs that fit the rules.
 #[derive(Debug, clap::Args)]
@@ -46,13 +47,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
-    let manifests = args.registration()?.manifests(&Registry::standard());
+    let manifests = args.manifests()?;
     if args.check {
         return Ok(differences(&args.out, &manifests));
     }
-    for manifest in manifests {
-        let path = args.out.join(manifest.file);
-        write(&path, &manifest.text).map_err(|error| Unusable::because(path.display(), error))?;
+    for (file, text) in manifests {
+        let path = args.out.join(file);
+        write(&path, &text).map_err(|error| Unusable::because(path.display(), error))?;
     }
     Ok(OK)
 }
@@ -62,11 +63,11 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::write(path, text)
 }
 
-fn differences(folder: &Path, manifests: &[Manifest]) -> u8 {
+fn differences(folder: &Path, manifests: &[(String, String)]) -> u8 {
     let mut code = OK;
-    for manifest in manifests {
-        let path = folder.join(manifest.file);
-        if std::fs::read_to_string(&path).ok().as_ref() != Some(&manifest.text) {
+    for (file, text) in manifests {
+        let path = folder.join(file);
+        if std::fs::read_to_string(&path).ok().as_ref() != Some(text) {
             say(&format!("{}: is not what `portcullis manifests` would write\n", path.display()));
             code = DENIED;
         }
@@ -75,6 +76,20 @@ fn differences(folder: &Path, manifests: &[Manifest]) -> u8 {
 }
 
 impl Args {
+    /// Every file, and its text.
+    fn manifests(&self) -> Result<Vec<(String, String)>, Unusable> {
+        let registration = self.registration()?;
+        let companion = reconciler::registration::Registration {
+            namespace: registration.namespace.clone(),
+            service_account: format!("{}-companion", registration.service_account),
+            is_chart: self.chart,
+        };
+        let of_server = registration.manifests(&Registry::standard()).into_iter();
+        let mut manifests: Vec<_> = of_server.map(|manifest| (manifest.file.to_owned(), manifest.text)).collect();
+        manifests.extend(companion.manifests(&reconciler::controllers(&reconciler::Settings::default())));
+        Ok(manifests)
+    }
+
     fn registration(&self) -> Result<Registration, Unusable> {
         if self.chart {
             return Ok(Registration::chart());

@@ -19,7 +19,7 @@ use futures::future::join_all;
 
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
-use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, View};
+use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, Settings, View};
 use crate::rule::{Match, Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
@@ -97,8 +97,8 @@ impl Gate {
             return Verdict::default();
         }
         let wants: Vec<_> = mutators.iter().filter_map(|mutator| mutator.confirm).collect();
-        let confirmed = self.confirm(request, &wants).await;
-        let view = View::new(&self.catalog, &confirmed);
+        let confirmed = self.confirm(request, &wants, &policy.settings).await;
+        let view = View::new(&self.catalog, &confirmed).under(&policy.settings);
         let mut draft = Draft::new(request.object());
         let mut verdict = Verdict::default();
         for mutator in mutators {
@@ -119,8 +119,8 @@ impl Gate {
             return Verdict::refused(refusal);
         }
         let wants: Vec<_> = rules.iter().filter_map(|rule| rule.confirm).collect();
-        let confirmed = self.confirm(request, &wants).await;
-        let view = View::new(&self.catalog, &confirmed);
+        let confirmed = self.confirm(request, &wants, &policy.settings).await;
+        let view = View::new(&self.catalog, &confirmed).under(&policy.settings);
         let mut findings = Vec::new();
         for rule in rules {
             let found = (rule.check)(request, &view);
@@ -130,12 +130,12 @@ impl Gate {
     }
 
     /// Asks the API server for what the rules want confirmed, until they want nothing more or time is up.
-    async fn confirm(&self, request: &Request<'_>, wants: &[Want]) -> Confirmed {
+    async fn confirm(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> Confirmed {
         let mut confirmed = Confirmed::new();
         let last = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
         let last = last.unwrap_or_else(|| Instant::now() + CONFIRM_WITHIN);
         for _ in 0..CONFIRM_ROUNDS {
-            let view = View::new(&self.catalog, &confirmed);
+            let view = View::new(&self.catalog, &confirmed).under(settings);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
             wanted.retain(|reference| !confirmed.contains_key(reference));
             if wanted.is_empty() {
@@ -179,8 +179,9 @@ type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 fn levelled(mut finding: Finding, rule: &Rule, request: &Request<'_>, policy: &Policy) -> Finding {
     let configured = policy.level(rule, &request.namespace);
     finding.level = Policy::levelled(finding.level, rule.level, configured);
-    let finalizing = request.operation == Operation::Update && request.is_being_deleted();
-    if finalizing {
+    // The finalizers come off the object itself: a status on its own keeps nothing from being deleted.
+    let is_object = request.resource.subresource.is_empty();
+    if is_object && request.operation == Operation::Update && request.is_being_deleted() {
         finding.level = finding.level.min(Level::Warn);
     }
     if policy.skips(request) || policy.exempts(rule, request) {

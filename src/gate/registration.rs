@@ -362,7 +362,13 @@ impl Rules {
 fn match_conditions(rules: &[Rules]) -> String {
     let has = |wanted| rules.iter().any(|rule| rule.operations.contains(&wanted));
     let mut text = "    matchConditions:\n".to_owned();
-    let guard = if has(Operation::Delete) { "request.operation == 'DELETE' || " } else { "" };
+    let delete = if has(Operation::Delete) { "request.operation == 'DELETE' || " } else { "" };
+    let has_status = rules.iter().any(|rule| rule.resources.iter().any(|resource| resource.ends_with("/status")));
+    let status = match has_status {
+        true => "(has(request.subResource) && request.subResource == 'status') || ",
+        false => "",
+    };
+    let guard = format!("{delete}{status}");
     text.push_str(&format!(
         "      - name: not-being-deleted\n        expression: \"{guard}!has(object.metadata.deletionTimestamp)\"\n"
     ));

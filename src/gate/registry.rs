@@ -6,7 +6,7 @@ use crate::crossplane;
 use crate::kustomize;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
-use crate::rule::{Definition, Mutator, Rule};
+use crate::rule::{Definition, Mutator, Rule, Section};
 
 use serde_json::Value;
 
@@ -136,6 +136,11 @@ impl Registry {
     /// The kinds that systems add.
     pub fn definitions(&self) -> &[&'static Definition] {
         &self.definitions
+    }
+
+    /// The section of the configuration file that a rule looks at.
+    pub fn section_of(&self, id: &str) -> Option<&'static Section> {
+        landscaper::sections().into_iter().find(|section| section.rules.contains(&id))
     }
 
     /// An empty catalog of all that rules look up.

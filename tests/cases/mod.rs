@@ -21,8 +21,8 @@ pub fn repository() -> PathBuf {
 /// A file of executed cases: from `$PORTCULLIS_VECTORS` where that is set, else from `tests/vectors`.
 pub fn vectors(file: &str) -> Value {
     let own = repository().join("tests/vectors");
-    let folder = std::env::var_os("PORTCULLIS_VECTORS").map_or(own, PathBuf::from);
-    let path = folder.join(file);
+    let given = std::env::var_os("PORTCULLIS_VECTORS").map(|folder| PathBuf::from(folder).join(file));
+    let path = given.filter(|path| path.exists()).unwrap_or_else(|| own.join(file));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -41,11 +41,20 @@ pub struct Case {
     pub stored: Vec<Value>,
     pub policy: Policy,
     pub user: &'static str,
+    pub subresource: &'static str,
 }
 
 impl Case {
     pub fn new(operation: Operation, object: Value) -> Self {
-        Self { operation, object, old: None, stored: Vec::new(), policy: Policy::default(), user: "somebody" }
+        Self {
+            operation,
+            object,
+            old: None,
+            stored: Vec::new(),
+            policy: Policy::default(),
+            user: "somebody",
+            subresource: "",
+        }
     }
 
     pub fn stored(mut self, stored: Vec<Value>) -> Self {
@@ -60,6 +69,12 @@ impl Case {
 
     pub fn user(mut self, user: &'static str) -> Self {
         self.user = user;
+        self
+    }
+
+    /// The same of a subresource, such as `status`.
+    pub fn of(mut self, subresource: &'static str) -> Self {
+        self.subresource = subresource;
         self
     }
 
@@ -109,7 +124,7 @@ impl Case {
                 version: version.to_owned().into(),
                 plural: plural(&text("/kind")).into(),
                 kind: text("/kind").into(),
-                subresource: "".into(),
+                subresource: self.subresource.into(),
             },
             name: text("/metadata/name").into(),
             namespace: text("/metadata/namespace").into(),
