@@ -66,3 +66,4 @@ generate:
 bench:
 	cargo bench --locked --bench admission -- --write
 	cargo bench --locked --bench kustomize -- --write
+	cargo bench --locked --bench environment -- --write

@@ -494,6 +494,36 @@ fn every_key_knows_where_it_comes_from() {
     assert_eq!(merged.imprecise.iter().map(ToString::to_string).collect::<Vec<_>>(), ["big"]);
 }
 
+#[test]
+fn it_is_told_where_the_function_merges_at_random() {
+    let composition = "
+spec:
+  mode: Pipeline
+  pipeline:
+    - step: environment
+      input:
+        apiVersion: environmentconfigs.fn.crossplane.io/v1beta1
+        kind: Input
+        spec:
+          environmentConfigs: [{ref: {name: root}}, {ref: {name: below}, toFieldPath: db}]
+";
+    let all = configs(
+        "{kind: E, metadata: {name: root}, data: {db: {host: A, port: 1}}}\n---\n{kind: E, metadata: {name: below}, data: {host: B}}",
+    );
+    let computation = compute(&declaration(&yaml(composition)).unwrap(), &json!({"kind": "X"}), all.as_slice());
+    let ActionOutcome::Selected { merged: Some(merged), .. } = &computation.steps[0].action else {
+        panic!("it merges")
+    };
+    assert_eq!(computation.environment["db"], json!({"host": "B", "port": 1.0}), "as they are listed");
+    let random: Vec<_> = merged
+        .overwrites()
+        .iter()
+        .filter(|found| merged.is_random(found))
+        .map(|found| found.path.to_string())
+        .collect();
+    assert_eq!(random, ["db.host"]);
+}
+
 fn data() -> impl Strategy<Value = Map<String, Value>> {
     let leaf = prop_oneof![Just(Value::Null), (0i64..3).prop_map(Value::from), Just(json!([1]))];
     let value = leaf.prop_recursive(3, 16, 3, |inner| {

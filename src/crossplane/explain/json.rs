@@ -79,7 +79,10 @@ fn layers(merged: &Merged) -> Value {
         })
         .collect();
     let imprecise: Vec<String> = merged.imprecise.iter().map(ToString::to_string).collect();
-    json!({"layers": layers, "keys": keys, "imprecise": imprecise})
+    let random = merged.overwrites();
+    let random =
+        random.iter().filter(|overwrite| merged.is_random(overwrite)).map(|overwrite| overwrite.path.to_string());
+    json!({"layers": layers, "keys": keys, "imprecise": imprecise, "random": random.collect::<Vec<_>>()})
 }
 
 fn patched(patch: &Patch, outcome: &PatchOutcome, is_environment: bool) -> Value {

@@ -92,6 +92,12 @@ fn layers(merged: &Merged) -> String {
             text.push_str(&format!("          over {} of {from}\n", brief(&old.value)));
         }
     }
+    for overwrite in merged.overwrites().iter().filter(|overwrite| merged.is_random(overwrite)) {
+        let path = &overwrite.path;
+        text.push_str(&format!(
+            "      {path} is set at two values of toFieldPath; the function takes either at random\n"
+        ));
+    }
     for path in &merged.imprecise {
         text.push_str(&format!("      {path} loses digits: it has more than a floating-point number keeps\n"));
     }
