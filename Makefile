@@ -67,3 +67,4 @@ bench:
 	cargo bench --locked --bench admission -- --write
 	cargo bench --locked --bench kustomize -- --write
 	cargo bench --locked --bench trees -- --write
+	cargo bench --locked --bench environment -- --write

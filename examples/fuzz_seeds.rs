@@ -13,12 +13,13 @@ type Outcome = Result<(), Box<dyn Error>>;
 fn main() -> Outcome {
     let into = std::env::args().nth(1).unwrap_or_else(|| "fuzz/corpus".to_owned());
     let into = Path::new(&into);
-    ["review", "yaml", "kustomization", "tree", "analysis", "generated", "export_path"]
-        .iter()
-        .try_for_each(|target| fs::create_dir_all(into.join(target)))?;
+    let targets = ["review", "yaml", "kustomization", "tree", "analysis", "generated", "export_path"];
+    let of_environments = ["field_path", "transform", "environment"];
+    targets.iter().chain(&of_environments).try_for_each(|target| fs::create_dir_all(into.join(target)))?;
     reviews(into)?;
     texts(into)?;
     paths(into)?;
+    environments(into)?;
     trees(into)
 }
 
@@ -71,6 +72,29 @@ fn paths(into: &Path) -> Outcome {
     for (number, case) in list(&vectors("landscaper/construct.json")?["construct"]) {
         let key = case["key"].as_str().unwrap_or_default();
         fs::write(into.join(format!("export_path/construct-{number}")), format!("{key}\n{}", case["value"]))?;
+    }
+    Ok(())
+}
+
+/// Paths with a value and an object, transforms with what goes in, and patches in a Composition.
+fn environments(into: &Path) -> Outcome {
+    for (number, case) in list(&vectors("crossplane/named_fieldpath.json")?) {
+        let text = format!("{}\n{}\n{}", case["path"].as_str().unwrap_or_default(), case["value"], case["doc"]);
+        fs::write(into.join(format!("field_path/{number}")), text)?;
+    }
+    for (number, case) in list(&vectors("crossplane/transforms.json")?) {
+        fs::write(into.join(format!("transform/{number}")), format!("{}\n{}", case["transform"], case["input"]))?;
+    }
+    for (number, case) in list(&vectors("crossplane/env_patches.json")?) {
+        let environment = json!({"defaultData": case["environmentData"], "patches": case["patches"]});
+        let composition = json!({"spec": {"environment": environment, "resources": []}});
+        fs::write(into.join(format!("environment/{number}")), format!("{composition}\n---\n{}\n", case["xr"]))?;
+    }
+    for name in ["native", "functions"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/environment");
+        let [declared, configs] = [format!("{name}.yaml"), "configs.yaml".to_owned()].map(|file| folder.join(file));
+        let text = format!("{}---\n{}", fs::read_to_string(declared)?, fs::read_to_string(configs)?);
+        fs::write(into.join("environment").join(name), text)?;
     }
     Ok(())
 }

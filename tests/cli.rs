@@ -220,6 +220,58 @@ fn explain_shows_the_working() {
 }
 
 #[test]
+fn explain_shows_how_an_environment_comes_about() {
+    let args = ["explain", "environment", "--manifests", "examples/environment"];
+    let text = portcullis(&args).stdout;
+    for line in [
+        "XBucket default/archive",
+        "environmentConfigs[1] Selector stage=prod (Single)",
+        "      + prod",
+        "      - dev: its label stage is \"dev\"",
+        "      tier = \"large\"    from EnvironmentConfig prod",
+        "          over \"small\" of EnvironmentConfig defaults",
+        "      transforms[0] string = \"ann\"",
+        "        combined = \"ann-large\"",
+        "        {\"op\":\"add\",\"path\":\"/spec/region\",\"value\":\"eu-1\"}",
+        "  spec.environmentConfigRefs: defaults, prod",
+        "XQueue default/orders",
+        "the format does not suit the values",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let told = portcullis(&[&args[..], &["orders", "--output", "json"]].concat()).json();
+    assert_eq!(told[0]["environment"]["tier"], "large");
+    assert_eq!(told[0]["steps"][1]["resources"][0]["patches"][0]["mistakes"][0], "%!d(float64=3) replicas");
+    assert_eq!(told[0]["patch"][0]["path"], "/spec/region");
+    let drawing = portcullis(&[&args[..], &["archive", "--output", "svg"]].concat()).stdout;
+    assert!(drawing.starts_with("<svg ") && drawing.contains("EnvironmentConfig prod"), "{drawing}");
+    assert!(drawing.contains("line-through"), "what was replaced is struck through: {drawing}");
+    let several = portcullis(&[&args[..], &["--output", "svg"]].concat());
+    assert_eq!((several.code, several.stdout.as_str()), (2, ""), "a drawing is of one composite");
+    let missing = portcullis(&[&args[..], &["no-such-composite"]].concat());
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("no-such-composite"), "{}", missing.stderr);
+}
+
+#[test]
+fn explain_takes_a_composite_as_an_example_and_says_why_it_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = folder.path().join("example.yaml");
+    let composite = "{apiVersion: example.org/v1, kind: XBucket, metadata: {name: new}, spec: {stage: nowhere}}";
+    std::fs::write(&example, composite).unwrap();
+    let args =
+        ["explain", "environment", "--manifests", "examples/environment", "--composition", "buckets", "--example"];
+    let told = portcullis(&[&args[..], &[example.to_str().unwrap()]].concat());
+    assert_eq!(told.code, 1, "{}", told.stdout);
+    assert!(
+        told.stdout.contains("only 1 EnvironmentConfig can be selected in Single mode, found: 0"),
+        "{}",
+        told.stdout
+    );
+    assert!(told.stdout.contains("- prod: its label stage is \"prod\""), "{}", told.stdout);
+}
+
+#[test]
 fn explain_shows_every_export_of_a_dry_run_or_what_it_lacks() {
     let page = std::fs::read_to_string(repository().join("examples/dry-run/README.md")).unwrap();
     let told = portcullis(&["explain", "dry-run", "--manifests", "examples/dry-run"]);

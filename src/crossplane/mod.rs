@@ -6,6 +6,7 @@
 //! | [`composition`] | Compositions: the environment that one declares, and what is wrong with its text |
 //! | [`configs`] | EnvironmentConfigs in the catalog |
 //! | [`environment`] | what a Composition says about its environment, and what comes of it |
+//! | [`explain`] | the working behind an environment, for people, programs and as a drawing |
 //! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
 //! | [`go`] | what Go's standard library makes of values: the parts that Crossplane's results depend on |
 //! | [`kinds`] | what is looked up |
@@ -15,6 +16,7 @@ pub mod composite;
 pub mod composition;
 pub mod configs;
 pub mod environment;
+pub mod explain;
 pub mod field_path;
 pub mod go;
 pub mod kinds;

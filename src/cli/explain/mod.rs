@@ -2,6 +2,7 @@
 
 mod deployer;
 mod dry_run;
+mod environment;
 mod fragment;
 mod installations;
 mod kustomize;
@@ -18,6 +19,8 @@ pub(super) enum Topic {
     Overwrites(Box<tree::Args>),
     /// Which objects are in dry run, and the value of every export or what it lacks
     DryRun(installations::Args),
+    /// What a Composition makes of a composite and its environment, step by step
+    Environment(environment::Args),
     /// What every deployer must keep: the life of a DeployItem, and who may write what
     Deployer(deployer::Args),
     /// What a kustomize root is made of, in the order of evaluation
@@ -31,6 +34,7 @@ pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
             let wanted = args.is_about_one() || mark::owner(stored.value()).is_none();
             wanted.then(|| dry_run::DryRun::of(stored, view))
         }),
+        Topic::Environment(args) => environment::run(args),
         Topic::Deployer(args) => {
             deployer::run(args);
             Ok(OK)

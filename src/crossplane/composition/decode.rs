@@ -51,7 +51,7 @@ fn of_crossplane(spec: &Value, is_pipeline: bool) -> Option<Declaration> {
         let action = Action::Patch(patches(spec)?);
         steps.push(Step { name: String::new(), field: FieldPath::of(["spec"]), action });
     }
-    Some(Declaration { profile: Profile::Native117, steps })
+    Some(Declaration { profile: Profile::Native117, steps }.with_schema_defaults())
 }
 
 fn of_functions(spec: &Value) -> Option<Declaration> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{EnvironmentSource, Patch, Policy};
+use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, StringType, Transform};
 use crate::admission::FieldPath;
 
 /// Whose semantics apply.
@@ -86,4 +86,41 @@ pub struct Template {
     pub base: Value,
     /// Its patches, in the order in which they are applied.
     pub patches: Vec<Patch>,
+}
+
+impl Declaration {
+    /// The same with what the schema of native Compositions says by default. A Composition from the API server has it
+    /// already, one from a file has not; without it, native Crossplane passes over patches that say no type. The inputs of
+    /// functions have no schema, so that nothing is added to them.
+    #[must_use]
+    pub fn with_schema_defaults(mut self) -> Self {
+        if self.profile == Profile::Native117 {
+            for step in &mut self.steps {
+                if let Action::Patch(patches) = &mut step.action {
+                    let sets = patches.patch_sets.iter_mut().flat_map(|set| &mut set.patches);
+                    let resources = patches.templates.iter_mut().flat_map(|template| &mut template.patches);
+                    patches.environment.iter_mut().chain(sets).chain(resources).for_each(default_patch);
+                }
+            }
+        }
+        self
+    }
+}
+
+fn default_patch(patch: &mut Patch) {
+    patch.patch_type = patch.kind();
+    patch.transforms.iter_mut().for_each(default_transform);
+}
+
+fn default_transform(transform: &mut Transform) {
+    if let Some(string) = transform.string.as_mut().filter(|string| string.string_type.is_unset()) {
+        string.string_type = StringType::Format;
+    }
+    if let Some(math) = transform.math.as_mut().filter(|math| math.math_type.is_unset()) {
+        math.math_type = MathType::Multiply;
+    }
+    let patterns = transform.matching.iter_mut().flat_map(|matching| &mut matching.patterns);
+    for pattern in patterns.filter(|pattern| pattern.pattern_type.is_unset()) {
+        pattern.pattern_type = PatternType::Literal;
+    }
 }

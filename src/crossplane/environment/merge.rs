@@ -114,6 +114,16 @@ impl Merged {
         found
     }
 
+    /// Whether it is chance which of two layers goes first: function-environment-configs merges those with the same
+    /// `toFieldPath` together, and one group after another in no order. Here they are merged as they are listed.
+    pub fn is_random(&self, overwrite: &Overwrite<'_>) -> bool {
+        let layer = |at: usize| self.layers.get(at).filter(|layer| matches!(layer.name, LayerName::Config(_)));
+        match (layer(overwrite.from), layer(overwrite.by)) {
+            (Some(from), Some(by)) => from.to_field_path != by.to_field_path,
+            _ => false,
+        }
+    }
+
     /// Where the value at a path comes from, or the nearest that is above it.
     pub fn origin(&self, path: &FieldPath) -> Option<&Origin> {
         let mut origins = &self.origins;

@@ -18,8 +18,13 @@ pub use error::{Code, SyntaxError};
 
 /// How deep groups may be nested, which bounds the recursion of the crate regex. Go allows 1000.
 pub const MAX_NESTING: u32 = 250;
-/// How many compiled patterns are kept. Patterns come from Compositions, of which a cluster has some hundred.
-const MAX_KEPT: usize = 1024;
+/// How many compiled patterns are kept, and how large each of them may be: 32 MiB together.
+const MAX_KEPT: usize = 128;
+const MAX_KEPT_SIZE: usize = 256 << 10;
+/// A longer pattern is compiled each time.
+const MAX_KEPT_TEXT: usize = 1024;
+/// How large a compiled pattern may be at all.
+const MAX_SIZE: usize = 10 << 20;
 
 type Compiled = Result<Arc<Regex>, SyntaxError>;
 
@@ -30,11 +35,17 @@ static KEPT: LazyLock<RwLock<std::collections::HashMap<String, Compiled>>> = Laz
 /// # Errors
 /// What Go says is wrong with it.
 pub fn compile(pattern: &str) -> Result<Arc<Regex>, SyntaxError> {
+    if pattern.len() > MAX_KEPT_TEXT {
+        return build(pattern, MAX_SIZE).map(Arc::new);
+    }
     let read = || KEPT.read().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(kept) = read().get(pattern) {
         return kept.clone();
     }
-    let compiled = build(pattern).map(Arc::new);
+    let compiled = match build(pattern, MAX_KEPT_SIZE) {
+        Err(error) if error.code == Code::Large => return build(pattern, MAX_SIZE).map(Arc::new),
+        compiled => compiled.map(Arc::new),
+    };
     let mut kept = KEPT.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     if kept.len() >= MAX_KEPT {
         kept.clear();
@@ -43,9 +54,9 @@ pub fn compile(pattern: &str) -> Result<Arc<Regex>, SyntaxError> {
     compiled
 }
 
-fn build(pattern: &str) -> Result<Regex, SyntaxError> {
+fn build(pattern: &str, size: usize) -> Result<Regex, SyntaxError> {
     let translated = translate::translate(pattern)?;
-    let built = RegexBuilder::new(&translated).nest_limit(MAX_NESTING).build();
+    let built = RegexBuilder::new(&translated).nest_limit(MAX_NESTING).size_limit(size).build();
     built.map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => SyntaxError::new(Code::Large, pattern),
         _ => SyntaxError::new(Code::NestingDepth, pattern),

@@ -1,0 +1,122 @@
+//! A composite, its Composition with five sources and fifty patches, and as many EnvironmentConfigs as are wanted.
+
+use serde_json::{Map, Value, json};
+
+pub const GROUP: &str = "example.org";
+/// How many EnvironmentConfigs have the same label: those of a cell of a large installation.
+const IN_A_CELL: usize = 20;
+/// How many keys an EnvironmentConfig has.
+const KEYS: usize = 40;
+const ENVIRONMENT_PATCHES: usize = 25;
+const TEMPLATES: usize = 5;
+
+/// What is in the cluster.
+pub fn stored(configs: usize) -> Vec<Value> {
+    let mut objects: Vec<Value> = (0..configs).map(config).collect();
+    objects.extend([definition(), composition()]);
+    objects
+}
+
+fn config(number: usize) -> Value {
+    let data: Map<String, Value> = (0..KEYS)
+        .map(|key| {
+            (format!("key-{key}"), json!({"value": format!("value-{number}"), "size": number, "list": [1, 2, 3]}))
+        })
+        .collect();
+    json!({
+        "apiVersion": "apiextensions.crossplane.io/v1beta1",
+        "kind": "EnvironmentConfig",
+        "metadata": {
+            "name": format!("config-{number:05}"),
+            "labels": {"cell": format!("cell-{}", number / IN_A_CELL), "stage": if number.is_multiple_of(2) { "prod" } else { "dev" }, "number": number.to_string()},
+        },
+        "data": data,
+    })
+}
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.crossplane.io/v1",
+        "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "xapps.example.org", "labels": {"portcullis.dev/composites": "true"}},
+        "spec": {
+            "group": GROUP,
+            "names": {"kind": "XApp", "plural": "xapps"},
+            "versions": [{"name": "v1", "served": true, "referenceable": true}],
+        },
+    })
+}
+
+/// Two references, one selector that finds one, and one that takes two of the ten that match.
+fn composition() -> Value {
+    let label =
+        |key: &str, path: &str| json!({"key": key, "type": "FromCompositeFieldPath", "valueFromFieldPath": path});
+    let resources: Vec<Value> = (0..TEMPLATES).map(template).collect();
+    json!({
+        "apiVersion": "apiextensions.crossplane.io/v1",
+        "kind": "Composition",
+        "metadata": {"name": "apps"},
+        "spec": {
+            "compositeTypeRef": {"apiVersion": format!("{GROUP}/v1"), "kind": "XApp"},
+            "environment": {
+                "environmentConfigs": [
+                    {"type": "Reference", "ref": {"name": "config-00001"}},
+                    {"type": "Reference", "ref": {"name": "config-00042"}},
+                    {"type": "Selector", "selector": {"matchLabels": [label("number", "spec.number")]}},
+                    {"type": "Selector", "selector": {
+                        "mode": "Multiple", "maxMatch": 2, "sortByFieldPath": "metadata.name",
+                        "matchLabels": [label("cell", "spec.cell"), label("stage", "spec.stage")],
+                    }},
+                ],
+                "patches": (0..ENVIRONMENT_PATCHES).map(environment_patch).collect::<Vec<_>>(),
+            },
+            "resources": resources,
+        },
+    })
+}
+
+/// Into the environment and out of it, with the transforms that are used most.
+fn environment_patch(number: usize) -> Value {
+    match number % 5 {
+        0 => {
+            json!({"type": "FromCompositeFieldPath", "fromFieldPath": "spec.name", "toFieldPath": format!("tmp.name-{number}"),
+            "transforms": [{"type": "string", "string": {"type": "Convert", "convert": "ToUpper"}}]})
+        }
+        1 => {
+            json!({"type": "ToCompositeFieldPath", "fromFieldPath": format!("key-{number}.value"), "toFieldPath": format!("spec.out{number}")})
+        }
+        2 => json!({"type": "CombineFromComposite", "toFieldPath": format!("tmp.both-{number}"), "combine": {
+            "strategy": "string", "string": {"fmt": "%s-%s"},
+            "variables": [{"fromFieldPath": "spec.name"}, {"fromFieldPath": "spec.cell"}]}}),
+        3 => {
+            json!({"type": "ToCompositeFieldPath", "fromFieldPath": format!("key-{number}.value"), "toFieldPath": format!("spec.out{number}"),
+            "transforms": [{"type": "string", "string": {"type": "Regexp", "regexp": {"match": "value-([0-9]+)", "group": 1}}}]})
+        }
+        _ => {
+            json!({"type": "FromCompositeFieldPath", "fromFieldPath": "spec.stage", "toFieldPath": format!("tmp.stage-{number}"),
+            "transforms": [{"type": "map", "map": {"prod": "production", "dev": "development"}}]})
+        }
+    }
+}
+
+fn template(number: usize) -> Value {
+    let patch = |at: usize| {
+        json!({"type": "FromEnvironmentFieldPath", "fromFieldPath": format!("key-{}.list", number * 5 + at),
+            "toFieldPath": format!("spec.forProvider.list{at}")})
+    };
+    json!({
+        "name": format!("resource-{number}"),
+        "base": {"apiVersion": "v1", "kind": "Resource", "spec": {"forProvider": {}}},
+        "patches": (0..5).map(patch).collect::<Vec<_>>(),
+    })
+}
+
+/// The composite that is created.
+pub fn composite() -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1"),
+        "kind": "XApp",
+        "metadata": {"name": "app"},
+        "spec": {"name": "app", "stage": "prod", "cell": "cell-3", "number": "17"},
+    })
+}

@@ -1,0 +1,33 @@
+//! Transforms: a line with a transform, and lines with what goes in, all as JSON. There is a result or an error, the same
+//! each time, in both profiles.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use portcullis::crossplane::environment::{Profile, Transform};
+use portcullis::crossplane::go::{Any, fmt, regexp};
+use serde_json::Value;
+
+fuzz_target!(|text: &str| {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let Ok(transform) = serde_json::from_str::<Transform>(first) else {
+        // What is no transform is a format or a pattern.
+        let _ = fmt::sprintf(first, &[Any::text("text"), Any::float(1.5), Any::NilMap]);
+        if let Ok(regexp) = regexp::compile(first) {
+            let _ = regexp.captures(text);
+        }
+        return;
+    };
+    for line in lines {
+        let input = serde_json::from_str::<Value>(line).unwrap_or_else(|_| Value::String(line.to_owned()));
+        for profile in [Profile::Native117, Profile::Function] {
+            let _ = transform.invalid(profile);
+            let once = transform.resolve(&Any::Json(input.clone()), profile);
+            assert_eq!(format!("{once:?}"), format!("{:?}", transform.resolve(&Any::Json(input.clone()), profile)));
+            if let Ok(result) = once {
+                // What one transform makes is what the next one gets.
+                let _ = (transform.resolve(&result, profile), result.to_json(), fmt::plain(&result));
+            }
+        }
+    }
+});

@@ -1,0 +1,186 @@
+//! `portcullis explain environment`: what a Composition makes of a composite and its environment, step by step.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::{DENIED, OK, Unusable, inputs, pretty, print};
+use crate::catalog::{Catalog, Confirmed, Stored, View, cluster};
+use crate::crossplane::composite::composition::{Choice, choose};
+use crate::crossplane::explain::Explanation;
+use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::crossplane::{composition, declarations};
+
+/// How it is told.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Output {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// A drawing of the layers, of one composite
+    Svg,
+}
+
+/// What a Composition makes of a composite and its environment: which EnvironmentConfigs are selected and why others are not,
+/// where every key of the merged environment comes from, every patch step by step, and what is written in the end.
+///
+/// Exit code 1: Crossplane could not compute it.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Args {
+    /// Only the composite of this name
+    composite: Option<String>,
+    /// Only in this namespace; for files, also the namespace of objects that name none
+    #[arg(long, short)]
+    namespace: Option<String>,
+    /// The Composition to take, whichever the composites name
+    #[arg(long, value_name = "NAME")]
+    composition: Option<String>,
+    /// A file with a composite to take as an example; it need not be anywhere else
+    #[arg(long, value_name = "FILE")]
+    example: Option<PathBuf>,
+    /// Files or folders with the objects; without, they are read from the cluster
+    #[arg(long, value_name = "PATH", conflicts_with = "kubeconfig")]
+    manifests: Vec<PathBuf>,
+    /// The cluster to ask; without, the one that kubectl would ask
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// How it is told
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Output,
+}
+
+/// What is there to explain with.
+struct Objects {
+    catalog: Catalog,
+    configs: Vec<Arc<Stored>>,
+    composites: Vec<Value>,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let objects = args.objects()?;
+    let explained = objects
+        .composites
+        .iter()
+        .map(|composite| objects.explain(composite, args.composition.as_deref()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let [first, ..] = explained.as_slice() else {
+        let name = args.composite.as_deref().unwrap_or("none at all");
+        return Err(Unusable::because("there is no such composite with a Composition", name));
+    };
+    match args.output {
+        Output::Text => print(&explained.iter().map(Explanation::to_text).collect::<Vec<_>>().join("\n")),
+        Output::Json => print(&pretty(&json!(explained.iter().map(Explanation::to_json).collect::<Vec<_>>()))),
+        Output::Svg if explained.len() > 1 => {
+            return Err(Unusable::new("a drawing is of one composite; name it"));
+        }
+        Output::Svg => print(&first.to_svg()),
+    }
+    let fails = explained.iter().any(|explanation| explanation.computation().failure.is_some());
+    Ok(if fails { DENIED } else { OK })
+}
+
+impl Args {
+    fn objects(&self) -> Result<Objects, Unusable> {
+        let namespace = self.namespace.as_deref().unwrap_or("default");
+        let (catalog, mut composites) = match self.manifests.as_slice() {
+            [] => (self.cluster()?, Vec::new()),
+            paths => {
+                let objects = inputs::objects(paths, namespace)?;
+                let catalog = catalog();
+                catalog.replace_all(objects.clone());
+                (catalog, objects)
+            }
+        };
+        composites.extend(
+            catalog.declared().into_iter().flat_map(|kind| catalog.all(kind)).map(|stored| stored.value().clone()),
+        );
+        match &self.example {
+            Some(path) => composites = inputs::objects(std::slice::from_ref(path), namespace)?,
+            None => composites.retain(|object| self.is_asked_for(object)),
+        }
+        let types: HashSet<(String, String)> =
+            catalog.all(&COMPOSITIONS).iter().map(|composition| type_of(composition.value())).collect();
+        composites.retain(|object| types.contains(&(text(object, "/apiVersion"), text(object, "/kind"))));
+        let identity =
+            |object: &Value| ["/kind", "/metadata/namespace", "/metadata/name"].map(|part| text(object, part));
+        composites.sort_by_cached_key(identity);
+        composites.dedup_by_key(|object| identity(object));
+        let kinds = [&ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS];
+        let mut configs: Vec<_> = kinds.into_iter().flat_map(|kind| catalog.all(kind)).collect();
+        configs.sort_by(|a, b| a.name().cmp(b.name()));
+        configs.dedup_by(|a, b| a.name() == b.name());
+        Ok(Objects { catalog, configs, composites })
+    }
+
+    fn is_asked_for(&self, object: &Value) -> bool {
+        let is =
+            |wanted: &Option<String>, part: &str| wanted.as_ref().is_none_or(|wanted| *wanted == text(object, part));
+        is(&self.composite, "/metadata/name")
+            && (text(object, "/metadata/namespace").is_empty() || is(&self.namespace, "/metadata/namespace"))
+    }
+
+    fn cluster(&self) -> Result<Catalog, Unusable> {
+        inputs::runtime()?.block_on(async {
+            let catalog = Arc::new(catalog());
+            let client = inputs::client(self.kubeconfig.as_deref()).await?;
+            cluster::load(client, &catalog).await.map_err(|error| Unusable::because("the cluster", error))?;
+            Arc::into_inner(catalog).ok_or_else(|| Unusable::new("the cluster is still being read"))
+        })
+    }
+}
+
+/// A catalog of Crossplane's kinds, and of all composites.
+fn catalog() -> Catalog {
+    let kinds = [&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS];
+    let catalog = Catalog::new(kinds).declaring(declarations());
+    catalog.choose(HashSet::from(["*".to_owned()]));
+    catalog
+}
+
+impl Objects {
+    fn explain(&self, composite: &Value, composition: Option<&str>) -> Result<Explanation, Unusable> {
+        let confirmed = Confirmed::new();
+        let view = View::new(&self.catalog, &confirmed);
+        let name = text(composite, "/metadata/name");
+        let choice = match composition {
+            Some(name) => view.find(&COMPOSITIONS, "", name).map_or(Choice::Missing(name.to_owned()), Choice::One),
+            None => self.choice(composite, &view),
+        };
+        let chosen = match choice {
+            Choice::One(chosen) => chosen,
+            Choice::Missing(missing) => {
+                return Err(Unusable::new(format!("there is no Composition {missing:?}, which {name} uses")));
+            }
+            Choice::Open(none) if none.is_empty() => {
+                return Err(Unusable::new(format!("no Composition has the labels that {name} selects by")));
+            }
+            Choice::Open(several) => {
+                let several = several.join(", ");
+                return Err(Unusable::new(format!("{name} may use any of several Compositions: {several}; name one")));
+            }
+        };
+        let declaration = composition::declaration(chosen.value()).ok_or_else(|| {
+            Unusable::new(format!("Composition {} has no environment that can be read", chosen.name()))
+        })?;
+        Ok(Explanation::of(composite, chosen.name(), declaration, &self.configs))
+    }
+
+    fn choice(&self, composite: &Value, view: &View<'_>) -> Choice {
+        let api_version = text(composite, "/apiVersion");
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let kind = text(composite, "/kind");
+        let plural = self.catalog.declared().into_iter().find(|known| known.group == group && known.kind == kind);
+        choose(composite, group, plural.map_or("", |known| known.plural), view)
+    }
+}
+
+fn type_of(composition: &Value) -> (String, String) {
+    (text(composition, "/spec/compositeTypeRef/apiVersion"), text(composition, "/spec/compositeTypeRef/kind"))
+}
+
+fn text(object: &Value, pointer: &str) -> String {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}

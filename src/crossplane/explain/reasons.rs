@@ -1,0 +1,72 @@
+//! Why EnvironmentConfigs are selected or not.
+
+use std::sync::Arc;
+
+use super::label;
+use crate::catalog::Stored;
+use crate::crossplane::environment::{EnvironmentSource, Mode, SourceType, Sourced};
+
+/// How many EnvironmentConfigs are told of that a source does not select, the nearest first.
+const MAX_OTHERS: usize = 20;
+
+/// What a source asks for, in words.
+pub(super) fn wanted(source: &EnvironmentSource, sourced: &Sourced) -> String {
+    let at = sourced.to_field_path.as_ref().map(|path| format!(", at {path}")).unwrap_or_default();
+    match (source.kind(), &source.selector) {
+        (SourceType::Selector, Some(selector)) => {
+            let labels: Vec<_> = sourced.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let mode = match selector.effective_mode() {
+                Mode::Multiple => {
+                    let bound = |name: &str, bound: Option<u64>| bound.map(|bound| format!(" {name} {bound}"));
+                    let least = bound("at least", selector.min_match).unwrap_or_default();
+                    let most = bound("at most", selector.max_match).unwrap_or_default();
+                    format!("Multiple{least}{most}, sorted by {}", selector.sort_path())
+                }
+                other => {
+                    if other.is_unset() {
+                        "Single".to_owned()
+                    } else {
+                        other.as_str().to_owned()
+                    }
+                }
+            };
+            format!("Selector {} ({mode}){at}", if labels.is_empty() { "-".to_owned() } else { labels.join(", ") })
+        }
+        _ => {
+            let name = source.reference.as_ref().map(|reference| reference.name.as_str()).unwrap_or_default();
+            format!("Reference {name}{at}")
+        }
+    }
+}
+
+/// EnvironmentConfigs that a selector does not select, each with the reason, the nearest first.
+pub(super) fn others(sourced: &Sourced, all: &[Arc<Stored>]) -> Vec<(String, String)> {
+    if sourced.labels.is_empty() {
+        return Vec::new();
+    }
+    let is_taken = |stored: &Arc<Stored>| sourced.selected.iter().any(|taken| taken.name() == stored.name());
+    let mut others: Vec<(usize, String, String)> = all
+        .iter()
+        .filter(|stored| !is_taken(stored))
+        .map(|stored| {
+            let wrong = wrong_labels(sourced, stored);
+            let reason = match wrong.as_slice() {
+                [] if sourced.error.is_some() => "it matches, with others".to_owned(),
+                [] => "it matches, but is beyond maxMatch".to_owned(),
+                wrong => wrong.join(", "),
+            };
+            (wrong.len(), stored.name().to_owned(), reason)
+        })
+        .collect();
+    others.sort();
+    others.into_iter().take(MAX_OTHERS).map(|(_, name, reason)| (name, reason)).collect()
+}
+
+fn wrong_labels(sourced: &Sourced, stored: &Stored) -> Vec<String> {
+    let wrong = |(key, value): (&String, &String)| match label(stored.value(), key) {
+        Some(found) if found == value => None,
+        Some(found) => Some(format!("its label {key} is {found:?}")),
+        None => Some(format!("it has no label {key}")),
+    };
+    sourced.labels.iter().filter_map(wrong).collect()
+}
