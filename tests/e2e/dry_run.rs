@@ -316,7 +316,7 @@ fn set_status(ctx: &Context, ns: &str, object: &str, status: &str) {
     kubectl(ctx, ns, &["patch", object, "--subresource=status", "--type=merge", "-p", &patch]).expect_success();
 }
 
-const RUNNING: &str = r#"{"phase": "Progressing", "jobID": "b", "jobIDFinished": "a", "observedGeneration": 1,
+const RUNNING: &str = r#"{"phase": "Progressing", "jobID": "b", "observedGeneration": 1,
     "lastReconcileTime": "2026-01-01T12:00:00Z"}"#;
 const DONE: &str = r#"{"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "observedGeneration": 1}"#;
 
