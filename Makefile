@@ -62,3 +62,4 @@ generate:
 bench:
 	cargo bench --locked --bench admission -- --write
 	cargo bench --locked --bench kustomize -- --write
+	cargo bench --locked --bench delivery -- --write
