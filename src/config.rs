@@ -19,16 +19,25 @@
 //!   flux-sources: off
 //! artifactHosts:         # where artifacts may be fetched from, besides Flux's own controllers in flux-system
 //!   - source-controller.gitops.svc.cluster.local
+//! deployers:             # who may write DeployItems; see DP010
+//!   landscaper: {users: [system:serviceaccount:landscaper:landscaper]}
+//!   identities:
+//!     - users: [system:serviceaccount:landscaper:manifest-deployer]
+//!       types: [landscaper.gardener.cloud/kubernetes-manifest]
+//! composites:            # CompositeResourceDefinitions whose composites are looked at; "*" for all
+//!   - xdatabases.example.org
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use crate::admission::Level;
+use crate::catalog::Settings;
 use crate::gate::{Exemption, NamespaceLevels, Policy, Registry, Row};
+use crate::landscaper::deployer::configuration::{Deployers, SECTION as DEPLOYERS};
 use crate::rule::Mode;
 
 /// A configuration file that cannot be used.
@@ -74,6 +83,8 @@ struct File {
     mutators: BTreeMap<String, Spanned<Mode>>,
     deliveries: BTreeMap<String, Spanned<Level>>,
     artifact_hosts: Vec<Spanned<String>>,
+    deployers: Option<Spanned<Deployers>>,
+    composites: HashSet<String>,
 }
 
 type Levels = BTreeMap<String, Spanned<Level>>;
@@ -128,6 +139,7 @@ impl Check<'_> {
         let mut policy = Policy {
             levels: self.levels(file.rules)?.collect(),
             honour_skip_label: file.honour_skip_label,
+            composites: file.composites,
             ..Policy::default()
         };
         for entry in file.namespaces {
@@ -152,7 +164,17 @@ impl Check<'_> {
         for host in file.artifact_hosts {
             policy.artifact_hosts.push(self.host(host)?);
         }
+        if let Some(deployers) = file.deployers {
+            policy.settings = self.deployers(&deployers)?;
+        }
         Ok(policy)
+    }
+
+    fn deployers(&self, deployers: &Spanned<Deployers>) -> Result<Settings, ConfigError> {
+        match deployers.value.problem() {
+            Some(problem) => Err(self.unknown(problem, deployers)),
+            None => Ok(Settings::default().with(DEPLOYERS.name, deployers.value.to_value())),
+        }
     }
 
     fn levels(&self, levels: Levels) -> Result<impl Iterator<Item = (String, Level)> + use<>, ConfigError> {
@@ -175,20 +197,19 @@ impl Check<'_> {
         }
         let problem =
             format!("{:?} is no host; write a name, or a name and a port, without http:// and path", host.value);
-        Err(self.unknown(&host, problem))
-    }
-
-    fn unknown<T>(&self, place: &Spanned<T>, problem: String) -> ConfigError {
-        let (line, column) = (place.defined.line(), place.defined.column());
-        ConfigError::Unknown { path: self.path.to_owned(), line, column, problem }
+        Err(self.unknown(problem, &host))
     }
 
     fn one_of<T>(&self, what: &str, name: &str, names: &[&str], place: &Spanned<T>) -> Result<(), ConfigError> {
         if names.contains(&name) {
             return Ok(());
         }
-        let problem = format!("there is no {what} {name:?}; there are {}", names.join(", "));
-        Err(self.unknown(place, problem))
+        Err(self.unknown(format!("there is no {what} {name:?}; there are {}", names.join(", ")), place))
+    }
+
+    fn unknown<T>(&self, problem: String, place: &Spanned<T>) -> ConfigError {
+        let (line, column) = (place.defined.line(), place.defined.column());
+        ConfigError::Unknown { path: self.path.to_owned(), line, column, problem }
     }
 }
 
@@ -222,6 +243,19 @@ mod tests {
             let error = read(text).unwrap_err();
             assert!(error.starts_with("portcullis.yaml:2:"), "{error}");
         }
+    }
+
+    #[test]
+    fn reads_who_the_deployers_are() {
+        let policy = read(DEPLOYERS.example).unwrap();
+        let section = policy.settings.section("deployers").unwrap();
+        assert_eq!(section.value()["identities"][0]["types"][0], "landscaper.gardener.cloud/kubernetes-manifest");
+        let error = read("deployers:\n  identities:\n    - types: [a]\n").unwrap_err();
+        assert!(error.contains("deployers.identities[0]: names neither users nor groups"), "{error}");
+        let selector = "{labels: [{key: a, operator: in}]}";
+        let error =
+            read(&format!("deployers: {{identities: [{{users: [a], types: [b], targetSelectors: [{selector}]}}]}}"));
+        assert!(error.unwrap_err().contains("the requirement on \"a\" has 0 values"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Levels and exemptions: what the configuration says of the rules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use super::Row;
 use crate::admission::{Level, Request};
+use crate::catalog::Settings;
 use crate::kustomize::delivery::Delivery;
 use crate::rule::{Mode, Mutator, Rule};
 
@@ -29,6 +30,11 @@ pub struct Policy {
     pub deliveries: HashMap<String, Level>,
     /// Hosts from which artifacts may be fetched, besides Flux's own: `name` or `name:port`.
     pub artifact_hosts: Vec<String>,
+    /// What it says to systems, in sections of their own.
+    pub settings: Settings,
+    /// The names of CompositeResourceDefinitions whose composites are looked at, besides those with the label
+    /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` stands for all.
+    pub composites: HashSet<String>,
 }
 
 /// Levels in some namespaces.

@@ -1,12 +1,15 @@
 //! The rows of all systems, side by side.
 
 use crate::admission::{Level, Request};
-use crate::catalog::{Kind, NAMESPACES};
+use crate::catalog::{Catalog, Declaration, Kind, NAMESPACES};
+use crate::crossplane;
 use crate::kustomize;
 use crate::kustomize::delivery::Delivery;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
-use crate::rule::{Definition, Mutator, Rule};
+use crate::rule::{Definition, Mutator, Rule, Section};
+
+use serde_json::Value;
 
 /// All rules and mutators.
 pub struct Registry {
@@ -16,6 +19,7 @@ pub struct Registry {
     deliveries: Vec<&'static Delivery>,
     definitions: Vec<&'static Definition>,
     optional: Vec<&'static Definition>,
+    declarations: Vec<&'static Declaration>,
     /// The resources that any row looks at, by plural name: a request for another one is known to be so at once.
     plurals: Vec<&'static str>,
 }
@@ -90,11 +94,13 @@ impl Row {
 impl Registry {
     /// The rules and mutators of every system.
     pub fn standard() -> Self {
-        let mut rules: Vec<_> = kustomize::rules().into_iter().chain(landscaper::rules()).collect();
+        let mut rules = [crossplane::rules(), kustomize::rules(), landscaper::rules()].concat();
         rules.sort_by_key(|rule| rule.id);
+        let mutators = [crossplane::mutators(), landscaper::mutators()].concat();
         let (tree_rules, definitions) = (kustomize::tree_rules(), landscaper::definitions());
         let optional = kustomize::delivery::definitions();
-        let standard = Self { tree_rules, definitions, optional, ..Self::new(rules, landscaper::mutators()) };
+        let declarations = crossplane::declarations();
+        let standard = Self { tree_rules, definitions, optional, declarations, ..Self::new(rules, mutators) };
         standard.with_deliveries(kustomize::delivery::deliveries())
     }
 
@@ -105,9 +111,9 @@ impl Registry {
         let mut plurals: Vec<_> = of_rules.chain(of_mutators).map(|scope| scope.plural).collect();
         plurals.sort_unstable();
         plurals.dedup();
-        let (tree_rules, deliveries) = (Vec::new(), Vec::new());
+        let (tree_rules, deliveries, declarations) = (Vec::new(), Vec::new(), Vec::new());
         let (definitions, optional) = (Vec::new(), Vec::new());
-        Self { rules, tree_rules, mutators, deliveries, definitions, optional, plurals }
+        Self { rules, tree_rules, mutators, deliveries, definitions, optional, declarations, plurals }
     }
 
     fn with_deliveries(mut self, deliveries: Vec<&'static Delivery>) -> Self {
@@ -156,6 +162,23 @@ impl Registry {
         &self.optional
     }
 
+    /// The section of the configuration file that a rule looks at.
+    pub fn section_of(&self, id: &str) -> Option<&'static Section> {
+        landscaper::sections().into_iter().find(|section| section.rules.contains(&id))
+    }
+
+    /// An empty catalog of all that rules look up.
+    pub fn catalog(&self) -> Catalog {
+        Catalog::new(self.kinds()).declaring(self.declarations.clone())
+    }
+
+    /// A catalog that holds just `objects`, as [`Catalog::of`].
+    pub fn catalog_of(&self, objects: Vec<Value>) -> Catalog {
+        let catalog = self.catalog();
+        catalog.replace_all(objects);
+        catalog
+    }
+
     /// The rule of an id.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.id == id).copied()
@@ -174,7 +197,8 @@ impl Registry {
         let of_rules = self.rules.iter().flat_map(|rule| rule.looks_up);
         let of_mutators = self.mutators.iter().flat_map(|mutator| mutator.looks_up);
         let of_deliveries = self.deliveries.iter().flat_map(|delivery| delivery.looks_up);
-        for kind in of_rules.chain(of_mutators).chain(of_deliveries) {
+        let declaring = self.declarations.iter().map(|declaration| &declaration.by);
+        for kind in of_rules.chain(of_mutators).chain(of_deliveries).chain(declaring) {
             if !kinds.iter().any(|known| std::ptr::eq(*known, *kind)) {
                 kinds.push(kind);
             }
@@ -182,25 +206,33 @@ impl Registry {
         kinds
     }
 
-    /// The rules that look at a request.
-    pub fn rules_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Rule> {
-        let rules = if self.knows(request) { self.rules.as_slice() } else { &[] };
-        rules.iter().filter(|rule| rule.scope.iter().any(|scope| scope.covers(request)))
+    /// The rules that look at a request; `declared_as` is the declaration of its kind, where it has one.
+    pub fn rules_for<'a>(
+        &'a self,
+        request: &'a Request<'_>,
+        declared_as: Option<&'a Declaration>,
+    ) -> impl Iterator<Item = &'a &'static Rule> {
+        let rules = if self.knows(request, declared_as) { self.rules.as_slice() } else { &[] };
+        rules.iter().filter(move |rule| rule.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
-    /// The mutators that look at a request.
-    pub fn mutators_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Mutator> {
-        let mutators = if self.knows(request) { self.mutators.as_slice() } else { &[] };
-        mutators.iter().filter(|mutator| mutator.scope.iter().any(|scope| scope.covers(request)))
+    /// The mutators that look at a request, as for rules.
+    pub fn mutators_for<'a>(
+        &'a self,
+        request: &'a Request<'_>,
+        declared_as: Option<&'a Declaration>,
+    ) -> impl Iterator<Item = &'a &'static Mutator> {
+        let mutators = if self.knows(request, declared_as) { self.mutators.as_slice() } else { &[] };
+        mutators.iter().filter(move |mutator| mutator.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
     /// The deliveries that look at a request.
     pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
-        let deliveries = if self.knows(request) { self.deliveries.as_slice() } else { &[] };
-        deliveries.iter().filter(|delivery| delivery.scope.iter().any(|scope| scope.covers(request)))
+        let deliveries = if self.knows(request, None) { self.deliveries.as_slice() } else { &[] };
+        deliveries.iter().filter(|delivery| delivery.scope.iter().any(|scope| scope.covers(request, None)))
     }
 
-    fn knows(&self, request: &Request<'_>) -> bool {
-        self.plurals.contains(&&*request.resource.plural)
+    fn knows(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
+        declared_as.is_some() || self.plurals.contains(&&*request.resource.plural)
     }
 }

@@ -89,6 +89,13 @@ impl Daemon {
         Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
     }
 
+    /// Asks it to end, as the kubelet does, and waits until it has.
+    pub fn terminate(&self) -> io::Result<ExitStatus> {
+        let id = self.process.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status()?;
+        self.process.wait()
+    }
+
     /// The last lines of its log.
     pub fn log_end(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();

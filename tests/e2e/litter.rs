@@ -35,16 +35,16 @@ impl Process {
         Ok(Self(child))
     }
 
-    /// Its number.
-    pub fn id(&self) -> u32 {
-        lock(&self.0).id()
-    }
-
     /// How it ended, if it has.
     pub fn status(&self) -> io::Result<Option<ExitStatus>> {
         // Once a signal has come nobody gets past this, to report as a failure what the signal killed.
         let _no_signal = lock(&LITTER);
         lock(&self.0).try_wait()
+    }
+
+    /// Its id.
+    pub fn id(&self) -> u32 {
+        lock(&self.0).id()
     }
 
     /// Waits for its end, in looks rather than in one wait, so that a signal can kill it meanwhile.

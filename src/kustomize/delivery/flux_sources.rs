@@ -60,7 +60,7 @@ fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<(String, Ku
         namespace: request.namespace.to_string(),
         name: request.name.to_string(),
     };
-    let stored = view.indexed_anywhere(&flux::KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MOST_ROOTS);
+    let stored = view.indexed_everywhere(&flux::KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MOST_ROOTS);
     let read = stored.iter().filter_map(|stored| {
         let name = format!("Kustomization {}/{}", stored.namespace(), stored.name());
         Some((name, Kustomization::of(stored.value(), stored.namespace())?))

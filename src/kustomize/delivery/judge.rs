@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, FutureExt as _};
 use super::{Artifact, At, Content, Root};
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::roots::roots;
+use crate::kustomize::roots::{references, roots};
 use crate::kustomize::rules::kz005;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 use crate::kustomize::{Files, analyse_with};
@@ -117,7 +117,10 @@ fn folders(tree: &Tree, root: &Root, files: &Files) -> Vec<TreePath> {
             let has_any = tree.locate(&folder, NAMES[0]).is_ok();
             if has_any { vec![folder] } else { Vec::new() }
         }
-        At::EveryRoot => roots(tree, &kustomizations(tree), &root.options, files),
+        At::EveryRoot => {
+            let refers = |folder: &TreePath| references(tree, folder, &root.options, files).folders;
+            roots(&kustomizations(tree), &refers)
+        }
     }
 }
 

@@ -4,9 +4,9 @@
 //! knows nothing of ours, so each of its writes is mended here. An object that would come without its mark would be
 //! deployed for real: one whose root cannot be read is refused, and so is everything while nobody answers.
 
-use super::lineage::{self, Root};
+use super::following::{Following, annotations, following};
 use super::mark::Mark;
-use super::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
+use super::{DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
@@ -31,23 +31,20 @@ pub(super) static MUTATOR: Mutator = Mutator {
 };
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    lineage::root(request.object(), &request.namespace, view).1.into_iter().collect()
+    following(request.object(), &request.namespace, view).1.into_iter().collect()
 }
 
 fn mutate(request: &Request<'_>, view: &View<'_>, _: Mode, draft: &mut Draft<'_>) -> Mutated {
-    match lineage::root(request.object(), &request.namespace, view) {
-        (Root::Own, _) => Ok(Vec::new()),
-        (Root::Of(root), Some(_)) if !Mark::of(root.value()).is_dry_run() => {
-            unreadable(request, INSTALLATIONS.kind, root.name())
+    match following(request.object(), &request.namespace, view).0 {
+        Following::Itself => Ok(Vec::new()),
+        Following::Root(root) => {
+            for (key, text) in annotations(root.value()) {
+                draft.annotate(key, text.map(str::to_owned));
+            }
+            Ok(overruled(request, Mark::of(root.value()).inherited(), root.name()))
         }
-        (Root::Of(root), _) => {
-            let mark = Mark::of(root.value()).inherited();
-            draft.annotate(DRY_RUN_ANNOTATION, mark.dry_run.map(str::to_owned));
-            draft.annotate(CONFIGURATION_ANNOTATION, mark.configuration.map(str::to_owned));
-            Ok(overruled(request, mark, root.name()))
-        }
-        (Root::Unknown(reference), _) => unreadable(request, reference.kind.kind, &reference.name),
-        (Root::Orphan(reference), _) => orphan(request, &reference),
+        Following::Unreadable(reference) => unreadable(request, reference.kind.kind, &reference.name),
+        Following::Orphan(reference) => orphan(request, &reference),
     }
 }
 

@@ -1,0 +1,112 @@
+//! The plain port, for the kubelet and for Prometheus: `/livez`, `/readyz`, `/metrics`. Nothing here can be changed,
+//! and nothing here names an object.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures::future::BoxFuture;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use super::readiness::{Readiness, State as Condition};
+
+/// A kubelet and a few Prometheus servers need a handful.
+const CONNECTIONS: usize = 32;
+/// Probes and scrapes are GETs, which clients send again: here an idle connection may be closed early.
+const HEAD: Duration = Duration::from_secs(10);
+/// No client keeps one of the few connections for ever, by reading nothing of an answer for example.
+const LONGEST: Duration = Duration::from_secs(300);
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What a process says of itself.
+pub trait Report: Send + Sync + 'static {
+    /// What has to be so for it to be ready, and what of that is not.
+    fn conditions(&self) -> BoxFuture<'_, Vec<Condition>>;
+
+    /// Sets what is measured only when it is asked for.
+    fn measure(&self) {}
+}
+
+impl Report for Readiness {
+    fn conditions(&self) -> BoxFuture<'_, Vec<Condition>> {
+        let report = self.report();
+        Box::pin(async move { report })
+    }
+}
+
+/// The port, with what it tells of.
+pub struct Admin {
+    /// Answers `/readyz`.
+    pub report: Arc<dyn Report>,
+    /// Everything that `/metrics` shows.
+    pub registry: Registry,
+}
+
+impl Admin {
+    /// Serves for ever.
+    pub async fn serve(self, listener: TcpListener) {
+        let router = Router::new()
+            .route("/livez", get(async || "ok"))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics))
+            .with_state(Arc::new(self));
+        let slots = Arc::new(Semaphore::new(CONNECTIONS));
+        while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let router = router.clone();
+                    tokio::spawn(async move {
+                        serve_connection(stream, router).await;
+                        drop(slot);
+                    });
+                }
+                // Out of file descriptors, most likely: others will give theirs back.
+                Err(_) => sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, router: Router) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // An error here is a client that went away, or that has been here long enough.
+    let _ = timeout(LONGEST, connection).await;
+}
+
+async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
+    let conditions = admin.report.conditions().await;
+    let mut text = String::new();
+    for condition in &conditions {
+        // Writing to a string cannot fail.
+        let _ = match &condition.unmet {
+            None => writeln!(text, "[+] {} ok", condition.name),
+            Some(reason) => writeln!(text, "[-] {}: {reason}", condition.name),
+        };
+    }
+    let ready = conditions.iter().all(|condition| condition.unmet.is_none());
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, text).into_response()
+}
+
+async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
+    admin.report.measure();
+    let mut text = String::new();
+    match text::encode(&mut text, &admin.registry) {
+        Ok(()) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
