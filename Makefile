@@ -68,3 +68,4 @@ bench:
 	cargo bench --locked --bench kustomize -- --write
 	cargo bench --locked --bench trees -- --write
 	cargo bench --locked --bench environment -- --write
+	cargo bench --locked --bench delivery -- --write

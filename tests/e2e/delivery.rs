@@ -32,11 +32,10 @@ pub const CASES: &[Case] = &[
     ("delivery::stored_kustomizations", stored_kustomizations),
 ];
 
-/// What goes behind the shared configuration, which ends with namespaces: the gate at the sources is on, and warns only in namespaces that say so.
+/// What the configuration of portcullis gets for these trials: the gate at the sources is on. It warns only in namespaces
+/// that `config.yaml` names.
 pub fn configuration(host: &str) -> String {
-    format!(
-        "  - names: [lenient-*]\n    rules: {{KZ: warn}}\ndeliveries: {{flux-sources: deny}}\nartifactHosts: [\"{host}\"]\n"
-    )
+    format!("deliveries: {{flux-sources: deny}}\nartifactHosts: [\"{host}\"]\n")
 }
 
 /// What a pod of the chart may have.

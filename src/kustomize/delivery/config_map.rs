@@ -33,8 +33,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
 
 fn root(request: &Request<'_>) -> Option<Root> {
     let object = request.object();
-    let label = object.get("metadata")?.get("labels")?.get(LABEL)?.as_str()?;
-    let mut options = Options::of(label.parse().unwrap_or(Profile::Kubectl));
+    let mut options = Options::of(label(object)?.parse().unwrap_or(Profile::Kubectl));
     let at = match path_annotation(object) {
         Some(path) => At::Folder(path.to_owned()),
         None => At::EveryRoot,
@@ -42,6 +41,11 @@ fn root(request: &Request<'_>) -> Option<Root> {
     options.lone_components = at == At::EveryRoot;
     let (field, content) = content(object);
     Some(Root { field, of: None, content, at, options })
+}
+
+/// What [`LABEL`] says.
+pub(super) fn label(object: &Value) -> Option<&str> {
+    object.get("metadata")?.get("labels")?.get(LABEL)?.as_str()
 }
 
 fn content(object: &Value) -> (FieldPath, Content) {

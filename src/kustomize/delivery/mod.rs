@@ -160,7 +160,10 @@ pub fn is_unchanged(request: &Request<'_>) -> bool {
     let Some((new, old)) = new.zip(old) else { return false };
     let keys: HashSet<&String> = new.keys().chain(old.keys()).collect();
     let same = |key: &&String| UNIMPORTANT.contains(&key.as_str()) || new.get(*key) == old.get(*key);
-    keys.iter().all(same) && path_annotation(request.object()) == path_annotation(request.old_object())
+    let (new, old) = (request.object(), request.old_object());
+    keys.iter().all(same)
+        && path_annotation(new) == path_annotation(old)
+        && config_map::label(new) == config_map::label(old)
 }
 
 /// What [`PATH_ANNOTATION`] says.

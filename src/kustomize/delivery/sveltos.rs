@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::carried::{self, ARCHIVE_KEY};
-use super::config_map::LABEL;
+use super::config_map::label;
 use super::{At, Delivery, Look, Narrowed, Root};
 use crate::admission::{FieldPath, Level, Operation, Request};
 use crate::kustomize::options::{Options, Profile};
@@ -53,8 +53,8 @@ pub(super) static DELIVERY: Delivery = Delivery {
 
 fn root(request: &Request<'_>) -> Option<Root> {
     let object = request.object();
-    let is_labelled = object.get("metadata")?.get("labels").and_then(|labels| labels.get(LABEL)).is_some();
-    if is_labelled {
+    // a ConfigMap with the label says more of itself
+    if request.resource.plural == "configmaps" && label(object).is_some() {
         return None;
     }
     let member = if request.resource.plural == "secrets" { "data" } else { "binaryData" };

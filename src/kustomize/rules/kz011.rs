@@ -11,7 +11,7 @@ pub(super) static RULE: TreeRule = TreeRule {
     level: Level::Deny,
     summary: "an entry of spec.components of a Flux Kustomization that is not a local, relative path",
     page: TreePage {
-        why: "Flux takes only local and relative paths in `spec.components`, and refuses others before it builds anything.",
+        why: "Flux takes only local and relative paths in `spec.components`, and refuses others before it builds anything. At admission this is found without looking into the tree, and refused: whoever applies the object wrote it. Mind that kustomize-controller applies a Kustomization that is part of another one's tree with a dry run first: a denied one blocks all that the outer one applies. See docs/delivery.md.",
         wrong: TreeExample {
             components: &["https://github.com/org/repo//components/ldap"],
             ..TreeExample::flux(
