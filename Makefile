@@ -1,6 +1,6 @@
 # `make run` shows it, `make test` tests it. Nothing else needs to be set up first.
 
-.PHONY: run test test-fast test-e2e test-differential differential fuzz lint generate bench
+.PHONY: run test test-fast test-registry test-e2e test-differential differential fuzz lint generate bench
 
 ## Build, make a development certificate, start the server, and show what a person sees of three requests
 run:
@@ -8,11 +8,15 @@ run:
 	cargo run --quiet --example demo
 
 ## Everything, the end-to-end tests against a real kube-apiserver included
-test: test-fast test-e2e test-differential
+test: test-fast test-registry test-e2e test-differential
 
 ## Everything but the end-to-end tests
 test-fast:
 	cargo test --locked
+
+## Component descriptors out of OCI registries, a real one among them that Go builds once
+test-registry:
+	cargo test --locked --test registry
 
 ## The end-to-end tests: with KUBEBUILDER_ASSETS, or with a kube-apiserver that Go builds once
 test-e2e:
@@ -25,10 +29,9 @@ test-differential:
 TREES ?= 10000
 SEED ?= $(shell date +%s)
 
-## Random kustomize trees, judged by us and by kubectl: many of both generators, other ones each time
+## Random kustomize trees, judged by us and by kubectl: many, other ones each time
 differential:
 	cargo test --locked --test differential -- --trees $(TREES) --seed $(SEED)
-	PORTCULLIS_DIFFERENTIAL=$(TREES) PORTCULLIS_SEED=$(SEED) cargo test --locked --test e2e -- kustomize::
 
 TARGET ?= analysis
 SECONDS ?= 60

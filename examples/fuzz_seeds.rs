@@ -13,11 +13,12 @@ type Outcome = Result<(), Box<dyn Error>>;
 fn main() -> Outcome {
     let into = std::env::args().nth(1).unwrap_or_else(|| "fuzz/corpus".to_owned());
     let into = Path::new(&into);
-    ["review", "yaml", "kustomization", "tree", "analysis", "generated"]
+    ["review", "yaml", "kustomization", "tree", "analysis", "generated", "export_path"]
         .iter()
         .try_for_each(|target| fs::create_dir_all(into.join(target)))?;
     reviews(into)?;
     texts(into)?;
+    paths(into)?;
     trees(into)
 }
 
@@ -55,6 +56,21 @@ fn reviews(into: &Path) -> Outcome {
 fn texts(into: &Path) -> Outcome {
     for (number, case) in list(&vectors("yaml/cases.json")?["cases"]) {
         fs::write(into.join(format!("yaml/{number}")), case["text"].as_str().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// A path in the first line, and the value it is looked for in.
+fn paths(into: &Path) -> Outcome {
+    let found = vectors("landscaper/jsonpath.json")?;
+    for (number, case) in list(&found["cases"]) {
+        let object = case["objectRef"].as_str().map_or(&case["object"], |name| &found["objects"][name]);
+        let path = case["path"].as_str().unwrap_or_default();
+        fs::write(into.join(format!("export_path/find-{number}")), format!("{path}\n{object}"))?;
+    }
+    for (number, case) in list(&vectors("landscaper/construct.json")?["construct"]) {
+        let key = case["key"].as_str().unwrap_or_default();
+        fs::write(into.join(format!("export_path/construct-{number}")), format!("{key}\n{}", case["value"]))?;
     }
     Ok(())
 }

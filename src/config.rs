@@ -19,9 +19,11 @@
 //!   identities:
 //!     - users: [system:serviceaccount:landscaper:manifest-deployer]
 //!       types: [landscaper.gardener.cloud/kubernetes-manifest]
+//! composites:            # CompositeResourceDefinitions whose composites are looked at; "*" for all
+//!   - xdatabases.example.org
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -75,6 +77,7 @@ struct File {
     honour_skip_label: bool,
     mutators: BTreeMap<String, Spanned<Mode>>,
     deployers: Option<Spanned<Deployers>>,
+    composites: HashSet<String>,
 }
 
 type Levels = BTreeMap<String, Spanned<Level>>;
@@ -129,6 +132,7 @@ impl Check<'_> {
         let mut policy = Policy {
             levels: self.levels(file.rules)?.collect(),
             honour_skip_label: file.honour_skip_label,
+            composites: file.composites,
             ..Policy::default()
         };
         for entry in file.namespaces {

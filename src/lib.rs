@@ -12,6 +12,8 @@
 //! | [`landscaper`] | Landscaper: overwrites |
 //! | [`drawing`] | what drawings have in common |
 //! | [`near`] | "did you mean": the nearest of some names |
+//! | [`oci`] | reading from OCI registries, within bounds; knows no component |
+//! | [`crossplane`] | Crossplane: composition environments |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
 //! | [`conformance`] | trials of deployers on a cluster |
@@ -25,11 +27,13 @@ pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod conformance;
+pub mod crossplane;
 pub mod drawing;
 pub mod gate;
 pub mod kustomize;
 pub mod landscaper;
 pub mod near;
+pub mod oci;
 pub mod process;
 pub mod reconciler;
 pub mod rule;

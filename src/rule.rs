@@ -6,7 +6,7 @@
 
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
-use crate::catalog::{Kind, Reference, View};
+use crate::catalog::{Declaration, Kind, Reference, View};
 
 /// One rule: a row of the registry. Everything that names rules is derived from these rows: the registration, the rule
 /// pages, metrics labels, `portcullis rules`.
@@ -108,14 +108,18 @@ pub struct Definition {
     pub text: &'static str,
 }
 
+/// In place of a [`Match`]'s group: the kinds that objects in the catalog declare, under the name of their
+/// [`Declaration`](crate::catalog::Declaration).
+pub const DECLARED: &str = "*";
+
 /// Requests of one resource that a rule or mutator looks at.
 #[derive(Debug)]
 pub struct Match {
-    /// API group.
+    /// API group, or [`DECLARED`].
     pub group: &'static str,
     /// API versions; the API server converts others (`matchPolicy: Equivalent`).
     pub versions: &'static [&'static str],
-    /// Plural name.
+    /// Plural name, or the name of a declaration.
     pub plural: &'static str,
     /// Kind of its objects.
     pub kind: &'static str,
@@ -176,12 +180,18 @@ impl Match {
         Self { reads: Some(parts), ..self }
     }
 
-    /// Whether a request is one of these.
-    pub fn covers(&self, request: &Request<'_>) -> bool {
+    /// Whether it is about kinds that are declared.
+    pub fn is_declared(&self) -> bool {
+        self.group == DECLARED
+    }
+
+    /// Whether a request is one of these; `declared_as` is the declaration of its kind, where it has one.
+    pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
-        resource.plural == self.plural
-            && resource.group == self.group
-            && resource.subresource == self.subresource
-            && self.operations.contains(&request.operation)
+        let is_named = match declared_as {
+            Some(declaration) if self.is_declared() => declaration.name == self.plural,
+            _ => resource.plural == self.plural && resource.group == self.group,
+        };
+        is_named && resource.subresource == self.subresource && self.operations.contains(&request.operation)
     }
 }

@@ -173,6 +173,26 @@ fn a_switch_to_a_real_run_waits_for_the_job() {
     assert_eq!(rules(&running), [""; 0]);
 }
 
+/// An item loses its mark with its root; who did it last still tells whether anything is deployed.
+#[test]
+fn what_was_only_ever_in_dry_run_can_be_again() {
+    let root = |dry_run: &str| {
+        let mut root = object("Installation", json!({}));
+        root["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/dry-run": dry_run});
+        root
+    };
+    let judged = |deployer: &str| {
+        let mut item = item(json!([]));
+        item["metadata"]["annotations"] = json!({});
+        item["metadata"]["ownerReferences"] = json!([{"apiVersion": "landscaper.gardener.cloud/v1alpha1",
+            "kind": "Installation", "name": root("true")["metadata"]["name"], "controller": true}]);
+        item["status"] = json!({"phase": "Succeeded", "deployer": {"name": deployer, "identity": "a", "version": ""}});
+        let findings = found(&create(root("true")).update(root("false")).stored(vec![item]));
+        findings.iter().filter(|finding| finding.rule == "DR009").count()
+    };
+    assert_eq!((judged("helm.deployer.landscaper.gardener.cloud"), judged("portcullis.dev/dry-run")), (1, 0));
+}
+
 /// The API server, with one object that the catalog does not have yet; or silent.
 struct Ahead(Option<Value>);
 

@@ -99,7 +99,7 @@ fn the_registration_covers_every_scope_once() {
         ("mutating.yaml", registry.mutators().iter().flat_map(|mutator| mutator.scope).collect()),
     ] {
         let configuration = objects(text(file)).remove(0);
-        for scope in scopes {
+        for scope in scopes.into_iter().filter(|scope| !scope.is_declared()) {
             for operation in scope.operations {
                 let resource = match scope.subresource {
                     "" => scope.plural.to_owned(),

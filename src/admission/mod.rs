@@ -21,7 +21,7 @@ pub mod review;
 mod scan;
 pub mod verdict;
 
-pub use field::FieldPath;
+pub use field::{FieldPath, Segment};
 pub use finding::{Finding, Level};
 pub use kept::Kept;
 pub use lean::Path;

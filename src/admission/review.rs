@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use json_patch::Patch;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::scan::Scanner;
 use super::{Object, Operation, Request, Resource, User, json};
@@ -271,6 +269,10 @@ fn read_member<'a, T: Default + Deserialize<'a>>(member: Raw<'a>, name: &str) ->
 }
 
 fn text<'a>(member: Raw<'a>, name: &str) -> Result<Cow<'a, str>, String> {
+    let quoted = member.and_then(|member| member.strip_prefix('"')?.strip_suffix('"'));
+    if let Some(plain) = quoted.filter(|text| text.bytes().all(|byte| byte >= b' ' && byte != b'\\')) {
+        return Ok(Cow::Borrowed(plain));
+    }
     read_member::<Text<'_>>(member, name).map(|text| text.0)
 }
 
@@ -288,33 +290,9 @@ pub struct Answer {
     pub(super) warnings: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) audit_annotations: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) patch_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) patch: Option<Encoded>,
-}
-
-/// `response.patch`: base64 in quotes, as it goes onto the wire. It has nothing to escape, and looking for it in some
-/// thousand bytes would cost more than encoding them.
-#[derive(Debug, Clone, Serialize)]
-#[serde(transparent)]
-pub(super) struct Encoded(Box<RawValue>);
-
-impl Encoded {
-    pub(super) fn of(patch: &Patch) -> serde_json::Result<Self> {
-        let json = serde_json::to_vec(patch)?;
-        let mut text = String::with_capacity(json.len() / 3 * 4 + 6);
-        text.push('"');
-        STANDARD.encode_string(&json, &mut text);
-        text.push('"');
-        RawValue::from_string(text).map(Self)
-    }
-}
-
-impl PartialEq for Encoded {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.get() == other.0.get()
-    }
+    /// The text of the JSON Patch.
+    #[serde(skip)]
+    pub(super) patch: Option<Vec<u8>>,
 }
 
 /// `response.status`: why a request is refused.
@@ -365,7 +343,21 @@ impl Answer {
     /// The AdmissionReview's JSON. The request is not repeated in it: that would double the traffic.
     pub fn to_json(&self) -> Vec<u8> {
         let wire = WireAnswer { kind: "AdmissionReview", api_version: self.version, response: self };
-        serde_json::to_vec(&wire).unwrap_or_default()
+        let mut json = serde_json::to_vec(&wire).unwrap_or_default();
+        if let Some(patch) = &self.patch {
+            add_patch(&mut json, patch);
+        }
+        json
+    }
+}
+
+/// Adds the patch to the response, which is the last member. Base64 has nothing to escape, and looking for that in some
+/// thousand bytes would cost more than encoding them.
+fn add_patch(json: &mut Vec<u8>, patch: &[u8]) {
+    let encoded = STANDARD.encode(patch);
+    json.truncate(json.len().saturating_sub("}}".len()));
+    for part in [r#","patchType":"JSONPatch","patch":""#, &encoded, "\"}}"] {
+        json.extend_from_slice(part.as_bytes());
     }
 }
 

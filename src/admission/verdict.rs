@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use json_patch::Patch;
 
-use super::review::{Answer, Cause, Details, Encoded, Status};
-use super::{Finding, Level, Request, Unreadable, Version};
+use super::review::{Answer, Cause, Details, Status};
+use super::{Finding, Level, Request, Unreadable, Version, patch};
 
 /// Which webhook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,7 +116,7 @@ impl Verdict {
     /// The answer to `request`.
     pub fn answer(&self, version: Version, phase: Phase, request: &Request<'_>) -> Answer {
         let allowed = self.is_allowed();
-        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).and_then(encode);
+        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).map(patch::to_json);
         Answer {
             version,
             uid: request.uid.to_string(),
@@ -124,7 +124,6 @@ impl Verdict {
             status: (!allowed).then(|| self.status(Some(request))),
             warnings: self.warnings(),
             audit_annotations: self.audit_annotations(),
-            patch_type: patch.as_ref().map(|_| "JSONPatch"),
             patch,
         }
     }
@@ -171,15 +170,9 @@ impl Unreadable {
             status: Some(verdict.status(None)),
             warnings: Vec::new(),
             audit_annotations: BTreeMap::new(),
-            patch_type: None,
             patch: None,
         })
     }
-}
-
-/// A patch holds nothing that JSON could not say.
-fn encode(patch: &Patch) -> Option<Encoded> {
-    Encoded::of(patch).ok()
 }
 
 fn cause(finding: &Finding) -> Cause {

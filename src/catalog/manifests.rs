@@ -4,7 +4,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -36,8 +36,8 @@ pub struct Manifest {
     /// The object, with its namespace.
     pub object: Value,
     /// Where it stands.
-    pub source: Rc<Source>,
-    document: Rc<Document>,
+    pub source: Arc<Source>,
+    document: Arc<Document>,
     /// Where in the document the object is: not at its root if it is in a List.
     within: FieldPath,
 }
@@ -70,7 +70,7 @@ pub struct ManifestError {
     /// The file.
     pub name: String,
     /// Where in it, with its text; none for a file that cannot be read.
-    pub place: Option<(Rc<Source>, Place)>,
+    pub place: Option<(Arc<Source>, Place)>,
     /// What is wrong.
     pub problem: String,
 }
@@ -95,6 +95,8 @@ pub struct Manifests {
     pub others: usize,
     /// The files that were read.
     pub files: usize,
+    /// Objects that were read and not kept.
+    pub passed: usize,
 }
 
 impl Manifests {
@@ -111,7 +113,7 @@ impl Manifests {
     /// Reads the manifests in a text.
     pub fn add_text(&mut self, name: &str, text: String, namespace: &str) {
         self.files += 1;
-        let source = Rc::new(Source { name: name.to_owned(), text });
+        let source = Arc::new(Source { name: name.to_owned(), text });
         for document in yaml::documents(&source.text, &yaml::Limits::default()) {
             match document {
                 Ok(document) => self.add_document(&source, document, namespace),
@@ -122,6 +124,22 @@ impl Manifests {
                 }),
             }
         }
+    }
+
+    /// Leaves out the objects that are not wanted, and counts them.
+    pub fn keep(&mut self, wanted: impl Fn(&Value) -> bool) {
+        let before = self.found.len();
+        self.found.retain(|manifest| wanted(&manifest.object));
+        self.passed += before - self.found.len();
+    }
+
+    /// Adds what was read elsewhere.
+    pub fn append(&mut self, other: Self) {
+        self.found.extend(other.found);
+        self.errors.extend(other.errors);
+        self.others += other.others;
+        self.files += other.files;
+        self.passed += other.passed;
     }
 
     /// Just the objects.
@@ -150,9 +168,9 @@ impl Manifests {
         Ok(())
     }
 
-    fn add_document(&mut self, source: &Rc<Source>, mut document: Document, namespace: &str) {
+    fn add_document(&mut self, source: &Arc<Source>, mut document: Document, namespace: &str) {
         let value = document.value.take();
-        let document = Rc::new(document);
+        let document = Arc::new(document);
         let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
         let Some(items) = value.get("items").and_then(Value::as_array).filter(|_| is_list) else {
             return self.add_object(source, &document, value, FieldPath::root(), namespace);
@@ -165,8 +183,8 @@ impl Manifests {
 
     fn add_object(
         &mut self,
-        source: &Rc<Source>,
-        document: &Rc<Document>,
+        source: &Arc<Source>,
+        document: &Arc<Document>,
         mut object: Value,
         within: FieldPath,
         namespace: &str,

@@ -106,6 +106,11 @@ impl Store {
         names.filter_map(|name| self.find(namespace, name)).collect()
     }
 
+    pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Arc<Stored>> {
+        let namespaces = self.objects.keys();
+        namespaces.flat_map(|namespace| self.indexed(index, namespace, key, limit)).take(limit).collect()
+    }
+
     /// Puts an object in; gives it, and the one whose place it takes.
     pub(super) fn insert(&mut self, mut object: Value) -> (Option<Arc<Stored>>, Arc<Stored>) {
         trim(&mut object);

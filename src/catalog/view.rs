@@ -96,6 +96,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The kinds that objects in the catalog declare, and that are looked at.
+    pub fn declared(&self) -> Vec<&'static Kind> {
+        self.catalog.declared()
+    }
+
     /// Whether that an object is not found means that it does not exist.
     pub fn is_complete(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Complete
@@ -133,6 +138,19 @@ impl<'a> View<'a> {
         found.retain(|stored| !gone(stored));
         found.truncate(limit);
         found
+    }
+
+    /// The objects that `index` files under `key` in any namespace, as they are known now: what was confirmed to be gone is
+    /// left out, and of the others what was confirmed counts. See [`Catalog::indexed_everywhere`].
+    pub fn indexed_everywhere(
+        &self,
+        kind: &'static Kind,
+        index: &'static Index,
+        key: &str,
+        limit: usize,
+    ) -> Vec<Arc<Stored>> {
+        let found = self.catalog.indexed_everywhere(kind, index, key, limit);
+        found.iter().filter_map(|stored| self.find(kind, stored.namespace(), stored.name())).collect()
     }
 
     /// How many objects `index` files under `key`.

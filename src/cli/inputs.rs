@@ -49,7 +49,7 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable
 
 /// A catalog of the cluster as it is now.
 pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> Result<Arc<Catalog>, Unusable> {
-    let catalog = Arc::new(Catalog::new(registry.kinds()));
+    let catalog = Arc::new(registry.catalog());
     let client = client(kubeconfig).await?;
     cluster::load(client, &catalog).await.map_err(|error| Unusable::because("the cluster", error))?;
     Ok(catalog)

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{DENIED, OK, Unusable, say};
+use super::{DENIED, OK, Unusable, inputs, say};
+use crate::catalog::Kind;
 use crate::gate::Registry;
 use crate::gate::registration::{Endpoint, Registration};
 use crate::reconciler;
@@ -31,6 +32,12 @@ pub(super) struct Args {
     /// The namespace that portcullis runs in
     #[arg(long, default_value = "portcullis-system")]
     namespace: String,
+    /// Files or folders with CompositeResourceDefinitions: the composites of those that are chosen are registered
+    #[arg(long, value_name = "PATH", conflicts_with = "chart")]
+    definitions: Vec<PathBuf>,
+    /// The configuration file, which may choose some of them
+    #[arg(long, value_name = "FILE", requires = "definitions")]
+    config: Option<PathBuf>,
     /// The name of its Service
     #[arg(long, default_value = "portcullis")]
     service: String,
@@ -96,7 +103,17 @@ impl Args {
         };
         let ca_bundle = self.ca_bundle.as_ref().map(|path| ca_bundle(path)).transpose()?;
         let (namespace, service_account) = (self.namespace.clone(), self.service_account.clone());
-        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata: String::new() })
+        let (metadata, declared) = (String::new(), self.declared()?);
+        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata, declared })
+    }
+
+    /// What the chosen definitions declare.
+    fn declared(&self) -> Result<Vec<&'static Kind>, Unusable> {
+        let registry = Registry::standard();
+        let policy = inputs::policy(self.config.as_deref(), &registry)?;
+        let catalog = registry.catalog_of(inputs::objects(&self.definitions, "")?);
+        catalog.choose(policy.composites);
+        Ok(catalog.declared())
     }
 }
 

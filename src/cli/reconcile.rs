@@ -10,12 +10,15 @@ use kube::{Api, Client};
 use tokio::net::TcpListener;
 
 use super::logging::Logging;
+use super::registries::Registries;
 use super::{OK, Unusable, inputs};
 use crate::catalog::cluster;
 use crate::landscaper::dry_run::run::{Deployer, TYPES};
 use crate::process::{self, Admin, Readiness, signalled};
 use crate::reconciler::registration::LEASE;
-use crate::reconciler::{Companion, Controller, Elector, Events, Lead, Metrics, Settings, Timing, Tools, controllers};
+use crate::reconciler::{
+    Companion, Controller, Elector, Events, Lead, Metrics, Settings, Timing, Tools, TreeSettings, controllers,
+};
 
 /// Act after admission: bring what is stored to what it should be.
 ///
@@ -40,6 +43,14 @@ pub(super) struct Args {
     /// Write status.deployItemPhase too, which a Landscaper before v0.52 reads
     #[arg(long, requires = "dry_run_deployer")]
     deploy_item_phase: bool,
+    /// Work out what overwrites make of the trees of components, asking OCI registries; read docs/overwrite-trees.md first
+    #[arg(long)]
+    overwrite_trees: bool,
+    /// Write the condition ComponentReferenceOverwrite, which Landscaper writes too
+    #[arg(long, requires = "overwrite_trees")]
+    overwrite_condition: bool,
+    #[command(flatten)]
+    registries: Registries,
     #[command(flatten)]
     election: Election,
     #[command(flatten)]
@@ -88,7 +99,7 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     let mut registry = process::registry();
     let metrics = Metrics::register(&mut registry);
     let identity = args.election.identity();
-    let companion = Companion::new(args.controllers(&identity), metrics.clone()).within(&args.namespace);
+    let companion = Companion::new(args.controllers(&identity)?, metrics.clone()).within(&args.namespace);
     let mut catalog = companion.catalog();
     catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
     let catalog = Arc::new(catalog);
@@ -115,13 +126,16 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
 
 impl Args {
     /// The controllers that run.
-    fn controllers(&self, identity: &str) -> Vec<Box<dyn Controller>> {
+    fn controllers(&self, identity: &str) -> Result<Vec<Box<dyn Controller>>, Unusable> {
         let types = self.dry_run_type.clone();
         let dry_run = Deployer { types, identity: identity.to_owned(), has_old_phase: self.deploy_item_phase };
-        let wanted = if self.dry_run_deployer { vec!["dry-run-deployer"] } else { Vec::new() };
-        let mut controllers = controllers(&Settings { dry_run });
+        let library = if self.overwrite_trees { Some(Arc::new(self.registries.library()?)) } else { None };
+        let trees = TreeSettings { library, writes_condition: self.overwrite_condition };
+        let optional = [("dry-run-deployer", self.dry_run_deployer), ("overwrite-trees", self.overwrite_trees)];
+        let wanted: Vec<_> = optional.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(name, _)| name).collect();
+        let mut controllers = controllers(&Settings { dry_run, trees });
         controllers.retain(|controller| !controller.is_optional() || wanted.contains(&controller.name()));
-        controllers
+        Ok(controllers)
     }
 }
 

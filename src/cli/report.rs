@@ -3,6 +3,7 @@
 mod render;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ pub(super) enum Output {
 pub(super) struct Located {
     pub(super) rule: &'static str,
     pub(super) level: Level,
-    pub(super) source: Rc<Source>,
+    pub(super) source: Arc<Source>,
     pub(super) place: Place,
     /// The path of the field in its object or file.
     pub(super) path: String,
@@ -41,13 +42,22 @@ pub(super) struct Located {
     pub(super) object: Value,
 }
 
+/// A kustomize root that was judged.
+pub(super) struct Root {
+    pub(super) root: String,
+    pub(super) profile: &'static str,
+    pub(super) verdict: &'static str,
+    pub(super) reasons: Vec<String>,
+    /// What many roots have in common is there once.
+    pub(super) findings: Vec<Rc<Located>>,
+}
+
 /// What a run came to.
 #[derive(Default)]
 pub(super) struct Report {
-    pub(super) findings: Vec<Located>,
+    pub(super) findings: Vec<Rc<Located>>,
     pub(super) errors: Vec<ManifestError>,
-    /// The kustomize roots that were judged: root, profile, verdict, reasons, findings.
-    pub(super) roots: Vec<Value>,
+    pub(super) roots: Vec<Root>,
     pub(super) objects: usize,
     pub(super) files: usize,
 }
@@ -70,11 +80,20 @@ impl Report {
 
     fn json(&self) -> Value {
         json!({
-            "findings": self.findings.iter().map(Located::json).collect::<Vec<_>>(),
-            "roots": self.roots,
+            "findings": self.findings.iter().map(|located| located.json()).collect::<Vec<_>>(),
+            "roots": self.roots.iter().map(Root::json).collect::<Vec<_>>(),
             "errors": self.errors.iter().map(error_json).collect::<Vec<_>>(),
             "objects": self.objects,
             "files": self.files,
+        })
+    }
+}
+
+impl Root {
+    fn json(&self) -> Value {
+        json!({
+            "root": self.root, "profile": self.profile, "verdict": self.verdict, "reasons": self.reasons,
+            "findings": self.findings.iter().map(|located| located.json()).collect::<Vec<_>>(),
         })
     }
 }

@@ -123,7 +123,7 @@ impl Args {
     async fn gate(&self, readiness: &Readiness) -> Result<Gate, Unusable> {
         let registry = Registry::standard();
         let policy = inputs::policy(self.config.as_deref(), &registry)?;
-        let mut catalog = Catalog::new(registry.kinds());
+        let mut catalog = registry.catalog();
         let catalog = match &self.manifests {
             Some(folder) => {
                 let catalog = Arc::new(catalog);

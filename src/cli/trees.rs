@@ -2,7 +2,9 @@
 //!
 //! What a kustomize root refers to may be anywhere, so its tree is everything; it is read only where it is asked for.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::Unusable;
 use crate::kustomize::tree::TreePath;
@@ -12,6 +14,30 @@ pub(super) fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
     let whole = path.canonicalize().map_err(|error| Unusable::because(path.display(), error))?;
     let text = whole.to_str().ok_or_else(|| Unusable::because(path.display(), "its name is not UTF-8"))?;
     Ok(TreePath::from(text.trim_start_matches('/')))
+}
+
+/// Paths of many files, whose folders are asked for once.
+#[derive(Default)]
+pub(super) struct TreePaths {
+    folders: HashMap<PathBuf, TreePath>,
+}
+
+impl TreePaths {
+    /// As [`tree_path`].
+    pub(super) fn of(&mut self, file: &Path) -> Result<TreePath, Unusable> {
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
+            return tree_path(file);
+        };
+        if !file.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return tree_path(file);
+        }
+        if let Some(known) = self.folders.get(folder) {
+            return Ok(known.join(name));
+        }
+        let path = tree_path(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?;
+        self.folders.insert(folder.to_owned(), path.clone());
+        Ok(path.join(name))
+    }
 }
 
 /// A path as the user would write it: relative to where they are, if it is below.
@@ -26,13 +52,13 @@ pub(super) fn shown(path: &TreePath) -> String {
 
 /// A message with the paths in it as the user would write them.
 pub(super) fn seen_from_here(message: String) -> String {
-    let here = here();
-    match here.to_str().map(|here| here.trim_start_matches('/')) {
+    match here().to_str().map(|here| here.trim_start_matches('/')) {
         Some(below) if !below.is_empty() => message.replace(&format!("{below}/"), ""),
         _ => message,
     }
 }
 
-fn here() -> PathBuf {
-    std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default()
+fn here() -> &'static Path {
+    static HERE: OnceLock<PathBuf> = OnceLock::new();
+    HERE.get_or_init(|| std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default())
 }

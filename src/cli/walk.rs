@@ -18,8 +18,11 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
-    // Outside of a repository `.gitignore` still says what its author wants to be left out.
-    for entry in WalkBuilder::new(path).require_git(false).filter_entry(|entry| !is_template(entry.path())).build() {
+    let mut walk = WalkBuilder::new(path);
+    // Outside of a repository `.gitignore` still says what its author wants to be left out; what one person ignores
+    // everywhere says nothing about it, and would make the answer another one on each machine.
+    walk.require_git(false).git_global(false).filter_entry(|entry| !is_template(entry.path()));
+    for entry in walk.build() {
         let entry = entry.map_err(|error| error.to_string())?;
         let wanted = is_manifest(entry.path()) || entry.file_name() == "Kustomization";
         if wanted && !entry.path().is_dir() {

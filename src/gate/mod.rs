@@ -19,7 +19,7 @@ use futures::future::join_all;
 
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
-use crate::catalog::{Catalog, Confirmation, Confirmed, Reference, Settings, View};
+use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, Settings, View};
 use crate::rule::{Match, Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
@@ -42,6 +42,7 @@ pub struct Gate {
 impl Gate {
     /// A gate of these rules over a catalog.
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
+        catalog.choose(policy.composites.clone());
         Self { registry, policy: ArcSwap::from_pointee(policy), catalog }
     }
 
@@ -57,15 +58,23 @@ impl Gate {
 
     /// Decides by another policy from now on.
     pub fn set_policy(&self, policy: Policy) {
+        self.catalog.choose(policy.composites.clone());
         self.policy.store(Arc::new(policy));
     }
 
     /// Whether any rule or mutator looks at such a request.
     pub fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
+        let declared_as = self.declared_as(request);
         match phase {
-            Phase::Mutate => self.registry.mutators_for(request).next().is_some(),
-            Phase::Validate => self.registry.rules_for(request).next().is_some(),
+            Phase::Mutate => self.registry.mutators_for(request, declared_as).next().is_some(),
+            Phase::Validate => self.registry.rules_for(request, declared_as).next().is_some(),
         }
+    }
+
+    /// How the kind of a request was declared, where it was.
+    fn declared_as(&self, request: &Request<'_>) -> Option<&'static Declaration> {
+        let resource = &request.resource;
+        self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)
     }
 
     /// Decides about a request.
@@ -79,8 +88,9 @@ impl Gate {
 
     async fn mutate(&self, request: &Request<'_>, policy: &Policy) -> Verdict {
         let active = |mutator: &&&Mutator| policy.mode(mutator) != Mode::Off;
-        let mutators: Vec<_> = self.registry.mutators_for(request).filter(active).copied().collect();
-        if let Err(refusal) = read(request, mutators.iter().map(|mutator| mutator.scope)) {
+        let declared_as = self.declared_as(request);
+        let mutators: Vec<_> = self.registry.mutators_for(request, declared_as).filter(active).copied().collect();
+        if let Err(refusal) = read(request, declared_as, mutators.iter().map(|mutator| mutator.scope)) {
             return Verdict::refused(refusal);
         }
         if request.object().is_null() || request.is_being_deleted() || policy.skips(request) {
@@ -103,8 +113,9 @@ impl Gate {
 
     async fn validate(&self, request: &Request<'_>, policy: &Policy) -> Verdict {
         let active = |rule: &&&Rule| policy.level(rule, &request.namespace) != Level::Off;
-        let rules: Vec<_> = self.registry.rules_for(request).filter(active).copied().collect();
-        if let Err(refusal) = read(request, rules.iter().map(|rule| rule.scope)) {
+        let declared_as = self.declared_as(request);
+        let rules: Vec<_> = self.registry.rules_for(request, declared_as).filter(active).copied().collect();
+        if let Err(refusal) = read(request, declared_as, rules.iter().map(|rule| rule.scope)) {
             return Verdict::refused(refusal);
         }
         let wants: Vec<_> = rules.iter().filter_map(|rule| rule.confirm).collect();
@@ -148,8 +159,12 @@ impl Gate {
 }
 
 /// Reads of the objects what rows with these scopes look at.
-fn read(request: &Request<'_>, scopes: impl Iterator<Item = &'static [Match]>) -> Result<(), Refusal> {
-    let covering = scopes.filter_map(|scope| scope.iter().find(|one| one.covers(request)));
+fn read(
+    request: &Request<'_>,
+    declared_as: Option<&Declaration>,
+    scopes: impl Iterator<Item = &'static [Match]>,
+) -> Result<(), Refusal> {
+    let covering = scopes.filter_map(|scope| scope.iter().find(|one| one.covers(request, declared_as)));
     let parts: Option<Vec<_>> = covering.map(|one| one.reads).collect();
     let parts = parts.map(|parts| parts.concat());
     request.read(parts.as_deref()).map_err(|(which, error)| {

@@ -64,6 +64,13 @@ fn request_page(rule: &Rule) -> String {
 fn describe(scope: &Match) -> String {
     let operations: Vec<_> = scope.operations.iter().map(|operation| operation.as_str()).collect();
     let subresource = if scope.subresource.is_empty() { String::new() } else { format!("/{}", scope.subresource) };
+    if scope.is_declared() {
+        return format!(
+            "{} of the definitions that are [chosen](../configuration.md#composites): {}",
+            scope.plural,
+            operations.join(", ")
+        );
+    }
     format!("`{}.{}{subresource}`: {}", scope.plural, scope.group, operations.join(", "))
 }
 

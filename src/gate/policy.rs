@@ -1,6 +1,6 @@
 //! Levels and exemptions: what the configuration says of the rules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -27,6 +27,9 @@ pub struct Policy {
     pub modes: HashMap<String, Mode>,
     /// What it says to systems, in sections of their own.
     pub settings: Settings,
+    /// The names of CompositeResourceDefinitions whose composites are looked at, besides those with the label
+    /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` stands for all.
+    pub composites: HashSet<String>,
 }
 
 /// Levels in some namespaces.

@@ -6,8 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::file::{BadFile, KustomizationFile, SharedFile};
 use super::tree::{Tree, TreePath, Unreadable};
 
-/// A file with its places takes some kilobytes; beyond this number the cache begins anew.
-const MOST_FILES: usize = 20_000;
+/// A file with its places takes some kilobytes; beyond this number the cache begins anew. Roots that stand beside one
+/// another share most, so that more would help little.
+const MOST_FILES: usize = 1_000;
 
 /// Kustomization files that were read, shared by all roots of a run.
 #[derive(Debug, Default)]

@@ -36,11 +36,13 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
 }
 
 /// Of `folders` that have a kustomization file, those that no other refers to, and one of each circle that only its own
-/// members refer to. So everything is judged with some root.
-pub fn roots(tree: &Tree, folders: &[TreePath], options: &Options, files: &Files) -> Vec<TreePath> {
-    let refers = |folder: &TreePath| references(tree, folder, options, files).folders;
-    let referred: HashSet<TreePath> = folders.iter().flat_map(refers).collect();
+/// members refer to. So everything is judged with some root. What a folder refers to is asked of `refers`.
+pub fn roots(folders: &[TreePath], refers: impl Fn(&TreePath) -> BTreeSet<TreePath>) -> Vec<TreePath> {
+    let referred: HashSet<TreePath> = folders.iter().flat_map(&refers).collect();
     let (rest, mut roots): (Vec<_>, Vec<_>) = folders.iter().cloned().partition(|folder| referred.contains(folder));
+    if rest.is_empty() {
+        return roots;
+    }
     let mut reached = HashSet::new();
     for root in &roots {
         reach(root, &refers, &mut reached);
@@ -109,7 +111,8 @@ mod tests {
             .file("ring/b/Kustomization", "resources: [../a]\n");
         let (tree, options, read) = (Tree::new(files, "/"), Options::default(), Files::default());
         let folders = ["alone", "app", "base", "ring/a", "ring/b"].map(TreePath::from);
-        assert_eq!(roots(&tree, &folders, &options, &read), ["alone", "app", "ring/a"].map(TreePath::from));
+        let refers = |folder: &TreePath| references(&tree, folder, &options, &read).folders;
+        assert_eq!(roots(&folders, refers), ["alone", "app", "ring/a"].map(TreePath::from));
         let found = references(&tree, &"app".into(), &options, &read);
         assert_eq!(found.parts, [TreePath::from("app/patch.yaml")].into());
     }

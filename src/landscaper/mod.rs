@@ -5,6 +5,7 @@
 //! are Landscaper's own.
 
 pub mod component_reference;
+pub mod components;
 pub mod context;
 pub mod cron;
 pub mod decode;

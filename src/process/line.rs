@@ -29,7 +29,9 @@ where
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         SystemTime.format_time(&mut writer)?;
         let (level, target) = (event.metadata().level().as_str(), event.metadata().target());
-        write!(writer, " {level:>5} {target}:")?;
+        write!(writer, " {level:>5} ")?;
+        writer.write_str(target)?;
+        writer.write_char(':')?;
         let mut fields = TextFields { writer, written: Ok(()) };
         event.record(&mut fields);
         fields.written?;
@@ -65,7 +67,8 @@ impl TextFields<'_> {
         let Self { writer, written } = self;
         let key = field.name();
         *written = written
-            .and_then(|()| if key == MESSAGE { writer.write_char(' ') } else { write!(writer, " {key}=") })
+            .and_then(|()| writer.write_char(' '))
+            .and_then(|()| if key == MESSAGE { Ok(()) } else { writer.write_str(key).and(writer.write_char('=')) })
             .and_then(|()| write(writer));
     }
 }
@@ -94,7 +97,9 @@ impl JsonFields<'_> {
     fn field(&mut self, field: &Field, write: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
         let Self { writer, written } = self;
         let key = field.name();
-        *written = written.and_then(|()| write!(writer, ",\"{key}\":")).and_then(|()| write(writer));
+        *written = written
+            .and_then(|()| [",\"", key, "\":"].iter().try_for_each(|part| writer.write_str(part)))
+            .and_then(|()| write(writer));
     }
 }
 

@@ -19,6 +19,7 @@ pub mod events;
 pub mod leadership;
 mod marks;
 pub mod metrics;
+mod overwrite_trees;
 pub mod queue;
 pub mod registration;
 
@@ -27,6 +28,7 @@ pub use controller::{Controller, Failure, Next, Permission, Tools};
 pub use events::{Events, Severity};
 pub use leadership::{Elector, Timing};
 pub use metrics::Metrics;
+pub use overwrite_trees::TreeSettings;
 
 use crate::landscaper::dry_run::run::{self, Deployer};
 
@@ -35,16 +37,25 @@ use crate::landscaper::dry_run::run::{self, Deployer};
 pub struct Settings {
     /// The deployer of dry runs.
     pub dry_run: Deployer,
+    /// The trees of overwritten components.
+    pub trees: TreeSettings,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let types = run::TYPES.map(str::to_owned).to_vec();
-        Self { dry_run: Deployer { types, identity: run::NAME.to_owned(), has_old_phase: false } }
+        Self {
+            dry_run: Deployer { types, identity: run::NAME.to_owned(), has_old_phase: false },
+            trees: TreeSettings::default(),
+        }
     }
 }
 
 /// Every controller, as `portcullis manifests` grants their rights; which of them run is said on the command line.
 pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
-    vec![Box::new(marks::Marks), Box::new(dry_run_deployer::DryRunDeployer { deployer: settings.dry_run.clone() })]
+    vec![
+        Box::new(marks::Marks),
+        Box::new(dry_run_deployer::DryRunDeployer { deployer: settings.dry_run.clone() }),
+        Box::new(overwrite_trees::OverwriteTrees::new(settings.trees.clone())),
+    ]
 }

@@ -55,7 +55,7 @@ impl Walk<'_> {
             let key = unquoted(self.chunk.text.get(from..self.at)?)?;
             self.here()?;
             self.advance();
-            entries.push(Entry { key, key_place, spot: self.value(depth)?, merged: false });
+            entries.push(Entry { key, key_place, spot: self.value(depth)?, merged: false, odd: false });
         }
         entries.sort_by(by_key);
         Some(Kids::Map(entries))

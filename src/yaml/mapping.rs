@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use granit_parser::{Event, ScalarStyle, Span};
+use granit_parser::{Event, ScalarStyle, Span, Tag};
 use serde_json::Value;
 
 use super::error::{Problem, YamlError};
@@ -23,19 +23,22 @@ struct Pair {
 
 impl<'t> Reader<'t, '_> {
     pub(super) fn mapping(&mut self, start: Span, depth: usize) -> Result<Node, YamlError> {
-        let mut pairs = Vec::new();
+        let (mut pairs, mut merged) = (Vec::new(), Vec::new());
         let (mut size, mut height) = (1, 0);
         let mut place = self.span(start);
         loop {
             let (event, span) = self.event()?;
             if matches!(event, Event::MappingEnd) {
                 place.end = self.end(place.end, span);
-                return Ok(assemble(pairs, place, size, height + 1));
+                merged.append(&mut pairs);
+                return Ok(assemble(merged, place, size, height + 1));
             }
             self.count(span, depth)?;
             let key_place = self.span(span);
-            let Some(key) = self.key(event, span)? else {
-                let (height_of, end) = self.merge(&mut pairs, depth + 1)?;
+            let Some((key, odd)) = self.key(event, span)? else {
+                // in go-yaml v2 what is merged wins over what stands before it, in kyaml over nothing
+                let into = if self.keeps_text() { &mut merged } else { &mut pairs };
+                let (height_of, end) = self.merge(into, depth + 1)?;
                 (height, place.end) = (height.max(height_of), place.end.max(end));
                 continue;
             };
@@ -43,12 +46,13 @@ impl<'t> Reader<'t, '_> {
             let Node { value, spot, size: size_of, height: height_of } = self.node(event, span, depth + 1)?;
             place.end = place.end.max(key_place.end).max(spot.place.end);
             (size, height) = (size + size_of, height.max(height_of));
-            pairs.push(Pair { entry: Entry { key, key_place, spot, merged: false }, value });
+            pairs.push(Pair { entry: Entry { key, key_place, spot, merged: false, odd }, value });
         }
     }
 
-    /// The key as a string; `None` for the merge key.
-    fn key(&mut self, event: Event<'t>, span: Span) -> Result<Option<Box<str>>, YamlError> {
+    /// The key as a string, and whether go-yaml v3 takes it for something else; `None` for the merge key.
+    fn key(&mut self, event: Event<'t>, span: Span) -> Result<Option<(Box<str>, bool)>, YamlError> {
+        let mut odd = Ok(false);
         let key = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let (text, plain) = (content(text, span), style == ScalarStyle::Plain);
@@ -59,13 +63,26 @@ impl<'t> Reader<'t, '_> {
                     let node = self.scalar(text.clone(), style, tag.as_deref(), span)?;
                     self.anchored(anchor, node)?;
                 }
+                odd = self.is_odd(&text, plain, tag.as_deref());
                 self.resolve(text, plain, tag.as_deref()).and_then(Scalar::into_key)
             }
+            // whether its scalar was in quotes is forgotten
+            Event::Alias(_) if self.keeps_text() => Err(Problem::Key("an alias")),
             Event::Alias(anchor) => value_key(self.alias(anchor, span, 0)?.value),
             Event::SequenceStart(..) => Err(Problem::Key("a list")),
             _ => Err(Problem::Key("a mapping")),
         };
-        key.map(|key| Some(key.into())).map_err(|problem| self.error(span, problem))
+        key.and_then(|key| Ok(Some((key.into(), odd?)))).map_err(|problem| self.error(span, problem))
+    }
+
+    /// Whether go-yaml v3 takes the key of a manifest for something else than a string.
+    fn is_odd(&self, text: &str, plain: bool, tag: Option<&Tag>) -> Result<bool, Problem> {
+        match tag {
+            _ if !self.keeps_text() => Ok(false),
+            None if !plain => Ok(false),
+            None => scalar::is_text(text).map(|is_text| !is_text).ok_or(Problem::Key("a time")),
+            Some(tag) => Ok(!scalar::is_string_tag(tag)),
+        }
     }
 
     /// Adds the entries of what `<<` names to `pairs`, over those before it as go-yaml v2 does;

@@ -108,6 +108,19 @@ impl Document {
         self.spot.duplicates(&FieldPath::root(), &mut found);
         found
     }
+
+    /// The entries of a manifest, at any depth, whose keys are numbers, truth values or anything else but strings, and
+    /// the places of the keys. There are none in a document that was not read as a manifest.
+    pub fn odd_keys(&self) -> Vec<(FieldPath, Place)> {
+        let mut found = Vec::new();
+        self.spot.odd_keys(&FieldPath::root(), &mut found);
+        found
+    }
+}
+
+/// Whether a key that is written into a manifest without quotes is read again as a string; nothing where it may be a time.
+pub fn is_text(key: &str) -> Option<bool> {
+    scalar::is_text(key)
 }
 
 /// All documents of a stream, or what is wrong with the first bad one.
@@ -160,6 +173,11 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
 pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
     Chunks::of_manifests(text)
         .filter_map(|chunk| chunk.and_then(|chunk| reader::read(chunk, limits, Scalars::Kept)).transpose())
+}
+
+/// Whether a text of manifests is not cut at any `---`.
+pub fn is_one_manifest(text: &str) -> bool {
+    Chunks::of_manifests(text).count() == 1
 }
 
 fn parse(chunk: Chunk<'_>, limits: &Limits) -> Result<Vec<Document>, YamlError> {

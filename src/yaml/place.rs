@@ -49,6 +49,8 @@ pub(super) struct Entry {
     pub(super) spot: Spot,
     /// Whether it came through a merge key or an alias, which may repeat keys rightly.
     pub(super) merged: bool,
+    /// Whether go-yaml v3, which manifests are read with, takes the key for something else than a string.
+    pub(super) odd: bool,
 }
 
 /// How far a path leads into a [`Spot`].
@@ -99,6 +101,27 @@ impl Spot {
         Self { place, kids }
     }
 
+    /// Adds the entries whose keys are no strings to `found`, `at` being its own path.
+    pub(super) fn odd_keys(&self, at: &FieldPath, found: &mut Vec<(FieldPath, Place)>) {
+        match &self.kids {
+            Kids::None => {}
+            Kids::List(items) => {
+                for (index, item) in items.iter().enumerate().filter(|(_, item)| !matches!(item.kids, Kids::None)) {
+                    item.odd_keys(&at.index(index), found);
+                }
+            }
+            Kids::Map(entries) => {
+                for entry in entries.iter().filter(|entry| entry.odd || !matches!(entry.spot.kids, Kids::None)) {
+                    let path = at.key(&entry.key);
+                    entry.spot.odd_keys(&path, found);
+                    if entry.odd {
+                        found.push((path, entry.key_place));
+                    }
+                }
+            }
+        }
+    }
+
     /// Adds the keys that this tree has more than once to `found`, `at` being its own path.
     pub(super) fn duplicates(&self, at: &FieldPath, found: &mut Vec<Duplicate>) {
         match &self.kids {
@@ -127,6 +150,6 @@ fn duplicate_keys(entries: &[Entry], at: &FieldPath, found: &mut Vec<Duplicate>)
 
 impl Entry {
     pub(super) fn moved(&self, place: Place) -> Self {
-        Self { key: self.key.clone(), key_place: place, spot: self.spot.moved(place), merged: true }
+        Self { key: self.key.clone(), key_place: place, spot: self.spot.moved(place), merged: true, odd: self.odd }
     }
 }

@@ -99,6 +99,11 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
+    /// Whether scalars stay text.
+    pub(super) fn keeps_text(&self) -> bool {
+        self.scalars == Scalars::Kept
+    }
+
     fn document(&mut self) -> Result<Option<Document>, YamlError> {
         loop {
             match self.event()? {

@@ -48,6 +48,28 @@ pub(super) fn keep(text: Cow<'_, str>, plain: bool) -> Scalar<'_> {
     }
 }
 
+/// Whether go-yaml v3 takes a plain scalar without a tag for a string. Nothing where it may be a time of day, whose forms
+/// are not worked out here.
+///
+/// Source: `resolve` in go-yaml v3, which knows fewer truth values than v2.
+pub(super) fn is_text(text: &str) -> Option<bool> {
+    match text.as_bytes().first() {
+        None => Some(false),
+        Some(b'0'..=b'9') if number::is_day(text) => Some(false),
+        Some(b'0'..=b'9') if number::is_date(text) && text.contains(':') => None,
+        Some(b'0'..=b'9' | b'+' | b'-' | b'.') => Some(number::read(text).is_none()),
+        _ => Some(!matches!(
+            text,
+            "~" | "null" | "Null" | "NULL" | "true" | "True" | "TRUE" | "false" | "False" | "FALSE"
+        )),
+    }
+}
+
+/// Whether a tag is `!!str`.
+pub(super) fn is_string_tag(tag: &Tag) -> bool {
+    tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("str")
+}
+
 /// Whether a key is the merge key `<<`.
 pub(super) fn is_merge(text: &str, plain: bool, tag: Option<&Tag>) -> bool {
     text == "<<"
@@ -154,6 +176,20 @@ mod tests {
         assert_eq!(plain("yEs"), Scalar::Text("yEs".into()));
         assert_eq!(plain("2001-01-01"), Scalar::Text("2001-01-01".into()));
         assert_eq!(plain(""), Scalar::Null);
+    }
+
+    #[test]
+    fn what_is_no_string_for_go_yaml_v3() {
+        for text in
+            ["", "~", "null", "true", "FALSE", "1", "-1", "0x10", "0o7", "1_000", "1.", ".5", ".nan", "2024-02-29"]
+        {
+            assert_eq!(is_text(text), Some(false), "{text:?}");
+        }
+        for text in ["yes", "n", "on", "tRUE", "0x", "0o8", "1e", "1:30", "_1", "2023-02-29", "2024-01-01.log", "1.2.3"]
+        {
+            assert_eq!(is_text(text), Some(true), "{text:?}");
+        }
+        assert_eq!(is_text("2001-01-01T00:00:00Z"), None);
     }
 
     #[test]

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use portcullis::admission::{Object, Operation, Phase, Request, Resource, User, Verdict};
-use portcullis::catalog::Catalog;
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::yaml;
 use serde_json::Value;
@@ -22,8 +21,8 @@ pub fn repository() -> PathBuf {
 /// A file of executed cases: from `$PORTCULLIS_VECTORS` where that is set, else from `tests/vectors`.
 pub fn vectors(file: &str) -> Value {
     let own = repository().join("tests/vectors");
-    let folder = std::env::var_os("PORTCULLIS_VECTORS").map_or(own, PathBuf::from);
-    let path = folder.join(file);
+    let given = std::env::var_os("PORTCULLIS_VECTORS").map(|folder| PathBuf::from(folder).join(file));
+    let path = given.filter(|path| path.exists()).unwrap_or_else(|| own.join(file));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -87,7 +86,7 @@ impl Case {
 
     pub fn gate(&self) -> Gate {
         let registry = Registry::standard();
-        let catalog = Catalog::of(registry.kinds(), self.stored.clone());
+        let catalog = registry.catalog_of(self.stored.clone());
         Gate::new(registry, self.policy.clone(), Arc::new(catalog))
     }
 

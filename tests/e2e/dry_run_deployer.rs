@@ -23,8 +23,10 @@ use crate::user::User;
 /// The trials of this file.
 pub const CASES: &[Case] = &[
     ("dry_run_deployer::a_whole_dry_run_succeeds_with_the_seeds_exports", a_whole_dry_run_succeeds),
+    ("dry_run_deployer::the_walk_of_the_example_can_be_walked", the_walk_of_the_example_can_be_walked),
     ("dry_run_deployer::a_wrong_path_fails_within_a_second", a_wrong_path_fails_within_a_second),
     ("dry_run_deployer::killed_at_any_write_another_goes_on", killed_at_any_write_another_goes_on),
+    ("dry_run_deployer::the_conformance_kit_finds_nothing", the_conformance_kit_finds_nothing),
     ("dry_run_deployer::it_steps_back_where_another_deployer_is_at_work", it_steps_back),
 ];
 
@@ -118,6 +120,40 @@ fn a_whole_dry_run_succeeds(ctx: &Context) {
     }
     eventually(|| landscaper.list("DeployItem").is_empty().then_some(()));
     history.keeps_the_contract();
+}
+
+/// The commands of the page, one block after the other, with a companion beside; what is shown there comes out.
+fn the_walk_of_the_example_can_be_walked(ctx: &Context) {
+    const WALK: &str = include_str!("../../examples/dry-run/README.md");
+    const NAMESPACE: &str = "cu-example";
+    let companion = Options { lease: Some(("default", "walk")), ..Options::new(&ctx.cluster, NAMESPACE) };
+    let companion = companion.start(&ctx.cluster);
+    eventually(|| companion.leads().then_some(()));
+    let blocks: Vec<_> = WALK.split("\n```").collect();
+    let walked: Vec<_> = blocks.iter().filter_map(|block| block.strip_prefix("sh\n")).collect();
+    let shown: Vec<_> = blocks.iter().filter_map(|block| block.strip_prefix("console\n")).skip(1).collect();
+    // The first one installs it.
+    let output = shell(ctx, &walked[1..].join("\n"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let log = || format!("{text}\n{}\n{}", String::from_utf8_lossy(&output.stderr), companion.log());
+    assert!(output.status.success(), "{}", log());
+    assert_eq!((walked.len(), shown.len()), (5, 3), "the page has other blocks");
+    for part in shown {
+        assert!(text.contains(part.trim()), "not shown:\n{part}\n{}", log());
+    }
+}
+
+/// Runs a script as a person would, where the page is, with kubectl and a kubeconfig at hand.
+fn shell(ctx: &Context, script: &str) -> std::process::Output {
+    let kubectl = ctx.cluster.assets().program("kubectl");
+    let programs = kubectl.parent().expect("it is in a folder").to_owned();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(programs).chain(std::env::split_paths(&path));
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", script]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.env("PATH", std::env::join_paths(paths).expect("folders have usual names"));
+    command.env("KUBECONFIG", ctx.cluster.kubeconfig(User::Admin)).env("HOME", ctx.cluster.folder());
+    command.output().expect("there is a shell")
 }
 
 fn is_explained(ctx: &Context, ns: &str) {
@@ -222,6 +258,29 @@ fn a_life_is_cut(ctx: &Context, at: usize, cut: Cut) -> bool {
     );
     assert_eq!(secrets.versions().len(), 1, "at {at}, {cut:?}: the Secret is written once");
     was_cut
+}
+
+/// The same kit that other deployers are tried with.
+fn the_conformance_kit_finds_nothing(ctx: &Context) {
+    let ns = namespace(ctx);
+    let companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    eventually(|| companion.leads().then_some(()));
+    let file = |name: &str, config: &Value| {
+        let path = ctx.cluster.folder().join(format!("{ns}-{name}.yaml"));
+        std::fs::write(&path, config.to_string()).expect("a file can be written");
+        path
+    };
+    let mut failing = chart();
+    failing["exports"] = json!({"exports": [{"key": "port", "jsonPath": "Values.port"}]});
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["conformance", "deployer", "--type", HELM, "--namespace", &ns, "--quiet", "1s", "--output", "json"]);
+    command.arg("--config").arg(file("config", &chart())).arg("--failing-config").arg(file("failing", &failing));
+    command.args(MARKS.map(|(key, text)| format!("--annotation={key}={text}")));
+    let output = command.arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).output().expect("it runs");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let promises = report["promises"].as_array().expect("it is a list");
+    let kept = promises.iter().filter(|promise| promise["verdict"] == "kept").count();
+    assert!(output.status.success() && kept == promises.len(), "{report:#}\n{}", companion.log());
 }
 
 fn it_steps_back(ctx: &Context) {

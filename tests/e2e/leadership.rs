@@ -6,12 +6,14 @@ use crate::Case;
 use crate::companion::{Companion, Options};
 use crate::context::Context;
 use crate::daemon::PAUSE;
+use crate::proxy::{Cut, Proxy};
 use crate::sentences::eventually;
 
 /// The trials of this file.
 pub const CASES: &[Case] = &[
     ("leadership::one_acts_and_another_takes_over_at_once_after_sigterm", another_takes_over_at_once_after_sigterm),
     ("leadership::another_takes_over_within_the_lease_duration_after_a_kill", another_takes_over_after_a_kill),
+    ("leadership::one_that_cannot_renew_has_stepped_down_when_another_leads", one_that_cannot_renew_steps_down_first),
 ];
 
 /// The lease duration of [`crate::companion::QUICK`], a retry period, and what a busy machine adds.
@@ -56,4 +58,18 @@ fn another_takes_over_after_a_kill(ctx: &Context) {
     drop(first);
     let waited = until_leading(&second);
     assert!(waited < TAKEN_OVER, "{waited:?}");
+}
+
+/// The one that leads no longer reaches the API server, which is the worst: it is alive, and nobody can tell it.
+fn one_that_cannot_renew_steps_down_first(ctx: &Context) {
+    let ns = ctx.cluster.namespace("lead");
+    let proxy = Proxy::start(&ctx.cluster, usize::MAX, Cut::Before);
+    let kubeconfig = proxy.kubeconfig(&ctx.cluster).expect("a file can be written");
+    let first = Options { kubeconfig, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    eventually(|| first.leads().then_some(()));
+    let second = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    proxy.cut();
+    eventually(|| second.leads().then_some(()));
+    assert!(!first.leads(), "two lead:\n{}\n{}", first.log(), second.log());
+    assert!(first.log().contains("the lease is lost: stepping down"), "{}", first.log());
 }

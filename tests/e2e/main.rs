@@ -19,19 +19,23 @@ mod dry_run_deployer;
 mod gate;
 mod http;
 mod kubectl;
-mod kustomize;
 mod landscaper;
 mod leadership;
 mod litter;
 mod manifests;
 mod marks;
+mod overwrite_trees;
 mod overwrites;
 mod protocol;
 mod proxy;
+#[allow(dead_code, reason = "shared with the tests of registries")]
+#[path = "../registry/push.rs"]
+mod push;
+#[allow(dead_code, reason = "shared with the tests of registries")]
+#[path = "../registry/server.rs"]
+mod registry;
 mod sentences;
 mod smoke;
-#[path = "../trees/mod.rs"]
-mod trees;
 mod user;
 mod validation;
 
@@ -51,7 +55,7 @@ type Case = (&'static str, fn(&Context));
 type Stage = Arc<OnceLock<Context>>;
 
 /// Trials that do without portcullis.
-const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES, kustomize::CASES];
+const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
     conformance::CASES,
@@ -60,6 +64,7 @@ const WITH_GATE: &[&[Case]] = &[
     dry_run_deployer::CASES,
     leadership::CASES,
     marks::CASES,
+    overwrite_trees::CASES,
     overwrites::CASES,
     protocol::CASES,
     validation::CASES,

@@ -74,6 +74,11 @@ impl Proxy {
         Ok(file)
     }
 
+    /// Cuts it now: nothing that is asked from now on is answered.
+    pub fn cut(&self) {
+        self.state.is_cut.store(true, Ordering::SeqCst);
+    }
+
     /// Waits until it is cut, or `done`; whether it is cut.
     pub fn until_cut_or(&self, done: impl Fn() -> bool) -> bool {
         let start = Instant::now();

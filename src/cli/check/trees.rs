@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::Unusable;
-use super::super::report::{Located, Report};
-use super::super::trees::{seen_from_here, shown, tree_path};
+use super::super::parallel::in_order;
+use super::super::report::{Located, Report, Root};
+use super::super::trees::{TreePaths, seen_from_here, shown, tree_path};
 use super::super::walk::Progress;
 use super::Args;
 use crate::admission::Level;
@@ -32,7 +34,9 @@ pub(super) struct Trees {
     options: Options,
     roots: Vec<TreePath>,
     /// The files that only kustomize reads: kustomization files, patches, data.
-    parts: HashSet<TreePath>,
+    parts: HashSet<PathBuf>,
+    /// What was read so far.
+    read: Files,
 }
 
 impl Trees {
@@ -42,58 +46,77 @@ impl Trees {
         options.version = args.kustomize_version;
         options.restrictor = args.load_restrictor.unwrap_or(options.restrictor);
         options.lone_components = true;
-        let mut folders = BTreeSet::new();
-        let mut parts = HashSet::new();
+        let (mut paths, mut folders) = (TreePaths::default(), BTreeSet::new());
         for file in files.iter().filter(|file| is_kustomization(file)) {
-            let path = tree_path(file)?;
-            folders.extend(path.parent());
-            parts.insert(path);
+            folders.extend(paths.of(file)?.parent());
         }
         let folders: Vec<_> = folders.into_iter().collect();
-        let read = Files::default();
-        for folder in &folders {
-            parts.extend(roots::references(&tree, folder, &options, &read).parts);
-        }
+        let (read, mut references) = (Files::default(), HashMap::new());
+        in_order(
+            &folders,
+            |folder| roots::references(&tree, folder, &options, &read),
+            |number, found| drop(references.insert(folders[number].clone(), found)),
+        );
         let roots = match args.roots.as_slice() {
-            [] => roots::roots(&tree, &folders, &options, &read),
+            [] => roots::roots(&folders, |folder| match references.get(folder) {
+                Some(found) => found.folders.clone(),
+                None => roots::references(&tree, folder, &options, &read).folders,
+            }),
             given => given.iter().map(|root| tree_path(root)).collect::<Result<_, _>>()?,
         };
-        Ok(Self { tree, options, roots, parts })
+        let parts: HashSet<_> = references.into_values().flat_map(|found| found.parts).collect();
+        let is_part =
+            |file: &&PathBuf| is_kustomization(file) || paths.of(file).is_ok_and(|path| parts.contains(&path));
+        let parts = files.iter().filter(is_part).cloned().collect();
+        Ok(Self { tree, options, roots, parts, read })
     }
 
     /// Whether a file is one that only kustomize reads.
     pub(super) fn reads(&self, file: &Path) -> bool {
-        is_kustomization(file) || tree_path(file).is_ok_and(|path| self.parts.contains(&path))
+        self.parts.contains(file)
     }
 
     /// Judges every root. What several roots have in common is told once.
     pub(super) fn judge(&self, policy: &Policy, report: &mut Report) {
         let rows: HashMap<_, _> = Registry::standard().rows().into_iter().map(|row| (row.id(), row)).collect();
-        let files = Files::default();
-        let mut told = HashSet::new();
+        let mut told = HashMap::new();
         let mut sources = Sources { tree: &self.tree, read: BTreeMap::new() };
         let mut progress = Progress::new("judged kustomize roots:");
-        for (done, root) in self.roots.iter().enumerate() {
-            progress.step(done, self.roots.len());
-            let judged = analyse_with(&self.tree, root, &self.options, &files);
+        let judge = |root: &TreePath| {
+            let judged = analyse_with(&self.tree, root, &self.options, &self.read);
+            // nobody asks here how it is evaluated
+            kustomize::Report { evaluation: None, ..judged }
+        };
+        in_order(&self.roots, judge, |number, judged| {
+            progress.step(number, self.roots.len());
             let mut findings = Vec::new();
             for finding in &judged.findings {
-                let level =
-                    rows.get(finding.rule).map_or(finding.level, |row| policy.level_in_files(*row, finding.level));
-                let located = sources.locate(finding, level);
-                findings.push(located.json());
                 let place =
                     (finding.rule, finding.site.file.clone(), finding.site.place.start, finding.message.clone());
-                if level != Level::Off && told.insert(place) {
-                    report.findings.push(located);
-                }
+                let located = told.entry(place).or_insert_with(|| {
+                    let level =
+                        rows.get(finding.rule).map_or(finding.level, |row| policy.level_in_files(*row, finding.level));
+                    let located = Rc::new(sources.locate(finding, level));
+                    if level != Level::Off {
+                        report.findings.push(Rc::clone(&located));
+                    }
+                    located
+                });
+                findings.push(Rc::clone(located));
             }
-            report.roots.push(root_json(&judged, findings));
-        }
+            report.roots.push(Root {
+                root: shown(&judged.root),
+                profile: judged.profile.as_str(),
+                verdict: judged.verdict.as_str(),
+                reasons: judged.reasons,
+                findings,
+            });
+        });
     }
 
     /// Moves misplaced entries until there is none that can be moved; says what it did.
-    pub(super) fn fix(&self) -> String {
+    pub(super) fn fix(&mut self) -> String {
+        self.read = Files::default();
         let mut told = String::new();
         for root in &self.roots {
             for _ in 0..MOST_FIXES {
@@ -119,20 +142,10 @@ impl Trees {
     }
 }
 
-fn root_json(judged: &kustomize::Report, findings: Vec<Value>) -> Value {
-    json!({
-        "root": shown(&judged.root),
-        "profile": judged.profile.as_str(),
-        "verdict": judged.verdict.as_str(),
-        "reasons": judged.reasons,
-        "findings": findings,
-    })
-}
-
 /// The texts of the files that findings are in.
 struct Sources<'t> {
     tree: &'t Tree,
-    read: BTreeMap<TreePath, Rc<Source>>,
+    read: BTreeMap<TreePath, Arc<Source>>,
 }
 
 impl Sources<'_> {
@@ -141,7 +154,7 @@ impl Sources<'_> {
         let source = self.read.entry(site.file.clone()).or_insert_with(|| {
             let bytes = self.tree.read(&site.file).unwrap_or_else(|_| [].into());
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            Rc::new(Source { name: shown(&site.file), text })
+            Arc::new(Source { name: shown(&site.file), text })
         });
         let (source, path) = (source.clone(), site.field.to_string());
         let (message, help) = (seen_from_here(message), help.map(seen_from_here));

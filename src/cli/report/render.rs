@@ -111,7 +111,7 @@ pub(super) fn sarif(report: &Report, registry: &Registry) -> Value {
                 "executionSuccessful": report.errors.is_empty(),
                 "toolExecutionNotifications": notifications,
             }],
-            "results": report.findings.iter().map(sarif_result).collect::<Vec<_>>(),
+            "results": report.findings.iter().map(|located| sarif_result(located)).collect::<Vec<_>>(),
         }],
     })
 }

@@ -5,14 +5,26 @@
 
 use serde_json::Value;
 
+use super::keys::{self, BadKey, KeyFault};
 use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place, Problem};
+
+/// An object of a text.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// Its content; scalars are the text they are.
+    pub value: Value,
+    /// Where it stands.
+    pub place: Place,
+    /// Keys with which kustomize cannot write it.
+    pub keys: Vec<BadKey>,
+}
 
 /// What a text holds.
 #[derive(Debug, Default)]
 pub struct Manifests {
     /// The objects up to the first fault.
-    pub objects: Vec<(Value, Place)>,
+    pub objects: Vec<Manifest>,
     /// What kustomize refuses it for.
     pub fault: Option<(Place, ManifestFault)>,
     /// What we cannot say anything about.
@@ -32,6 +44,8 @@ pub enum ManifestFault {
     NoName(String),
     /// `items` of a list of this kind is not a list.
     NoItems(String),
+    /// A list of objects cannot be opened because of a key.
+    Key(String, KeyFault),
 }
 
 /// Lists within lists are opened so often; kustomize has no limit.
@@ -57,8 +71,9 @@ pub fn read(text: &str) -> Manifests {
             }
         }
     }
+    let alone = queue.len() == 1 && yaml::is_one_manifest(text);
     for document in queue {
-        manifests.add(document);
+        manifests.add(document, alone);
         if manifests.fault.is_some() {
             break;
         }
@@ -67,52 +82,77 @@ pub fn read(text: &str) -> Manifests {
 }
 
 impl Manifests {
-    fn add(&mut self, document: Document) {
+    /// Adds what a document holds. A `List` that is alone in its file is opened before anything else is done to it.
+    fn add(&mut self, document: Document, alone: bool) {
         let place = document.start();
-        if let Some(duplicate) = document.duplicates().first() {
-            // kustomize takes the first of them here and refuses both there
-            let key = duplicate.path.to_string();
-            self.doubt.get_or_insert((duplicate.kept, format!("the key {key} is there twice")));
+        let keys = keys::of(&document);
+        if let Some(key) = keys.iter().find(|key| key.decides()) {
+            self.doubt.get_or_insert((key.place, format!("the key {} is there twice", key.path)));
             return;
+        }
+        let is_open = alone && matches!(document.value["kind"].as_str(), Some("List" | "ResourceList"));
+        if !is_open && is_list(&document.value) {
+            self.open(&document.value, &keys);
         }
         match document.value["items"].as_array() {
             Some(items) if is_list(&document.value) => {
                 for (at, item) in items.iter().enumerate() {
                     let place = document.nearest(&FieldPath::of(["items"]).index(at));
-                    self.add_value(item.clone(), place);
+                    let keys: Vec<_> = keys.iter().filter_map(|key| key.within_item(at)).collect();
+                    if let Some(key) = keys.iter().find(|key| key.decides()) {
+                        self.doubt.get_or_insert((key.place, format!("the key {} is there twice", key.path)));
+                        return;
+                    }
+                    self.add_value(Manifest { value: item.clone(), place, keys });
                 }
             }
-            _ => self.add_value(document.value, place),
+            _ => self.add_value(Manifest { value: document.value, place, keys }),
         }
     }
 
-    fn add_value(&mut self, value: Value, place: Place) {
-        let mut queue = vec![value];
-        while let Some(value) = queue.pop() {
-            if self.fault.is_some() || is_nothing(&value) {
+    /// A list of objects becomes JSON when it is opened, and its items again.
+    fn open(&mut self, list: &Value, keys: &[BadKey]) {
+        let fatal = |key: &&BadKey| key.fault == KeyFault::Twice || key.starts_with("items");
+        if let Some(key) = keys.iter().find(fatal).filter(|_| list.get("items").is_some()) {
+            self.fault.get_or_insert((key.place, ManifestFault::Key(key.path.to_string(), key.fault)));
+        }
+    }
+
+    fn add_value(&mut self, manifest: Manifest) {
+        let place = manifest.place;
+        let mut queue = vec![manifest];
+        while let Some(manifest) = queue.pop() {
+            let Manifest { value, keys, .. } = &manifest;
+            if self.fault.is_some() || is_nothing(value) {
                 continue;
             }
             if self.objects.len() >= MOST_OBJECTS {
                 self.doubt.get_or_insert((place, format!("there are more than {MOST_OBJECTS} objects")));
                 return;
             }
-            if has_comma(&value) {
+            if has_comma(value) {
                 // kustomize keeps former names in a list with commas, and stumbles over them
                 self.doubt.get_or_insert((place, "a name has a comma in it".to_owned()));
                 return;
             }
-            if let Some(fault) = fault(&value) {
+            if let Some(fault) = fault(value) {
                 self.fault = Some((place, fault));
                 return;
             }
-            match (is_list(&value), value.get("items")) {
-                (true, Some(Value::Array(items))) => queue.extend(items.iter().rev().cloned()),
+            if is_list(value) {
+                self.open(value, keys);
+            }
+            match (is_list(value), value.get("items")) {
+                (true, Some(Value::Array(items))) => {
+                    let items = items.iter().rev().cloned();
+                    queue.extend(items.map(|value| Manifest { value, place, keys: Vec::new() }));
+                }
                 (true, Some(Value::Null)) => {}
                 (true, Some(_)) => {
                     let kind = value["kind"].as_str().unwrap_or_default().to_owned();
                     self.fault = Some((place, ManifestFault::NoItems(kind)));
                 }
-                _ => self.objects.push((value, place)),
+                _ => self.objects.push(manifest),
             }
         }
     }
@@ -156,7 +196,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        let named = |(value, _): &(Value, Place)| value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let named = |object: &Manifest| object.value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         read(text).objects.iter().map(named).collect()
     }
 
@@ -174,6 +214,15 @@ mod tests {
             read("kind: AList\nitems: {}\n").fault.map(|(_, fault)| fault),
             Some(ManifestFault::NoItems("AList".into()))
         );
+    }
+
+    #[test]
+    fn a_list_is_opened_only_if_its_keys_allow() {
+        let item = "- {kind: A, metadata: {name: a}, data: {1: b}}\n";
+        assert_eq!(read(&format!("kind: List\nitems:\n{item}")).objects[0].keys.len(), 1);
+        for text in [format!("kind: List\nitems:\n{item}---\n"), format!("kind: AList\nitems:\n{item}")] {
+            assert!(matches!(read(&text).fault, Some((_, ManifestFault::Key(_, KeyFault::NotText)))), "{text}");
+        }
     }
 
     #[test]

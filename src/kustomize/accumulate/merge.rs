@@ -4,9 +4,14 @@
 //! not known from there on. A patch keeps kind, name and namespace of what it is applied to
 //! (`Resource.ApplySmPatch`), unless it is allowed to change them.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
+use super::keys::{self, BadKey, KeyFault, Unwritable};
 use super::object::Object;
+use crate::admission::field::Segment;
+use crate::kustomize::finding::Site;
 
 /// What a patch does to an object as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +22,44 @@ pub enum Merged {
     Deleted,
     /// It merges a mapping into something else, or replaces all: what follows is not known.
     Unsure,
+}
+
+/// Applies a patch from `site`, with keys that kustomize cannot write, to an object.
+pub fn apply_with(object: &mut Object, patch: &Value, bad: &[BadKey], site: &Site) -> Merged {
+    let taken: Vec<_> = bad.iter().filter_map(|key| taken(object, patch, key, site)).collect();
+    let merged = apply(object, patch);
+    if merged == Merged::Changed {
+        keep(object, patch);
+        for (key, sure) in taken {
+            if !sure {
+                object.blur(&key.pointer);
+            }
+            object.unwritable_mut().push(key);
+        }
+    }
+    merged
+}
+
+/// A bad key of a patch that gets into the object, and whether it certainly does: a key that the object has already stays
+/// as it is there.
+fn taken(object: &Object, patch: &Value, key: &BadKey, site: &Site) -> Option<(Unwritable, bool)> {
+    let pointer = keys::pointer(&key.path);
+    let is_removed = patch.pointer(&pointer).is_none_or(Value::is_null);
+    let is_there = object.raw().pointer(&pointer).is_some();
+    let in_list = key.path.segments().iter().any(|segment| matches!(segment, Segment::Index(_)));
+    let sure = key.fault == KeyFault::NotText && !in_list;
+    if sure && (is_removed || is_there) {
+        return None;
+    }
+    Some((Unwritable { pointer, fault: key.fault, site: Arc::new(site.clone()) }, sure))
+}
+
+/// Of two equal keys a patch changes or removes one.
+fn keep(object: &mut Object, patch: &Value) {
+    let twice = object.unwritable().iter().filter(|key| key.fault == KeyFault::Twice);
+    let touched: Vec<_> =
+        twice.filter(|key| patch.pointer(&key.pointer).is_some()).map(|key| key.pointer.clone()).collect();
+    touched.iter().for_each(|pointer| object.blur(pointer));
 }
 
 /// Applies a patch to the content of an object.
@@ -39,7 +82,7 @@ pub fn apply(object: &mut Object, patch: &Value) -> Merged {
 fn merge(content: &mut Map<String, Value>, patch: &Map<String, Value>, at: &str, fuzzy: &mut Vec<String>) -> bool {
     let mut clean = true;
     for (key, value) in patch {
-        let pointer = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+        let pointer = keys::below(at, key);
         if key.starts_with('$') {
             fuzzy.push(at.to_owned());
             continue;

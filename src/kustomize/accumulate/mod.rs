@@ -3,6 +3,7 @@
 //! Source: `resWrangler` in kustomize's `api/resmap/reswrangler.go` and `ResAccumulator` in `api/internal/accumulator`.
 
 pub mod json_patch;
+pub mod keys;
 pub mod manifests;
 pub mod merge;
 mod object;
@@ -127,6 +128,7 @@ impl Accumulator {
                 if behavior == Behavior::Merge {
                     merge_data(old, &mut made);
                 }
+                made.write_generated();
                 *old = made;
                 Ok(())
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::keys::Unwritable;
 use super::scope;
 use crate::kustomize::finding::Site;
 
@@ -134,13 +135,24 @@ pub struct Object {
     content: Arc<Value>,
     /// JSON pointers below which the content is not known.
     fuzzy: Vec<String>,
+    /// Keys with which it cannot be written, unless something takes them away.
+    unwritable: Vec<Unwritable>,
 }
 
 impl Object {
     /// An object of this content.
     pub fn new(content: Value, site: Arc<Site>) -> Self {
         let id = Id::of(&content);
-        Self { id, sure: true, hashed: false, site, former: Vec::new(), content: Arc::new(content), fuzzy: Vec::new() }
+        Self {
+            id,
+            sure: true,
+            hashed: false,
+            site,
+            former: Vec::new(),
+            content: Arc::new(content),
+            fuzzy: Vec::new(),
+            unwritable: Vec::new(),
+        }
     }
 
     /// The identity it had first.
@@ -243,6 +255,16 @@ impl Object {
     pub fn replace(&mut self, content: Value) {
         self.id = Id::of(&content);
         self.content = Arc::new(content);
+    }
+
+    /// The keys with which it cannot be written, if they are still there.
+    pub fn unwritable(&self) -> &[Unwritable] {
+        &self.unwritable
+    }
+
+    /// The keys with which it cannot be written, to be changed.
+    pub fn unwritable_mut(&mut self) -> &mut Vec<Unwritable> {
+        &mut self.unwritable
     }
 
     /// Marks what is at a JSON pointer as not known from here on.

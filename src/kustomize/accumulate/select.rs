@@ -10,12 +10,20 @@ use crate::kustomize::file::Selector;
 /// A selector with its expressions compiled.
 #[derive(Debug)]
 pub struct Compiled {
-    group: Option<Regex>,
-    version: Option<Regex>,
-    kind: Option<Regex>,
-    name: Option<Regex>,
-    namespace: Option<Regex>,
+    group: Option<Pattern>,
+    version: Option<Pattern>,
+    kind: Option<Pattern>,
+    name: Option<Pattern>,
+    namespace: Option<Pattern>,
     labels: Vec<(&'static str, String)>,
+}
+
+/// What a text must be as a whole.
+#[derive(Debug)]
+enum Pattern {
+    /// Just this: most people write names, and an expression takes a while to compile.
+    Text(String),
+    Expression(Regex),
 }
 
 /// Why a selector cannot be used.
@@ -63,7 +71,7 @@ impl Compiled {
     /// Whether it selects an object by what the object is now and was at first.
     pub fn selects(&self, object: &Object) -> Selected {
         let (now, first) = (&object.id, object.original());
-        let either = |pattern: &Option<Regex>, text: fn(&Id) -> &str| {
+        let either = |pattern: &Option<Pattern>, text: fn(&Id) -> &str| {
             matches(pattern, text(&first)) || matches(pattern, text(now))
         };
         if !object.sure {
@@ -120,16 +128,23 @@ fn equality(term: &str) -> Option<(&str, &str)> {
     (!key.is_empty() && plain(key) && plain(value)).then_some((key, value))
 }
 
-fn matches(pattern: &Option<Regex>, text: &str) -> bool {
-    pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
+fn matches(pattern: &Option<Pattern>, text: &str) -> bool {
+    match pattern {
+        None => true,
+        Some(Pattern::Text(wanted)) => wanted == text,
+        Some(Pattern::Expression(expression)) => expression.is_match(text),
+    }
 }
 
 /// What Go's expressions allow and ours do not.
 const ONLY_IN_GO: [&str; 4] = ["{", "\\Q", "\\C", "[["];
 
-fn anchored(text: &str) -> Result<Option<Regex>, BadSelector> {
+fn anchored(text: &str) -> Result<Option<Pattern>, BadSelector> {
     if text.is_empty() {
         return Ok(None);
+    }
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte)) {
+        return Ok(Some(Pattern::Text(text.to_owned())));
     }
     let wrong = || text.to_owned();
     match Regex::new(&format!("^(?:{text})$")) {
@@ -137,7 +152,7 @@ fn anchored(text: &str) -> Result<Option<Regex>, BadSelector> {
             drop(regex);
             Err(BadSelector::Unsure(wrong()))
         }
-        Ok(regex) => Ok(Some(regex)),
+        Ok(regex) => Ok(Some(Pattern::Expression(regex))),
         Err(_) if ONLY_IN_GO.iter().any(|part| text.contains(part)) => Err(BadSelector::Unsure(wrong())),
         Err(_) => Err(BadSelector::Refused(wrong())),
     }

@@ -5,6 +5,7 @@
 //! level.
 
 mod decode;
+mod definitions;
 mod kustomization;
 mod schema;
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 pub use crate::near::nearest;
 pub use decode::{Fault, FaultKind};
+pub use definitions::{Definitions, definitions};
 pub use kustomization::{
     COMPONENT, Generator, GeneratorOptions, Kustomization, Label, Patch, Replacement, Selector, Source, Target,
 };

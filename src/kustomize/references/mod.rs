@@ -4,7 +4,7 @@
 
 mod remote;
 
-pub use remote::{is_git, is_http};
+pub use remote::{Repository, is_git, is_http};
 
 use super::options::{Options, Restrictor, Version};
 use super::tree::{Located, Lost, Tree, TreePath};

@@ -32,35 +32,63 @@ fn has_valid_escapes(text: &str) -> bool {
 
 /// Whether kustomize takes an entry for a git repository, whatever may stand there in the tree.
 pub fn is_git(entry: &str) -> bool {
-    if entry.starts_with('/') {
-        return false;
-    }
-    let address = entry.split_once('?').map_or(entry, |(address, _)| address);
-    repository_path(address).is_some_and(|(path, all)| is_split(path, all))
+    Repository::of(entry).is_some()
+}
+
+/// What kustomize would clone, and build in the clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// The address up to the path, as git gets it: `https://github.com/`, `git@host:`.
+    pub host: String,
+    /// The path of the repository there.
+    pub path: String,
+    /// The folder in the repository.
+    pub folder: String,
+    /// The branch, tag or commit; empty for the default branch.
+    pub reference: String,
 }
 
 const SCHEMES: [&str; 4] = ["ssh://", "https://", "http://", "file://"];
 
-/// What follows the host, and whether all of it is the repository.
-fn repository_path(address: &str) -> Option<(&str, bool)> {
+impl Repository {
+    /// The repository that an entry names, if kustomize takes it for one.
+    pub fn of(entry: &str) -> Option<Self> {
+        if entry.starts_with('/') {
+            return None;
+        }
+        let (address, query) = entry.split_once('?').unwrap_or((entry, ""));
+        let (host, path, whole) = host(address)?;
+        let (path, folder) = split(path, whole)?;
+        if path.is_empty() || leads_out(folder) {
+            return None;
+        }
+        let folder = folder.strip_prefix('/').unwrap_or(folder).to_owned();
+        Some(Self { host, path: path.to_owned(), folder, reference: reference(query) })
+    }
+}
+
+/// The host, what follows it, and whether all of that is the repository.
+fn host(address: &str) -> Option<(String, &str, bool)> {
     let address = without(address, "git::").unwrap_or(address);
-    let scheme = SCHEMES.into_iter().find(|scheme| without(address, scheme).is_some());
-    let after_scheme = scheme.and_then(|scheme| without(address, scheme)).unwrap_or(address);
-    if scheme == Some("file://") {
-        return Some((after_scheme, true));
+    let scheme = SCHEMES.into_iter().find(|scheme| without(address, scheme).is_some()).unwrap_or_default();
+    let after_scheme = without(address, scheme).unwrap_or(address);
+    if scheme == "file://" {
+        return Some((scheme.to_owned(), after_scheme, true));
     }
     let rest = without_user(after_scheme);
+    let user = &after_scheme[..after_scheme.len() - rest.len()];
     let is_github = without(rest, "github.com/").is_some() || without(rest, "github.com:").is_some();
-    let has_user = rest.len() != after_scheme.len();
-    let like_scp = scheme.is_none() && (has_user || is_github);
-    if scheme.is_none() && !like_scp {
+    let like_scp = scheme.is_empty() && (!user.is_empty() || is_github);
+    if (scheme.is_empty() && !like_scp) || rest.is_empty() {
         return None;
     }
-    let host_end = separator(rest, like_scp);
-    if rest.is_empty() {
-        return None;
-    }
-    Some((host_end.map_or("", |at| &rest[at + 1..]), false))
+    let (host, path) = separator(rest, like_scp).map_or((rest, ""), |at| rest.split_at(at + 1));
+    let host = match is_github {
+        true if scheme == "ssh://" || !user.is_empty() => format!("{user}github.com:"),
+        true => "https://github.com/".to_owned(),
+        false => format!("{scheme}{user}{host}"),
+    };
+    Some((host, path, false))
 }
 
 /// `text` without `prefix`, in any case.
@@ -87,12 +115,8 @@ fn separator(text: &str, like_scp: bool) -> Option<usize> {
     }
 }
 
-/// Whether a path names a repository, and no folder outside of it.
-fn is_split(path: &str, all: bool) -> bool {
-    split(path, all).is_some_and(|(repository, folder)| !repository.is_empty() && !leads_out(folder))
-}
-
-fn split(path: &str, all: bool) -> Option<(&str, &str)> {
+/// The path of a repository and the folder in it.
+fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find("_git/") {
         let after = at + "_git/".len();
         let end = path[after..].find('/').map_or(path.len(), |slash| after + slash);
@@ -104,7 +128,7 @@ fn split(path: &str, all: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find(".git") {
         return Some(path.split_at(at + ".git".len()));
     }
-    if all {
+    if whole {
         return Some((path, ""));
     }
     let first = path.find('/')?;
@@ -126,6 +150,41 @@ fn leads_out(folder: &str) -> bool {
         }
     }
     false
+}
+
+/// `ref` of a query, or else `version`; nothing from a query that Go does not read to its end.
+fn reference(query: &str) -> String {
+    let Some(pairs) = pairs(query) else { return String::new() };
+    let first = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
+    first("ref").filter(|value| !value.is_empty()).or_else(|| first("version")).unwrap_or_default()
+}
+
+/// The pairs of a query as Go's `url.ParseQuery` reads them.
+fn pairs(query: &str) -> Option<Vec<(String, String)>> {
+    let pair = |text: &str| {
+        let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        Some((unescaped(key)?, unescaped(value)?)).filter(|_| !text.contains(';'))
+    };
+    query.split('&').filter(|text| !text.is_empty()).map(pair).collect()
+}
+
+/// `url.QueryUnescape`; bytes that are no UTF-8 become U+FFFD.
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match first {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let digits = std::str::from_utf8(after.get(..2)?).ok().filter(|digits| !digits.contains('+'))?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                rest = &after[2..];
+            }
+            byte => bytes.push(*byte),
+        }
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

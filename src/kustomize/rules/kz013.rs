@@ -1,20 +1,21 @@
 //! KZ013: a file that holds no objects.
 
 use crate::admission::Level;
+use crate::kustomize::accumulate::keys::KeyFault;
 use crate::kustomize::accumulate::manifests::ManifestFault;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
-use crate::kustomize::walk::words;
+use crate::kustomize::walk::{key_words, words};
 
 /// The row of KZ013.
 pub(super) static RULE: TreeRule = TreeRule {
     id: "KZ013",
     name: "bad-manifest",
     level: Level::Deny,
-    summary: "a file under resources that is not YAML, or holds something without kind or name",
+    summary: "a file under resources that is not YAML, or holds something without kind or name, or with keys that cannot be written",
     page: TreePage {
-        why: "Files under `resources` hold Kubernetes objects: each needs `kind` and `metadata.name`; `generateName` is not enough. A kustomization file listed as a file is taken for an object without a name.",
+        why: "Files under `resources` hold Kubernetes objects: each needs `kind` and `metadata.name`; `generateName` is not enough. A kustomization file listed as a file is taken for an object without a name. A key that is a number, a date or a truth value, such as `data: {1: a}`, or that is there twice, is found only when the object is written or patched with a JSON patch; so is such a key from a generator or from labels, where no quotes help.",
         wrong: TreeExample::new(
             "app",
             &[
@@ -72,5 +73,17 @@ pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &Ma
         ManifestFault::NoName(_) => finding.help("give it a metadata.name; generateName is not enough for kustomize"),
         ManifestFault::NoKind => finding.help("give it a kind"),
         _ => finding.help("correct the file, or take the entry out"),
+    }
+}
+
+/// A finding about a key with which an object cannot be written; `site` is what put it there.
+pub(in crate::kustomize) fn key(site: &Site, object: &str, pointer: &str, fault: KeyFault) -> TreeFinding {
+    let finding =
+        RULE.finding(site.clone(), format!("{object} cannot be written: its key {pointer} {}", key_words(fault)));
+    match fault {
+        KeyFault::NotText => {
+            finding.help("a number, a date or a truth value is no key: put it in quotes, or name it otherwise")
+        }
+        KeyFault::Twice => finding.help("keep one of the two"),
     }
 }

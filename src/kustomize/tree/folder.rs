@@ -1,9 +1,10 @@
 //! A folder on disk.
 
+use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::{Entry, LARGEST_FILE, Source, Tree, TreePath, Unreadable};
 
@@ -30,15 +31,28 @@ impl Tree {
             return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));
         }
         let base = root.to_string_lossy().into_owned();
-        Ok(Self::new(Folder { root }, &base))
+        Ok(Self::new(Folder { root, folders: RwLock::default() }, &base))
     }
 }
 
 struct Folder {
     root: PathBuf,
+    /// Folders that were seen: every path is followed from the root, through the same few folders.
+    folders: RwLock<HashSet<TreePath>>,
 }
 
+/// A path takes some hundred bytes; beyond this number they are looked for anew.
+const MOST_FOLDERS: usize = 5_000;
+
 impl Folder {
+    fn remember(&self, folder: &TreePath) {
+        let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+        if folders.len() >= MOST_FOLDERS {
+            folders.clear();
+        }
+        folders.insert(folder.clone());
+    }
+
     fn on_disk(&self, path: &TreePath) -> PathBuf {
         self.root.join(path.as_str())
     }
@@ -46,18 +60,27 @@ impl Folder {
 
 impl Source for Folder {
     fn entry(&self, path: &TreePath) -> Option<Entry> {
+        if self.folders.read().unwrap_or_else(PoisonError::into_inner).contains(path) {
+            return Some(Entry::Folder);
+        }
         let place = self.on_disk(path);
         let metadata = fs::symlink_metadata(&place).ok()?;
-        Some(kind(&metadata).unwrap_or_else(|| {
+        let entry = kind(&metadata).unwrap_or_else(|| {
             let target = fs::read_link(&place).unwrap_or_default();
             Entry::Link(target.to_string_lossy().into_owned())
-        }))
+        });
+        if entry == Entry::Folder {
+            self.remember(path);
+        }
+        Some(entry)
     }
 
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
         let failed = |error: io::Error| Unreadable::System(error.to_string());
         let file = File::open(self.on_disk(path)).map_err(failed)?;
-        let mut content = Vec::new();
+        // one byte more than it has, so that its end is seen with the first read
+        let size = file.metadata().map_or(0, |metadata| metadata.len()).min(LARGEST_FILE);
+        let mut content = Vec::with_capacity(size as usize + 1);
         file.take(LARGEST_FILE + 1).read_to_end(&mut content).map_err(failed)?;
         if content.len() as u64 > LARGEST_FILE {
             return Err(Unreadable::TooLarge);

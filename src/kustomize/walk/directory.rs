@@ -33,6 +33,13 @@ impl Walk<'_> {
             }
             Err(no_folder) => {
                 acc.complete = false;
+                if matches!(no_folder, NoFolder::Git { .. }) {
+                    // what it is may patch and delete what is there
+                    acc.objects_mut().iter_mut().for_each(|object| {
+                        object.blur("");
+                        object.sure = false;
+                    });
+                }
                 self.no_folder(layer, entry, &no_folder);
             }
         }

@@ -65,7 +65,8 @@ impl Walk<'_> {
             acc.complete = false;
             return;
         };
-        let mut object = Object::new(content(kind, generator, &data), Arc::new(site.clone()));
+        let made = Arc::new(site.clone());
+        let mut object = Object::new(content(kind, generator, &data), Arc::clone(&made));
         let options = || generator.options.iter().chain(&layer.kustomization().generator_options);
         object.hashed = !options().any(|options| options.disable_name_suffix_hash);
         if options().any(|options| !options.labels.is_empty()) {
@@ -73,6 +74,13 @@ impl Walk<'_> {
         }
         if options().any(|options| !options.annotations.is_empty()) {
             object.blur("/metadata/annotations");
+        }
+        object.write_generated();
+        for options in options() {
+            let maps = [("/metadata/labels", &options.labels), ("/metadata/annotations", &options.annotations)];
+            for (mapping, pairs) in maps {
+                pairs.keys().for_each(|key| object.write_key(mapping, key, &made));
+            }
         }
         let behavior = Behavior::of(&generator.behavior);
         self.adds(format!("{} ({})", object.id.words(), word(behavior)));

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::{Layer, Walk};
 use crate::admission::FieldPath;
 use crate::kustomize::accumulate::{Accumulator, Id, Object};
+use crate::kustomize::finding::Site;
 use crate::kustomize::rules::kz030;
 
 /// The kinds whose `spec.replicas` is set.
@@ -84,12 +85,13 @@ impl Walk<'_> {
     /// `labels`, `commonLabels` and `commonAnnotations`.
     pub(super) fn labels(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         let kustomization = layer.kustomization();
+        let site = |field| Arc::new(layer.site(FieldPath::of([field])));
         for label in &kustomization.labels {
             let deep = label.include_selectors || label.include_templates || !label.fields.is_empty();
-            put(acc, "labels", &label.pairs, deep);
+            put(acc, "labels", &label.pairs, deep, &site("labels"));
         }
-        put(acc, "labels", &kustomization.common_labels, true);
-        put(acc, "annotations", &kustomization.common_annotations, true);
+        put(acc, "labels", &kustomization.common_labels, true, &site("commonLabels"));
+        put(acc, "annotations", &kustomization.common_annotations, true, &site("commonAnnotations"));
         let pairs = kustomization.labels.iter().map(|label| label.pairs.len()).sum::<usize>();
         let all = [
             ("labels", pairs + kustomization.common_labels.len()),
@@ -141,13 +143,21 @@ fn keeps_its_name(id: &Id) -> bool {
     }
 }
 
-fn put(acc: &mut Accumulator, field: &str, pairs: &BTreeMap<String, String>, deep: bool) {
+fn put(acc: &mut Accumulator, field: &str, pairs: &BTreeMap<String, String>, deep: bool, site: &Arc<Site>) {
     if pairs.is_empty() {
         return;
     }
     for object in acc.objects_mut() {
         if deep {
             object.blur("/spec");
+        }
+        let mapping = format!("/metadata/{field}");
+        let before = |key: &&String| object.raw()["metadata"][field].get(key.as_str()).is_none();
+        let fresh: Vec<_> = pairs.keys().filter(before).collect();
+        fresh.into_iter().for_each(|key| object.write_key(&mapping, key, site));
+        if let Some(content) = object.raw_mut().as_object_mut() {
+            // a list without items may have none
+            content.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
         }
         let metadata = object.raw_mut().get_mut("metadata").and_then(Value::as_object_mut);
         let Some(metadata) = metadata else { continue };

@@ -20,7 +20,7 @@ mod transform;
 
 use std::collections::HashSet;
 
-pub(super) use resources::words;
+pub(super) use resources::{key_words, words};
 
 use super::accumulate::Accumulator;
 use super::explain::Step;
@@ -151,7 +151,7 @@ impl<'a> Walk<'a> {
             self.components(layer, acc);
         }
         self.configurations(layer, acc);
-        self.crds(layer);
+        self.crds(layer, acc);
         self.generators(layer, acc);
         if !components_first {
             self.components(layer, acc);

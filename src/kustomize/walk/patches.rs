@@ -5,10 +5,12 @@
 
 use serde_json::Value;
 
+use super::resources::key_words;
 use super::{Layer, Walk};
 use crate::admission::FieldPath;
 use crate::kustomize::accumulate::json_patch::{self, Applied, Operations};
-use crate::kustomize::accumulate::manifests;
+use crate::kustomize::accumulate::keys::Writable;
+use crate::kustomize::accumulate::manifests::{self, Manifest};
 use crate::kustomize::accumulate::merge::{self, Merged};
 use crate::kustomize::accumulate::select::{BadSelector, Compiled, Selected};
 use crate::kustomize::accumulate::{Accumulator, Id, Object};
@@ -26,7 +28,7 @@ pub(super) enum Prepared<'k> {
 
 /// Strategic merge patches of one entry.
 pub(super) struct Merge<'k> {
-    patches: Vec<Value>,
+    patches: Vec<Manifest>,
     target: Option<&'k Selector>,
     renames: bool,
     rekinds: bool,
@@ -59,15 +61,11 @@ impl Walk<'_> {
         let mut whole = true;
         for (index, text) in list.iter().enumerate() {
             let site = layer.site(FieldPath::of(["patchesStrategicMerge"]).index(index));
-            let objects = match super::resources::inline(text) {
-                Some(objects) => Some(objects.into_iter().map(|(value, _)| value).collect()),
-                None => self.merges_of_file(layer, &site, text),
-            };
+            let objects = super::resources::inline(text).or_else(|| self.merges_of_file(layer, &site, text));
             whole &= objects.is_some();
-            let objects: Vec<Value> = objects.unwrap_or_default();
-            prepared.extend(objects.into_iter().map(|value| {
+            prepared.extend(objects.unwrap_or_default().into_iter().map(|patch| {
                 Prepared::Merge(Merge {
-                    patches: vec![value],
+                    patches: vec![patch],
                     target: None,
                     renames: false,
                     rekinds: false,
@@ -81,7 +79,7 @@ impl Walk<'_> {
         prepared
     }
 
-    fn merges_of_file(&mut self, layer: &Layer<'_>, site: &Site, text: &str) -> Option<Vec<Value>> {
+    fn merges_of_file(&mut self, layer: &Layer<'_>, site: &Site, text: &str) -> Option<Vec<Manifest>> {
         let (path, content) = self.named_text(layer, site, text)?;
         let manifests = manifests::read(&content);
         if let Some((place, reason)) = manifests.doubt {
@@ -93,7 +91,7 @@ impl Walk<'_> {
             self.report(kz014::unreadable(site.clone(), &words));
             return None;
         }
-        Some(manifests.objects.into_iter().map(|(value, _)| value).collect())
+        Some(manifests.objects)
     }
 
     /// `patches`: strategic merge or JSON, from a file or in place.
@@ -143,7 +141,7 @@ impl Walk<'_> {
             (None, _) => {
                 let options = patch.options.clone().unwrap_or_default();
                 Some(Prepared::Merge(Merge {
-                    patches: manifests.objects.into_iter().map(|(value, _)| value).collect(),
+                    patches: manifests.objects,
                     target,
                     renames: options.allow_name_change,
                     rekinds: options.allow_kind_change,
@@ -197,7 +195,7 @@ impl Walk<'_> {
     pub(super) fn merge(&mut self, merge: &Merge<'_>, acc: &mut Accumulator) {
         let Some(target) = merge.target else {
             for patch in &merge.patches {
-                if let Some(at) = self.only_match(&merge.site, patch, acc) {
+                if let Some(at) = self.only_match(&merge.site, &patch.value, acc) {
                     self.merge_into(merge, patch, at, acc);
                 }
             }
@@ -211,7 +209,9 @@ impl Walk<'_> {
         for (at, selected) in self.selected(&merge.site, target, acc) {
             match selected {
                 Selected::Yes => self.merge_into(merge, patch, at, acc),
-                Selected::Perhaps => perhaps(acc, at, merge.renames || merge.rekinds || patch.get("$patch").is_some()),
+                Selected::Perhaps => {
+                    perhaps(acc, at, merge.renames || merge.rekinds || patch.value.get("$patch").is_some())
+                }
                 Selected::No => {}
             }
         }
@@ -221,12 +221,12 @@ impl Walk<'_> {
         }
     }
 
-    fn merge_into(&mut self, merge: &Merge<'_>, patch: &Value, at: usize, acc: &mut Accumulator) {
+    fn merge_into(&mut self, merge: &Merge<'_>, patch: &Manifest, at: usize, acc: &mut Accumulator) {
         let Some(object) = acc.objects_mut().get_mut(at) else { return };
         if merge.renames || merge.rekinds {
             object.remember();
         }
-        match merge::apply(object, patch) {
+        match merge::apply_with(object, &patch.value, &patch.keys, &merge.site) {
             Merged::Changed => {}
             Merged::Deleted => object.replace(Value::Null),
             Merged::Unsure => {
@@ -236,7 +236,7 @@ impl Walk<'_> {
                 return;
             }
         }
-        let id = Id::of(patch);
+        let id = Id::of(&patch.value);
         if merge.renames && !id.name.is_empty() {
             object.id.name = id.name;
         }
@@ -246,7 +246,7 @@ impl Walk<'_> {
     }
 
     /// The one object that a patch without a target is for.
-    fn only_match(&mut self, site: &Site, patch: &Value, acc: &Accumulator) -> Option<usize> {
+    fn only_match(&mut self, site: &Site, patch: &Value, acc: &mut Accumulator) -> Option<usize> {
         let id = Id::of(patch);
         let matching = acc.matching(&id);
         let sure = matching.iter().filter(|at| acc.objects().get(**at).is_some_and(|object| object.sure)).count();
@@ -257,7 +257,10 @@ impl Walk<'_> {
             ([], _) if acc.is_certain() => {
                 self.report(kz030::nothing_to_patch(site.clone(), &id, acc.objects().iter().map(|object| &object.id)));
             }
-            _ => self.doubt(site, format!("whether {} is there to be patched is not certain", id.words())),
+            _ => {
+                matching.iter().for_each(|at| perhaps(acc, *at, false));
+                self.doubt(site, format!("whether {} is there to be patched is not certain", id.words()));
+            }
         }
         None
     }
@@ -309,6 +312,18 @@ impl Walk<'_> {
             object.remember();
         }
         let words = object.id.words();
+        match object.writable() {
+            Writable::Yes => {}
+            Writable::No(key) => {
+                let why = format!("its key {} {}", key.pointer, key_words(key.fault));
+                self.report(kz014::inapplicable(json.site.clone(), &words, &why));
+                return;
+            }
+            Writable::Perhaps => {
+                self.doubt(&json.site, format!("whether {words} has keys that are no strings is not worked out here"));
+                return;
+            }
+        }
         match json_patch::apply(object, &json.operations) {
             Applied::Done if object.id.name.is_empty() || object.id.kind.is_empty() => {
                 object.sure = false;

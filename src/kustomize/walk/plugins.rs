@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::resources::inline;
 use super::{Entry, Layer, Walk};
+use crate::kustomize::accumulate::keys::{self, Unwritable};
+use crate::kustomize::accumulate::manifests::Manifest;
 use crate::kustomize::accumulate::{Accumulator, Object};
 use crate::kustomize::rules::kz015;
 
@@ -115,8 +117,13 @@ impl Walk<'_> {
         for entry in layer.entries(list, texts) {
             match inline(entry.text) {
                 Some(objects) => {
-                    for (value, _) in objects {
-                        let object = Object::new(value, Arc::new(entry.site.clone()));
+                    for Manifest { value, keys, .. } in objects {
+                        let mut object = Object::new(value, Arc::new(entry.site.clone()));
+                        object.unwritable_mut().extend(keys.into_iter().map(|key| Unwritable {
+                            pointer: keys::pointer(&key.path),
+                            fault: key.fault,
+                            site: Arc::new(entry.site.clone()),
+                        }));
                         self.append(&entry.site, object, &mut plugins);
                     }
                 }
@@ -125,6 +132,10 @@ impl Walk<'_> {
         }
         for entry in named {
             self.resource(layer, &entry, &mut plugins);
+        }
+        if plugins.complete {
+            // one that is not built in is refused before it is written
+            self.written(plugins.objects().iter().filter(|plugin| is_builtin(plugin)));
         }
         plugins
     }

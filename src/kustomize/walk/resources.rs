@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::{Entry, Layer, MOST_ENTRIES, Walk};
-use crate::kustomize::accumulate::manifests::{self, ManifestFault};
+use crate::kustomize::accumulate::keys::{self, KeyFault, Unwritable};
+use crate::kustomize::accumulate::manifests::{self, Manifest, ManifestFault};
 use crate::kustomize::accumulate::{Accumulator, Object};
 use crate::kustomize::explain::{Step, StepKind};
 use crate::kustomize::finding::Site;
@@ -85,8 +84,13 @@ impl Walk<'_> {
             step.kind = StepKind::Broken;
             self.report(kz013::found(entry.site.clone(), entry.text, &at(place), &fault));
         }
-        for (value, place) in manifests.objects {
+        for Manifest { value, place, keys } in manifests.objects {
             let mut object = Object::new(value, Arc::new(at(place)));
+            object.unwritable_mut().extend(keys.into_iter().map(|key| Unwritable {
+                pointer: keys::pointer(&key.path),
+                fault: key.fault,
+                site: Arc::new(Site { field: key.path, ..at(key.place) }),
+            }));
             if self.origins {
                 object.blur("/metadata/annotations");
             }
@@ -139,9 +143,17 @@ impl Walk<'_> {
 }
 
 /// Whether a text holds objects, rather than being a path.
-pub(super) fn inline(text: &str) -> Option<Vec<(Value, Place)>> {
+pub(super) fn inline(text: &str) -> Option<Vec<Manifest>> {
     let manifests = manifests::read(text);
     (manifests.fault.is_none() && manifests.doubt.is_none()).then_some(manifests.objects)
+}
+
+/// What is wrong with a key, in words.
+pub(in crate::kustomize) fn key_words(fault: KeyFault) -> &'static str {
+    match fault {
+        KeyFault::NotText => "is not a string",
+        KeyFault::Twice => "is there twice",
+    }
 }
 
 /// What is wrong with a manifest, in words.
@@ -152,5 +164,8 @@ pub(in crate::kustomize) fn words(fault: &ManifestFault) -> String {
         ManifestFault::NoKind => "holds an object without a kind".to_owned(),
         ManifestFault::NoName(kind) => format!("holds an object of kind {kind} without metadata.name"),
         ManifestFault::NoItems(kind) => format!("holds a {kind} whose items are not a list"),
+        ManifestFault::Key(path, fault) => {
+            format!("holds a list that cannot be opened: its key {path} {}", key_words(*fault))
+        }
     }
 }

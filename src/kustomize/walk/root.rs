@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use super::{Layer, Walk};
 use crate::admission::FieldPath;
-use crate::kustomize::accumulate::Accumulator;
+use crate::kustomize::accumulate::keys::Writable;
+use crate::kustomize::accumulate::{Accumulator, Object};
 use crate::kustomize::explain::{Step, StepKind};
 use crate::kustomize::file::SharedFile;
 use crate::kustomize::finding::Site;
 use crate::kustomize::flux;
 use crate::kustomize::options::Profile;
 use crate::kustomize::references::Loader;
-use crate::kustomize::rules::{kz003, kz004, kz020, kz030};
+use crate::kustomize::rules::{kz003, kz004, kz013, kz020, kz030};
 use crate::kustomize::tree::{Located, TreePath};
 
 /// The annotation of objects that are not written out, unless it says `false`.
@@ -56,6 +57,9 @@ impl Walk<'_> {
         acc.complete = layer.file.faults.is_empty() && !(is_component && self.options.lone_components);
         self.target(layer, &mut acc);
         self.unique(layer, &acc);
+        if acc.complete {
+            self.written(acc.objects());
+        }
         self.sort_options(layer);
         self.steps.pop().unwrap_or_else(|| Step::new("", "", None, kind))
     }
@@ -65,8 +69,7 @@ impl Walk<'_> {
         let keeps_order = layer.kustomization().sort_options.as_ref().is_some_and(|options| options.order != "legacy");
         let mut seen = HashMap::new();
         for object in acc.objects().iter().filter(|object| object.sure) {
-            let local = object.raw()["metadata"]["annotations"][LOCAL].as_str();
-            if keeps_order || local.is_some_and(|local| local != "false") {
+            if keeps_order || is_local(object) == Some(true) {
                 continue;
             }
             // two of one name with hashes behind it differ if their contents do
@@ -78,6 +81,24 @@ impl Walk<'_> {
                 } else {
                     self.doubt(&site, format!("{} is there twice", object.id.words()));
                 }
+            }
+        }
+    }
+
+    /// Looks for keys with which an object cannot be written.
+    pub(super) fn written<'o>(&mut self, objects: impl IntoIterator<Item = &'o Object>) {
+        for object in objects {
+            let is_local = is_local(object);
+            match object.writable() {
+                _ if is_local == Some(true) => {}
+                Writable::Yes => {}
+                Writable::No(key) if is_local.is_some() && object.sure => {
+                    self.report(kz013::key(&key.site, &object.id.words(), &key.pointer, key.fault));
+                }
+                _ => self.doubt(
+                    &object.site,
+                    format!("whether all keys of {} are strings is not worked out here", object.id.words()),
+                ),
             }
         }
     }
@@ -115,4 +136,10 @@ impl Walk<'_> {
         }
         generated.file
     }
+}
+
+/// Whether an object is not written out; nothing where its annotations are not known.
+fn is_local(object: &Object) -> Option<bool> {
+    let local = object.raw()["metadata"]["annotations"][LOCAL].as_str().is_some_and(|local| local != "false");
+    (local || object.is_clear("/metadata/annotations")).then_some(local)
 }

@@ -1,14 +1,11 @@
 //! What else a kustomization may say: `openapi`, `configurations`, `crds`, `vars`, `sortOptions`.
 
-use serde_json::Value;
-
 use super::{Layer, Walk};
 use crate::admission::FieldPath;
 use crate::kustomize::accumulate::Accumulator;
-use crate::kustomize::file;
+use crate::kustomize::file::{self, Definitions};
 use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz008, kz017};
-use crate::yaml::{self, Limits};
 
 /// The schema that is built into kustomize 5.
 const BUILT_IN_SCHEMA: &str = "v1.21.2";
@@ -68,7 +65,7 @@ impl Walk<'_> {
     }
 
     /// Files of `crds`: schemas by name.
-    pub(super) fn crds(&mut self, layer: &Layer<'_>) {
+    pub(super) fn crds(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         for (index, text) in layer.kustomization().crds.iter().enumerate() {
             let site = layer.site(FieldPath::of(["crds"]).index(index));
             let Some((path, content)) = self.named_text(layer, &site, text) else { continue };
@@ -76,13 +73,13 @@ impl Walk<'_> {
                 self.report(kz017::crds(site, text, "is empty"));
                 continue;
             }
-            match yaml::first(&content, &Limits::default()).map(|document| document.map(|d| d.value)) {
-                Ok(None | Some(Value::Object(_))) => {}
-                Ok(Some(_)) => self.report(kz017::crds(site, text, "holds no mapping of names to schemas")),
-                Err(error) => {
-                    let at = Site { place: error.place, ..Site::of_file(path) };
-                    self.report(kz017::crds(at, text, &format!("is not YAML: {}", error.problem)));
-                }
+            let Definitions { fault, doubt, names } = file::definitions(&content);
+            acc.custom_names |= names;
+            if let Some((place, why)) = fault {
+                self.report(kz017::crds(Site { place, ..Site::of_file(path.clone()) }, text, &why));
+            }
+            if let Some((place, why)) = doubt {
+                self.doubt(&Site { place, ..Site::of_file(path) }, format!("\"{text}\" {why}"));
             }
         }
     }

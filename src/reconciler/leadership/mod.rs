@@ -122,13 +122,25 @@ impl Elector {
 
     /// Gives the Lease back, so that another takes over at once.
     pub async fn release(&mut self) {
-        let Some(Held { mut lease, .. }) = self.held.take() else { return };
-        record::give_back(&mut lease, Timestamp::now());
-        let released = timeout(self.timing.retry, self.api.replace(&self.name, &PostParams::default(), &lease)).await;
-        match released {
-            Ok(Ok(_)) => tracing::info!(lease = self.name, "the lease is given back"),
+        let Some(Held { lease, .. }) = self.held.take() else { return };
+        match timeout(self.timing.retry, self.give_back(lease)).await {
+            Ok(Ok(())) => tracing::info!(lease = self.name, "the lease is given back"),
             Ok(Err(error)) => tracing::warn!(%error, lease = self.name, "the lease was not given back"),
             Err(_) => tracing::warn!(lease = self.name, "the lease was not given back in time"),
+        }
+    }
+
+    /// A renewal that was under way when the term ended may still be done: then ours is not the latest version.
+    async fn give_back(&self, mut lease: Lease) -> Result<(), kube::Error> {
+        loop {
+            record::give_back(&mut lease, Timestamp::now());
+            if or_lost(self.api.replace(&self.name, &PostParams::default(), &lease).await)?.is_some() {
+                return Ok(());
+            }
+            match self.api.get_opt(&self.name).await? {
+                Some(latest) if record::holder(&latest) == self.identity => lease = latest,
+                _ => return Ok(()),
+            }
         }
     }
 

@@ -35,13 +35,18 @@ impl Seen {
         *seen = Some(Self { version: version.clone(), at });
         let nothing = LeaseSpec::default();
         let spec = lease.spec.as_ref().unwrap_or(&nothing);
-        match spec.holder_identity.as_deref().unwrap_or_default() {
+        match holder(lease) {
             "" => Standing::Free,
             holder if holder == identity => Standing::Mine,
             _ if now.saturating_duration_since(at) >= duration(spec) => Standing::Free,
             _ => Standing::Others,
         }
     }
+}
+
+/// Whose name a Lease says; empty for nobody's.
+pub(super) fn holder(lease: &Lease) -> &str {
+    lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
 }
 
 fn duration(spec: &LeaseSpec) -> Duration {

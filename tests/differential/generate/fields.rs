@@ -36,7 +36,8 @@ pub fn namespace(maker: &mut Maker<'_>) {
 }
 
 pub fn labels(maker: &mut Maker<'_>) {
-    let mut label = map([("pairs", map([("team", text("a"))]))]);
+    let key = if maker.dice.chance(5) { maker.dice.pick(&["1", "\"true\"", "yes"]) } else { "team" };
+    let mut label = map([("pairs", map([(key, text("a"))]))]);
     match maker.dice.below(5) {
         0 => label = label.with("includeSelectors", raw("true")),
         1 => label = label.with("includeTemplates", raw("true")),
@@ -129,7 +130,11 @@ fn contents(maker: &mut Maker<'_>, known: &Known) -> Yaml {
         generator = match maker.dice.below(8) {
             0 if maker.dice.chance(20) => generator.with("literals", texts(["nothing"])),
             0..=3 => {
-                let literals = maker.texts(&["a=1", "b=2", "c=x=y", "d=\"q\"", "e=", "f=", "a=3"]);
+                let literals = if maker.dice.chance(4) {
+                    maker.texts(&["1=a", "true=b", "yes=c", "null=d", "1.5=e", "2001-01-01=f", "1e=g"])
+                } else {
+                    maker.texts(&["a=1", "b=2", "c=x=y", "d=\"q\"", "e=", "f=", "a=3"])
+                };
                 generator.with("literals", literals)
             }
             4 | 5 => {
@@ -182,7 +187,19 @@ pub fn replacements(maker: &mut Maker<'_>) {
     if maker.dice.chance(70) {
         target = target.with("options", map([("create", raw("true"))]));
     }
-    let replacement = map([("source", source), ("targets", Yaml::List(vec![target]))]);
+    if maker.dice.chance(15) {
+        let other = maker.target();
+        target = target.with("reject", Yaml::List(vec![maker.selector(&other)]));
+    }
+    if maker.dice.chance(15) {
+        let delimiter = map([("delimiter", text("-")), ("index", raw(maker.dice.pick(&["0", "1", "-1"])))]);
+        source = source.with("options", delimiter);
+    }
+    let source = match maker.dice.below(20) {
+        0 => ("sourceValue", text("fixed")),
+        _ => ("source", source),
+    };
+    let replacement = map([source, ("targets", Yaml::List(vec![target]))]);
     let entry = if maker.dice.chance(30) {
         let many = maker.dice.chance(50);
         let content = if many { Yaml::List(vec![replacement]) } else { replacement };
@@ -206,7 +223,7 @@ pub fn vars(maker: &mut Maker<'_>) {
 }
 
 pub fn crds(maker: &mut Maker<'_>) {
-    let content = if maker.dice.chance(85) {
+    let content = if maker.dice.chance(70) {
         "{\"example.com/v1.Widget\": {\"Schema\": {}}}\n"
     } else {
         maker.dice.pick(&[
@@ -217,6 +234,14 @@ pub fn crds(maker: &mut Maker<'_>) {
         "a: {Schema: {properties: {b: x}}}\n",
         "[]\n",
         "a: null\n",
+        "a: {Schema: {properties: {b: {type: [string, object], items: [{}], maxLength: 1.0}}}}\n",
+        "a: {Schema: {properties: {b: {maxLength: 1.5}}}}\n",
+        "a: {schema: {required: [a], additionalProperties: true, x-more: [1]}, Dependencies: [1]}\n",
+        "a: {Schema: {additionalProperties: 1}}\n",
+        "{\"a\": {\"Dependencies\": [1]}}\n",
+        "{a: {}}\n",
+        "a.Widget: {Schema: {properties: {kind: {}, apiVersion: {}, metadata: {}, spec: {x-kubernetes-identity: ''}}}}\n",
+        "a.Widget: {Schema: {properties: {kind: {}, apiVersion: {}, metadata: {}, spec: {$ref: b}}}}\nb: {Schema: {properties: {size: {x-kubernetes-annotation: ''}}}}\n",
     ])
     };
     let file = maker.file("crd", content.to_owned());
@@ -264,6 +289,10 @@ pub fn small_things(maker: &mut Maker<'_>) {
             maker.set("buildMetadata", list);
         }
         4 => maker.set("crds", Yaml::List(Vec::new())),
+        5 if maker.dice.chance(20) => {
+            let chart = map([("name", text("chart")), ("version", text("1.0.0"))]);
+            maker.set("helmCharts", Yaml::List(vec![chart]));
+        }
         _ => maker.set("metadata", raw("null")),
     }
 }

@@ -109,10 +109,7 @@ impl Known {
 
     fn body(&self, dice: &mut Dice) -> String {
         match self.kind {
-            _ if dice.chance(1) => {
-                let keys = ["1", "0x1F", "true", "yes", "~", "1.5", "2001-01-01", "[a]", "\"1\"", "<<"];
-                format!("data: {{{}: {{a: b}}}}\n", dice.pick(&keys))
-            }
+            _ if dice.chance(4) => odd_keys(dice),
             "ConfigMap" => dice
                 .pick(&["data: {a: b}\n", "data:\n  a: b\n  c: \"1\"\n", "", "data: {on: yes, a: 0777}\n", "data: null\n"])
                 .to_owned(),
@@ -137,6 +134,35 @@ impl Known {
             "Widget" => dice.pick(&["spec: {size: 1}\n", "spec:\n  list: [{name: a, value: 1}, {name: b}]\n", ""]).to_owned(),
             _ => String::new(),
         }
+    }
+}
+
+/// Keys that are no strings, that only look so, and that are there twice.
+fn odd_keys(dice: &mut Dice) -> String {
+    let keys = [
+        "1",
+        "0x1F",
+        "true",
+        "yes",
+        "~",
+        "1.5",
+        "2001-01-01",
+        "2024-13-01",
+        "[a]",
+        "\"1\"",
+        "<<",
+        "!!str 1",
+        "0o8",
+        "1e3",
+    ];
+    let key = dice.pick(&keys);
+    match dice.below(6) {
+        0 => format!("data: {{a: b, {key}: c}}\n"),
+        1 => format!("data: {{\"1\": a, {key}: c}}\n"),
+        2 => "data: {a: b, a: c}\n".to_owned(),
+        3 => format!("list: [{{{key}: c}}]\n"),
+        4 => format!("{key}: c\n"),
+        _ => format!("more: &more {{{key}: c}}\ndata: {{<<: *more, a: b}}\n"),
     }
 }
 

@@ -75,6 +75,15 @@ fn merge(maker: &mut Maker<'_>, known: &Known) -> String {
         (_, 2) if maker.dice.chance(40) => "$patch: replace\nspec: {new: true}\n",
         ("ConfigMap" | "Secret", 3 | 4) => "data: {a: bmV3, z: bmV3}\n",
         ("ConfigMap" | "Secret", 5) => "data: null\n",
+        (_, 7) if maker.dice.chance(15) => maker.dice.pick(&[
+            "data: {1: a}\n",
+            "data: {\"1\": a}\n",
+            "data: {1: null}\n",
+            "data: {a: b, a: c}\n",
+            "data: {$patch: replace, a: b}\n",
+            "more: {true: a}\n",
+            "list: [{1: a}]\n",
+        ]),
         ("ConfigMap", 6) if maker.dice.chance(20) => "data: [a]\n",
         ("Deployment" | "StatefulSet", 3) => "spec: {replicas: 5}\n",
         ("Deployment" | "StatefulSet", 4) => {

@@ -1,0 +1,38 @@
+//! The path of an export in the first line, and a JSON value below it: read, found in the value, and built into a result.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use portcullis::landscaper::export_path::{MAX_BYTES, Path, PathError, construct, key, merge};
+use serde_json::Value;
+
+fuzz_target!(|text: &str| {
+    let (path, json) = text.split_once('\n').unwrap_or((text, "null"));
+    let Ok(value) = serde_json::from_str::<Value>(json) else { return };
+    match Path::parse(path).and_then(|path| path.find(&value)) {
+        Ok(found) => assert!(found.is_string() || size(&found) <= size(&value), "what is found is a part of it"),
+        Err(error) => check(&error, path),
+    }
+    match construct(path, &value) {
+        Ok(built) => {
+            assert!(path.len() <= MAX_BYTES && key(path).is_ok(), "what is built was read");
+            let mut twice = built.clone();
+            merge(&mut twice, built.clone());
+            assert_eq!(twice, built, "a second time changes nothing");
+        }
+        Err(error) => check(&error, path),
+    }
+});
+
+fn check(error: &PathError, path: &str) {
+    assert!(error.at <= path.len() && error.column() <= path.chars().count() + 1, "{error:?}");
+    assert!(!error.to_string().is_empty() && error.path == path);
+}
+
+/// How many values there are in a value, itself included.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(size).sum::<usize>(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,145 @@
+//! Keys with which an object cannot be written.
+//!
+//! Source: `RNode.MarshalJSON` in kyaml. Before kustomize writes an object, or applies a JSON patch to it, go-yaml v3
+//! decodes it anew: a key that is there twice is refused, and a mapping with a key that is no string has no JSON. Until
+//! then nobody minds, so that a patch may still take such a key away.
+
+use std::sync::Arc;
+
+use super::object::Object;
+use crate::admission::FieldPath;
+use crate::admission::field::Segment;
+use crate::kustomize::finding::Site;
+use crate::yaml::{self, Document, Place};
+
+/// What is wrong with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyFault {
+    /// It is a number, a truth value, a date, or something else that is no string.
+    NotText,
+    /// It is in its mapping twice.
+    Twice,
+}
+
+/// A key of a manifest with which its object cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadKey {
+    /// Where in its object.
+    pub path: FieldPath,
+    /// Where in its file.
+    pub place: Place,
+    /// What is wrong with it.
+    pub fault: KeyFault,
+}
+
+/// Such a key of an object on its way through a build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unwritable {
+    /// Where in the object, as a JSON pointer.
+    pub pointer: String,
+    /// What is wrong with it.
+    pub fault: KeyFault,
+    /// What put it there.
+    pub site: Arc<Site>,
+}
+
+/// Whether an object can be written.
+#[derive(Debug, PartialEq)]
+pub enum Writable<'o> {
+    /// It can.
+    Yes,
+    /// It cannot, because of this key.
+    No(&'o Unwritable),
+    /// It depends on what is not known.
+    Perhaps,
+}
+
+/// The bad keys of a document, those that are there twice first. A key of the first level may be a number.
+pub fn of(document: &Document) -> Vec<BadKey> {
+    let twice = document.duplicates().into_iter();
+    let twice = twice.map(|found| BadKey { path: found.path, place: found.kept, fault: KeyFault::Twice });
+    let odd = document.odd_keys().into_iter().filter(|(path, _)| path.segments().len() > 1);
+    twice.chain(odd.map(|(path, place)| BadKey { path, place, fault: KeyFault::NotText })).collect()
+}
+
+impl BadKey {
+    /// Whether kustomize needs it to know what the object is, so that nothing can be said of the object.
+    pub fn decides(&self) -> bool {
+        let top =
+            matches!(self.path.segments(), [Segment::Key(key)] if matches!(&**key, "apiVersion" | "kind" | "items"));
+        self.fault == KeyFault::Twice && (top || self.starts_with("metadata"))
+    }
+
+    /// Whether it is in this field of the first level, or is it.
+    pub fn starts_with(&self, field: &str) -> bool {
+        matches!(self.path.segments().first(), Some(Segment::Key(key)) if key == field)
+    }
+
+    /// The same key in the object that is item `at` of the list that it is in.
+    pub fn within_item(&self, at: usize) -> Option<Self> {
+        match self.path.segments() {
+            [Segment::Key(items), Segment::Index(index), rest @ ..] if items == "items" && *index == at => {
+                let path = rest.iter().fold(FieldPath::root(), |path, segment| match segment {
+                    Segment::Key(key) => path.key(key),
+                    Segment::Index(index) => path.index(*index),
+                });
+                (self.fault == KeyFault::Twice || path.segments().len() > 1).then(|| Self { path, ..self.clone() })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The JSON pointer of a field.
+pub fn pointer(path: &FieldPath) -> String {
+    path.segments().iter().fold(String::new(), |pointer, segment| match segment {
+        Segment::Key(key) => below(&pointer, key),
+        Segment::Index(index) => format!("{pointer}/{index}"),
+    })
+}
+
+/// The JSON pointer of a member of what another one points to.
+pub fn below(pointer: &str, key: &str) -> String {
+    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The mappings that generators write, all of whose keys come without quotes.
+const GENERATED: [&str; 4] = ["/data", "/binaryData", "/metadata/labels", "/metadata/annotations"];
+
+impl Object {
+    /// Whether it can be written as it is now.
+    pub fn writable(&self) -> Writable<'_> {
+        let mut perhaps = false;
+        for key in self.unwritable() {
+            match (self.is_clear(&key.pointer), self.raw().pointer(&key.pointer)) {
+                (true, Some(_)) => return Writable::No(key),
+                (true, None) => {}
+                (false, _) => perhaps = true,
+            }
+        }
+        if perhaps { Writable::Perhaps } else { Writable::Yes }
+    }
+
+    /// Notes a key that is written into it without quotes.
+    pub fn write_key(&mut self, mapping: &str, key: &str, site: &Arc<Site>) {
+        let is_text = yaml::is_text(key);
+        if is_text == Some(true) {
+            return;
+        }
+        let pointer = below(mapping, key);
+        if is_text.is_none() {
+            self.blur(&pointer);
+        }
+        self.unwritable_mut().push(Unwritable { pointer, fault: KeyFault::NotText, site: Arc::clone(site) });
+    }
+
+    /// Notes the keys of what a generator wrote.
+    pub fn write_generated(&mut self) {
+        let site = Arc::clone(&self.site);
+        for mapping in GENERATED {
+            let members = self.raw().pointer(mapping).and_then(|value| value.as_object());
+            let keys: Vec<String> = members.into_iter().flat_map(|members| members.keys().cloned()).collect();
+            keys.iter().for_each(|key| self.write_key(mapping, key, &site));
+        }
+    }
+}

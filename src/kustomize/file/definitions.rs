@@ -1,0 +1,380 @@
+//! A file of `crds`: OpenAPI definitions by name.
+//!
+//! Source: `LoadConfigFromCRDs` in kustomize's `api/internal/accumulator/loadconfigfromcrds.go`, and `spec.Schema` of
+//! kube-openapi, which is decoded by go-json-experiment: names in their own case, values in their own types.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use crate::admission::FieldPath;
+use crate::yaml::{self, Document, Limits, Place};
+
+/// What a file of `crds` says.
+#[derive(Debug, Default, PartialEq)]
+pub struct Definitions {
+    /// What kustomize refuses it for.
+    pub fault: Option<(Place, String)>,
+    /// What we cannot say anything about.
+    pub doubt: Option<(Place, String)>,
+    /// Whether it names fields that prefixes are put before, which may be names and kinds.
+    pub names: bool,
+}
+
+/// What a field of a schema may hold; `null` may stand for all of them.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Text,
+    Flag,
+    Integer,
+    Number,
+    Anything,
+    List,
+    Texts,
+    /// A string, or a list of them.
+    TextOrTexts,
+    Schema,
+    Schemas,
+    SchemasByName,
+    /// A schema, a list of schemas, or anything that is neither mapping nor list.
+    SchemaOrSchemas,
+    SchemaOrFlag,
+    /// By name: a schema, a list of strings, or anything that is neither mapping nor list.
+    Dependencies,
+    /// A mapping whose `description` and `url` are strings.
+    Docs,
+}
+
+/// The fields of a schema; what else there is is an extension and holds anything.
+const SCHEMA: [(&str, Shape); 37] = [
+    ("additionalItems", Shape::SchemaOrFlag),
+    ("additionalProperties", Shape::SchemaOrFlag),
+    ("allOf", Shape::Schemas),
+    ("anyOf", Shape::Schemas),
+    ("default", Shape::Anything),
+    ("definitions", Shape::SchemasByName),
+    ("dependencies", Shape::Dependencies),
+    ("description", Shape::Text),
+    ("discriminator", Shape::Text),
+    ("enum", Shape::List),
+    ("example", Shape::Anything),
+    ("exclusiveMaximum", Shape::Flag),
+    ("exclusiveMinimum", Shape::Flag),
+    ("externalDocs", Shape::Docs),
+    ("format", Shape::Text),
+    ("id", Shape::Text),
+    ("items", Shape::SchemaOrSchemas),
+    ("maxItems", Shape::Integer),
+    ("maxLength", Shape::Integer),
+    ("maxProperties", Shape::Integer),
+    ("maximum", Shape::Number),
+    ("minItems", Shape::Integer),
+    ("minLength", Shape::Integer),
+    ("minProperties", Shape::Integer),
+    ("minimum", Shape::Number),
+    ("multipleOf", Shape::Number),
+    ("not", Shape::Schema),
+    ("nullable", Shape::Flag),
+    ("oneOf", Shape::Schemas),
+    ("pattern", Shape::Text),
+    ("patternProperties", Shape::SchemasByName),
+    ("properties", Shape::SchemasByName),
+    ("readOnly", Shape::Flag),
+    ("required", Shape::Texts),
+    ("title", Shape::Text),
+    ("type", Shape::TextOrTexts),
+    ("uniqueItems", Shape::Flag),
+];
+/// The properties of what kustomize takes for a Kubernetes type.
+const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
+/// The extensions that give a field a meaning of its own for kustomize; that of names is the first.
+const MEANINGS: [&str; 3] = ["x-kubernetes-identity", "x-kubernetes-label-selector", "x-kubernetes-annotation"];
+
+/// Reads a file of `crds` that is not empty.
+pub fn definitions(text: &str) -> Definitions {
+    let mut read = Reader { found: Definitions::default(), document: None, is_json: text.starts_with('{') };
+    let value = match read.value(text) {
+        Ok(value) => value,
+        Err(found) => return found,
+    };
+    if let Some(value) = value {
+        read.check(&value);
+    }
+    read.found
+}
+
+struct Reader {
+    found: Definitions,
+    document: Option<Document>,
+    is_json: bool,
+}
+
+impl Reader {
+    /// A text that begins with a brace is JSON, and nothing else.
+    fn value(&mut self, text: &str) -> Result<Option<Value>, Definitions> {
+        let limits = Limits::default();
+        let document = yaml::first(text, &limits);
+        let place = document.as_ref().ok().and_then(Option::as_ref).map_or(START, Document::start);
+        if self.is_json {
+            let value = serde_json::from_str(text).map_err(|error| not_json(&error))?;
+            self.document = document.ok().flatten();
+            if self.document.as_ref().is_none_or(|document| !document.duplicates().is_empty()) {
+                let doubt = Some((place, "a name is there twice, which matters in some places".to_owned()));
+                return Err(Definitions { doubt, ..Definitions::default() });
+            }
+            return Ok(Some(value));
+        }
+        match document {
+            Ok(document) => {
+                self.document = document;
+                Ok(self.document.as_ref().map(|document| document.value.clone()))
+            }
+            Err(error) => {
+                let told = Some((error.place, format!("is not YAML: {}", error.problem)));
+                let is_ours = !matches!(error.problem, yaml::Problem::Syntax(_));
+                let (fault, doubt) = if is_ours { (None, told) } else { (told, None) };
+                Err(Definitions { fault, doubt, names: false })
+            }
+        }
+    }
+
+    fn check(&mut self, value: &Value) {
+        let Some(members) = self.mapping(value, &FieldPath::root()) else { return };
+        for (name, definition) in members {
+            self.definition(definition, &FieldPath::of([name]));
+        }
+        if self.found.fault.is_none() && self.found.doubt.is_none() {
+            self.meanings(members);
+        }
+    }
+
+    /// `Schema` and `Dependencies`, in any case; numbers in YAML become strings there.
+    fn definition(&mut self, value: &Value, path: &FieldPath) {
+        let Some(members) = self.mapping(value, path) else { return };
+        for (key, value) in members {
+            let path = path.key(key);
+            if key.eq_ignore_ascii_case("schema") {
+                self.shape(value, Shape::Schema, &path);
+            } else if key.eq_ignore_ascii_case("dependencies") {
+                let Some(items) = self.list(value, &path) else { continue };
+                for (at, item) in items.iter().enumerate() {
+                    let converts = !self.is_json && !item.is_array() && !item.is_object();
+                    if !converts {
+                        self.shape(item, Shape::Text, &path.index(at));
+                    }
+                }
+            }
+        }
+    }
+
+    fn shape(&mut self, value: &Value, shape: Shape, path: &FieldPath) {
+        match (shape, value) {
+            (_, Value::Null)
+            | (Shape::Anything, _)
+            | (Shape::Text | Shape::TextOrTexts, Value::String(_))
+            | (Shape::Flag | Shape::SchemaOrFlag, Value::Bool(_))
+            | (Shape::Number, Value::Number(_)) => {}
+            (Shape::Integer, Value::Number(number)) if number.is_i64() => {}
+            // on its way from YAML to JSON a number loses its fraction of zero
+            (Shape::Integer, Value::Number(number)) if !self.is_json && number.as_f64().is_some_and(is_whole) => {}
+            (Shape::Integer, Value::Number(number)) if number.as_f64() == Some(0.0) => {
+                self.doubt(path, "is a zero with a sign or a fraction")
+            }
+            (Shape::List, Value::Array(_)) => {}
+            (Shape::Texts | Shape::TextOrTexts, Value::Array(items)) => self.items(items, Shape::Text, path),
+            (Shape::Schemas | Shape::SchemaOrSchemas, Value::Array(items)) => self.items(items, Shape::Schema, path),
+            (Shape::Schema | Shape::SchemaOrSchemas | Shape::SchemaOrFlag, Value::Object(members)) => {
+                self.schema(members, path)
+            }
+            (Shape::SchemasByName, Value::Object(members)) => self.members(members, Shape::Schema, path),
+            (Shape::Dependencies, Value::Object(members)) => {
+                for (key, value) in members {
+                    let shape = if value.is_array() { Shape::Texts } else { Shape::SchemaOrSchemas };
+                    self.shape(value, shape, &path.key(key));
+                }
+            }
+            (Shape::Docs, Value::Object(members)) => {
+                for key in ["description", "url"] {
+                    members.get(key).into_iter().for_each(|value| self.shape(value, Shape::Text, &path.key(key)));
+                }
+            }
+            (Shape::SchemaOrSchemas, _) => {}
+            (shape, _) => self.fault(path, &format!("is not {}", shape.words())),
+        }
+    }
+
+    fn items(&mut self, items: &[Value], shape: Shape, path: &FieldPath) {
+        items.iter().enumerate().for_each(|(at, item)| self.shape(item, shape, &path.index(at)));
+    }
+
+    fn members(&mut self, members: &Map<String, Value>, shape: Shape, path: &FieldPath) {
+        members.iter().for_each(|(key, value)| self.shape(value, shape, &path.key(key)));
+    }
+
+    fn schema(&mut self, members: &Map<String, Value>, path: &FieldPath) {
+        for (key, value) in members {
+            let path = path.key(key);
+            if let Ok(at) = SCHEMA.binary_search_by_key(&key.as_str(), |(name, _)| name) {
+                self.shape(value, SCHEMA[at].1, &path);
+            } else if ["$ref", "$schema"].contains(&key.as_str()) && value.as_str().is_some_and(|url| !is_plain(url)) {
+                self.doubt(&path, "is a URL that is not read here");
+            }
+        }
+    }
+
+    /// What the definitions mean for kustomize (`loadCrdIntoConfig`).
+    fn meanings(&mut self, members: &Map<String, Value>) {
+        for (name, definition) in members {
+            let is_type = properties(definition).is_some_and(|found| TYPE.iter().all(|key| found.contains_key(*key)));
+            if is_type {
+                self.follow(members, name, &mut Vec::new(), &mut HashSet::new());
+            }
+        }
+    }
+
+    /// Follows references from a type; `way` are the types on the way, `seen` all that were looked at.
+    fn follow<'m>(
+        &mut self,
+        members: &'m Map<String, Value>,
+        name: &'m str,
+        way: &mut Vec<&'m str>,
+        seen: &mut HashSet<&'m str>,
+    ) {
+        let path = FieldPath::of([name]);
+        if way.contains(&name) {
+            self.doubt(&path, "refers to itself, which kustomize may not survive");
+            return;
+        }
+        if !seen.insert(name) {
+            return;
+        }
+        way.push(name);
+        for property in members.get(name).and_then(properties).into_iter().flat_map(Map::values) {
+            let means = |extension: &&&str| property.get(**extension).is_some_and(Value::is_string);
+            if let Some(extension) = MEANINGS.iter().find(means) {
+                self.found.names |= *extension == MEANINGS[0];
+                if way.len() > 1 {
+                    self.doubt(&path, "gives meanings to fields of a type that another one refers to");
+                }
+            }
+            if let Some((next, _)) = property["$ref"].as_str().and_then(|next| members.get_key_value(next)) {
+                self.follow(members, next, way, seen);
+            }
+        }
+        way.pop();
+    }
+
+    fn mapping<'v>(&mut self, value: &'v Value, path: &FieldPath) -> Option<&'v Map<String, Value>> {
+        if !value.is_object() && !value.is_null() {
+            self.fault(path, "is not a mapping");
+        }
+        value.as_object()
+    }
+
+    fn list<'v>(&mut self, value: &'v Value, path: &FieldPath) -> Option<&'v Vec<Value>> {
+        if !value.is_array() && !value.is_null() {
+            self.fault(path, "is not a list");
+        }
+        value.as_array()
+    }
+
+    fn fault(&mut self, path: &FieldPath, what: &str) {
+        let told = self.told(path, what);
+        self.found.fault.get_or_insert(told);
+    }
+
+    fn doubt(&mut self, path: &FieldPath, what: &str) {
+        let told = self.told(path, what);
+        self.found.doubt.get_or_insert(told);
+    }
+
+    fn told(&self, path: &FieldPath, what: &str) -> (Place, String) {
+        let place = self.document.as_ref().map_or(START, |document| document.nearest(path));
+        if path.is_root() {
+            (place, what.to_owned())
+        } else {
+            (place, format!("is no list of schemas by name: {path} {what}"))
+        }
+    }
+}
+
+impl Shape {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Text => "a string",
+            Self::Flag => "true or false",
+            Self::Integer => "an integer",
+            Self::Number => "a number",
+            Self::TextOrTexts => "a string or a list of strings",
+            Self::Texts => "a list of strings",
+            Self::List | Self::Schemas => "a list",
+            Self::SchemaOrFlag => "a schema, true or false",
+            Self::Anything | Self::Schema | Self::SchemaOrSchemas => "a schema",
+            Self::SchemasByName | Self::Dependencies | Self::Docs => "a mapping",
+        }
+    }
+}
+
+/// Where a file begins.
+const START: Place = Place { line: 1, column: 1, start: 0, end: 0 };
+
+/// What Go's JSON takes and ours does not, or the other way round, is left open.
+fn not_json(error: &serde_json::Error) -> Definitions {
+    let words = error.to_string();
+    let is_ours =
+        ["out of range", "recursion", "surrogate", "escape", "code point"].iter().any(|part| words.contains(part));
+    let place = Place { line: error.line().max(1) as u32, column: error.column().max(1) as u32, start: 0, end: 0 };
+    let told = Some((place, format!("begins with a brace and is not JSON: {words}")));
+    let (fault, doubt) = if is_ours { (None, told) } else { (told, None) };
+    Definitions { fault, doubt, names: false }
+}
+
+/// The properties of a definition.
+fn properties(definition: &Value) -> Option<&Map<String, Value>> {
+    let members = definition.as_object()?.iter();
+    let mut schemas = members.filter(|(key, _)| key.eq_ignore_ascii_case("schema"));
+    schemas.next_back()?.1["properties"].as_object()
+}
+
+/// Whether a float is an integer of 64 bits.
+fn is_whole(float: f64) -> bool {
+    float.fract() == 0.0 && float.abs() < i64::MAX as f64
+}
+
+/// Whether a URL is certainly one for Go, and stays as it is.
+fn is_plain(url: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let path = url.strip_prefix("#/").unwrap_or(url);
+    path.chars().all(plain) && !path.contains("//")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_are_sorted_for_the_search() {
+        assert!(SCHEMA.is_sorted_by_key(|(name, _)| name));
+    }
+
+    #[test]
+    fn a_fault_has_its_place() {
+        let found = definitions("a:\n  Schema:\n    properties:\n      b: x\n");
+        let (place, words) = found.fault.unwrap();
+        assert_eq!((place.line, place.column), (4, 10));
+        assert_eq!(words, "is no list of schemas by name: a.Schema.properties.b is not a schema");
+    }
+
+    #[test]
+    fn what_rewrites_names_is_seen() {
+        let of = |property: &str| {
+            definitions(&format!(
+                "a.B: {{Schema: {{properties: {{kind: {{}}, apiVersion: {{}}, metadata: {{}}, c: {property}}}}}}}\nd: {{Schema: {{properties: {{e: {{x-kubernetes-identity: ''}}}}}}}}\n"
+            ))
+        };
+        assert!(of("{x-kubernetes-identity: ''}").names);
+        assert!(!of("{}").names);
+        assert!(of("{$ref: d}").doubt.is_some());
+        assert!(of("{$ref: a.B}").doubt.is_some());
+    }
+}
