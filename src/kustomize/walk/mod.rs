@@ -53,6 +53,8 @@ pub(super) struct Walk<'a> {
     steps: Vec<Step>,
     visits: usize,
     entries: usize,
+    /// How often there was a doubt, the same ones counted again.
+    doubts: usize,
     /// Whether objects get an annotation that says where they come from.
     origins: bool,
     loaded: HashSet<super::tree::TreePath>,
@@ -108,6 +110,7 @@ impl<'a> Walk<'a> {
             steps: Vec::new(),
             visits: 0,
             entries: 0,
+            doubts: 0,
             origins: false,
             loaded: HashSet::new(),
         }
@@ -127,6 +130,7 @@ impl<'a> Walk<'a> {
 
     /// Writes down why the verdict cannot be Accept.
     fn doubt(&mut self, site: &Site, reason: impl Into<String>) {
+        self.doubts += 1;
         if self.reasons.len() >= MOST_FINDINGS {
             return;
         }
