@@ -1,6 +1,6 @@
 # `make run` shows it, `make test` tests it. Nothing else needs to be set up first.
 
-.PHONY: run test test-fast test-e2e test-differential differential fuzz lint generate bench
+.PHONY: run test test-fast test-registry test-e2e test-differential differential fuzz lint generate bench
 
 ## Build, make a development certificate, start the server, and show what a person sees of three requests
 run:
@@ -8,11 +8,15 @@ run:
 	cargo run --quiet --example demo
 
 ## Everything, the end-to-end tests against a real kube-apiserver included
-test: test-fast test-e2e test-differential
+test: test-fast test-registry test-e2e test-differential
 
 ## Everything but the end-to-end tests
 test-fast:
 	cargo test --locked
+
+## Component descriptors out of OCI registries, a real one among them that Go builds once
+test-registry:
+	cargo test --locked --test registry
 
 ## The end-to-end tests: with KUBEBUILDER_ASSETS, or with a kube-apiserver that Go builds once
 test-e2e:
@@ -56,6 +60,7 @@ generate:
 	cargo run --quiet -- rules --write docs/rules
 	cargo run --quiet -- manifests --out webhook-config
 	cargo run --quiet -- manifests --chart --out charts/portcullis/templates
+	cargo run --quiet -- explain deployer --output svg > docs/deployer-contract.svg
 
 ## CPU per request against a floor, and memory; the table goes into docs/performance.md
 bench:

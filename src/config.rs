@@ -14,16 +14,25 @@
 //! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" is honoured
 //! mutators:              # annotate, apply or off
 //!   overwrites: annotate
+//! deployers:             # who may write DeployItems; see DP010
+//!   landscaper: {users: [system:serviceaccount:landscaper:landscaper]}
+//!   identities:
+//!     - users: [system:serviceaccount:landscaper:manifest-deployer]
+//!       types: [landscaper.gardener.cloud/kubernetes-manifest]
+//! composites:            # CompositeResourceDefinitions whose composites are looked at; "*" for all
+//!   - xdatabases.example.org
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use crate::admission::Level;
+use crate::catalog::Settings;
 use crate::gate::{Exemption, NamespaceLevels, Policy, Registry, Row};
+use crate::landscaper::deployer::configuration::{Deployers, SECTION as DEPLOYERS};
 use crate::rule::Mode;
 
 /// A configuration file that cannot be used.
@@ -67,6 +76,8 @@ struct File {
     exemptions: Vec<ExemptionFile>,
     honour_skip_label: bool,
     mutators: BTreeMap<String, Spanned<Mode>>,
+    deployers: Option<Spanned<Deployers>>,
+    composites: HashSet<String>,
 }
 
 type Levels = BTreeMap<String, Spanned<Level>>;
@@ -121,6 +132,7 @@ impl Check<'_> {
         let mut policy = Policy {
             levels: self.levels(file.rules)?.collect(),
             honour_skip_label: file.honour_skip_label,
+            composites: file.composites,
             ..Policy::default()
         };
         for entry in file.namespaces {
@@ -137,7 +149,17 @@ impl Check<'_> {
             self.one_of("mutator", &name, &names, &mode)?;
             policy.modes.insert(name, mode.value);
         }
+        if let Some(deployers) = file.deployers {
+            policy.settings = self.deployers(&deployers)?;
+        }
         Ok(policy)
+    }
+
+    fn deployers(&self, deployers: &Spanned<Deployers>) -> Result<Settings, ConfigError> {
+        match deployers.value.problem() {
+            Some(problem) => Err(self.unknown(problem, deployers)),
+            None => Ok(Settings::default().with(DEPLOYERS.name, deployers.value.to_value())),
+        }
     }
 
     fn levels(&self, levels: Levels) -> Result<impl Iterator<Item = (String, Level)> + use<>, ConfigError> {
@@ -157,13 +179,12 @@ impl Check<'_> {
         if names.contains(&name) {
             return Ok(());
         }
-        let problem = format!("there is no {what} {name:?}; there are {}", names.join(", "));
-        Err(ConfigError::Unknown {
-            path: self.path.to_owned(),
-            line: place.defined.line(),
-            column: place.defined.column(),
-            problem,
-        })
+        Err(self.unknown(format!("there is no {what} {name:?}; there are {}", names.join(", ")), place))
+    }
+
+    fn unknown<T>(&self, problem: String, place: &Spanned<T>) -> ConfigError {
+        let (line, column) = (place.defined.line(), place.defined.column());
+        ConfigError::Unknown { path: self.path.to_owned(), line, column, problem }
     }
 }
 
@@ -186,6 +207,19 @@ mod tests {
         assert_eq!(policy.levels["OW"], Level::Off);
         assert_eq!(policy.levels["OW006"], Level::Audit);
         assert_eq!(policy.modes["overwrites"], Mode::Apply);
+    }
+
+    #[test]
+    fn reads_who_the_deployers_are() {
+        let policy = read(DEPLOYERS.example).unwrap();
+        let section = policy.settings.section("deployers").unwrap();
+        assert_eq!(section.value()["identities"][0]["types"][0], "landscaper.gardener.cloud/kubernetes-manifest");
+        let error = read("deployers:\n  identities:\n    - types: [a]\n").unwrap_err();
+        assert!(error.contains("deployers.identities[0]: names neither users nor groups"), "{error}");
+        let selector = "{labels: [{key: a, operator: in}]}";
+        let error =
+            read(&format!("deployers: {{identities: [{{users: [a], types: [b], targetSelectors: [{selector}]}}]}}"));
+        assert!(error.unwrap_err().contains("the requirement on \"a\" has 0 values"));
     }
 
     #[test]

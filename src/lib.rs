@@ -10,8 +10,14 @@
 //! | [`rule`] | the shape of a rule and of a mutator |
 //! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
 //! | [`landscaper`] | Landscaper: overwrites |
+//! | [`drawing`] | what drawings have in common |
+//! | [`near`] | "did you mean": the nearest of some names |
+//! | [`oci`] | reading from OCI registries, within bounds; knows no component |
+//! | [`crossplane`] | Crossplane: composition environments |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
 //! | [`config`] | the configuration file |
+//! | [`process`] | log, plain port, signals: what every long-running face has |
+//! | [`reconciler`] | the companion: what acts after admission, in the replica that leads |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
 //! | [`cli`] | the commands |
 
@@ -19,9 +25,15 @@ pub mod admission;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod crossplane;
+pub mod drawing;
 pub mod gate;
 pub mod kustomize;
 pub mod landscaper;
+pub mod near;
+pub mod oci;
+pub mod process;
+pub mod reconciler;
 pub mod rule;
 pub mod server;
 pub mod yaml;

@@ -5,8 +5,8 @@
 //! objects it wants confirmed, and the gate asks the API server for them before the rule speaks.
 
 use crate::admission::patch::Draft;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
-use crate::catalog::{Kind, Reference, View};
+use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
+use crate::catalog::{Declaration, Kind, Reference, View};
 
 /// One rule: a row of the registry. Everything that names rules is derived from these rows: the registration, the rule
 /// pages, metrics labels, `portcullis rules`.
@@ -86,6 +86,19 @@ pub struct Mutator {
 /// What became of a mutation: what the user should know of it, or why the request cannot go on without it.
 pub type Mutated = Result<Vec<String>, Box<Finding>>;
 
+/// A section of the configuration file that a system reads.
+#[derive(Debug)]
+pub struct Section {
+    /// Its key in the file.
+    pub name: &'static str,
+    /// The rules that look at it.
+    pub rules: &'static [&'static str],
+    /// The configuration that the examples of these rules' pages are judged under.
+    pub example: &'static str,
+    /// Who does what those examples show.
+    pub user: &'static str,
+}
+
 /// A CustomResourceDefinition of ours: a kind that a system adds.
 #[derive(Debug)]
 pub struct Definition {
@@ -95,14 +108,18 @@ pub struct Definition {
     pub text: &'static str,
 }
 
+/// In place of a [`Match`]'s group: the kinds that objects in the catalog declare, under the name of their
+/// [`Declaration`](crate::catalog::Declaration).
+pub const DECLARED: &str = "*";
+
 /// Requests of one resource that a rule or mutator looks at.
 #[derive(Debug)]
 pub struct Match {
-    /// API group.
+    /// API group, or [`DECLARED`].
     pub group: &'static str,
     /// API versions; the API server converts others (`matchPolicy: Equivalent`).
     pub versions: &'static [&'static str],
-    /// Plural name.
+    /// Plural name, or the name of a declaration.
     pub plural: &'static str,
     /// Kind of its objects.
     pub kind: &'static str,
@@ -112,6 +129,8 @@ pub struct Match {
     pub operations: &'static [Operation],
     /// What becomes of such a request while nobody answers.
     pub outage: Outage,
+    /// Where in the object, besides its metadata, the rule or mutator looks; `None` for all of it.
+    pub reads: Option<&'static [Path]>,
 }
 
 /// What the API server does with a request while no replica of ours answers: the webhook's `failurePolicy`.
@@ -136,12 +155,25 @@ pub enum Mode {
 }
 
 impl Match {
-    /// Whether a request is one of these.
-    pub fn covers(&self, request: &Request<'_>) -> bool {
+    /// The same requests, of whose objects only metadata and what stands at `parts` is looked at. Reading an object is
+    /// most of the work on it.
+    #[must_use]
+    pub const fn reading(self, parts: &'static [Path]) -> Self {
+        Self { reads: Some(parts), ..self }
+    }
+
+    /// Whether it is about kinds that are declared.
+    pub fn is_declared(&self) -> bool {
+        self.group == DECLARED
+    }
+
+    /// Whether a request is one of these; `declared_as` is the declaration of its kind, where it has one.
+    pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
-        resource.plural == self.plural
-            && resource.group == self.group
-            && resource.subresource == self.subresource
-            && self.operations.contains(&request.operation)
+        let is_named = match declared_as {
+            Some(declaration) if self.is_declared() => declaration.name == self.plural,
+            _ => resource.plural == self.plural && resource.group == self.group,
+        };
+        is_named && resource.subresource == self.subresource && self.operations.contains(&request.operation)
     }
 }

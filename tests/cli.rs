@@ -239,7 +239,7 @@ fn explain_shows_every_export_of_a_dry_run_or_what_it_lacks() {
 fn rules_are_listed_in_three_forms() {
     assert!(portcullis(&["rules"]).stdout.contains("\nOW001  undecodable"));
     let listed = portcullis(&["rules", "--output", "json"]).json();
-    assert_eq!(listed["rules"][0]["id"], "DR001");
+    assert_eq!(listed["rules"][0]["id"], "DP001");
     assert!(portcullis(&["rules", "--output", "markdown"]).stdout.contains("| [OW001](OW001.md) |"));
     assert!(portcullis(&["rules", "ow006"]).stdout.starts_with("# OW006"));
     assert_eq!(portcullis(&["rules", "OW999"]).code, 2);

@@ -1,53 +1,88 @@
 //! Objects without what no rule reads.
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Written for every object by the API server, often half of its size, and made of hundreds of small maps: reading it
-/// would cost more than all the rest.
-const LEFT_OUT: &[&str] = &["metadata", "managedFields"];
+use super::json;
+use super::scan::{Scanner, Unread};
 
-/// Reads an object without `metadata.managedFields`.
+/// Where in an object something stands: the names of its members, from the outside in.
+pub type Path = &'static [&'static str];
+
+/// Read of every object: gates and messages look at it.
+const METADATA: &str = "metadata";
+/// Left out of the metadata: written for every object by the API server, often half of its size, and made of hundreds of
+/// small maps. Reading it would cost more than all the rest.
+const MANAGED_FIELDS: &str = "managedFields";
+
+/// Reads an object without `metadata.managedFields`; of the rest only what stands at `parts`, where they are given.
+///
+/// What is passed over is followed by its quotes and brackets alone.
 ///
 /// # Errors
-/// For whatever is not as usual: no JSON, no object, metadata that is none. [`super::json::parse`] says what it is.
-pub(super) fn parse(text: &str) -> serde_json::Result<Value> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let object = Without(LEFT_OUT).deserialize(&mut deserializer)?;
-    deserializer.end()?;
+/// For whatever is not as usual: no JSON, no object, too deep, metadata that is none. [`json::parse`] says what it is.
+pub(super) fn parse(text: &str, parts: Option<&[Path]>) -> Result<Value, Unread> {
+    if json::is_too_deep(text) {
+        return Err(Unread::Misplaced("an object that is not as deep", 0));
+    }
+    let mut scanner = Scanner::new(text);
+    let object = Part::Object(parts).read(&mut scanner)?;
+    scanner.end()?;
     Ok(object)
 }
 
-/// An object without the member at this path.
-struct Without(&'static [&'static str]);
+/// A part of an object that is read member by member.
+enum Part<'p> {
+    /// The object itself.
+    Object(Option<&'p [Path]>),
+    /// Its metadata.
+    Metadata,
+    /// What is at these paths below it.
+    Below(Vec<Path>),
+}
 
-impl<'de> DeserializeSeed<'de> for Without {
-    type Value = Value;
+/// What becomes of a member.
+enum Member<'p> {
+    LeftOut,
+    Whole,
+    Part(Part<'p>),
+}
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_map(self)
+impl<'p> Part<'p> {
+    fn member(&self, key: &str) -> Member<'p> {
+        match self {
+            Self::Object(_) if key == METADATA => Member::Part(Part::Metadata),
+            Self::Metadata if key == MANAGED_FIELDS => Member::LeftOut,
+            Self::Object(None) | Self::Metadata => Member::Whole,
+            Self::Object(Some(paths)) => below(paths, key),
+            Self::Below(paths) => below(paths, key),
+        }
+    }
+
+    fn read(&self, scanner: &mut Scanner<'_>) -> Result<Value, Unread> {
+        let mut members = Map::new();
+        scanner.open()?;
+        while let Some(key) = scanner.key()? {
+            let value = match self.member(&key) {
+                Member::LeftOut => {
+                    scanner.value()?;
+                    continue;
+                }
+                Member::Whole => scanner.parse()?,
+                Member::Part(part) => part.read(scanner)?,
+            };
+            members.insert(key.into_owned(), value);
+        }
+        Ok(Value::Object(members))
     }
 }
 
-impl<'de> Visitor<'de> for Without {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut members = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            match self.0 {
-                [last] if key == *last => drop(map.next_value::<IgnoredAny>()?),
-                [first, rest @ ..] if key == *first => drop(members.insert(key, map.next_value_seed(Without(rest))?)),
-                _ => drop(members.insert(key, map.next_value()?)),
-            }
-        }
-        Ok(Value::Object(members))
+fn below<'p>(paths: &[Path], key: &str) -> Member<'p> {
+    let rests = paths.iter().filter_map(|path| path.split_first().filter(|(first, _)| **first == key));
+    let rests: Vec<Path> = rests.map(|(_, rest)| rest).collect();
+    match rests.iter().any(|rest| rest.is_empty()) {
+        true => Member::Whole,
+        false if rests.is_empty() => Member::LeftOut,
+        false => Member::Part(Part::Below(rests)),
     }
 }
 
@@ -62,13 +97,36 @@ mod tests {
         let text =
             r#"{"a":{"managedFields":1},"metadata":{"name":"n","managedFields":[{"f:a":{}}]},"managedFields":2}"#;
         let lean = json!({"a": {"managedFields": 1}, "metadata": {"name": "n"}, "managedFields": 2});
-        assert_eq!(parse(text).unwrap(), lean);
+        assert_eq!(parse(text, None).unwrap(), lean);
+    }
+
+    #[test]
+    fn parts_are_read_and_nothing_else_but_metadata() {
+        let text = r#"{"metadata":{"name":"n"},"spec":{"a":{"b":1},"c":{"d":2,"e":3},"f":4},"status":{"spec":5}}"#;
+        let read = |parts: &[Path]| parse(text, Some(parts)).unwrap();
+        assert_eq!(read(&[]), json!({"metadata": {"name": "n"}}));
+        let parts: [Path; 3] = [&["spec", "a"], &["spec", "c", "e"], &["spec", "none"]];
+        assert_eq!(read(&parts), json!({"metadata": {"name": "n"}, "spec": {"a": {"b": 1}, "c": {"e": 3}}}));
+        let parts: [Path; 2] = [&["spec", "a"], &["spec"]];
+        assert_eq!(read(&parts)["spec"]["f"], 4);
     }
 
     #[test]
     fn what_is_not_as_usual_is_for_others() {
-        for text in ["[]", "{", "{} {}", r#"{"metadata":null}"#, r#"{"metadata":{"managedFields":}}"#] {
-            assert!(parse(text).is_err(), "{text}");
+        for text in ["[]", "{", "{} {}", r#"{"metadata":null}"#, r#"{"metadata":{"managedFields":}}"#, r#"{"a":01}"#] {
+            assert!(parse(text, None).is_err(), "{text}");
         }
+        assert!(parse(r#"{"spec":7}"#, Some(&[&["spec", "a"]])).is_err());
+    }
+
+    #[test]
+    fn what_is_left_out_may_not_be_deep_either() {
+        let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        for levels in [0, 1, 125, 126, 127, 128, 1_000] {
+            let text = nested(levels);
+            assert_eq!(parse(&text, Some(&[])).is_err(), json::parse(&text).is_err(), "{levels}");
+        }
+        let wide = format!(r#"{{"a":[{}"[[["]}}"#, r#"{"}}[[\"":[]},"#.repeat(500));
+        assert!(parse(&wide, Some(&[])).is_ok());
     }
 }

@@ -18,11 +18,13 @@ mod lean;
 pub mod patch;
 pub mod request;
 pub mod review;
+mod scan;
 pub mod verdict;
 
-pub use field::FieldPath;
+pub use field::{FieldPath, Segment};
 pub use finding::{Finding, Level};
 pub use kept::Kept;
+pub use lean::Path;
 pub use request::{COLLECTORS, Object, Operation, Request, Resource, User};
 pub use review::{Answer, Review, Unreadable, Version};
 pub use verdict::{Phase, Refusal, Verdict};

@@ -7,10 +7,9 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::json::{self, JsonError};
-use super::{Kept, lean};
+use super::{Kept, Path, lean};
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,26 +92,35 @@ impl User<'_> {
     }
 }
 
-/// An object of a request: kept as raw text until somebody wants to look inside. Then it is read without its
-/// `metadata.managedFields`, which no rule looks at.
+/// An object of a request: kept as raw text until somebody wants to look inside. Then what is wanted of it is read, and
+/// never its `metadata.managedFields`, which no rule looks at.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
-    raw: Option<&'a RawValue>,
-    parsed: OnceLock<Value>,
+    raw: Option<&'a str>,
+    parsed: OnceLock<Parsed>,
+    whole: OnceLock<Option<Value>>,
     view: Kept,
+}
+
+/// What was read of an object.
+#[derive(Debug)]
+struct Parsed {
+    value: Value,
+    /// The parts that were wanted; `None` for all of it.
+    parts: Option<Vec<Path>>,
 }
 
 static ABSENT: Value = Value::Null;
 
 impl<'a> Object<'a> {
-    /// An object that is not parsed yet; `None` where the request carries none.
-    pub fn raw(raw: Option<&'a RawValue>) -> Self {
+    /// An object that is not parsed yet: its JSON text, or `None` where the request carries none.
+    pub fn raw(raw: Option<&'a str>) -> Self {
         Self { raw, ..Self::default() }
     }
 
     /// An object that is there already, from a file.
     pub fn parsed(value: Value) -> Self {
-        Self { parsed: OnceLock::from(value), ..Self::default() }
+        Self { parsed: OnceLock::from(Parsed { value, parts: None }), ..Self::default() }
     }
 
     /// Whether the request carries it.
@@ -120,26 +128,37 @@ impl<'a> Object<'a> {
         self.raw.is_some() || self.parsed.get().is_some()
     }
 
-    /// Parses it, once.
+    /// Parses it, once: its metadata and what stands at `parts`, or all of it. Wanted again with other parts, it is read
+    /// whole.
     ///
     /// # Errors
     /// When it is nested too deep or is no JSON object.
-    pub fn read(&self) -> Result<(), JsonError> {
+    pub fn read(&self, parts: Option<&[Path]>) -> Result<(), JsonError> {
         let Some(raw) = self.raw else { return Ok(()) };
-        if self.parsed.get().is_some() {
+        if let Some(parsed) = self.parsed.get() {
+            if parsed.parts.as_deref().is_some_and(|read| parts != Some(read)) {
+                self.whole();
+            }
             return Ok(());
         }
-        let value = lean::parse(raw.get()).or_else(|_| json::parse(raw.get()))?;
+        let value = lean::parse(raw, parts).or_else(|_| json::parse(raw))?;
         if !value.is_object() {
             return Err(JsonError::Malformed(format!("it is {}, not an object", json::kind_of(&value))));
         }
-        self.parsed.get_or_init(|| value);
+        self.parsed.get_or_init(|| Parsed { value, parts: parts.map(<[Path]>::to_vec) });
         Ok(())
+    }
+
+    /// All of the object, whatever was wanted of it; `None` where it cannot be read. For what is rarely needed.
+    pub fn whole(&self) -> Option<&Value> {
+        let Some(raw) = self.raw else { return self.parsed.get().map(|parsed| &parsed.value) };
+        self.whole.get_or_init(|| json::parse(raw).ok()).as_ref()
     }
 
     /// The object, once [read](Self::read); `null` before that and where there is none.
     pub fn value(&self) -> &Value {
-        self.parsed.get().unwrap_or(&ABSENT)
+        let whole = self.whole.get().and_then(Option::as_ref);
+        whole.or_else(|| self.parsed.get().map(|parsed| &parsed.value)).unwrap_or(&ABSENT)
     }
 
     /// What `make` makes of the object, once it is [read](Self::read): made once for all rules. See [`Kept::or_make`].
@@ -176,13 +195,14 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Parses both objects, so that [`Request::object`] and [`Request::old_object`] have them.
+    /// Parses both objects, so that [`Request::object`] and [`Request::old_object`] have them: their metadata and what
+    /// stands at `parts`, or all.
     ///
     /// # Errors
     /// Which of the two could not be read, and why.
-    pub fn read(&self) -> Result<(), (&'static str, JsonError)> {
-        self.object.read().map_err(|error| ("object", error))?;
-        self.old_object.read().map_err(|error| ("oldObject", error))
+    pub fn read(&self, parts: Option<&[Path]>) -> Result<(), (&'static str, JsonError)> {
+        self.object.read(parts).map_err(|error| ("object", error))?;
+        self.old_object.read(parts).map_err(|error| ("oldObject", error))
     }
 
     /// The object as it is to be; `null` on `DELETE`.
@@ -215,7 +235,8 @@ impl Request<'_> {
     ///
     /// Such an update only takes finalizers away: refusing it would keep the object for ever.
     pub fn is_being_deleted(&self) -> bool {
-        self.object().pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+        let timestamp = self.object().get("metadata").and_then(|metadata| metadata.get("deletionTimestamp"));
+        timestamp.is_some_and(|time| !time.is_null())
     }
 
     /// The name for people: the object's, or its `generateName` with a star.

@@ -7,9 +7,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
+use super::scan::Scanner;
 use super::{Object, Operation, Request, Resource, User, json};
 
 /// The version of the AdmissionReview API; an answer has the version of its review.
@@ -69,14 +71,8 @@ pub enum Unreadable {
 /// # Errors
 /// [`Unreadable`], which keeps the uid wherever the text is a JSON object that has one.
 pub fn read(body: &[u8]) -> Result<Review<'_>, Unreadable> {
-    let problem = match serde_json::from_slice::<WireReview<'_>>(body) {
-        Ok(wire) => match wire.into_review() {
-            Ok(review) => return Ok(review),
-            Err(problem) => problem,
-        },
-        Err(error) => error.to_string(),
-    };
-    Err(unreadable(body, problem))
+    let text = str::from_utf8(body).map_err(|error| unreadable(body, error.to_string()))?;
+    WireReview::scan(text).and_then(WireReview::into_review).map_err(|problem| unreadable(body, problem))
 }
 
 /// Looks for the uid alone, in a body that is otherwise not understood.
@@ -105,54 +101,38 @@ fn string(text: &str) -> Option<String> {
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-fn text(field: Option<Text<'_>>) -> Cow<'_, str> {
-    field.unwrap_or_default().0
-}
+/// The text of a member, where it is there.
+type Raw<'a> = Option<&'a str>;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default)]
 struct WireReview<'a> {
-    #[serde(borrow)]
-    api_version: Option<Text<'a>>,
-    #[serde(borrow)]
-    kind: Option<Text<'a>>,
-    #[serde(borrow)]
+    api_version: Raw<'a>,
+    kind: Raw<'a>,
     request: Option<WireRequest<'a>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default)]
 struct WireRequest<'a> {
-    #[serde(borrow)]
-    uid: Option<Text<'a>>,
-    #[serde(borrow)]
-    kind: Option<WireKind<'a>>,
-    #[serde(borrow)]
-    resource: Option<WireResource<'a>>,
-    #[serde(borrow)]
-    sub_resource: Option<Text<'a>>,
-    #[serde(borrow)]
-    name: Option<Text<'a>>,
-    #[serde(borrow)]
-    namespace: Option<Text<'a>>,
-    #[serde(borrow)]
-    operation: Option<Text<'a>>,
-    #[serde(borrow)]
-    user_info: Option<WireUser<'a>>,
-    #[serde(borrow)]
-    object: Option<&'a RawValue>,
-    #[serde(borrow)]
-    old_object: Option<&'a RawValue>,
-    dry_run: Option<bool>,
+    uid: Raw<'a>,
+    kind: Raw<'a>,
+    resource: Raw<'a>,
+    sub_resource: Raw<'a>,
+    name: Raw<'a>,
+    namespace: Raw<'a>,
+    operation: Raw<'a>,
+    user_info: Raw<'a>,
+    object: Raw<'a>,
+    old_object: Raw<'a>,
+    dry_run: Raw<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct WireKind<'a> {
     #[serde(borrow)]
     kind: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct WireResource<'a> {
     #[serde(borrow)]
     group: Option<Text<'a>>,
@@ -171,12 +151,28 @@ struct WireUser<'a> {
 }
 
 impl<'a> WireReview<'a> {
+    fn scan(text: &'a str) -> Result<Self, String> {
+        let mut review = Self::default();
+        let mut scanner = Scanner::new(text);
+        scanner.open()?;
+        while let Some(key) = scanner.key()? {
+            match &*key {
+                "apiVersion" => set(&mut review.api_version, &key, scanner.value()?)?,
+                "kind" => set(&mut review.kind, &key, scanner.value()?)?,
+                "request" => set(&mut review.request, &key, WireRequest::scan(&mut scanner)?)?,
+                _ => drop(scanner.value()?),
+            }
+        }
+        scanner.end()?;
+        Ok(review)
+    }
+
     fn into_review(self) -> Result<Review<'a>, String> {
-        let kind = text(self.kind);
+        let kind = text(self.kind, "kind")?;
         if kind != "AdmissionReview" {
             return Err(format!("kind is {kind:?}, not \"AdmissionReview\""));
         }
-        let api_version = text(self.api_version);
+        let api_version = text(self.api_version, "apiVersion")?;
         let version = Version::parse(&api_version).ok_or_else(|| {
             format!("apiVersion {api_version:?} is not known; admission.k8s.io/v1 and admission.k8s.io/v1beta1 are")
         })?;
@@ -186,39 +182,98 @@ impl<'a> WireReview<'a> {
 }
 
 impl<'a> WireRequest<'a> {
+    fn scan(scanner: &mut Scanner<'a>) -> Result<Self, String> {
+        let mut request = Self::default();
+        scanner.open()?;
+        while let Some(key) = scanner.key()? {
+            let value = scanner.value()?;
+            if let Some(member) = request.member(&key) {
+                set(member, &key, value)?;
+            }
+        }
+        Ok(request)
+    }
+
+    fn member(&mut self, key: &str) -> Option<&mut Raw<'a>> {
+        Some(match key {
+            "uid" => &mut self.uid,
+            "kind" => &mut self.kind,
+            "resource" => &mut self.resource,
+            "subResource" => &mut self.sub_resource,
+            "name" => &mut self.name,
+            "namespace" => &mut self.namespace,
+            "operation" => &mut self.operation,
+            "userInfo" => &mut self.user_info,
+            "object" => &mut self.object,
+            "oldObject" => &mut self.old_object,
+            "dryRun" => &mut self.dry_run,
+            _ => return None,
+        })
+    }
+
     fn into_request(self) -> Result<Request<'a>, String> {
-        let uid = text(self.uid);
+        let uid = text(self.uid, "request.uid")?;
         if uid.is_empty() {
             return Err("request.uid is empty".to_owned());
         }
-        let word = text(self.operation);
+        let word = text(self.operation, "request.operation")?;
         let operation = Operation::parse(&word).ok_or_else(|| {
             format!("request.operation {word:?} is not known; CREATE, UPDATE, DELETE and CONNECT are")
         })?;
-        let resource = self.resource.ok_or("request.resource is missing")?;
-        let user = self.user_info.unwrap_or_default();
+        let user: WireUser<'_> = read_member(self.user_info, "request.userInfo")?;
         Ok(Request {
             uid,
-            resource: Resource {
-                group: text(resource.group),
-                version: text(resource.version),
-                plural: text(resource.resource),
-                kind: text(self.kind.and_then(|kind| kind.kind)),
-                subresource: text(self.sub_resource),
-            },
-            name: text(self.name),
-            namespace: text(self.namespace),
+            resource: self.resource()?,
+            name: text(self.name, "request.name")?,
+            namespace: text(self.namespace, "request.namespace")?,
             operation,
             user: User {
-                name: text(user.username),
+                name: user.username.unwrap_or_default().0,
                 groups: user.groups.unwrap_or_default().into_iter().map(|group| group.0).collect(),
             },
-            dry_run: self.dry_run.unwrap_or_default(),
-            object: Object::raw(self.object),
-            old_object: Object::raw(self.old_object),
+            dry_run: read_member(self.dry_run, "request.dryRun")?,
+            object: Object::raw(self.object.filter(|text| *text != NULL)),
+            old_object: Object::raw(self.old_object.filter(|text| *text != NULL)),
             deadline: None,
         })
     }
+
+    fn resource(&self) -> Result<Resource<'a>, String> {
+        let resource = self.resource.filter(|text| *text != NULL).ok_or("request.resource is missing")?;
+        let resource: WireResource<'_> = read_member(Some(resource), "request.resource")?;
+        let kind: WireKind<'_> = read_member(self.kind, "request.kind")?;
+        Ok(Resource {
+            group: resource.group.unwrap_or_default().0,
+            version: resource.version.unwrap_or_default().0,
+            plural: resource.resource.unwrap_or_default().0,
+            kind: kind.kind.unwrap_or_default().0,
+            subresource: text(self.sub_resource, "request.subResource")?,
+        })
+    }
+}
+
+const NULL: &str = "null";
+
+/// Notes a member, which may be there once.
+fn set<T>(member: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
+    match member.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(format!("{key} is there twice")),
+    }
+}
+
+/// Reads a member; what is missing or null is as if it were empty, as in Go.
+fn read_member<'a, T: Default + Deserialize<'a>>(member: Raw<'a>, name: &str) -> Result<T, String> {
+    let read = member.map(serde_json::from_str::<Option<T>>).transpose();
+    read.map(|value| value.flatten().unwrap_or_default()).map_err(|error| format!("{name}: {error}"))
+}
+
+fn text<'a>(member: Raw<'a>, name: &str) -> Result<Cow<'a, str>, String> {
+    let quoted = member.and_then(|member| member.strip_prefix('"')?.strip_suffix('"'));
+    if let Some(plain) = quoted.filter(|text| text.bytes().all(|byte| byte >= b' ' && byte != b'\\')) {
+        return Ok(Cow::Borrowed(plain));
+    }
+    read_member::<Text<'_>>(member, name).map(|text| text.0)
 }
 
 /// What is sent back: `AdmissionReview.response`, ready to be written.
@@ -235,10 +290,9 @@ pub struct Answer {
     pub(super) warnings: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) audit_annotations: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) patch_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) patch: Option<String>,
+    /// The text of the JSON Patch.
+    #[serde(skip)]
+    pub(super) patch: Option<Vec<u8>>,
 }
 
 /// `response.status`: why a request is refused.
@@ -289,7 +343,21 @@ impl Answer {
     /// The AdmissionReview's JSON. The request is not repeated in it: that would double the traffic.
     pub fn to_json(&self) -> Vec<u8> {
         let wire = WireAnswer { kind: "AdmissionReview", api_version: self.version, response: self };
-        serde_json::to_vec(&wire).unwrap_or_default()
+        let mut json = serde_json::to_vec(&wire).unwrap_or_default();
+        if let Some(patch) = &self.patch {
+            add_patch(&mut json, patch);
+        }
+        json
+    }
+}
+
+/// Adds the patch to the response, which is the last member. Base64 has nothing to escape, and looking for that in some
+/// thousand bytes would cost more than encoding them.
+fn add_patch(json: &mut Vec<u8>, patch: &[u8]) {
+    let encoded = STANDARD.encode(patch);
+    json.truncate(json.len().saturating_sub("}}".len()));
+    for part in [r#","patchType":"JSONPatch","patch":""#, &encoded, "\"}}"] {
+        json.extend_from_slice(part.as_bytes());
     }
 }
 

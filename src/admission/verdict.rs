@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
 
 use super::review::{Answer, Cause, Details, Status};
-use super::{Finding, Level, Request, Unreadable, Version};
+use super::{Finding, Level, Request, Unreadable, Version, patch};
 
 /// Which webhook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -118,7 +116,7 @@ impl Verdict {
     /// The answer to `request`.
     pub fn answer(&self, version: Version, phase: Phase, request: &Request<'_>) -> Answer {
         let allowed = self.is_allowed();
-        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).map(encode);
+        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).map(patch::to_json);
         Answer {
             version,
             uid: request.uid.to_string(),
@@ -126,7 +124,6 @@ impl Verdict {
             status: (!allowed).then(|| self.status(Some(request))),
             warnings: self.warnings(),
             audit_annotations: self.audit_annotations(),
-            patch_type: patch.as_ref().map(|_| "JSONPatch"),
             patch,
         }
     }
@@ -173,14 +170,9 @@ impl Unreadable {
             status: Some(verdict.status(None)),
             warnings: Vec::new(),
             audit_annotations: BTreeMap::new(),
-            patch_type: None,
             patch: None,
         })
     }
-}
-
-fn encode(patch: &Patch) -> String {
-    STANDARD.encode(serde_json::to_vec(patch).unwrap_or_default())
 }
 
 fn cause(finding: &Finding) -> Cause {
@@ -211,7 +203,8 @@ fn one_line(text: &str) -> String {
 }
 
 fn cut(text: String, longest: usize) -> String {
-    if text.chars().count() <= longest {
+    // There are at least as many bytes as characters.
+    if text.len() <= longest || text.chars().count() <= longest {
         return text;
     }
     let mut short: String = text.chars().take(longest - 1).collect();

@@ -14,6 +14,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::{Catalog, Confirm, Confirming, Coverage, Kind, Reference};
 
@@ -33,7 +34,30 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
         let follow = Follow { client: client.clone(), catalog: catalog.clone(), kind, said: None };
         follow.run(bell.subscribe())
     });
-    futures::join!(futures::future::join_all(watches), ring(client, bell.clone()));
+    let declared = follow_declared(client.clone(), catalog.clone(), bell.clone());
+    futures::join!(futures::future::join_all(watches), declared, ring(client, bell.clone()));
+}
+
+/// Watches every declared kind for as long as it is declared.
+async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch::Sender<()>>) {
+    let (mut changes, mut watches) = (catalog.declared_changes(), JoinSet::new());
+    let mut watched: Vec<(&'static Kind, AbortHandle)> = Vec::new();
+    loop {
+        let kinds = catalog.declared();
+        let is_declared = |kind: &'static Kind| kinds.iter().any(|declared| std::ptr::eq(*declared, kind));
+        for (_, watch) in watched.extract_if(.., |(kind, _)| !is_declared(kind)) {
+            watch.abort();
+        }
+        for kind in &kinds {
+            if !watched.iter().any(|(known, _)| std::ptr::eq(*known, *kind)) {
+                let follow = Follow { client: client.clone(), catalog: catalog.clone(), kind, said: None };
+                watched.push((kind, watches.spawn(follow.run(bell.subscribe()))));
+            }
+        }
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Fills a catalog with what the cluster has now, once.
@@ -42,17 +66,25 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
 /// When a kind cannot be listed; that the cluster does not have it is no error.
 pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> {
     for kind in catalog.kinds().collect::<Vec<_>>() {
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
-        match api.list(&ListParams::default()).await {
-            Ok(list) => {
-                let objects = list.items.into_iter().filter_map(|object| to_value(kind, object)).collect();
-                catalog.replace(kind, Coverage::Complete, objects);
-            }
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                catalog.set_coverage(kind, Coverage::Absent);
-            }
-            Err(error) => return Err(error),
+        load_kind(&client, catalog, kind).await?;
+    }
+    for kind in catalog.declared() {
+        load_kind(&client, catalog, kind).await?;
+    }
+    Ok(())
+}
+
+async fn load_kind(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<(), kube::Error> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
+    match api.list(&ListParams::default()).await {
+        Ok(list) => {
+            let objects = list.items.into_iter().filter_map(|object| to_value(kind, object)).collect();
+            catalog.replace(kind, Coverage::Complete, objects);
         }
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            catalog.set_coverage(kind, Coverage::Absent);
+        }
+        Err(error) => return Err(error),
     }
     Ok(())
 }
@@ -151,8 +183,8 @@ fn resource(kind: &Kind) -> ApiResource {
     ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }
 
-/// Objects of a list do not always say what they are.
-fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
+/// An object as rules read it. Objects of a list do not always say what they are.
+pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     let mut value = serde_json::to_value(object).ok()?;
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = kind.kind.into();
@@ -171,16 +203,26 @@ impl Reader {
     }
 }
 
+/// The API of the kind that a reference names, in its namespace.
+pub fn api(client: &Client, reference: &Reference) -> Api<DynamicObject> {
+    let resource = resource(reference.kind);
+    match reference.namespace.as_str() {
+        "" => Api::all_with(client.clone(), &resource),
+        namespace => Api::namespaced_with(client.clone(), namespace, &resource),
+    }
+}
+
+/// An object as the API server has it now.
+///
+/// # Errors
+/// When the API server cannot be asked; that it has no such object is none.
+pub async fn read(client: &Client, reference: &Reference) -> Result<Option<Value>, kube::Error> {
+    let found = api(client, reference).get_opt(&reference.name).await?;
+    Ok(found.and_then(|object| to_value(reference.kind, object)))
+}
+
 impl Confirm for Reader {
     fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
-        Box::pin(async move {
-            let resource = resource(reference.kind);
-            let api: Api<DynamicObject> = match reference.namespace.as_str() {
-                "" => Api::all_with(self.client.clone(), &resource),
-                namespace => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            };
-            let found = api.get_opt(&reference.name).await.map_err(|error| error.to_string())?;
-            Ok(found.and_then(|object| to_value(reference.kind, object)))
-        })
+        Box::pin(async move { read(&self.client, reference).await.map_err(|error| error.to_string()) })
     }
 }

@@ -106,22 +106,29 @@ impl Store {
         names.filter_map(|name| self.find(namespace, name)).collect()
     }
 
-    pub(super) fn insert(&mut self, mut object: Value) {
+    pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Arc<Stored>> {
+        let namespaces = self.objects.keys();
+        namespaces.flat_map(|namespace| self.indexed(index, namespace, key, limit)).take(limit).collect()
+    }
+
+    /// Puts an object in; gives it, and the one whose place it takes.
+    pub(super) fn insert(&mut self, mut object: Value) -> (Option<Arc<Stored>>, Arc<Stored>) {
         trim(&mut object);
         let stored = Arc::new(Stored::new(object));
         let namespace = self.kind.scope.namespace(stored.namespace()).to_owned();
         let name: Arc<str> = stored.name().into();
-        self.remove(&namespace, &name);
+        let before = self.remove(&namespace, &name);
         for (index, filed) in self.kind.indexes.iter().zip(&mut self.indexes) {
             for key in (index.keys)(stored.value()) {
                 filed.entry(namespace.clone()).or_default().entry(key).or_default().insert(name.clone());
             }
         }
-        self.objects.entry(namespace).or_default().insert(name, stored);
+        self.objects.entry(namespace).or_default().insert(name, stored.clone());
+        (before, stored)
     }
 
-    pub(super) fn remove(&mut self, namespace: &str, name: &str) {
-        let Some(stored) = self.objects.get_mut(namespace).and_then(|names| names.remove(name)) else { return };
+    pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        let stored = self.objects.get_mut(namespace)?.remove(name)?;
         for (index, filed) in self.kind.indexes.iter().zip(&mut self.indexes) {
             let Some(keys) = filed.get_mut(namespace) else { continue };
             for key in (index.keys)(stored.value()) {
@@ -132,6 +139,7 @@ impl Store {
                 }
             }
         }
+        Some(stored)
     }
 }
 

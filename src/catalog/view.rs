@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Catalog, Coverage, Index, Kind, Stored};
+use super::{Catalog, Coverage, Index, Kind, Settings, Stored};
 
 /// Names an object.
 #[derive(Clone)]
@@ -67,12 +67,24 @@ pub type Confirmed = HashMap<Reference, Confirmation>;
 pub struct View<'a> {
     catalog: &'a Catalog,
     confirmed: &'a Confirmed,
+    settings: &'a Settings,
 }
 
 impl<'a> View<'a> {
     /// A view of `catalog` with `confirmed` over it.
     pub fn new(catalog: &'a Catalog, confirmed: &'a Confirmed) -> Self {
-        Self { catalog, confirmed }
+        Self { catalog, confirmed, settings: Settings::NONE }
+    }
+
+    /// The view under a configuration.
+    #[must_use]
+    pub fn under(self, settings: &'a Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// What the configuration says in a section.
+    pub fn setting(&self, section: &str) -> Option<&'a Stored> {
+        self.settings.section(section)
     }
 
     /// The object of that name.
@@ -82,6 +94,11 @@ impl<'a> View<'a> {
             Some(Confirmation::Gone) => None,
             Some(Confirmation::Unknown(_)) | None => self.catalog.find(kind, namespace, name),
         }
+    }
+
+    /// The kinds that objects in the catalog declare, and that are looked at.
+    pub fn declared(&self) -> Vec<&'static Kind> {
+        self.catalog.declared()
     }
 
     /// Whether that an object is not found means that it does not exist.
@@ -121,6 +138,19 @@ impl<'a> View<'a> {
         found.retain(|stored| !gone(stored));
         found.truncate(limit);
         found
+    }
+
+    /// The objects that `index` files under `key` in any namespace, as they are known now: what was confirmed to be gone is
+    /// left out, and of the others what was confirmed counts. See [`Catalog::indexed_everywhere`].
+    pub fn indexed_everywhere(
+        &self,
+        kind: &'static Kind,
+        index: &'static Index,
+        key: &str,
+        limit: usize,
+    ) -> Vec<Arc<Stored>> {
+        let found = self.catalog.indexed_everywhere(kind, index, key, limit);
+        found.iter().filter_map(|stored| self.find(kind, stored.namespace(), stored.name())).collect()
     }
 
     /// How many objects `index` files under `key`.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -9,9 +10,10 @@ use serde_json::Value;
 
 use super::Unusable;
 use crate::catalog::manifests::Manifests;
-use crate::catalog::{Catalog, cluster};
+use crate::catalog::{Catalog, Kind, cluster};
 use crate::config;
 use crate::gate::{Policy, Registry};
+use crate::process::Condition;
 
 /// The configuration file, or every default.
 pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy, Unusable> {
@@ -47,10 +49,25 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable
 
 /// A catalog of the cluster as it is now.
 pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> Result<Arc<Catalog>, Unusable> {
-    let catalog = Arc::new(Catalog::new(registry.kinds()));
+    let catalog = Arc::new(registry.catalog());
     let client = client(kubeconfig).await?;
     cluster::load(client, &catalog).await.map_err(|error| Unusable::because("the cluster", error))?;
     Ok(catalog)
+}
+
+/// How often it is looked whether everything is listed.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Meets the condition as soon as every kind is listed, or known to be absent.
+pub(super) async fn until_listed(catalog: Arc<Catalog>, condition: Condition) {
+    loop {
+        let pending: Vec<_> = catalog.pending().into_iter().map(Kind::full_name).collect();
+        if pending.is_empty() {
+            return condition.met();
+        }
+        condition.unmet(format!("not listed yet: {}", pending.join(", ")));
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 /// A runtime for a command that asks a cluster.

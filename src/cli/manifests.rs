@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{DENIED, OK, Unusable, say};
+use super::{DENIED, OK, Unusable, inputs, say};
+use crate::catalog::Kind;
 use crate::gate::Registry;
-use crate::gate::registration::{Endpoint, Manifest, Registration};
+use crate::gate::registration::{Endpoint, Registration};
+use crate::reconciler;
 
 /// Write the webhook configurations, permissions and CRDs that fit the rules.
 #[derive(Debug, clap::Args)]
@@ -30,6 +32,12 @@ pub(super) struct Args {
     /// The namespace that portcullis runs in
     #[arg(long, default_value = "portcullis-system")]
     namespace: String,
+    /// Files or folders with CompositeResourceDefinitions: the composites of those that are chosen are registered
+    #[arg(long, value_name = "PATH", conflicts_with = "chart")]
+    definitions: Vec<PathBuf>,
+    /// The configuration file, which may choose some of them
+    #[arg(long, value_name = "FILE", requires = "definitions")]
+    config: Option<PathBuf>,
     /// The name of its Service
     #[arg(long, default_value = "portcullis")]
     service: String,
@@ -39,13 +47,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
-    let manifests = args.registration()?.manifests(&Registry::standard());
+    let manifests = args.manifests()?;
     if args.check {
         return Ok(differences(&args.out, &manifests));
     }
-    for manifest in manifests {
-        let path = args.out.join(manifest.file);
-        write(&path, &manifest.text).map_err(|error| Unusable::because(path.display(), error))?;
+    for (file, text) in manifests {
+        let path = args.out.join(file);
+        write(&path, &text).map_err(|error| Unusable::because(path.display(), error))?;
     }
     Ok(OK)
 }
@@ -55,11 +63,11 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::write(path, text)
 }
 
-fn differences(folder: &Path, manifests: &[Manifest]) -> u8 {
+fn differences(folder: &Path, manifests: &[(String, String)]) -> u8 {
     let mut code = OK;
-    for manifest in manifests {
-        let path = folder.join(manifest.file);
-        if std::fs::read_to_string(&path).ok().as_ref() != Some(&manifest.text) {
+    for (file, text) in manifests {
+        let path = folder.join(file);
+        if std::fs::read_to_string(&path).ok().as_ref() != Some(text) {
             say(&format!("{}: is not what `portcullis manifests` would write\n", path.display()));
             code = DENIED;
         }
@@ -68,6 +76,20 @@ fn differences(folder: &Path, manifests: &[Manifest]) -> u8 {
 }
 
 impl Args {
+    /// Every file, and its text.
+    fn manifests(&self) -> Result<Vec<(String, String)>, Unusable> {
+        let registration = self.registration()?;
+        let companion = reconciler::registration::Registration {
+            namespace: registration.namespace.clone(),
+            service_account: format!("{}-companion", registration.service_account),
+            is_chart: self.chart,
+        };
+        let of_server = registration.manifests(&Registry::standard()).into_iter();
+        let mut manifests: Vec<_> = of_server.map(|manifest| (manifest.file.to_owned(), manifest.text)).collect();
+        manifests.extend(companion.manifests(&reconciler::controllers(&reconciler::Settings::default())));
+        Ok(manifests)
+    }
+
     fn registration(&self) -> Result<Registration, Unusable> {
         if self.chart {
             return Ok(Registration::chart());
@@ -81,7 +103,17 @@ impl Args {
         };
         let ca_bundle = self.ca_bundle.as_ref().map(|path| ca_bundle(path)).transpose()?;
         let (namespace, service_account) = (self.namespace.clone(), self.service_account.clone());
-        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata: String::new() })
+        let (metadata, declared) = (String::new(), self.declared()?);
+        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata, declared })
+    }
+
+    /// What the chosen definitions declare.
+    fn declared(&self) -> Result<Vec<&'static Kind>, Unusable> {
+        let registry = Registry::standard();
+        let policy = inputs::policy(self.config.as_deref(), &registry)?;
+        let catalog = registry.catalog_of(inputs::objects(&self.definitions, "")?);
+        catalog.choose(policy.composites);
+        Ok(catalog.declared())
     }
 }
 

@@ -7,8 +7,11 @@ mod certs;
 mod check;
 mod explain;
 mod inputs;
+mod logging;
 mod manifests;
 mod parallel;
+mod reconcile;
+mod registries;
 mod report;
 mod review;
 mod rules;
@@ -40,6 +43,8 @@ struct Cli {
 enum Command {
     /// Serve the admission webhooks over HTTPS
     Serve(serve::Args),
+    /// Act after admission: bring what is stored to what it should be
+    Reconcile(reconcile::Args),
     /// Judge Kubernetes manifests in files, before anything is applied
     Check(check::Args),
     /// Answer an AdmissionReview from standard input
@@ -91,6 +96,7 @@ pub fn main() -> ExitCode {
 fn run(command: Command) -> Result<u8, Unusable> {
     match command {
         Command::Serve(args) => serve::run(args),
+        Command::Reconcile(args) => reconcile::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Review(args) => review::run(&args),
         Command::Explain(topic) => explain::run(&topic),

@@ -9,7 +9,6 @@ use futures::executor::block_on;
 use super::{OK, Unusable, inputs, print};
 use crate::admission::review::{self, Review};
 use crate::admission::{Answer, Phase, Verdict};
-use crate::catalog::Catalog;
 use crate::gate::{Gate, Registry};
 
 /// Which webhook answers.
@@ -43,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let registry = Registry::standard();
     let policy = inputs::policy(args.config.as_deref(), &registry)?;
     let objects = inputs::objects(&args.manifests, "default")?;
-    let catalog = Arc::new(Catalog::of(registry.kinds(), objects));
+    let catalog = Arc::new(registry.catalog_of(objects));
     let gate = Gate::new(registry, policy, catalog);
     let mut body = Vec::new();
     std::io::stdin().read_to_end(&mut body).map_err(|error| Unusable::because("standard input", error))?;

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use super::logging::Logging;
 use super::{OK, Unusable, inputs};
 use crate::admission::{Phase, Request, Verdict};
 use crate::catalog::{Catalog, cluster, manifests};
 use crate::config;
 use crate::gate::{Gate, Registry};
-use crate::server::{
-    Bound, Certificates, Condition, Decide, Floor, Format, Limits, Metrics, Options, Parts, Readiness, Telemetry,
-    limits, metrics,
-};
+use crate::server::{Bound, Certificates, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, limits, metrics};
 
 /// Serve the admission webhooks over HTTPS.
 ///
@@ -43,13 +41,8 @@ pub(super) struct Args {
     /// The oldest TLS version
     #[arg(long, value_enum, default_value = "1.2")]
     tls_min: TlsMin,
-    /// How log lines are written
-    #[arg(long, value_enum, default_value = "text")]
-    log_format: LogFormat,
-    /// What is logged, such as `info` or `warn,decision=debug`
-    // The client tells of every attempt to reach an API server; the catalog tells of it once a minute.
-    #[arg(long, env = "PORTCULLIS_LOG", default_value = "info,kube_client=off")]
-    log: String,
+    #[command(flatten)]
+    logging: Logging,
     /// The largest body, in bytes; an update carries two objects of up to 3 MiB
     #[arg(long, default_value_t = limits::BODY)]
     max_body: usize,
@@ -77,25 +70,11 @@ enum TlsMin {
     Tls13,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum LogFormat {
-    /// For people
-    Text,
-    /// One JSON object a line
-    Json,
-}
-
-/// How often the catalog and the configuration file are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often the configuration file is looked at.
 const CONFIG_POLL: Duration = Duration::from_secs(5);
 
 pub(super) fn run(args: Args) -> Result<u8, Unusable> {
-    let format = match args.log_format {
-        LogFormat::Text => Format::Text,
-        LogFormat::Json => Format::Json,
-    };
-    let _telemetry = Telemetry::init(format, &args.log).map_err(|error| Unusable::because("--log", error))?;
+    let _telemetry = args.logging.init()?;
     // Only fails where a provider is installed already, which is then as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     inputs::runtime()?.block_on(serve(args))?;
@@ -144,7 +123,7 @@ impl Args {
     async fn gate(&self, readiness: &Readiness) -> Result<Gate, Unusable> {
         let registry = Registry::standard();
         let policy = inputs::policy(self.config.as_deref(), &registry)?;
-        let mut catalog = Catalog::new(registry.kinds());
+        let mut catalog = registry.catalog();
         let catalog = match &self.manifests {
             Some(folder) => {
                 let catalog = Arc::new(catalog);
@@ -161,7 +140,8 @@ impl Args {
                 catalog
             }
         };
-        tokio::spawn(wait_for(catalog.clone(), readiness.condition("catalog", "nothing is listed yet")));
+        let condition = readiness.condition("catalog", "nothing is listed yet");
+        tokio::spawn(inputs::until_listed(catalog.clone(), condition));
         Ok(Gate::new(registry, policy, catalog))
     }
 }
@@ -171,18 +151,6 @@ fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Unusable> {
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         Unusable::new(errors.join("\n"))
     })
-}
-
-/// Meets the condition as soon as every kind is listed, or known to be absent.
-async fn wait_for(catalog: Arc<Catalog>, condition: Condition) {
-    loop {
-        let pending: Vec<_> = catalog.pending().into_iter().map(crate::catalog::Kind::full_name).collect();
-        if pending.is_empty() {
-            return condition.met();
-        }
-        condition.unmet(format!("not listed yet: {}", pending.join(", ")));
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
 }
 
 /// Reloads the configuration file when it changes. One that cannot be used is logged, and the last good one holds.

@@ -19,8 +19,8 @@ use futures::future::join_all;
 
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
-use crate::catalog::{Catalog, Confirmation, Confirmed, Reference, View};
-use crate::rule::{Mode, Mutator, Rule};
+use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, Settings, View};
+use crate::rule::{Match, Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
 pub use registry::{Registry, Row};
@@ -42,6 +42,7 @@ pub struct Gate {
 impl Gate {
     /// A gate of these rules over a catalog.
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
+        catalog.choose(policy.composites.clone());
         Self { registry, policy: ArcSwap::from_pointee(policy), catalog }
     }
 
@@ -57,40 +58,47 @@ impl Gate {
 
     /// Decides by another policy from now on.
     pub fn set_policy(&self, policy: Policy) {
+        self.catalog.choose(policy.composites.clone());
         self.policy.store(Arc::new(policy));
     }
 
     /// Whether any rule or mutator looks at such a request.
     pub fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
+        let declared_as = self.declared_as(request);
         match phase {
-            Phase::Mutate => self.registry.mutators_for(request).next().is_some(),
-            Phase::Validate => self.registry.rules_for(request).next().is_some(),
+            Phase::Mutate => self.registry.mutators_for(request, declared_as).next().is_some(),
+            Phase::Validate => self.registry.rules_for(request, declared_as).next().is_some(),
         }
+    }
+
+    /// How the kind of a request was declared, where it was.
+    fn declared_as(&self, request: &Request<'_>) -> Option<&'static Declaration> {
+        let resource = &request.resource;
+        self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)
     }
 
     /// Decides about a request.
     pub async fn decide(&self, phase: Phase, request: &Request<'_>) -> Verdict {
-        if let Err((which, error)) = request.read() {
-            let Request { resource, .. } = request;
-            let text = format!("request.{which} of kind {} cannot be read: {error}", resource.kind);
-            return Verdict::refused(Refusal::Unreadable(text));
-        }
+        let policy = self.policy.load();
         match phase {
-            Phase::Mutate => self.mutate(request).await,
-            Phase::Validate => self.validate(request).await,
+            Phase::Mutate => self.mutate(request, &policy).await,
+            Phase::Validate => self.validate(request, &policy).await,
         }
     }
 
-    async fn mutate(&self, request: &Request<'_>) -> Verdict {
-        let policy = self.policy.load();
+    async fn mutate(&self, request: &Request<'_>, policy: &Policy) -> Verdict {
         let active = |mutator: &&&Mutator| policy.mode(mutator) != Mode::Off;
-        let mutators: Vec<_> = self.registry.mutators_for(request).filter(active).copied().collect();
+        let declared_as = self.declared_as(request);
+        let mutators: Vec<_> = self.registry.mutators_for(request, declared_as).filter(active).copied().collect();
+        if let Err(refusal) = read(request, declared_as, mutators.iter().map(|mutator| mutator.scope)) {
+            return Verdict::refused(refusal);
+        }
         if request.object().is_null() || request.is_being_deleted() || policy.skips(request) {
             return Verdict::default();
         }
         let wants: Vec<_> = mutators.iter().filter_map(|mutator| mutator.confirm).collect();
-        let confirmed = self.confirm(request, &wants).await;
-        let view = View::new(&self.catalog, &confirmed);
+        let confirmed = self.confirm(request, &wants, &policy.settings).await;
+        let view = View::new(&self.catalog, &confirmed).under(&policy.settings);
         let mut draft = Draft::new(request.object());
         let mut verdict = Verdict::default();
         for mutator in mutators {
@@ -103,28 +111,31 @@ impl Gate {
         verdict
     }
 
-    async fn validate(&self, request: &Request<'_>) -> Verdict {
-        let policy = self.policy.load();
+    async fn validate(&self, request: &Request<'_>, policy: &Policy) -> Verdict {
         let active = |rule: &&&Rule| policy.level(rule, &request.namespace) != Level::Off;
-        let rules: Vec<_> = self.registry.rules_for(request).filter(active).copied().collect();
+        let declared_as = self.declared_as(request);
+        let rules: Vec<_> = self.registry.rules_for(request, declared_as).filter(active).copied().collect();
+        if let Err(refusal) = read(request, declared_as, rules.iter().map(|rule| rule.scope)) {
+            return Verdict::refused(refusal);
+        }
         let wants: Vec<_> = rules.iter().filter_map(|rule| rule.confirm).collect();
-        let confirmed = self.confirm(request, &wants).await;
-        let view = View::new(&self.catalog, &confirmed);
+        let confirmed = self.confirm(request, &wants, &policy.settings).await;
+        let view = View::new(&self.catalog, &confirmed).under(&policy.settings);
         let mut findings = Vec::new();
         for rule in rules {
             let found = (rule.check)(request, &view);
-            findings.extend(found.into_iter().map(|finding| levelled(finding, rule, request, &policy)));
+            findings.extend(found.into_iter().map(|finding| levelled(finding, rule, request, policy)));
         }
         Verdict { findings, ..Verdict::default() }
     }
 
     /// Asks the API server for what the rules want confirmed, until they want nothing more or time is up.
-    async fn confirm(&self, request: &Request<'_>, wants: &[Want]) -> Confirmed {
+    async fn confirm(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> Confirmed {
         let mut confirmed = Confirmed::new();
         let last = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
         let last = last.unwrap_or_else(|| Instant::now() + CONFIRM_WITHIN);
         for _ in 0..CONFIRM_ROUNDS {
-            let view = View::new(&self.catalog, &confirmed);
+            let view = View::new(&self.catalog, &confirmed).under(settings);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
             wanted.retain(|reference| !confirmed.contains_key(reference));
             if wanted.is_empty() {
@@ -147,14 +158,30 @@ impl Gate {
     }
 }
 
+/// Reads of the objects what rows with these scopes look at.
+fn read(
+    request: &Request<'_>,
+    declared_as: Option<&Declaration>,
+    scopes: impl Iterator<Item = &'static [Match]>,
+) -> Result<(), Refusal> {
+    let covering = scopes.filter_map(|scope| scope.iter().find(|one| one.covers(request, declared_as)));
+    let parts: Option<Vec<_>> = covering.map(|one| one.reads).collect();
+    let parts = parts.map(|parts| parts.concat());
+    request.read(parts.as_deref()).map_err(|(which, error)| {
+        let kind = &request.resource.kind;
+        Refusal::Unreadable(format!("request.{which} of kind {kind} cannot be read: {error}"))
+    })
+}
+
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
 /// A finding at the level that the policy gives it.
 fn levelled(mut finding: Finding, rule: &Rule, request: &Request<'_>, policy: &Policy) -> Finding {
     let configured = policy.level(rule, &request.namespace);
     finding.level = Policy::levelled(finding.level, rule.level, configured);
-    let finalizing = request.operation == Operation::Update && request.is_being_deleted();
-    if finalizing {
+    // The finalizers come off the object itself: a status on its own keeps nothing from being deleted.
+    let is_object = request.resource.subresource.is_empty();
+    if is_object && request.operation == Operation::Update && request.is_being_deleted() {
         finding.level = finding.level.min(Level::Warn);
     }
     if policy.skips(request) || policy.exempts(rule, request) {

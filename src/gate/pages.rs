@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Registry, Row};
 use crate::admission::Operation;
 use crate::kustomize::rule::{TreeExample, TreeRule};
+use crate::landscaper;
 use crate::rule::{Example, Match, Rule};
 
 /// The Markdown page of a rule: `docs/rules/<ID>.md`.
@@ -46,15 +47,16 @@ fn request_page(rule: &Rule) -> String {
     let scope: Vec<_> = rule.scope.iter().map(|scope| format!("- {}", describe(scope))).collect();
     format!(
         "# {id}: {name}\n\n{summary}.\n\nDefault level: `{level}`.\n\n## Why\n\n{why}\n\n## Looks at\n\n{scope}\n\n\
-         ## Wrong\n\n{wrong}\n## Right\n\n{right}\n## How to mend it\n\n{mend}\n",
+         {configuration}## Wrong\n\n{wrong}\n## Right\n\n{right}\n## How to mend it\n\n{mend}\n",
         id = rule.id,
         name = rule.name,
         summary = capitalised(rule.summary),
         level = rule.level,
         why = page.why,
         scope = scope.join("\n"),
-        wrong = example(&page.wrong),
-        right = example(&page.right),
+        wrong = example(rule, &page.wrong),
+        right = example(rule, &page.right),
+        configuration = configuration(rule),
         mend = page.mend,
     )
 }
@@ -62,15 +64,36 @@ fn request_page(rule: &Rule) -> String {
 fn describe(scope: &Match) -> String {
     let operations: Vec<_> = scope.operations.iter().map(|operation| operation.as_str()).collect();
     let subresource = if scope.subresource.is_empty() { String::new() } else { format!("/{}", scope.subresource) };
+    if scope.is_declared() {
+        return format!(
+            "{} of the definitions that are [chosen](../configuration.md#composites): {}",
+            scope.plural,
+            operations.join(", ")
+        );
+    }
     format!("`{}.{}{subresource}`: {}", scope.plural, scope.group, operations.join(", "))
 }
 
-fn example(example: &Example) -> String {
+/// What the examples of a rule's page are judged under, where that is not every default.
+fn configuration(rule: &Rule) -> String {
+    let Some(section) = landscaper::sections().into_iter().find(|section| section.rules.contains(&rule.id)) else {
+        return String::new();
+    };
+    let (example, user) = (section.example, section.user);
+    format!("## Configuration\n\n```yaml\n{example}```\n\nBelow, `{user}` acts under this configuration.\n\n")
+}
+
+fn example(rule: &Rule, example: &Example) -> String {
     let stored = match example.stored {
         "" => String::new(),
         stored => format!("In the cluster:\n\n```yaml\n{stored}```\n\n"),
     };
-    let verb = if example.operation == Operation::Delete { "Deleted" } else { "Applied" };
+    let is_status = rule.scope.first().is_some_and(|scope| scope.subresource == "status");
+    let verb = match example.operation {
+        Operation::Delete => "Deleted",
+        _ if is_status => "Its status is updated to",
+        _ => "Applied",
+    };
     format!("{stored}{verb}:\n\n```yaml\n{}```\n", example.object)
 }
 

@@ -1,11 +1,12 @@
 //! Levels and exemptions: what the configuration says of the rules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use super::Row;
 use crate::admission::{Level, Request};
+use crate::catalog::Settings;
 use crate::rule::{Mode, Mutator, Rule};
 
 /// An object with this label, at `"true"`, is left alone where the configuration honours it.
@@ -24,6 +25,11 @@ pub struct Policy {
     pub honour_skip_label: bool,
     /// Modes of mutators, by name.
     pub modes: HashMap<String, Mode>,
+    /// What it says to systems, in sections of their own.
+    pub settings: Settings,
+    /// The names of CompositeResourceDefinitions whose composites are looked at, besides those with the label
+    /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` stands for all.
+    pub composites: HashSet<String>,
 }
 
 /// Levels in some namespaces.

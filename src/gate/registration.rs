@@ -37,6 +37,8 @@ pub struct Registration {
     pub service_account: String,
     /// Further lines of the configurations' metadata, indented by two.
     pub metadata: String,
+    /// The kinds that objects in the cluster declare, and that are looked at.
+    pub declared: Vec<&'static Kind>,
 }
 
 impl Default for Registration {
@@ -44,7 +46,8 @@ impl Default for Registration {
         let namespace = "portcullis-system".to_owned();
         let service_account = "portcullis".to_owned();
         let endpoint = Endpoint::Service { namespace: namespace.clone(), name: service_account.clone() };
-        Self { endpoint, ca_bundle: None, namespace, service_account, metadata: String::new() }
+        let (metadata, declared) = (String::new(), Vec::new());
+        Self { endpoint, ca_bundle: None, namespace, service_account, metadata, declared }
     }
 }
 
@@ -98,6 +101,10 @@ const WEBHOOKS: [Webhook; 4] = [
 ];
 
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
+const GENERATED_FOR_DECLARED: &str = "# Written by `portcullis manifests`; do not edit. The rules follow the \
+                                      CompositeResourceDefinitions that are chosen.\n";
+/// The name of the configurations for kinds that are declared.
+pub const DECLARED_NAME: &str = "portcullis-composites";
 
 impl Registration {
     /// The templates of the chart: what a release decides is left to Helm.
@@ -111,6 +118,7 @@ impl Registration {
             namespace,
             service_account: name,
             metadata: metadata.to_owned(),
+            declared: Vec::new(),
         }
     }
 
@@ -126,19 +134,16 @@ impl Registration {
             Manifest { file: "rbac.yaml", text: self.rbac(&registry.kinds()) },
             Manifest { file: "validating.yaml", text: self.configuration(Phase::Validate, registry) },
         ]);
+        for (file, phase) in
+            [("mutating-composites.yaml", Phase::Mutate), ("validating-composites.yaml", Phase::Validate)]
+        {
+            manifests.extend(self.composites(phase, registry).map(|text| Manifest { file, text }));
+        }
         manifests
     }
 
     fn configuration(&self, phase: Phase, registry: &Registry) -> String {
-        let kind = match phase {
-            Phase::Mutate => "MutatingWebhookConfiguration",
-            Phase::Validate => "ValidatingWebhookConfiguration",
-        };
-        let mut text = format!(
-            "{GENERATED}apiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: portcullis\n  \
-             labels:\n    app.kubernetes.io/name: portcullis\n{}webhooks:\n",
-            self.metadata
-        );
+        let mut text = self.head(phase, "portcullis", GENERATED);
         for webhook in WEBHOOKS.iter().filter(|webhook| webhook.phase == phase) {
             let rules = webhook.rules(registry);
             if !rules.is_empty() {
@@ -146,6 +151,30 @@ impl Registration {
             }
         }
         text
+    }
+
+    /// The configuration for kinds that are declared: apart, so that its rules can follow them without the others.
+    fn composites(&self, phase: Phase, registry: &Registry) -> Option<String> {
+        let is_asked = |webhook: &&Webhook| {
+            let mut scopes = webhook.scopes(registry).into_iter();
+            webhook.phase == phase && scopes.any(|scope| scope.is_declared() && scope.outage == webhook.outage)
+        };
+        let webhook = |webhook: &Webhook| self.webhook(webhook, &webhook.declared_rules(registry, &self.declared));
+        let webhooks: String = WEBHOOKS.iter().filter(is_asked).map(webhook).collect();
+        let head = || self.head(phase, DECLARED_NAME, GENERATED_FOR_DECLARED);
+        (!webhooks.is_empty()).then(|| head() + &webhooks)
+    }
+
+    fn head(&self, phase: Phase, name: &str, generated: &str) -> String {
+        let kind = match phase {
+            Phase::Mutate => "MutatingWebhookConfiguration",
+            Phase::Validate => "ValidatingWebhookConfiguration",
+        };
+        format!(
+            "{generated}apiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n  \
+             labels:\n    app.kubernetes.io/name: portcullis\n{}webhooks:\n",
+            self.metadata
+        )
     }
 
     fn webhook(&self, webhook: &Webhook, rules: &[Rules]) -> String {
@@ -163,14 +192,17 @@ impl Registration {
         format!(
             "  - name: {name}\n    admissionReviewVersions: [v1, v1beta1]\n    sideEffects: None\n    \
              matchPolicy: Equivalent\n    timeoutSeconds: {timeout}\n    # {reason}\n    \
-             failurePolicy: {failure_policy}\n{reinvocation}{client}{selector}{conditions}    rules:\n{rules}",
+             failurePolicy: {failure_policy}\n{reinvocation}{client}{selector}{conditions}    rules:{rules}",
             name = webhook.name,
             timeout = webhook.timeout_seconds,
             reason = webhook.reason,
             client = self.client_config(webhook.phase),
             selector = self.namespace_selector(),
             conditions = match_conditions(rules),
-            rules = rules.iter().map(Rules::yaml).collect::<String>(),
+            rules = match rules {
+                [] => " []\n".to_owned(),
+                rules => format!("\n{}", rules.iter().map(Rules::yaml).collect::<String>()),
+            },
         )
     }
 
@@ -219,6 +251,7 @@ fn permissions(kinds: &[&Kind]) -> Vec<String> {
     }
     let rule = |(group, mut plurals): (&str, Vec<&str>)| {
         plurals.sort_unstable();
+        plurals.dedup();
         let resources = plurals.join(", ");
         format!("{{apiGroups: [\"{group}\"], resources: [{resources}], verbs: [get, list, watch]}}")
     };
@@ -257,9 +290,28 @@ impl Webhook {
         rules
     }
 
+    /// The requests of this webhook about kinds that are declared.
+    fn declared_rules(&self, registry: &Registry, kinds: &[&'static Kind]) -> Vec<Rules> {
+        let scopes = self.scopes(registry);
+        let scopes = scopes.into_iter().filter(|scope| scope.is_declared() && scope.outage == self.outage);
+        let mut operations: Vec<Operation> = scopes.flat_map(|scope| scope.operations).copied().collect();
+        operations.sort_by_key(|operation| *operation as u8);
+        operations.dedup();
+        let mut groups: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+        for kind in kinds {
+            groups.entry(kind.group).or_default().push(kind.plural.to_owned());
+        }
+        let rules = |(group, mut resources): (_, Vec<String>)| {
+            resources.sort_unstable();
+            Rules { group, versions: &["\"*\""], operations: operations.clone(), resources }
+        };
+        groups.into_iter().map(rules).collect()
+    }
+
     fn requests(&self, registry: &Registry, outage: Outage) -> Requests {
         let mut requests = Requests::new();
-        for scope in self.scopes(registry).into_iter().filter(|scope| scope.outage == outage) {
+        let fixed = |scope: &&'static Match| !scope.is_declared() && scope.outage == outage;
+        for scope in self.scopes(registry).into_iter().filter(fixed) {
             let (_, operations) =
                 requests.entry((scope.group, resource(scope))).or_insert((scope.versions, Vec::new()));
             operations.extend(
@@ -310,7 +362,13 @@ impl Rules {
 fn match_conditions(rules: &[Rules]) -> String {
     let has = |wanted| rules.iter().any(|rule| rule.operations.contains(&wanted));
     let mut text = "    matchConditions:\n".to_owned();
-    let guard = if has(Operation::Delete) { "request.operation == 'DELETE' || " } else { "" };
+    let delete = if has(Operation::Delete) { "request.operation == 'DELETE' || " } else { "" };
+    let has_status = rules.iter().any(|rule| rule.resources.iter().any(|resource| resource.ends_with("/status")));
+    let status = match has_status {
+        true => "(has(request.subResource) && request.subResource == 'status') || ",
+        false => "",
+    };
+    let guard = format!("{delete}{status}");
     text.push_str(&format!(
         "      - name: not-being-deleted\n        expression: \"{guard}!has(object.metadata.deletionTimestamp)\"\n"
     ));

@@ -1,11 +1,14 @@
 //! The rows of all systems, side by side.
 
 use crate::admission::{Level, Request};
-use crate::catalog::{Kind, NAMESPACES};
+use crate::catalog::{Catalog, Declaration, Kind, NAMESPACES};
+use crate::crossplane;
 use crate::kustomize;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
-use crate::rule::{Definition, Mutator, Rule};
+use crate::rule::{Definition, Mutator, Rule, Section};
+
+use serde_json::Value;
 
 /// All rules and mutators.
 pub struct Registry {
@@ -13,6 +16,7 @@ pub struct Registry {
     tree_rules: Vec<&'static TreeRule>,
     mutators: Vec<&'static Mutator>,
     definitions: Vec<&'static Definition>,
+    declarations: Vec<&'static Declaration>,
     /// The resources that any row looks at, by plural name: a request for another one is known to be so at once.
     plurals: Vec<&'static str>,
 }
@@ -87,10 +91,12 @@ impl Row {
 impl Registry {
     /// The rules and mutators of every system.
     pub fn standard() -> Self {
-        let mut rules: Vec<_> = kustomize::rules().into_iter().chain(landscaper::rules()).collect();
+        let mut rules = [crossplane::rules(), kustomize::rules(), landscaper::rules()].concat();
         rules.sort_by_key(|rule| rule.id);
+        let mutators = [crossplane::mutators(), landscaper::mutators()].concat();
         let (tree_rules, definitions) = (kustomize::tree_rules(), landscaper::definitions());
-        Self { tree_rules, definitions, ..Self::new(rules, landscaper::mutators()) }
+        let declarations = crossplane::declarations();
+        Self { tree_rules, definitions, declarations, ..Self::new(rules, mutators) }
     }
 
     /// Just these.
@@ -100,7 +106,8 @@ impl Registry {
         let mut plurals: Vec<_> = of_rules.chain(of_mutators).map(|scope| scope.plural).collect();
         plurals.sort_unstable();
         plurals.dedup();
-        Self { rules, tree_rules: Vec::new(), mutators, definitions: Vec::new(), plurals }
+        let (tree_rules, definitions, declarations) = (Vec::new(), Vec::new(), Vec::new());
+        Self { rules, tree_rules, mutators, definitions, declarations, plurals }
     }
 
     /// The rules, in the order of their ids.
@@ -131,6 +138,23 @@ impl Registry {
         &self.definitions
     }
 
+    /// The section of the configuration file that a rule looks at.
+    pub fn section_of(&self, id: &str) -> Option<&'static Section> {
+        landscaper::sections().into_iter().find(|section| section.rules.contains(&id))
+    }
+
+    /// An empty catalog of all that rules look up.
+    pub fn catalog(&self) -> Catalog {
+        Catalog::new(self.kinds()).declaring(self.declarations.clone())
+    }
+
+    /// A catalog that holds just `objects`, as [`Catalog::of`].
+    pub fn catalog_of(&self, objects: Vec<Value>) -> Catalog {
+        let catalog = self.catalog();
+        catalog.replace_all(objects);
+        catalog
+    }
+
     /// The rule of an id.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
         self.rules.iter().find(|rule| rule.id == id).copied()
@@ -148,7 +172,8 @@ impl Registry {
         let mut kinds: Vec<&'static Kind> = vec![&NAMESPACES];
         let of_rules = self.rules.iter().flat_map(|rule| rule.looks_up);
         let of_mutators = self.mutators.iter().flat_map(|mutator| mutator.looks_up);
-        for kind in of_rules.chain(of_mutators) {
+        let declaring = self.declarations.iter().map(|declaration| &declaration.by);
+        for kind in of_rules.chain(of_mutators).chain(declaring) {
             if !kinds.iter().any(|known| std::ptr::eq(*known, *kind)) {
                 kinds.push(kind);
             }
@@ -156,19 +181,27 @@ impl Registry {
         kinds
     }
 
-    /// The rules that look at a request.
-    pub fn rules_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Rule> {
-        let rules = if self.knows(request) { self.rules.as_slice() } else { &[] };
-        rules.iter().filter(|rule| rule.scope.iter().any(|scope| scope.covers(request)))
+    /// The rules that look at a request; `declared_as` is the declaration of its kind, where it has one.
+    pub fn rules_for<'a>(
+        &'a self,
+        request: &'a Request<'_>,
+        declared_as: Option<&'a Declaration>,
+    ) -> impl Iterator<Item = &'a &'static Rule> {
+        let rules = if self.knows(request, declared_as) { self.rules.as_slice() } else { &[] };
+        rules.iter().filter(move |rule| rule.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
-    /// The mutators that look at a request.
-    pub fn mutators_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Mutator> {
-        let mutators = if self.knows(request) { self.mutators.as_slice() } else { &[] };
-        mutators.iter().filter(|mutator| mutator.scope.iter().any(|scope| scope.covers(request)))
+    /// The mutators that look at a request, as for rules.
+    pub fn mutators_for<'a>(
+        &'a self,
+        request: &'a Request<'_>,
+        declared_as: Option<&'a Declaration>,
+    ) -> impl Iterator<Item = &'a &'static Mutator> {
+        let mutators = if self.knows(request, declared_as) { self.mutators.as_slice() } else { &[] };
+        mutators.iter().filter(move |mutator| mutator.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
-    fn knows(&self, request: &Request<'_>) -> bool {
-        self.plurals.contains(&&*request.resource.plural)
+    fn knows(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
+        declared_as.is_some() || self.plurals.contains(&&*request.resource.plural)
     }
 }

@@ -18,6 +18,8 @@ pub struct Context {
     pub repository_context: Option<RepositoryContext>,
     /// The name of its ComponentVersionOverwrites, in the same namespace.
     pub overwrites: Option<String>,
+    /// The names of the Secrets with credentials for registries, in the same namespace.
+    pub registry_pull_secrets: Vec<String>,
 }
 
 impl Context {
@@ -27,6 +29,7 @@ impl Context {
         Self {
             repository_context: RepositoryContext::read(object.get("repositoryContext"), &field, problems),
             overwrites: overwrites_name(object).map(str::to_owned),
+            registry_pull_secrets: registry_pull_secrets(object),
         }
     }
 
@@ -39,4 +42,9 @@ impl Context {
 /// The name of the overwrites that a Context uses.
 pub fn overwrites_name(context: &Value) -> Option<&str> {
     text(context, "componentVersionOverwrites")
+}
+
+fn registry_pull_secrets(context: &Value) -> Vec<String> {
+    let listed = context.get("registryPullSecrets").and_then(Value::as_array);
+    listed.into_iter().flatten().filter_map(|secret| text(secret, "name")).map(str::to_owned).collect()
 }

@@ -10,7 +10,7 @@ use super::component_reference::{Attribute, ComponentReference};
 use super::context;
 use super::decode::{Problem, text, within};
 use super::repository_context::RepositoryContext;
-use crate::admission::FieldPath;
+use crate::admission::{FieldPath, Path};
 
 /// The name of an Installation's context.
 pub fn context_name(installation: &Value) -> &str {
@@ -53,6 +53,9 @@ impl Location {
         }
     }
 }
+
+/// Where an Installation says which component it is of, and in which context.
+pub(super) const REFERENCE: &[Path] = &[&["spec", "context"], &["spec", "componentDescriptor"]];
 
 /// The component reference of an Installation and where it stands; `None` where it has no component descriptor.
 ///

@@ -68,6 +68,23 @@ pub static DEPLOY_ITEMS: Kind = Kind {
     indexes: &[&BY_OWNER, &BY_DRY_RUN_CONFIGURATION],
 };
 
+/// `Target`: where a deployer works. What rules ask is its labels and annotations.
+pub static TARGETS: Kind =
+    Kind { group: GROUP, version: VERSION, kind: "Target", plural: "targets", scope: Scope::Namespaced, indexes: &[] };
+
+/// `DeployerRegistration`: which types a deployer serves. Landscaper has had none since 0.99.
+pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
+    group: GROUP,
+    version: VERSION,
+    kind: "DeployerRegistration",
+    plural: "deployerregistrations",
+    scope: Scope::Cluster,
+    indexes: &[&ALL],
+};
+
+/// All objects, under the empty key.
+pub static ALL: Index = Index { name: "all", keys: |_| vec![String::new()] };
+
 /// `DryRunConfiguration`: what stands in for the objects on targets. A kind of ours, in Landscaper's group.
 pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
     group: GROUP,
@@ -107,6 +124,12 @@ pub(super) fn is(kind: &Kind, request: &crate::admission::Request<'_>) -> bool {
     request.resource.plural == kind.plural
 }
 
+/// The status of a kind's objects, for a rule's scope. It is only ever updated.
+pub(super) const fn status(kind: &'static Kind, outage: Outage) -> Match {
+    let status = matches(kind, &[crate::admission::Operation::Update], outage);
+    Match { subresource: "status", ..status }
+}
+
 /// The main resource of a kind, for a rule's scope.
 pub(super) const fn matches(
     kind: &'static Kind,
@@ -114,5 +137,5 @@ pub(super) const fn matches(
     outage: Outage,
 ) -> Match {
     let Kind { group, plural, kind, .. } = kind;
-    Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, outage }
+    Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, outage, reads: None }
 }

@@ -5,10 +5,12 @@
 //! are Landscaper's own.
 
 pub mod component_reference;
+pub mod components;
 pub mod context;
 pub mod decode;
+pub mod deployer;
 pub mod dry_run;
-mod duration;
+pub mod duration;
 pub mod execution;
 pub mod export_path;
 pub mod installation;
@@ -17,16 +19,21 @@ mod namespace;
 pub mod overwrites;
 pub mod repository_context;
 
-use crate::rule::{Definition, Mutator, Rule};
+use crate::rule::{Definition, Mutator, Rule, Section};
 
 /// The rules of this system, in the order of their ids.
 pub fn rules() -> Vec<&'static Rule> {
-    [dry_run::RULES, overwrites::RULES].concat()
+    [deployer::RULES, dry_run::RULES, overwrites::RULES].concat()
 }
 
 /// The mutators of this system.
 pub fn mutators() -> Vec<&'static Mutator> {
     [overwrites::MUTATORS, dry_run::MUTATORS].concat()
+}
+
+/// The sections of the configuration file that this system reads.
+pub fn sections() -> Vec<&'static Section> {
+    vec![&deployer::configuration::SECTION]
 }
 
 /// The kinds that this system adds.

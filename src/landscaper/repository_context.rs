@@ -75,16 +75,28 @@ impl RepositoryContext {
         &self.0.value
     }
 
+    /// Its `type`; empty where it has none.
+    pub fn type_name(&self) -> &str {
+        &self.0.type_name
+    }
+
+    /// A text member, its name in any letter case; empty where there is none, `None` where it is no text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        match self.0.raw.get() {
+            Some(text) => string_of_text(text, name).ok(),
+            None => string_of(self.0.value.as_object()?, name).ok().map(str::to_owned),
+        }
+    }
+
     /// The fields of an `ociRegistry`; `None` for other types, and where a field is no string.
     pub fn oci_registry(&self) -> Option<OciRegistry> {
         if self.0.type_name != "ociRegistry" {
             return None;
         }
-        let member = |name| match self.0.raw.get() {
-            Some(text) => string_of_text(text, name).ok(),
-            None => string_of(self.0.value.as_object()?, name).ok().map(str::to_owned),
-        };
-        Some(OciRegistry { base_url: member("baseUrl")?, component_name_mapping: member("componentNameMapping")? })
+        Some(OciRegistry {
+            base_url: self.text("baseUrl")?,
+            component_name_mapping: self.text("componentNameMapping")?,
+        })
     }
 
     /// A short text for people: the base URL of an `ociRegistry`, the JSON of others.

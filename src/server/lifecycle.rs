@@ -5,10 +5,8 @@
 //! `Connection: close` on every answer, while it accepts as before; then it stops accepting, closes what has been idle
 //! all that time, and waits for the rest.
 
-use std::io;
 use std::sync::Arc;
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// How far the server is on its way out. Only ever goes forward.
@@ -54,19 +52,4 @@ impl Shutdown {
         // Cannot fail: the sender lives as long as `self`.
         let _ = self.0.subscribe().wait_for(|now| *now >= stage).await;
     }
-}
-
-/// Waits for SIGTERM or SIGINT.
-///
-/// # Errors
-/// When the handlers cannot be installed.
-pub async fn signalled() -> io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    // Both are cancellation safe, and one of either is enough.
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
 }

@@ -13,12 +13,13 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::admin::Admin;
 use super::connection::Connections;
-use super::lifecycle::{self, Shutdown, Stage};
+use super::lifecycle::{Shutdown, Stage};
 use super::probe::Probe;
+use super::report::ServerReport;
 use super::webhook::Webhook;
 use super::{Certificates, Decide, Floor, Limits, Metrics, Readiness, limits, rotation, tls};
+use crate::process::{Admin, signalled};
 
 /// Kubernetes takes a few seconds to tell every node that an endpoint is gone.
 const LAME_DUCK: Duration = Duration::from_secs(5);
@@ -151,8 +152,8 @@ impl Bound {
             helpers.spawn(rotation::follow(folder, certificates, metrics, options.certificate_poll));
         }
         let probe = Probe::new(address, Arc::clone(&certificates));
-        let pages = Admin { readiness, shutdown: shutdown.clone(), probe, registry, metrics, certificates };
-        helpers.spawn(pages.serve(admin));
+        let report = ServerReport { readiness, shutdown: shutdown.clone(), probe, metrics, certificates };
+        helpers.spawn(Admin { report: Arc::new(report), registry }.serve(admin));
         let front = Front { listener: webhook, connections: Arc::new(connections), options, helpers };
         let task = tokio::spawn(front.run());
         Ok(Running { address, admin_address, shutdown, task })
@@ -210,12 +211,12 @@ impl Running {
         // `finished` is polled in place and goes on below.
         tokio::select! {
             drained = finished.as_mut() => return drained,
-            signal = lifecycle::signalled() => signal?,
+            signal = signalled() => signal?,
         }
         shutdown.begin();
         tokio::select! {
             drained = finished => drained,
-            signal = lifecycle::signalled() => {
+            signal = signalled() => {
                 Err(signal.err().unwrap_or_else(|| io::Error::other("a second signal cut the shutdown short")))
             }
         }

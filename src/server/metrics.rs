@@ -7,10 +7,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::admission::{Level, Operation, Phase, Verdict};
+
+pub use crate::process::registry;
 
 /// From 50 µs, a request that is parsed and found in order, to the API server's longest deadline.
 const LATENCY_BUCKETS: [f64; 15] =
@@ -120,14 +121,6 @@ impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }
-}
-
-/// A registry whose names begin with `portcullis_`, with the version in it.
-pub fn registry() -> Registry {
-    let mut registry = Registry::with_prefix("portcullis");
-    let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-    registry.register("build", "This build", version);
-    registry
 }
 
 impl Metrics {

@@ -5,7 +5,7 @@
 //!               │            └ rejection: every HTTP status that is no decision
 //!               ├ tls ─ certificates ─ rotation
 //!               └ lifecycle: serving → lame duck → draining
-//! admin ─ readiness, probe, metrics
+//! process::admin ─ report: readiness, probe, metrics
 //! ```
 //!
 //! A server is built in three steps, each a type, so that a test binds port 0 and asks for the address:
@@ -39,7 +39,6 @@ use futures::future::BoxFuture;
 use crate::admission::{Phase, Request, Verdict};
 
 mod activity;
-mod admin;
 mod body;
 pub mod certificates;
 mod connection;
@@ -47,13 +46,12 @@ mod deadline;
 pub mod lifecycle;
 pub mod limits;
 pub mod listener;
+mod log;
 pub mod metrics;
-mod outlet;
 mod probe;
-pub mod readiness;
 mod rejection;
+mod report;
 mod rotation;
-pub mod telemetry;
 pub mod tls;
 mod webhook;
 
@@ -62,9 +60,9 @@ pub use lifecycle::Shutdown;
 pub use limits::Limits;
 pub use listener::{BindError, Bound, Options, Parts, Running};
 pub use metrics::Metrics;
-pub use readiness::{Condition, Readiness};
-pub use telemetry::{Format, Telemetry};
 pub use tls::Floor;
+
+pub use crate::process::{Condition, Format, Readiness, Telemetry};
 
 /// Decides about requests. The gate implements it.
 pub trait Decide: Send + Sync + 'static {

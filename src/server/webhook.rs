@@ -15,7 +15,7 @@ use tokio::time::timeout_at;
 use super::limits::{Limits, Load};
 use super::metrics::{BadRequest, Metrics, Shed};
 use super::rejection::{JSON, Rejection};
-use super::{Decide, body, deadline, probe, telemetry};
+use super::{Decide, body, deadline, log, probe};
 use crate::admission::review::{self, Review};
 use crate::admission::{Answer, Phase, Refusal, Request, Verdict};
 
@@ -102,12 +102,12 @@ impl Webhook {
         match &verdict {
             None => {
                 self.metrics.unhandled(phase);
-                telemetry::unhandled(phase, request);
+                log::unhandled(phase, request);
             }
             Some(verdict) => {
                 let took = began.elapsed();
                 self.metrics.decided(phase, request.operation, verdict, took);
-                telemetry::decision(phase, request, verdict, took);
+                log::decision(phase, request, verdict, took);
             }
         }
         Ok(verdict.unwrap_or_default().answer(review.version, phase, request))

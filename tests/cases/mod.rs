@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use portcullis::admission::{Object, Operation, Phase, Request, Resource, User, Verdict};
-use portcullis::catalog::Catalog;
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::yaml;
 use serde_json::Value;
@@ -42,11 +41,20 @@ pub struct Case {
     pub stored: Vec<Value>,
     pub policy: Policy,
     pub user: &'static str,
+    pub subresource: &'static str,
 }
 
 impl Case {
     pub fn new(operation: Operation, object: Value) -> Self {
-        Self { operation, object, old: None, stored: Vec::new(), policy: Policy::default(), user: "somebody" }
+        Self {
+            operation,
+            object,
+            old: None,
+            stored: Vec::new(),
+            policy: Policy::default(),
+            user: "somebody",
+            subresource: "",
+        }
     }
 
     pub fn stored(mut self, stored: Vec<Value>) -> Self {
@@ -64,6 +72,12 @@ impl Case {
         self
     }
 
+    /// The same of a subresource, such as `status`.
+    pub fn of(mut self, subresource: &'static str) -> Self {
+        self.subresource = subresource;
+        self
+    }
+
     pub fn update(mut self, old: Value) -> Self {
         self.operation = Operation::Update;
         self.old = Some(old);
@@ -72,23 +86,37 @@ impl Case {
 
     pub fn gate(&self) -> Gate {
         let registry = Registry::standard();
-        let catalog = Catalog::of(registry.kinds(), self.stored.clone());
+        let catalog = registry.catalog_of(self.stored.clone());
         Gate::new(registry, self.policy.clone(), Arc::new(catalog))
     }
 
+    /// The verdict, which is the same whether all of the object is there, as from a file, or what rows say they look at,
+    /// as from an API server.
     pub fn decide(&self, phase: Phase) -> Verdict {
-        block_on(self.gate().decide(phase, &self.request()))
+        let gate = self.gate();
+        let verdict = block_on(gate.decide(phase, &self.request()));
+        let (new, old) = self.objects(|object| object.to_string());
+        let request = self.request_about(Object::raw(new.as_deref()), Object::raw(old.as_deref()));
+        assert_eq!(block_on(gate.decide(phase, &request)), verdict, "{} is not read as it is looked at", self.object);
+        verdict
     }
 
     pub fn request(&self) -> Request<'static> {
-        let is_deletion = self.operation == Operation::Delete;
+        let (new, old) = self.objects(|object| Object::parsed(object.clone()));
+        self.request_about(new.unwrap_or_default(), old.unwrap_or_default())
+    }
+
+    fn objects<T>(&self, make: impl Fn(&Value) -> T) -> (Option<T>, Option<T>) {
+        match self.operation {
+            Operation::Delete => (None, Some(make(&self.object))),
+            _ => (Some(make(&self.object)), self.old.as_ref().map(make)),
+        }
+    }
+
+    fn request_about<'a>(&self, object: Object<'a>, old_object: Object<'a>) -> Request<'a> {
         let text = |pointer| self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let api_version = text("/apiVersion");
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
-        let (new, old) = match is_deletion {
-            true => (Object::default(), Object::parsed(self.object.clone())),
-            false => (Object::parsed(self.object.clone()), self.old.clone().map(Object::parsed).unwrap_or_default()),
-        };
         Request {
             uid: "3f5a".into(),
             resource: Resource {
@@ -96,15 +124,15 @@ impl Case {
                 version: version.to_owned().into(),
                 plural: plural(&text("/kind")).into(),
                 kind: text("/kind").into(),
-                subresource: "".into(),
+                subresource: self.subresource.into(),
             },
             name: text("/metadata/name").into(),
             namespace: text("/metadata/namespace").into(),
             operation: self.operation,
             user: User { name: self.user.into(), groups: Vec::new() },
             dry_run: false,
-            object: new,
-            old_object: old,
+            object,
+            old_object,
             deadline: None,
         }
     }

@@ -1,8 +1,9 @@
-//! What the end-to-end tests run against: etcd, kube-apiserver, kubectl, and Landscaper's CRDs.
+//! What the end-to-end tests run against: etcd, kube-apiserver, kubectl, Landscaper's CRDs and Crossplane's.
 //!
 //! The programs come from the folder in `KUBEBUILDER_ASSETS`, as setup-envtest fills it; without it they are built with
-//! Go, once, from the versions pinned in `assets/go.mod`. The CRDs come from the folder in `PORTCULLIS_CRDS`, or from
-//! the Go module pinned there.
+//! Go, once, from the versions pinned in `assets/go.mod`. The CRDs come from the folders in `PORTCULLIS_CRDS` and
+//! `PORTCULLIS_CROSSPLANE_CRDS`, or from the Go modules pinned there and in `assets/crossplane/go.mod`, which is a
+//! module of its own: its many requirements would change what the programs are built from.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -16,6 +17,8 @@ use crate::litter::Process;
 const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/assets");
 const GO_MOD: &str = include_str!("assets/go.mod");
 const GO_SUM: &str = include_str!("assets/go.sum");
+const CROSSPLANE_PINS: (&str, &str) =
+    (include_str!("assets/crossplane/go.mod"), include_str!("assets/crossplane/go.sum"));
 
 /// Every program, and the Go package it is built from.
 const PROGRAMS: [(&str, &str); 3] = [
@@ -23,14 +26,47 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
 ];
-const CRDS: &str = "github.com/gardener/landscaper/apis";
+/// Landscaper's CRDs.
+const LANDSCAPER: Crds = Crds {
+    entry: "crds",
+    variable: "PORTCULLIS_CRDS",
+    pins: PINS,
+    module: "github.com/gardener/landscaper/apis",
+    folder: "crds/manifests",
+    prefix: "",
+};
+/// Crossplane's CRDs of compositions: the release that serves EnvironmentConfigs in both versions.
+const CROSSPLANE: Crds = Crds {
+    entry: "crossplane-crds",
+    variable: "PORTCULLIS_CROSSPLANE_CRDS",
+    pins: concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/assets/crossplane"),
+    module: "github.com/crossplane/crossplane",
+    folder: "cluster/crds",
+    prefix: "apiextensions.crossplane.io_",
+};
+
+/// CRDs that a Go module holds beside its packages.
+struct Crds {
+    /// Their folder in the cache.
+    entry: &'static str,
+    /// The variable that names another folder.
+    variable: &'static str,
+    /// The folder whose go.mod pins the module.
+    pins: &'static str,
+    /// The module.
+    module: &'static str,
+    /// Their folder in the module.
+    folder: &'static str,
+    /// What the names of the files begin with.
+    prefix: &'static str,
+}
 
 /// Where the programs and the CRDs are.
 pub struct Assets {
     /// The folder that holds `etcd`, `kube-apiserver` and `kubectl`.
     programs: PathBuf,
-    /// The folder of Landscaper's CRDs, as yaml files.
-    pub crds: PathBuf,
+    /// The folders of CRDs, as yaml files: Landscaper's and Crossplane's.
+    pub crds: [PathBuf; 2],
     /// Whether the programs are the pinned ones, rather than those of `KUBEBUILDER_ASSETS`.
     pub pinned: bool,
 }
@@ -46,10 +82,15 @@ pub enum AssetsError {
     NoPrograms,
     /// Neither Go nor a folder of CRDs.
     #[error(
-        "the end-to-end tests need Landscaper's CRDs: install Go 1.26 or newer, or set PORTCULLIS_CRDS to a folder \
-         that holds them as yaml files; `make test-fast` runs everything else"
+        "the end-to-end tests need the CRDs of {module}: install Go 1.26 or newer, or set {variable} to a folder that \
+         holds them as yaml files; `make test-fast` runs everything else"
     )]
-    NoCrds,
+    NoCrds {
+        /// Where they come from.
+        module: &'static str,
+        /// What names another folder.
+        variable: &'static str,
+    },
     /// The folder somebody named is not complete.
     #[error("{variable} is {}, which holds no {missing}", folder.display())]
     Incomplete {
@@ -69,7 +110,7 @@ pub enum AssetsError {
         status: ExitStatus,
     },
     /// Go's answer was not understood, or could not be copied.
-    #[error("Landscaper's CRDs from {module}: {source}")]
+    #[error("the CRDs of {module}: {source}")]
     Module {
         /// The pinned Go module.
         module: &'static str,
@@ -92,7 +133,7 @@ impl Assets {
         Ok(Self {
             pinned: given.is_none(),
             programs: given.map_or_else(|| built_programs(&key), Ok)?,
-            crds: given_crds()?.map_or_else(|| module_crds(&key), Ok)?,
+            crds: [LANDSCAPER.find(&key)?, CROSSPLANE.find(&cache::key(&[CROSSPLANE_PINS.0, CROSSPLANE_PINS.1]))?],
         })
     }
 
@@ -130,17 +171,6 @@ fn given_programs() -> Result<Option<PathBuf>, AssetsError> {
     }
 }
 
-fn given_crds() -> Result<Option<PathBuf>, AssetsError> {
-    let variable = "PORTCULLIS_CRDS";
-    let Some(folder) = cache::folder_in(variable) else {
-        return Ok(None);
-    };
-    match yaml_files(&folder) {
-        Ok(files) if !files.is_empty() => Ok(Some(folder)),
-        _ => Err(AssetsError::Incomplete { variable, folder, missing: "yaml file" }),
-    }
-}
-
 fn built_programs(key: &str) -> Result<PathBuf, AssetsError> {
     Cache::open(key)?.entry("bin", |folder| {
         require_go(AssetsError::NoPrograms)?;
@@ -149,11 +179,44 @@ fn built_programs(key: &str) -> Result<PathBuf, AssetsError> {
     })
 }
 
-fn module_crds(key: &str) -> Result<PathBuf, AssetsError> {
-    Cache::open(key)?.entry("crds", |folder| {
-        require_go(AssetsError::NoCrds)?;
-        copy_crds(folder).map_err(|source| AssetsError::Module { module: CRDS, source })
-    })
+impl Crds {
+    fn find(&self, key: &str) -> Result<PathBuf, AssetsError> {
+        self.given()?.map_or_else(|| self.of_module(key), Ok)
+    }
+
+    fn given(&self) -> Result<Option<PathBuf>, AssetsError> {
+        let Self { variable, .. } = *self;
+        let Some(folder) = cache::folder_in(variable) else {
+            return Ok(None);
+        };
+        match yaml_files(&folder) {
+            Ok(files) if !files.is_empty() => Ok(Some(folder)),
+            _ => Err(AssetsError::Incomplete { variable, folder, missing: "yaml file" }),
+        }
+    }
+
+    fn of_module(&self, key: &str) -> Result<PathBuf, AssetsError> {
+        let Self { module, variable, .. } = *self;
+        Cache::open(key)?.entry(self.entry, |folder| {
+            require_go(AssetsError::NoCrds { module, variable })?;
+            self.copy(folder).map_err(|source| AssetsError::Module { module, source })
+        })
+    }
+
+    fn copy(&self, target: &Path) -> io::Result<()> {
+        let mut command = go();
+        command.current_dir(self.pins).args(["mod", "download", "-json", self.module]);
+        let answer = command.stderr(Stdio::inherit()).output()?;
+        let module: serde_json::Value = serde_json::from_slice(&answer.stdout)?;
+        let folder = module["Dir"].as_str().ok_or_else(|| io::Error::other(format!("not downloaded: {module}")))?;
+        for file in yaml_files(&Path::new(folder).join(self.folder))? {
+            let name = file.file_name().expect("a listed file has a name").to_string_lossy().into_owned();
+            if name.starts_with(self.prefix) {
+                fs::write(target.join(name), fs::read(&file)?)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn require_go(otherwise: AssetsError) -> Result<(), AssetsError> {
@@ -193,17 +256,6 @@ fn version_stamps(version: &str) -> String {
         .flat_map(|package| stamps.map(|(name, value)| format!("-X {package}.{name}={value}")))
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-fn copy_crds(target: &Path) -> io::Result<()> {
-    let answer = go().args(["mod", "download", "-json", CRDS]).stderr(Stdio::inherit()).output()?;
-    let module: serde_json::Value = serde_json::from_slice(&answer.stdout)?;
-    let folder = module["Dir"].as_str().ok_or_else(|| io::Error::other(format!("not downloaded: {module}")))?;
-    for file in yaml_files(&Path::new(folder).join("crds/manifests"))? {
-        let name = file.file_name().expect("a listed file has a name");
-        fs::write(target.join(name), fs::read(&file)?)?;
-    }
-    Ok(())
 }
 
 fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {

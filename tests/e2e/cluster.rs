@@ -24,6 +24,16 @@ use crate::litter;
 use crate::user::{self, User};
 
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
+const COMPOSITIONS: &str = "compositions.apiextensions.crossplane.io";
+/// Compositions as clusters up to Crossplane 1.17 keep them: with an environment, and patches from and to it. What stands in
+/// there is kept whole, so that rules have to find what those clusters' schema would have.
+const KEEPS_ENVIRONMENT: &str = r#"[
+  {"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/environment",
+   "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+  {"op": "replace",
+   "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/resources/items/properties/patches/items",
+   "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+]"#;
 
 /// A running cluster. Dropping it stops the API server, then etcd, and deletes all they wrote.
 pub struct Cluster {
@@ -121,14 +131,19 @@ impl Cluster {
         name
     }
 
-    /// Applies Landscaper's CRDs and waits until they are served.
+    /// Applies Landscaper's CRDs and Crossplane's, and waits until they are served.
     ///
     /// # Panics
     ///
     /// When the API server refuses them.
     pub fn apply_crds(&self) {
-        let folder = self.assets.crds.to_string_lossy();
-        self.kubectl().args(["apply", "--server-side", "-f", &folder]).run().expect_success();
+        for folder in &self.assets.crds {
+            self.kubectl().args(["apply", "--server-side", "-f", &folder.to_string_lossy()]).run().expect_success();
+        }
+        self.kubectl()
+            .args(["patch", "crd", COMPOSITIONS, "--type=json", "-p", KEEPS_ENVIRONMENT])
+            .run()
+            .expect_success();
         self.wait_for_crds();
     }
 

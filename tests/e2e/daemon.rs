@@ -82,6 +82,13 @@ impl Daemon {
         Ok(())
     }
 
+    /// Asks it to end, as the kubelet does, and waits until it has.
+    pub fn terminate(&self) -> io::Result<ExitStatus> {
+        let id = self.process.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status()?;
+        self.process.wait()
+    }
+
     /// The last lines of its log.
     pub fn log_end(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();

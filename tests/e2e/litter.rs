@@ -42,6 +42,11 @@ impl Process {
         lock(&self.0).try_wait()
     }
 
+    /// Its id.
+    pub fn id(&self) -> u32 {
+        lock(&self.0).id()
+    }
+
     /// Waits for its end, in looks rather than in one wait, so that a signal can kill it meanwhile.
     pub fn wait(&self) -> io::Result<ExitStatus> {
         loop {

@@ -8,17 +8,31 @@
 mod assets;
 mod cache;
 mod cluster;
+mod companion;
 mod context;
 mod control_plane;
 mod daemon;
+mod deployer;
 mod dry_run;
+mod dry_run_deployer;
 mod gate;
 mod http;
 mod kubectl;
+mod landscaper;
+mod leadership;
 mod litter;
 mod manifests;
+mod marks;
+mod overwrite_trees;
 mod overwrites;
 mod protocol;
+mod proxy;
+#[allow(dead_code, reason = "shared with the tests of registries")]
+#[path = "../registry/push.rs"]
+mod push;
+#[allow(dead_code, reason = "shared with the tests of registries")]
+#[path = "../registry/server.rs"]
+mod registry;
 mod sentences;
 mod smoke;
 mod user;
@@ -41,8 +55,19 @@ type Stage = Arc<OnceLock<Context>>;
 /// Trials that do without portcullis.
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
-const WITH_GATE: &[&[Case]] = &[dry_run::CASES, overwrites::CASES, protocol::CASES];
+const WITH_GATE: &[&[Case]] = &[
+    deployer::CASES,
+    dry_run::CASES,
+    dry_run_deployer::CASES,
+    leadership::CASES,
+    marks::CASES,
+    overwrite_trees::CASES,
+    overwrites::CASES,
+    protocol::CASES,
+];
 
+/// Its configuration.
+const CONFIG: &str = include_str!("config.yaml");
 /// An object that a rule refuses by default: once it is refused, the webhooks are in force.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: ComponentVersionOverwrites
@@ -99,7 +124,7 @@ fn start(gate_is_needed: bool) -> Result<Context, ContextError> {
     let in_force = |cluster: &Cluster| {
         gate::refuses(cluster, "portcullis.dev", PROBE) && gate::warns(cluster, "OW005", LATE_PROBE)
     };
-    let options = GateOptions { config: None, in_force: &in_force };
+    let options = GateOptions { config: Some(CONFIG), in_force: &in_force };
     let context = Context::start(gate_is_needed.then_some(&options))?;
     eprintln!("e2e: ready after {:.1?}", begin.elapsed());
     Ok(context)

@@ -14,7 +14,7 @@ use crate::gate::Gate;
 use crate::kubectl::Output;
 
 /// How long [`eventually`] tries; a watch delivers in milliseconds.
-const EVENTUALLY: Duration = Duration::from_secs(10);
+pub const EVENTUALLY: Duration = Duration::from_secs(10);
 
 /// Applying `yaml` fails, and kubectl's words hold every one of `expected`.
 #[track_caller]

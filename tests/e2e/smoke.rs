@@ -17,6 +17,7 @@ use crate::user::User;
 pub const CASES: &[Case] = &[
     ("smoke::the_api_server_answers_its_version", the_api_server_answers_its_version),
     ("smoke::landscapers_kinds_are_served", landscapers_kinds_are_served),
+    ("smoke::crossplanes_kinds_are_served", crossplanes_kinds_are_served),
     ("smoke::a_namespace_is_created", a_namespace_is_created),
     ("smoke::a_developer_has_no_rights", a_developer_has_no_rights),
     ("smoke::sentences_that_are_true_pass", sentences_that_are_true_pass),
@@ -65,6 +66,15 @@ fn landscapers_kinds_are_served(ctx: &Context) {
     for kind in ["installations", "contexts", "deployitems", "targets", "componentversionoverwrites"] {
         assert!(kinds.contains(&format!("{kind}.landscaper.gardener.cloud")), "{kind} is not among\n{kinds}");
     }
+}
+
+fn crossplanes_kinds_are_served(ctx: &Context) {
+    for version in ["v1alpha1", "v1beta1"] {
+        let kind = format!("environmentconfigs.{version}.apiextensions.crossplane.io");
+        ctx.cluster.kubectl().args(["get", &kind]).run().expect_success();
+    }
+    let kinds = "compositions.apiextensions.crossplane.io,compositeresourcedefinitions.apiextensions.crossplane.io";
+    ctx.cluster.kubectl().args(["get", kinds]).run().expect_success();
 }
 
 fn a_namespace_is_created(ctx: &Context) {

@@ -9,19 +9,22 @@ pub enum User {
     Admin,
     /// The ServiceAccount that portcullis runs as: may do what its RBAC manifests grant.
     Portcullis,
+    /// The ServiceAccount that the companion runs as.
+    Companion,
     /// A person without rights, until a trial grants some.
     Developer,
 }
 
 impl User {
     /// Everybody.
-    pub const ALL: [Self; 3] = [Self::Admin, Self::Portcullis, Self::Developer];
+    pub const ALL: [Self; 4] = [Self::Admin, Self::Portcullis, Self::Companion, Self::Developer];
 
     /// The name that RBAC and audit logs know.
     pub fn name(self) -> &'static str {
         match self {
             Self::Admin => "admin",
             Self::Portcullis => "system:serviceaccount:portcullis-system:portcullis",
+            Self::Companion => "system:serviceaccount:portcullis-system:portcullis-companion",
             Self::Developer => "developer",
         }
     }
@@ -31,6 +34,7 @@ impl User {
         match self {
             Self::Admin => "admin-token",
             Self::Portcullis => "portcullis-token",
+            Self::Companion => "companion-token",
             Self::Developer => "developer-token",
         }
     }
@@ -58,7 +62,7 @@ current-context: e2e
     fn groups(self) -> &'static str {
         match self {
             Self::Admin => "system:masters",
-            Self::Portcullis => "system:serviceaccounts,system:serviceaccounts:portcullis-system",
+            Self::Portcullis | Self::Companion => "system:serviceaccounts,system:serviceaccounts:portcullis-system",
             Self::Developer => "developers",
         }
     }

@@ -42,7 +42,7 @@ impl Stub {
 
     async fn verdict(&self, request: &Request<'_>) -> Verdict {
         self.begun.fetch_add(1, Ordering::SeqCst);
-        request.read().unwrap();
+        request.read(None).unwrap();
         let finding = |level| Finding::new("OW001", level, FieldPath::of(["spec", "replicas"]), "is too large");
         match &*request.name {
             "held" => drop(self.gate.acquire().await.unwrap()),

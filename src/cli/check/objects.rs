@@ -14,7 +14,6 @@ use super::super::walk::Progress;
 use super::super::{Unusable, inputs};
 use super::Args;
 use crate::admission::{Object, Operation, Phase, Request, Resource, User};
-use crate::catalog::Catalog;
 use crate::catalog::manifests::Manifests;
 use crate::gate::{Gate, Policy, Registry};
 use crate::rule::Match;
@@ -32,7 +31,7 @@ pub(super) fn read<P: AsRef<Path> + Sync>(files: &[P], namespace: &str, registry
     let wanted = |object: &Value| {
         kinds.iter().any(|kind| kind.is_kind_of(object)) || {
             let (group, _, kind) = type_of(object);
-            resource(group, kind, registry).is_some()
+            resource(group, kind, registry).is_some() || may_be_declared(group)
         }
     };
     let read = |file: &P| {
@@ -57,7 +56,7 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     let registry = Registry::standard();
     let stored = inputs::objects(&args.manifests, &args.namespace)?;
     let given = manifests.found.iter().map(|manifest| manifest.object.clone());
-    let catalog = Catalog::of(registry.kinds(), stored.iter().cloned().chain(given).collect());
+    let catalog = registry.catalog_of(stored.iter().cloned().chain(given).collect());
     let gate = Gate::new(registry, policy, Arc::new(catalog));
     let stored: HashMap<_, _> = stored.iter().map(|object| (identity(object), object)).collect();
     let Manifests { found, errors, files, passed, .. } = manifests;
@@ -67,7 +66,7 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     for (done, manifest) in found.into_iter().enumerate() {
         progress.step(done, all);
         let old = stored.get(&identity(&manifest.object)).copied();
-        let Some(request) = request(&manifest.object, old, gate.registry()) else { continue };
+        let Some(request) = request(&manifest.object, old, &gate) else { continue };
         let verdict = block_on(gate.decide(Phase::Validate, &request));
         let located = |finding| Rc::new(Located::in_manifest(finding, &manifest));
         report.findings.extend(verdict.findings.into_iter().map(located));
@@ -76,16 +75,16 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
 }
 
 /// The request that applying an object would make; `None` for a kind that no rule looks at.
-fn request(object: &Value, old: Option<&Value>, registry: &Registry) -> Option<Request<'static>> {
+fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'static>> {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (group, version, kind) = type_of(object);
-    let resource = resource(group, kind, registry)?;
+    let plural = plural(group, kind, gate)?;
     Some(Request {
         uid: "check".into(),
         resource: Resource {
             group: group.to_owned().into(),
             version: version.to_owned().into(),
-            plural: resource.plural.into(),
+            plural: plural.into(),
             kind: kind.to_owned().into(),
             subresource: "".into(),
         },
@@ -100,8 +99,20 @@ fn request(object: &Value, old: Option<&Value>, registry: &Registry) -> Option<R
     })
 }
 
-/// The main resource that rules look at for a kind.
+/// The resource of a kind that rules look at.
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
     let scopes = registry.rules().iter().flat_map(|rule| rule.scope);
-    scopes.filter(|scope| scope.subresource.is_empty()).find(|scope| scope.group == group && scope.kind == kind)
+    let mut scopes = scopes.filter(|scope| scope.subresource.is_empty());
+    scopes.find(|scope| scope.group == group && scope.kind == kind)
+}
+
+/// Whether a definition in another file may say that objects of this group are looked at.
+fn may_be_declared(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io")
+}
+
+/// The plural name of a kind that rules look at, or of a declared one.
+fn plural(group: &str, kind: &str, gate: &Gate) -> Option<&'static str> {
+    let declared = || gate.catalog().declared().into_iter().find(|held| held.group == group && held.kind == kind);
+    resource(group, kind, gate.registry()).map(|scope| scope.plural).or_else(|| Some(declared()?.plural))
 }

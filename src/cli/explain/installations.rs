@@ -12,15 +12,22 @@ use crate::landscaper::kinds::INSTALLATIONS;
 
 /// How it is told.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Output {
+pub(super) enum Output {
     /// For people
     Text,
     /// For programs
     Json,
+    /// A graph for Graphviz, of trees
+    Dot,
+    /// A graph for Mermaid, of trees
+    Mermaid,
+    /// A drawing, of trees
+    Svg,
 }
 
 /// Which Installations are explained, from where, and how.
 #[derive(Debug, clap::Args)]
+#[group(id = "which")]
 pub(in crate::cli) struct Args {
     /// Only this Installation
     installation: Option<String>,
@@ -35,7 +42,7 @@ pub(in crate::cli) struct Args {
     kubeconfig: Option<PathBuf>,
     /// How it is told
     #[arg(long, short, value_enum, default_value = "text")]
-    output: Output,
+    pub(super) output: Output,
 }
 
 /// What is told of one Installation.
@@ -59,26 +66,39 @@ impl Args {
         let view = View::new(&catalog, &confirmed);
         let told: Vec<T> = self.installations(&catalog).iter().filter_map(|stored| of(stored, &view)).collect();
         if told.is_empty() {
-            let name = self.installation.as_deref().unwrap_or("none at all");
-            return Err(Unusable::because("there is no such Installation", name));
+            return Err(self.none());
         }
         match self.output {
             Output::Text => print(&told.iter().map(Told::text).collect::<Vec<_>>().join("\n")),
             Output::Json => print(&pretty(&json!(told.iter().map(Told::json).collect::<Vec<_>>()))),
+            Output::Dot | Output::Mermaid | Output::Svg => {
+                return Err(Unusable::new("only the trees of overwrites are drawn: explain overwrites --tree"));
+            }
         }
         Ok(OK)
     }
 
-    fn catalog(&self) -> Result<Arc<Catalog>, Unusable> {
+    /// That there is nothing to tell of.
+    pub(super) fn none(&self) -> Unusable {
+        let name = self.installation.as_deref().unwrap_or("none at all");
+        Unusable::because("there is no such Installation", name)
+    }
+
+    /// The namespace of objects that name none.
+    pub(super) fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("default")
+    }
+
+    pub(super) fn catalog(&self) -> Result<Arc<Catalog>, Unusable> {
         let registry = Registry::standard();
         if self.manifests.is_empty() {
             return inputs::runtime()?.block_on(inputs::cluster(self.kubeconfig.as_deref(), &registry));
         }
         let objects = inputs::objects(&self.manifests, self.namespace.as_deref().unwrap_or("default"))?;
-        Ok(Arc::new(Catalog::of(registry.kinds(), objects)))
+        Ok(Arc::new(registry.catalog_of(objects)))
     }
 
-    fn installations(&self, catalog: &Catalog) -> Vec<Arc<Stored>> {
+    pub(super) fn installations(&self, catalog: &Catalog) -> Vec<Arc<Stored>> {
         let mut installations = catalog.all(&INSTALLATIONS);
         installations.retain(|stored| {
             self.namespace.as_deref().is_none_or(|namespace| namespace == stored.namespace())

@@ -46,7 +46,7 @@ impl Told for Explained {
     }
 }
 
-fn why_not(setting: &Setting) -> String {
+pub(super) fn why_not(setting: &Setting) -> String {
     match setting {
         Setting::NoComponent => "nothing to overwrite: it has no component descriptor".to_owned(),
         Setting::NotKnown => "its Context or the overwrites are not known yet".to_owned(),
@@ -84,7 +84,7 @@ fn reference(reference: &ComponentReference) -> String {
     format!("{} {} {from}", reference.component_name, reference.version)
 }
 
-fn told(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> String {
+pub(super) fn told(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> String {
     match outcome {
         Outcome::NotMatched { differs } => {
             let differs = differs.iter().map(|part| {
@@ -105,7 +105,7 @@ fn told(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> Stri
     }
 }
 
-fn shown(reference: &ComponentReference, attribute: Attribute) -> String {
+pub(super) fn shown(reference: &ComponentReference, attribute: Attribute) -> String {
     match reference.brief(attribute).as_str() {
         "" => "empty".to_owned(),
         text => text.to_owned(),
@@ -130,7 +130,7 @@ fn overwritten_json(name: &str, effect: &Effect) -> Value {
     })
 }
 
-fn entry_json(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> Value {
+pub(super) fn entry_json(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> Value {
     let why = told(entry, outcome, original);
     match outcome {
         Outcome::NotMatched { differs } => json!({"outcome": "notMatched", "differs": differs, "why": why}),

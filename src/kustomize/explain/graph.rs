@@ -3,17 +3,7 @@
 //! Components are rounded, Kustomizations are boxes, and edges to what is misplaced are red.
 
 use super::{Step, StepKind};
-
-/// Kustomizations.
-const BOX: &str = "#dbeafe";
-/// Components.
-const ROUND: &str = "#dcfce7";
-/// Files and what is far away.
-const PLAIN: &str = "#f3f4f6";
-/// What is wrong.
-const RED: &str = "#dc2626";
-/// Other lines.
-const GREY: &str = "#6b7280";
+use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped, quoted};
 
 /// A step with its number and that of the step it belongs to.
 struct Node<'s> {
@@ -48,7 +38,7 @@ impl Step {
         let mut red = Vec::new();
         let mut edges = 0;
         for (number, node) in self.nodes().iter().enumerate() {
-            let label = node.step.name().replace('"', "#quot;");
+            let label = drawing::label(&node.step.name());
             let shaped = match node.step.kind {
                 StepKind::Component => format!("([\"{label}\"])"),
                 _ => format!("[\"{label}\"]"),
@@ -70,10 +60,7 @@ impl Step {
         let nodes = self.nodes();
         let width = nodes.iter().map(|node| node.x() + node.width() + 20).max().unwrap_or_default();
         let height = nodes.len() * ROW + 20;
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             font-family=\"sans-serif\" font-size=\"13\">\n"
-        );
+        let mut svg = String::new();
         for (number, node) in nodes.iter().enumerate() {
             if let Some(parent) = node.parent {
                 svg += &edge(parent, number, node);
@@ -82,7 +69,7 @@ impl Step {
         for (number, node) in nodes.iter().enumerate() {
             svg += &node.shape(number);
         }
-        svg + "</svg>\n"
+        drawing::svg(width, height, &svg)
     }
 
     fn nodes(&self) -> Vec<Node<'_>> {
@@ -99,9 +86,9 @@ impl Step {
 
     fn fill(&self) -> &'static str {
         match self.kind {
-            StepKind::Kustomization => BOX,
-            StepKind::Component => ROUND,
-            _ => PLAIN,
+            StepKind::Kustomization => BLUE,
+            StepKind::Component => GREEN,
+            _ => PALE,
         }
     }
 
@@ -155,12 +142,4 @@ fn edge(parent: usize, number: usize, node: &Node<'_>) -> String {
     let (x, from, to) = (node.x() - STEP / 2, 34 + parent * ROW, 22 + number * ROW);
     let stroke = node.step.edge();
     format!("<path d=\"M{x} {from} V{to} H{}\" fill=\"none\" stroke=\"{stroke}\"/>\n", node.x())
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

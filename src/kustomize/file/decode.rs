@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::near;
 use super::schema::{Fields, Type};
 use crate::admission::FieldPath;
+use crate::near;
 
 /// Something in a file that kustomize's decoder refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]

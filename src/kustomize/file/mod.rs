@@ -7,19 +7,18 @@
 mod decode;
 mod definitions;
 mod kustomization;
-mod near;
 mod schema;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use crate::near::nearest;
 pub use decode::{Fault, FaultKind};
 pub use definitions::{Definitions, definitions};
 pub use kustomization::{
     COMPONENT, Generator, GeneratorOptions, Kustomization, Label, Patch, Replacement, Selector, Source, Target,
 };
-pub use near::nearest;
 
 use super::tree::TreePath;
 use crate::admission::FieldPath;

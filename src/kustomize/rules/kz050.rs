@@ -16,6 +16,7 @@ static SCOPE: [Match; 2] = [
         subresource: "",
         operations: WRITES,
         outage: Outage::Admit,
+        reads: None,
     },
     Match {
         group: GROUP,
@@ -25,6 +26,7 @@ static SCOPE: [Match; 2] = [
         subresource: "",
         operations: WRITES,
         outage: Outage::Admit,
+        reads: None,
     },
 ];
 

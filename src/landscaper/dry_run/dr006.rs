@@ -11,7 +11,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 static SCOPE: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
     kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
 ];
 
 /// The row of DR006.

@@ -8,7 +8,7 @@ use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
     kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
     kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
 ];

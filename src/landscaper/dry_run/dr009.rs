@@ -7,14 +7,18 @@ use serde_json::Value;
 
 use super::DRY_RUN_ANNOTATION;
 use super::mark::{self, Mark, annotation};
-use crate::admission::{Finding, Level, Operation, Request};
+use super::run;
+use crate::admission::{Finding, Level, Operation, Path, Request};
 use crate::catalog::{Confirmation, Index, Kind, Reference, Stored, View};
 use crate::landscaper::kinds::{self, BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, owner_key};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 const UPDATE: &[Operation] = &[Operation::Update];
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, Outage::Admit)];
+/// Where an Installation says whether it is being processed.
+const JOB: &[Path] = &[&["status", "jobID"], &["status", "jobIDFinished"]];
+
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, Outage::Admit).reading(JOB)];
 
 /// The row of DR009.
 pub(super) static RULE: Rule = Rule {
@@ -174,9 +178,12 @@ pub(super) fn is_running(object: &Value) -> bool {
     status("jobID") != status("jobIDFinished")
 }
 
+/// An item that was processed, and not in a dry run. One whose dry run is over has lost its mark with its root, but not
+/// the name of the deployer that touches no target.
 fn is_deployed(item: &Value) -> bool {
-    let phase = item.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
-    !phase.is_empty() && !Mark::of(item).is_dry_run()
+    let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let was_dry_run = text("/status/deployer/name") == run::NAME;
+    !text("/status/phase").is_empty() && !was_dry_run && !Mark::of(item).is_dry_run()
 }
 
 /// Some of the DeployItems below a root that were processed for real, as far as the catalog knows.

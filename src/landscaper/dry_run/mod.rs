@@ -17,12 +17,14 @@ mod dr009;
 mod dr010;
 mod dr011;
 pub mod export;
+pub mod following;
 pub mod fragment;
 pub mod item;
 pub mod lineage;
 pub mod mark;
 mod propagation;
 mod reading;
+pub mod run;
 mod scopes;
 
 use serde_json::Value;

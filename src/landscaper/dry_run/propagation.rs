@@ -4,9 +4,9 @@
 //! knows nothing of ours, so each of its writes is mended here. An object that would come without its mark would be
 //! deployed for real: one whose root cannot be read is refused, and so is everything while nobody answers.
 
-use super::lineage::{self, Root};
+use super::following::{Following, annotations, following};
 use super::mark::Mark;
-use super::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
+use super::{DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
@@ -14,9 +14,9 @@ use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
 static SCOPE: [Match; 3] = [
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Refuse),
-    kinds::matches(&EXECUTIONS, WRITES, Outage::Refuse),
-    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Refuse).reading(&[]),
+    kinds::matches(&EXECUTIONS, WRITES, Outage::Refuse).reading(&[]),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse).reading(&[]),
 ];
 
 /// Gives an object the marks of its root.
@@ -31,23 +31,20 @@ pub(super) static MUTATOR: Mutator = Mutator {
 };
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    lineage::root(request.object(), &request.namespace, view).1.into_iter().collect()
+    following(request.object(), &request.namespace, view).1.into_iter().collect()
 }
 
 fn mutate(request: &Request<'_>, view: &View<'_>, _: Mode, draft: &mut Draft<'_>) -> Mutated {
-    match lineage::root(request.object(), &request.namespace, view) {
-        (Root::Own, _) => Ok(Vec::new()),
-        (Root::Of(root), Some(_)) if !Mark::of(root.value()).is_dry_run() => {
-            unreadable(request, INSTALLATIONS.kind, root.name())
+    match following(request.object(), &request.namespace, view).0 {
+        Following::Itself => Ok(Vec::new()),
+        Following::Root(root) => {
+            for (key, text) in annotations(root.value()) {
+                draft.annotate(key, text.map(str::to_owned));
+            }
+            Ok(overruled(request, Mark::of(root.value()).inherited(), root.name()))
         }
-        (Root::Of(root), _) => {
-            let mark = Mark::of(root.value()).inherited();
-            draft.annotate(DRY_RUN_ANNOTATION, mark.dry_run.map(str::to_owned));
-            draft.annotate(CONFIGURATION_ANNOTATION, mark.configuration.map(str::to_owned));
-            Ok(overruled(request, mark, root.name()))
-        }
-        (Root::Unknown(reference), _) => unreadable(request, reference.kind.kind, &reference.name),
-        (Root::Orphan(reference), _) => orphan(request, &reference),
+        Following::Unreadable(reference) => unreadable(request, reference.kind.kind, &reference.name),
+        Following::Orphan(reference) => orphan(request, &reference),
     }
 }
 
@@ -62,7 +59,8 @@ fn overruled(request: &Request<'_>, mark: Mark<'_>, root: &str) -> Vec<String> {
 
 /// A write that neither changes the marks nor what is to be done deploys nothing new.
 fn changes_nothing(request: &Request<'_>) -> bool {
-    request.operation == Operation::Update && marks_and_spec(request.old_object()) == marks_and_spec(request.object())
+    let (Some(before), Some(after)) = (request.old_object.whole(), request.object.whole()) else { return false };
+    request.operation == Operation::Update && marks_and_spec(before) == marks_and_spec(after)
 }
 
 fn unreadable(request: &Request<'_>, kind: &str, name: &str) -> Mutated {

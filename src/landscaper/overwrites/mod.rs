@@ -4,6 +4,7 @@
 //! in that context through its entries. Here the same substitution is worked out at admission: the mutator writes it into
 //! annotations, the rules say what is wrong with a list before anybody uses it.
 
+pub mod conditions;
 pub mod effect;
 pub mod message;
 mod mutator;
@@ -14,19 +15,32 @@ mod ow004;
 mod ow005;
 mod ow006;
 mod ow007;
+mod ow008;
+mod ow009;
+mod ow010;
 pub mod substitution;
 
 use crate::admission::Operation;
 use crate::rule::{Mutator, Rule};
 
 /// The rules about overwrites.
-pub static RULES: &[&Rule] =
-    &[&ow001::RULE, &ow002::RULE, &ow003::RULE, &ow004::RULE, &ow005::RULE, &ow006::RULE, &ow007::RULE];
+pub static RULES: &[&Rule] = &[
+    &ow001::RULE,
+    &ow002::RULE,
+    &ow003::RULE,
+    &ow004::RULE,
+    &ow005::RULE,
+    &ow006::RULE,
+    &ow007::RULE,
+    &ow008::RULE,
+    &ow009::RULE,
+    &ow010::RULE,
+];
 
 /// The mutators for overwrites.
 pub static MUTATORS: &[&Mutator] = &[&mutator::MUTATOR];
 
-pub use mutator::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
+pub use mutator::{PATCH_ANNOTATION, SOURCE_ANNOTATION, annotations};
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 const DELETION: &[Operation] = &[Operation::Delete];

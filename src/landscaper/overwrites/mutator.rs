@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::WRITES;
 use super::effect::{self, Effect, Setting};
-use crate::admission::patch::Draft;
+use crate::admission::patch::{self, Draft};
 use crate::admission::{Request, json as wire};
 use crate::catalog::View;
-use crate::landscaper::component_reference::Attribute;
+use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
@@ -23,7 +23,10 @@ pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
 /// What it was worked out from.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 
-static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
+/// How many changes a user is told of: kubectl prints each on a line of its own.
+const NAMED: usize = 12;
+
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];
 
 /// Works out what overwrites do to an Installation.
 pub(super) static MUTATOR: Mutator = Mutator {
@@ -43,7 +46,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     let effect = match effect::of(written, &request.namespace, view) {
         // Without knowing, what an earlier admission wrote stands.
         Setting::NotKnown => return Ok(Vec::new()),
-        Setting::Overwritten(effect) if effect.substitution.changed().next().is_some() => Some(effect),
+        Setting::Overwritten(effect) if effect.changes_anything() => Some(effect),
         _ => None,
     };
     if let Some(Undone(written)) = undone {
@@ -56,7 +59,17 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
         // A patch that does not fit changes nothing; the annotation still says what would have been done.
         let _ = json_patch::patch(draft.to_mut(), &patch);
     }
-    Ok(effect.lines().into_iter().map(|line| format!("component overwritten: {line}")).collect())
+    Ok(notices(&effect))
+}
+
+/// What the user should know, of many references only the first.
+fn notices(effect: &Effect) -> Vec<String> {
+    let lines = effect.lines();
+    let mut notices: Vec<_> = lines.iter().take(NAMED).map(|line| ["component overwritten: ", line].concat()).collect();
+    if lines.len() > NAMED {
+        notices.push(format!("component overwritten: and {} more", lines.len() - NAMED));
+    }
+    notices
 }
 
 /// An Installation as the user wrote it, where an earlier admission patched its spec in mode `apply`.
@@ -84,11 +97,16 @@ impl Undone {
 /// Undoes one operation, if what it wrote still stands. `before` is the operation before it: the test of the old value.
 fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option<()> {
     let path = operation.get("path")?.as_str().filter(|path| path.starts_with("/spec/componentDescriptor/"))?;
-    let written = operation.get("value")?;
+    let written = operation.get("value").unwrap_or(&Value::Null);
     let (parent, key) = path.rsplit_once('/')?;
     match operation.get("op")?.as_str()? {
         "replace" if object.pointer(path)? == written => {
             *object.pointer_mut(path)? = before?.get("value")?.clone();
+        }
+        // A member that was taken away, such as a digest, was tested just before.
+        "remove" => {
+            let (value, parent) = (before?.get("value")?.clone(), object.pointer_mut(parent)?.as_object_mut()?);
+            parent.entry(key).or_insert(value);
         }
         "add" => match object.pointer_mut(parent)? {
             Value::Array(items) if items.last()? == written => drop(items.pop()),
@@ -100,15 +118,21 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
     Some(())
 }
 
+/// The two annotations of an Installation whose spec stays as the user wrote it: the patch, and its source.
+pub fn annotations(effect: Option<&Effect>) -> [(&'static str, Option<String>); 2] {
+    let patch = effect.map(Effect::patch);
+    let (patch, source) = effect.zip(patch.as_ref()).map(|both| texts(both, Mode::Annotate)).unzip();
+    [(PATCH_ANNOTATION, patch), (SOURCE_ANNOTATION, source)]
+}
+
+/// Neither holds anything that JSON could not say.
+fn texts((effect, patch): (&Effect, &Patch), mode: Mode) -> (String, String) {
+    let text = String::from_utf8(patch::to_json(patch)).unwrap_or_default();
+    (text, serde_json::to_string(&source(effect, mode)).unwrap_or_default())
+}
+
 fn annotate(draft: &mut Draft<'_>, effect: Option<(&Effect, &Patch)>, mode: Mode) {
-    // Neither holds anything that JSON could not say.
-    let text = |(effect, patch)| {
-        (
-            serde_json::to_string(patch).unwrap_or_default(),
-            serde_json::to_string(&source(effect, mode)).unwrap_or_default(),
-        )
-    };
-    let (patch, source) = effect.map(text).unzip();
+    let (patch, source) = effect.map(|both| texts(both, mode)).unzip();
     draft.annotate(PATCH_ANNOTATION, patch);
     draft.annotate(SOURCE_ANNOTATION, source);
 }
@@ -127,13 +151,9 @@ struct Source<'e> {
 }
 
 fn source(effect: &Effect, mode: Mode) -> Source<'_> {
-    let mut entries: Vec<usize> =
-        Attribute::ALL.into_iter().filter_map(|attribute| effect.substitution.set_by(attribute)).collect();
-    entries.sort_unstable();
-    entries.dedup();
     Source {
         context: &effect.context,
-        entries,
+        entries: effect.entries(),
         generation: effect.overwrites.generation,
         mode: (mode == Mode::Apply).then_some("apply"),
         original: effect.substitution.original.to_json(),

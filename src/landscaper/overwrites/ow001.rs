@@ -13,7 +13,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 static SCOPE: [Match; 3] = [
     kinds::matches(&OVERWRITES, WRITES, Outage::Refuse),
     kinds::matches(&CONTEXTS, WRITES, Outage::Refuse),
-    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
 ];
 
 /// The row of OW001.

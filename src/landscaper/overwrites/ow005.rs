@@ -7,8 +7,10 @@ use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::{context, installation};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 2] =
-    [kinds::matches(&CONTEXTS, WRITES, Outage::Admit), kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
+static SCOPE: [Match; 2] = [
+    kinds::matches(&CONTEXTS, WRITES, Outage::Admit),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
+];
 
 /// The row of OW005.
 pub(super) static RULE: Rule = Rule {

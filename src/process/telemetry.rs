@@ -1,22 +1,17 @@
-//! The log: one line for each decision, and what else is worth knowing. Never the content of an object.
+//! The log, set up once for the whole process. Never the content of an object.
 
-use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use tracing::Subscriber;
 use tracing::subscriber::SetGlobalDefaultError;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
+use super::line;
 use super::outlet::{Lines, Outlet};
-use crate::admission::{Finding, Phase, Request, Verdict};
-
-/// Rule ids in one line; the answer and the metrics have them all.
-const RULES: usize = 16;
 
 /// How lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,11 +76,10 @@ impl Telemetry {
         let outlet = Arc::new(Outlet::default());
         let writer = Arc::clone(&outlet);
         let thread = thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_out(out))?;
-        let lines =
-            tracing_subscriber::fmt().with_env_filter(parsed).with_ansi(false).with_writer(Lines(Arc::clone(&outlet)));
+        let lines = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(Lines(Arc::clone(&outlet)));
         let subscriber: Box<dyn Subscriber + Send + Sync> = match format {
-            Format::Text => Box::new(lines.finish()),
-            Format::Json => Box::new(lines.json().flatten_event(true).with_current_span(false).finish()),
+            Format::Text => Box::new(lines.event_format(line::Text).finish()),
+            Format::Json => Box::new(lines.event_format(line::Json).finish()),
         };
         Ok((Self { outlet, thread: Some(thread) }, subscriber))
     }
@@ -97,60 +91,6 @@ impl Drop for Telemetry {
         if let Some(thread) = self.thread.take() {
             // A panic in the thread has lost its lines already.
             let _ = thread.join();
-        }
-    }
-}
-
-/// Tells of a decision. Texts that a user chose are quoted and escaped: they cannot begin a line of their own.
-pub(super) fn decision(phase: Phase, request: &Request<'_>, verdict: &Verdict, took: Duration) {
-    if !tracing::enabled!(target: "decision", tracing::Level::INFO) {
-        return;
-    }
-    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    let name = request.display_name();
-    tracing::info!(
-        target: "decision",
-        uid = &*request.uid,
-        webhook = phase.as_str(),
-        operation = request.operation.as_str(),
-        group = &*request.resource.group,
-        resource = &*request.resource.plural,
-        subresource = &*request.resource.subresource,
-        namespace = &*request.namespace,
-        name = name.as_str(),
-        user = &*request.user.name,
-        dry_run = request.dry_run,
-        allowed = verdict.is_allowed(),
-        rules = %Rules(&verdict.findings),
-        micros,
-    );
-}
-
-/// Tells of a request that no rule looks at.
-pub(super) fn unhandled(phase: Phase, request: &Request<'_>) {
-    tracing::debug!(
-        target: "decision",
-        uid = &*request.uid,
-        webhook = phase.as_str(),
-        operation = request.operation.as_str(),
-        group = &*request.resource.group,
-        resource = &*request.resource.plural,
-        "no rule looks at it"
-    );
-}
-
-/// The rules that found something, as `KZ001=deny,KZ003=warn`.
-struct Rules<'a>(&'a [Finding]);
-
-impl fmt::Display for Rules<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, finding) in self.0.iter().take(RULES).enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            write!(f, "{comma}{}={}", finding.rule, finding.level)?;
-        }
-        match self.0.len().saturating_sub(RULES) {
-            0 => Ok(()),
-            more => write!(f, ",+{more}"),
         }
     }
 }

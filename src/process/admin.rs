@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -19,10 +20,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use super::certificates::Certificates;
-use super::lifecycle::{Shutdown, Stage};
-use super::metrics::Metrics;
-use super::probe::Probe;
 use super::readiness::{Readiness, State as Condition};
 
 /// A kubelet and a few Prometheus servers need a handful.
@@ -33,19 +30,33 @@ const HEAD: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(300);
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the port tells of.
-pub(super) struct Admin {
-    pub(super) readiness: Readiness,
-    pub(super) shutdown: Shutdown,
-    pub(super) probe: Probe,
-    pub(super) registry: Registry,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) certificates: Arc<Certificates>,
+/// What a process says of itself.
+pub trait Report: Send + Sync + 'static {
+    /// What has to be so for it to be ready, and what of that is not.
+    fn conditions(&self) -> BoxFuture<'_, Vec<Condition>>;
+
+    /// Sets what is measured only when it is asked for.
+    fn measure(&self) {}
+}
+
+impl Report for Readiness {
+    fn conditions(&self) -> BoxFuture<'_, Vec<Condition>> {
+        let report = self.report();
+        Box::pin(async move { report })
+    }
+}
+
+/// The port, with what it tells of.
+pub struct Admin {
+    /// Answers `/readyz`.
+    pub report: Arc<dyn Report>,
+    /// Everything that `/metrics` shows.
+    pub registry: Registry,
 }
 
 impl Admin {
     /// Serves for ever.
-    pub(super) async fn serve(self, listener: TcpListener) {
+    pub async fn serve(self, listener: TcpListener) {
         let router = Router::new()
             .route("/livez", get(async || "ok"))
             .route("/readyz", get(readyz))
@@ -66,17 +77,6 @@ impl Admin {
             }
         }
     }
-
-    /// The conditions, those of the server itself first. On the way out there is no more to say than that, and at once.
-    async fn conditions(&self) -> Vec<Condition> {
-        if self.shutdown.stage() > Stage::Serving {
-            return vec![Condition { name: "serving", unmet: Some("shutting down".to_owned()) }];
-        }
-        let port = Condition { name: "webhook port", unmet: self.probe.call().await.err() };
-        let mut conditions = vec![Condition { name: "serving", unmet: None }, port];
-        conditions.extend(self.readiness.report());
-        conditions
-    }
 }
 
 async fn serve_connection(stream: TcpStream, router: Router) {
@@ -88,7 +88,7 @@ async fn serve_connection(stream: TcpStream, router: Router) {
 }
 
 async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
-    let conditions = admin.conditions().await;
+    let conditions = admin.report.conditions().await;
     let mut text = String::new();
     for condition in &conditions {
         // Writing to a string cannot fail.
@@ -103,7 +103,7 @@ async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
-    admin.metrics.certificate_expires(admin.certificates.expires());
+    admin.report.measure();
     let mut text = String::new();
     match text::encode(&mut text, &admin.registry) {
         Ok(()) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),

@@ -1,0 +1,263 @@
+//! Where members stand in a JSON text, found without reading their values.
+//!
+//! An envelope is a kilobyte around objects of any size, which most often nobody looks at. What is passed over here is
+//! followed by its quotes and brackets alone; whoever wants a value reads it with a parser.
+
+use std::borrow::Cow;
+
+use memchr::memchr2;
+use serde_json::Value;
+
+/// Most strings end before it: a search of many bytes at a time costs more to begin than looking at a word after another.
+const SHORT: usize = 32;
+
+/// Walks through a JSON text from member to member.
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    /// Whether the next member is the first one of its object.
+    is_first: bool,
+}
+
+/// Why a text could not be followed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unread {
+    /// What is missing, and the byte at which.
+    #[error("{0} is missing at byte {1}")]
+    Misplaced(&'static str, usize),
+    /// A value that is none.
+    #[error("{0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
+impl From<Unread> for String {
+    fn from(unread: Unread) -> Self {
+        unread.to_string()
+    }
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, is_first: true }
+    }
+
+    /// Enters the object that begins here.
+    pub(super) fn open(&mut self) -> Result<(), Unread> {
+        self.is_first = true;
+        self.expect(b'{', "an object")
+    }
+
+    /// The name of the next member, whose value is then to be taken or entered; `None` at the end of the object.
+    pub(super) fn key(&mut self) -> Result<Option<Cow<'a, str>>, Unread> {
+        let is_first = std::mem::take(&mut self.is_first);
+        match self.peek() {
+            Some(b'}') => {
+                self.at += 1;
+                return Ok(None);
+            }
+            Some(b',') if !is_first => self.at += 1,
+            _ if !is_first => return Err(self.misplaced("\",\" or \"}\"")),
+            _ => {}
+        }
+        let quoted = self.quoted()?;
+        self.expect(b':', "\":\"")?;
+        Ok(Some(quoted))
+    }
+
+    /// The text of the value that begins here.
+    pub(super) fn value(&mut self) -> Result<&'a str, Unread> {
+        let first = self.peek();
+        let start = self.at;
+        match first {
+            Some(b'"') => self.skip_string()?,
+            Some(b'{' | b'[') => self.skip_nested()?,
+            _ => self.skip_word(),
+        }
+        match self.text.get(start..self.at) {
+            Some(value) if !value.is_empty() => Ok(value),
+            _ => Err(self.misplaced("a value")),
+        }
+    }
+
+    /// Reads the value that begins here.
+    pub(super) fn parse(&mut self) -> Result<Value, Unread> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        let value = values.next().ok_or_else(|| self.misplaced("a value"))??;
+        self.at += values.byte_offset();
+        Ok(value)
+    }
+
+    /// Nothing but blanks may follow.
+    pub(super) fn end(&mut self) -> Result<(), Unread> {
+        if self.peek().is_none() { Ok(()) } else { Err(self.misplaced("the end")) }
+    }
+
+    /// The next byte that is no blank.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
+        self.at += blanks;
+        rest.get(blanks).copied()
+    }
+
+    fn expect(&mut self, wanted: u8, name: &'static str) -> Result<(), Unread> {
+        if self.peek() != Some(wanted) {
+            return Err(self.misplaced(name));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn quoted(&mut self) -> Result<Cow<'a, str>, Unread> {
+        if self.peek() != Some(b'"') {
+            return Err(self.misplaced("a name in quotes"));
+        }
+        let start = self.at;
+        self.skip_string()?;
+        let quoted = self.text.get(start..self.at).unwrap_or_default();
+        match quoted.get(1..quoted.len() - 1) {
+            Some(plain) if !plain.contains('\\') => Ok(Cow::Borrowed(plain)),
+            _ => Ok(Cow::Owned(serde_json::from_str(quoted)?)),
+        }
+    }
+
+    fn skip_string(&mut self) -> Result<(), Unread> {
+        self.at += 1;
+        loop {
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            let Some(found) = quote_or_escape(rest) else { return Err(self.misplaced("a closing quote")) };
+            let is_escape = rest.get(found) == Some(&b'\\');
+            self.at += found + 1 + usize::from(is_escape);
+            if !is_escape {
+                return Ok(());
+            }
+        }
+    }
+
+    fn skip_nested(&mut self) -> Result<(), Unread> {
+        let mut depth = 0_usize;
+        while let Some(byte) = self.text.as_bytes().get(self.at) {
+            match byte {
+                b'"' => {
+                    self.skip_string()?;
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+        Err(self.misplaced("a closing bracket"))
+    }
+
+    fn skip_word(&mut self) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+        self.at += rest.iter().take_while(is_part).count();
+    }
+
+    fn misplaced(&self, wanted: &'static str) -> Unread {
+        Unread::Misplaced(wanted, self.at)
+    }
+}
+
+/// Where the next quote or backslash is.
+pub(super) fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
+    for (at, chunk) in bytes.as_chunks::<8>().0.iter().take(SHORT / 8).enumerate() {
+        let word = u64::from_le_bytes(*chunk);
+        let found = holds(word, b'"') | holds(word, b'\\');
+        if found != 0 {
+            return Some(at * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let seen = SHORT.min(bytes.len() / 8 * 8);
+    memchr2(b'"', b'\\', bytes.get(seen..)?).map(|at| seen + at)
+}
+
+/// A word whose lowest bit that is set stands in the first byte of `word` that is `byte`; none where it holds no such byte.
+fn holds(word: u64, byte: u8) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let differs = word ^ (ONES * u64::from(byte));
+    differs.wrapping_sub(ONES) & !differs & (ONES << 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn members(text: &str) -> Result<Vec<(String, &str)>, Unread> {
+        let mut scanner = Scanner::new(text);
+        scanner.open()?;
+        let mut members = Vec::new();
+        while let Some(key) = scanner.key()? {
+            members.push((key.into_owned(), scanner.value()?));
+        }
+        scanner.end()?;
+        Ok(members)
+    }
+
+    #[test]
+    fn values_are_found_as_they_are_spelled() {
+        let text = " { \"a\" : {\"b\":[1,\"}\\\"\"]} ,\"\\u0063\":-1.5e+3,\"d\":null , \"e\":\"\\\\\" } ";
+        let found = [("a", "{\"b\":[1,\"}\\\"\"]}"), ("c", "-1.5e+3"), ("d", "null"), ("e", "\"\\\\\"")];
+        assert_eq!(members(text).unwrap(), found.map(|(key, value)| (key.to_owned(), value)));
+        assert_eq!(members("{}").unwrap(), []);
+    }
+
+    #[test]
+    fn an_object_can_be_entered() {
+        let mut scanner = Scanner::new(r#"{"a":{"b":1,"c":2},"d":3}"#);
+        scanner.open().unwrap();
+        assert_eq!(scanner.key().unwrap().unwrap(), "a");
+        scanner.open().unwrap();
+        assert_eq!((scanner.key().unwrap().unwrap(), scanner.value().unwrap()), ("b".into(), "1"));
+        assert_eq!((scanner.key().unwrap().unwrap(), scanner.value().unwrap()), ("c".into(), "2"));
+        assert_eq!(scanner.key().unwrap(), None);
+        assert_eq!((scanner.key().unwrap().unwrap(), scanner.value().unwrap()), ("d".into(), "3"));
+        assert_eq!(scanner.key().unwrap(), None);
+        scanner.end().unwrap();
+    }
+
+    #[test]
+    fn what_is_misplaced_is_told() {
+        for text in [
+            "",
+            "{",
+            "[]",
+            "{,}",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{\"a\":1 \"b\":2}",
+            "{\"a\":[1}",
+            "{\"a",
+            "{} x",
+        ] {
+            assert!(members(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_json_object_has_the_members_that_a_parser_finds(keys in prop::collection::vec(".*", 0..4), values in prop::collection::vec(".*", 4)) {
+            let object: serde_json::Map<String, Value> =
+                keys.into_iter().zip(values).map(|(key, value)| (key, serde_json::json!([{"a": value}, 1]))).collect();
+            let text = Value::Object(object.clone()).to_string();
+            let found: Vec<_> = members(&text).unwrap().into_iter().map(|(key, value)| (key, serde_json::from_str(value).unwrap())).collect();
+            prop_assert_eq!(found, object.into_iter().collect::<Vec<(String, Value)>>());
+        }
+
+        #[test]
+        fn any_text_is_walked_to_an_end(text in "[{}\\[\\]\",:\\\\a1 ]{0,40}") {
+            let _ = members(&text);
+        }
+    }
+}

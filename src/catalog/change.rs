@@ -1,0 +1,47 @@
+//! Changes of the catalog, for those who act on them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Catalog, Kind, Reference, Stored};
+
+/// A change of one object, as the watches told of it.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The object's kind.
+    pub kind: &'static Kind,
+    /// What it was; `None` for one that was not known.
+    pub before: Option<Arc<Stored>>,
+    /// What it is; `None` for one that is gone.
+    pub now: Option<Arc<Stored>>,
+}
+
+impl Change {
+    /// Names the object.
+    pub fn reference(&self) -> Reference {
+        let stored = self.now.as_ref().or(self.before.as_ref());
+        let (namespace, name) = stored.map_or(("", ""), |stored| (stored.namespace(), stored.name()));
+        Reference::new(self.kind, namespace, name)
+    }
+}
+
+/// Told of every change, after the catalog has it. Runs in the watch, so it must be quick.
+pub trait Observe: Send + Sync {
+    /// An object changed, came or went.
+    fn changed(&self, change: &Change, catalog: &Catalog);
+}
+
+/// What changes when a kind is listed again.
+pub(super) fn between(kind: &'static Kind, before: Vec<Arc<Stored>>, now: Vec<Arc<Stored>>) -> Vec<Change> {
+    let name = |stored: &Arc<Stored>| (stored.namespace().to_owned(), stored.name().to_owned());
+    let mut before: HashMap<_, _> = before.into_iter().map(|stored| (name(&stored), stored)).collect();
+    let mut changes = Vec::new();
+    for stored in now {
+        let was = before.remove(&name(&stored));
+        if was.as_ref().is_none_or(|was| was.value() != stored.value()) {
+            changes.push(Change { kind, before: was, now: Some(stored) });
+        }
+    }
+    changes.extend(before.into_values().map(|gone| Change { kind, before: Some(gone), now: None }));
+    changes
+}

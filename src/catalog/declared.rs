@@ -1,0 +1,245 @@
+//! Kinds that are known only at run time, because objects declare them: composites, by CompositeResourceDefinitions.
+//!
+//! A [`Declaration`] says which kind of objects declares others. The catalog holds those others as it holds every kind,
+//! and follows what is declared. Not all of them: only those whose declaring object carries [`CHOOSING_LABEL`], or is named
+//! in the configuration.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::store::Store;
+use super::{Index, Kind, Scope, Stored};
+
+/// An object with this label, at `"true"`, has the kind that it declares looked at.
+pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
+/// A kind stays known to the process for ever, so that there is an end to how many. No cluster serves so many kinds.
+const MAX_KINDS: usize = 5000;
+
+/// Kinds that objects declare.
+#[derive(Debug)]
+pub struct Declaration {
+    /// What those kinds are, for people and in scopes: `composites`.
+    pub name: &'static str,
+    /// The kind of the objects that declare.
+    pub by: &'static Kind,
+    /// What an object declares; `None` where that is not to be read from it.
+    pub declares: fn(&Value) -> Option<Declared>,
+    /// The indexes over objects of the declared kinds.
+    pub indexes: &'static [&'static Index],
+}
+
+/// A kind that an object declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// API group.
+    pub group: String,
+    /// API version that is watched.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Plural name.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub scope: Scope,
+}
+
+impl Declared {
+    /// The kind. The same one for the same words, as long as the process runs; `None` after [`MAX_KINDS`].
+    fn interned(&self, declaration: &'static Declaration) -> Option<&'static Kind> {
+        static KNOWN: Mutex<Vec<&'static Kind>> = Mutex::new(Vec::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |kind: &&&'static Kind| {
+            std::ptr::eq(kind.indexes, declaration.indexes)
+                && (kind.group, kind.version, kind.kind, kind.plural, kind.scope)
+                    == (&*self.group, &*self.version, &*self.kind, &*self.plural, self.scope)
+        };
+        if let Some(kind) = known.iter().find(is_same) {
+            return Some(kind);
+        }
+        if known.len() >= MAX_KINDS {
+            tracing::error!(kind = self.kind, "not looked at: {MAX_KINDS} kinds were declared since the start");
+            return None;
+        }
+        let kept = |text: &String| &*Box::leak(text.clone().into_boxed_str());
+        let kind: &'static Kind = Box::leak(Box::new(Kind {
+            group: kept(&self.group),
+            version: kept(&self.version),
+            kind: kept(&self.kind),
+            plural: kept(&self.plural),
+            scope: self.scope,
+            indexes: declaration.indexes,
+        }));
+        known.push(kind);
+        Some(kind)
+    }
+}
+
+/// A declared kind, and its objects.
+#[derive(Clone)]
+struct Held {
+    declaration: &'static Declaration,
+    kind: &'static Kind,
+    store: Arc<RwLock<Store>>,
+}
+
+/// The declared kinds of a catalog.
+pub(super) struct DeclaredKinds {
+    declarations: Vec<&'static Declaration>,
+    held: RwLock<Vec<Held>>,
+    chosen: RwLock<HashSet<String>>,
+    changes: watch::Sender<()>,
+}
+
+impl DeclaredKinds {
+    pub(super) fn new(declarations: Vec<&'static Declaration>) -> Self {
+        let (changes, _) = watch::channel(());
+        Self { declarations, held: RwLock::default(), chosen: RwLock::default(), changes }
+    }
+
+    /// Where the objects of a kind are.
+    pub(super) fn store(&self, kind: &'static Kind) -> Option<Arc<RwLock<Store>>> {
+        self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
+    }
+
+    /// Which declared kind has a plural name, and what declared kinds of its sort are called.
+    pub(super) fn named(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
+        let found = self.find(|held| held.kind.plural == plural && held.kind.group == group)?;
+        Some((found.declaration, found.kind))
+    }
+
+    pub(super) fn kinds(&self) -> Vec<&'static Kind> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).iter().map(|held| held.kind).collect()
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// The declarations that read objects of a kind.
+    pub(super) fn by(&self, kind: &'static Kind) -> Option<&'static Declaration> {
+        self.declarations.iter().find(|declaration| std::ptr::eq(declaration.by, kind)).copied()
+    }
+
+    pub(super) fn declarations(&self) -> &[&'static Declaration] {
+        &self.declarations
+    }
+
+    /// Has the kinds that objects of these names declare looked at, whether or not they carry the label.
+    pub(super) fn choose(&self, names: HashSet<String>) {
+        *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    /// Holds what the declaring objects declare now, and no longer what others declared before.
+    pub(super) fn follow(&self, declaration: &'static Declaration, objects: impl FnOnce() -> Vec<Arc<Stored>>) {
+        // Whoever comes later also reads later, so that no older state of the objects wins.
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let objects = objects();
+        let chosen = objects.iter().filter(|object| self.is_chosen(object));
+        let mut wanted: Vec<&'static Kind> =
+            chosen.filter_map(|object| (declaration.declares)(object.value())?.interned(declaration)).collect();
+        let before = held.len();
+        held.retain(|held| {
+            !std::ptr::eq(held.declaration, declaration) || wanted.iter().any(|kind| std::ptr::eq(*kind, held.kind))
+        });
+        wanted.retain(|kind| !held.iter().any(|held| std::ptr::eq(held.kind, *kind)));
+        let is_same = held.len() == before && wanted.is_empty();
+        held.extend(wanted.into_iter().map(|kind| Held {
+            declaration,
+            kind,
+            store: Arc::new(RwLock::new(Store::new(kind))),
+        }));
+        drop(held);
+        if !is_same {
+            self.changes.send_replace(());
+        }
+    }
+
+    fn is_chosen(&self, object: &Stored) -> bool {
+        let label = || object.value().get("metadata")?.get("labels")?.get(CHOOSING_LABEL)?.as_str();
+        let chosen = self.chosen.read().unwrap_or_else(PoisonError::into_inner);
+        label() == Some("true") || chosen.contains(object.name()) || chosen.contains("*")
+    }
+
+    fn find(&self, wanted: impl Fn(&Held) -> bool) -> Option<Held> {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        held.iter().find(|held| wanted(held)).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Catalog;
+    use super::*;
+
+    static SHAPES: Kind = Kind {
+        group: "example.org",
+        version: "v1",
+        kind: "Shape",
+        plural: "shapes",
+        scope: Scope::Cluster,
+        indexes: &[],
+    };
+    static OF_SHAPES: Declaration = Declaration {
+        name: "things",
+        by: &SHAPES,
+        declares: |shape| {
+            let plural = shape.get("plural")?.as_str()?.to_owned();
+            let (group, version, kind) = ("things.org".to_owned(), "v1".to_owned(), plural.to_uppercase());
+            Some(Declared { group, version, kind, plural, scope: Scope::Namespaced })
+        },
+        indexes: &[],
+    };
+
+    fn shape(name: &str, chosen: &str) -> Value {
+        json!({"apiVersion": "example.org/v1", "kind": "Shape", "plural": name,
+               "metadata": {"name": name, "labels": {CHOOSING_LABEL: chosen}}})
+    }
+
+    fn thing(kind: &str, name: &str) -> Value {
+        json!({"apiVersion": "things.org/v1", "kind": kind, "metadata": {"name": name, "namespace": "ns"}})
+    }
+
+    fn declared(catalog: &Catalog) -> Vec<&str> {
+        catalog.declared().into_iter().map(|kind| kind.plural).collect()
+    }
+
+    #[test]
+    fn what_is_declared_and_chosen_is_held() {
+        let catalog = Catalog::new([&SHAPES]).declaring(vec![&OF_SHAPES]);
+        catalog.replace_all(vec![
+            thing("CUBES", "a"),
+            shape("cubes", "true"),
+            shape("cones", "false"),
+            thing("CONES", "b"),
+        ]);
+        assert_eq!(declared(&catalog), ["cubes"]);
+        let (declaration, cubes) = catalog.declared_as("things.org", "cubes").unwrap();
+        assert_eq!((declaration.name, catalog.len(cubes)), ("things", 1));
+        assert!(catalog.find(cubes, "ns", "a").is_some());
+        assert!(catalog.declared_as("things.org", "cones").is_none());
+    }
+
+    #[test]
+    fn what_is_declared_follows_the_objects_and_the_choice() {
+        let catalog = Catalog::new([&SHAPES]).declaring(vec![&OF_SHAPES]);
+        let changes = catalog.declared_changes();
+        catalog.insert(&SHAPES, shape("cubes", "true"));
+        assert!(changes.has_changed().unwrap());
+        let before = catalog.declared();
+        catalog.insert(&SHAPES, shape("cones", "false"));
+        catalog.choose(HashSet::from(["cones".to_owned()]));
+        assert_eq!(declared(&catalog), ["cubes", "cones"]);
+        catalog.remove(&SHAPES, "", "cubes");
+        assert_eq!(declared(&catalog), ["cones"]);
+        catalog.insert(&SHAPES, shape("cubes", "true"));
+        assert!(
+            std::ptr::eq(before[0], catalog.declared_as("things.org", "cubes").unwrap().1),
+            "a kind is the same again"
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! What the configuration says to systems: sections that rules read, as they read objects.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Stored;
+
+/// Sections of the configuration by their names. A section that is not there says nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Settings(BTreeMap<&'static str, Arc<Stored>>);
+
+impl Settings {
+    /// No sections, for a place that needs a reference.
+    pub(super) const NONE: &'static Self = &Self(BTreeMap::new());
+
+    /// These with a section more.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, section: Value) -> Self {
+        self.0.insert(name, Arc::new(Stored::new(section)));
+        self
+    }
+
+    /// A section.
+    pub fn section(&self, name: &str) -> Option<&Stored> {
+        self.0.get(name).map(|section| &**section)
+    }
+}
+
+impl PartialEq for Settings {
+    fn eq(&self, other: &Self) -> bool {
+        let sections = |settings: &Self| -> Vec<(&str, Value)> {
+            settings.0.iter().map(|(name, section)| (*name, section.value().clone())).collect()
+        };
+        sections(self) == sections(other)
+    }
+}
+
+impl Eq for Settings {}

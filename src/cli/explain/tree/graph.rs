@@ -1,0 +1,123 @@
+//! Trees as drawings: Graphviz, Mermaid, and SVG without any tool.
+//!
+//! What an overwrite made of a reference is green, gaps are dashed and red, and the rest is as it was published.
+
+use super::Tree;
+use super::text::line;
+use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped, quoted};
+use crate::landscaper::components::closure::{Step, Target};
+
+/// A reference as a node.
+struct Node<'t> {
+    step: &'t Step,
+    /// The number of the node that it hangs from.
+    parent: Option<usize>,
+}
+
+/// The nodes of all trees, a parent always before its children.
+fn nodes(trees: &[Tree]) -> Vec<Node<'_>> {
+    let mut nodes: Vec<Node<'_>> = Vec::new();
+    for tree in trees {
+        let offset = nodes.len();
+        for step in &tree.closure.steps {
+            let component = step.from.and_then(|from| tree.closure.components.get(from));
+            nodes.push(Node { step, parent: component.map(|component| offset + component.step) });
+        }
+    }
+    nodes
+}
+
+impl Node<'_> {
+    fn is_gap(&self) -> bool {
+        matches!(self.step.to, Target::Gap(_))
+    }
+
+    fn is_overwritten(&self) -> bool {
+        self.step.substitution.changed().next().is_some()
+    }
+
+    fn fill(&self) -> &'static str {
+        match self.parent {
+            _ if self.is_overwritten() => GREEN,
+            None => BLUE,
+            Some(_) => PALE,
+        }
+    }
+
+    fn stroke(&self) -> &'static str {
+        if self.is_gap() { RED } else { GREY }
+    }
+
+    fn label(&self) -> String {
+        let result = &self.step.substitution.result;
+        format!("{} {}", result.component_name, result.version)
+    }
+}
+
+/// The trees for Graphviz.
+pub(super) fn dot(trees: &[Tree]) -> String {
+    let mut dot = String::from("digraph components {\n  rankdir=LR;\n  node [shape=box, style=filled];\n");
+    for (number, node) in nodes(trees).iter().enumerate() {
+        let (label, tip, fill) = (quoted(&node.label()), quoted(&line(node.step)), node.fill());
+        let style = if node.is_gap() { "filled,dashed" } else { "filled" };
+        dot += &format!(
+            "  n{number} [label={label}, tooltip={tip}, style=\"{style}\", fillcolor=\"{fill}\", color=\"{}\"];\n",
+            node.stroke()
+        );
+        if let Some(parent) = node.parent {
+            dot += &format!(
+                "  n{parent} -> n{number} [label={}, color=\"{}\"];\n",
+                quoted(&node.step.name),
+                node.stroke()
+            );
+        }
+    }
+    dot + "}\n"
+}
+
+/// The trees for Mermaid.
+pub(super) fn mermaid(trees: &[Tree]) -> String {
+    let mut text = String::from("flowchart LR\n");
+    for (number, node) in nodes(trees).iter().enumerate() {
+        let dashes = if node.is_gap() { ",stroke-dasharray:4" } else { "" };
+        let (label, fill, stroke) = (drawing::label(&node.label()), node.fill(), node.stroke());
+        text += &format!("  n{number}[\"{label}\"]\n  style n{number} fill:{fill},stroke:{stroke}{dashes}\n");
+        if let Some(parent) = node.parent {
+            text += &format!("  n{parent} -->|\"{}\"| n{number}\n", drawing::label(&node.step.name));
+        }
+    }
+    text
+}
+
+/// Height of a row of the drawing, in pixels.
+const ROW: usize = 34;
+/// How far a reference is drawn to the right of what it stands in.
+const STEP: usize = 36;
+/// The width of a letter of 13 pixels, on the safe side.
+const LETTER: usize = 8;
+
+/// The trees as one drawing, from top to bottom in the order in which Landscaper follows them.
+pub(super) fn svg(trees: &[Tree]) -> String {
+    let nodes = nodes(trees);
+    let mut shapes = String::new();
+    let mut width = 0;
+    for (number, node) in nodes.iter().enumerate() {
+        let (x, y, text) = (10 + node.step.depth * STEP, 10 + number * ROW, line(node.step));
+        let own = text.chars().count() * LETTER + 16;
+        width = width.max(x + own + 10);
+        let stroke = node.stroke();
+        if let Some(parent) = node.parent {
+            let (line, from, to) = (x - STEP / 2, 34 + parent * ROW, y + 12);
+            shapes += &format!("<path d=\"M{line} {from} V{to} H{x}\" fill=\"none\" stroke=\"{stroke}\"/>\n");
+        }
+        shapes += &format!(
+            "<g><rect x=\"{x}\" y=\"{y}\" width=\"{own}\" height=\"24\" rx=\"2\" fill=\"{}\" stroke=\"{stroke}\"/><text \
+             x=\"{}\" y=\"{}\">{}</text></g>\n",
+            node.fill(),
+            x + 8,
+            y + 17,
+            escaped(&text)
+        );
+    }
+    drawing::svg(width, nodes.len() * ROW + 20, &shapes)
+}

@@ -1,0 +1,92 @@
+//! Where the descriptors of a tree come from: registries, or a folder.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+
+use super::super::super::{Unusable, inputs, walk};
+use super::Args;
+use crate::landscaper::component_reference::ComponentReference;
+use crate::landscaper::components::closure::{Closure, Found};
+use crate::landscaper::components::folder::Folder;
+use crate::landscaper::components::inline::Inline;
+use crate::landscaper::components::library::Library;
+use crate::landscaper::overwrites::substitution::Entry;
+use crate::oci::Keyring;
+
+/// How long one tree may take: somebody is waiting.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// Where descriptors come from.
+pub(super) enum Source {
+    /// Nowhere but from Installations themselves: only their own references are looked at.
+    Inline,
+    /// Files.
+    Folder(Folder),
+    /// OCI registries.
+    Registries { runtime: Runtime, library: Box<Library>, keyring: Keyring },
+}
+
+impl Source {
+    pub(super) fn of(args: &Args) -> Result<Self, Unusable> {
+        if !args.tree {
+            return Ok(Self::Inline);
+        }
+        if !args.components.is_empty() {
+            return folder(args).map(Self::Folder);
+        }
+        // Only fails where a provider is installed already, which is then as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut keyring = Keyring::default();
+        if let Some(path) = &args.registry_config {
+            let unusable = |why: String| Unusable::because(path.display(), why);
+            let config = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
+            keyring.add(&config).map_err(|error| unusable(error.to_string()))?;
+        }
+        Ok(Self::Registries { runtime: inputs::runtime()?, library: Box::new(args.registries.library()?), keyring })
+    }
+
+    /// The tree of an Installation.
+    pub(super) fn closure(
+        &self,
+        installation: &Value,
+        original: &ComponentReference,
+        entries: &[Entry],
+    ) -> Result<Closure, Unusable> {
+        let inline = Inline::of(installation).transpose();
+        let inline = inline.map_err(|error| Unusable::because("spec.componentDescriptor.inline", error))?;
+        let inside = |reference: &ComponentReference| inline.as_ref().and_then(|inline| inline.find(reference));
+        let beside = |reference: &ComponentReference, find: &dyn Fn(&ComponentReference) -> Found| {
+            inside(reference).map_or_else(|| find(reference), Found::Descriptor)
+        };
+        Ok(match self {
+            Self::Inline => {
+                let pending = |_: &ComponentReference| Found::Pending;
+                Closure::of(original.clone(), entries, &|reference: &_| beside(reference, &pending))
+            }
+            Self::Folder(folder) => {
+                let find = |reference: &ComponentReference| folder.find(reference);
+                Closure::of(original.clone(), entries, &|reference: &_| beside(reference, &find))
+            }
+            Self::Registries { runtime, library, keyring } => runtime
+                .block_on(async { library.closure(original, entries, keyring, inside, Instant::now() + WITHIN).await }),
+        })
+    }
+}
+
+fn folder(args: &Args) -> Result<Folder, Unusable> {
+    let mut folder = Folder::default();
+    for path in &args.components {
+        for file in walk::manifests(path).map_err(|error| Unusable::because(path.display(), error))? {
+            let unusable = |why: String| Unusable::because(file.display(), why);
+            let text = std::fs::read_to_string(&file).map_err(|error| unusable(error.to_string()))?;
+            folder.add(&text).map_err(unusable)?;
+        }
+    }
+    if folder.is_empty() {
+        return Err(Unusable::new("there is no component descriptor in what --components names"));
+    }
+    Ok(folder)
+}

@@ -1,0 +1,162 @@
+//! `portcullis reconcile`: the companion.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use tokio::net::TcpListener;
+
+use super::logging::Logging;
+use super::registries::Registries;
+use super::{OK, Unusable, inputs};
+use crate::catalog::cluster;
+use crate::landscaper::dry_run::run::{Deployer, TYPES};
+use crate::process::{self, Admin, Readiness, signalled};
+use crate::reconciler::registration::LEASE;
+use crate::reconciler::{
+    Companion, Controller, Elector, Events, Lead, Metrics, Settings, Timing, Tools, TreeSettings, controllers,
+};
+
+/// Act after admission: bring what is stored to what it should be.
+///
+/// Of several replicas one acts. Read docs/companion.md.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The cluster; without, the one around the pod, or the one that kubectl would ask
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Where /livez, /readyz and /metrics are served, in plain HTTP
+    #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
+    admin_listen: SocketAddr,
+    /// Act in this namespace only; may be said several times
+    #[arg(long, value_name = "NAMESPACE")]
+    namespace: Vec<String>,
+    /// Do the DeployItems that are in dry run; read docs/dry-run-deployer.md first
+    #[arg(long)]
+    dry_run_deployer: bool,
+    /// A type of DeployItems that it does; may be said several times. Left out: manifest and helm
+    #[arg(long, value_name = "TYPE", requires = "dry_run_deployer", default_values = TYPES)]
+    dry_run_type: Vec<String>,
+    /// Write status.deployItemPhase too, which a Landscaper before v0.52 reads
+    #[arg(long, requires = "dry_run_deployer")]
+    deploy_item_phase: bool,
+    /// Work out what overwrites make of the trees of components, asking OCI registries; read docs/overwrite-trees.md first
+    #[arg(long)]
+    overwrite_trees: bool,
+    /// Write the condition ComponentReferenceOverwrite, which Landscaper writes too
+    #[arg(long, requires = "overwrite_trees")]
+    overwrite_condition: bool,
+    #[command(flatten)]
+    registries: Registries,
+    #[command(flatten)]
+    election: Election,
+    #[command(flatten)]
+    logging: Logging,
+}
+
+/// Which of several replicas acts.
+#[derive(Debug, clap::Args)]
+struct Election {
+    /// The namespace of the Lease; without, the one of the pod, or kubectl's
+    #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
+    lease_namespace: Option<String>,
+    /// The name of the Lease that replicas compete for
+    #[arg(long, value_name = "NAME", default_value = LEASE)]
+    lease_name: String,
+    /// What this replica is called in the Lease; without, its host
+    #[arg(long, env = "POD_NAME", value_name = "NAME")]
+    identity: Option<String>,
+    /// Whole seconds without renewal after which another replica takes over
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "15")]
+    lease_duration: Duration,
+    /// Seconds without renewal after which this replica no longer acts
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
+    renew_deadline: Duration,
+    /// Seconds between two renewals
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "2")]
+    retry_period: Duration,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let _telemetry = args.logging.init()?;
+    args.election.timing()?;
+    // Only fails where a provider is installed already, which is then as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    inputs::runtime()?.block_on(reconcile(args))?;
+    Ok(OK)
+}
+
+async fn reconcile(args: &Args) -> Result<(), Unusable> {
+    let client = inputs::client(args.kubeconfig.as_deref()).await?;
+    let mut registry = process::registry();
+    let metrics = Metrics::register(&mut registry);
+    let identity = args.election.identity();
+    let companion = Companion::new(args.controllers(&identity)?, metrics.clone()).within(&args.namespace);
+    let mut catalog = companion.catalog();
+    catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
+    let catalog = Arc::new(catalog);
+    let readiness = Readiness::default();
+    let condition = readiness.condition("catalog", "nothing is listed yet");
+    tokio::spawn(inputs::until_listed(Arc::clone(&catalog), condition));
+    let listener = TcpListener::bind(args.admin_listen)
+        .await
+        .map_err(|error| Unusable::because(format!("--admin-listen {}", args.admin_listen), error))?;
+    tokio::spawn(Admin { report: Arc::new(readiness), registry }.serve(listener));
+    tokio::spawn(cluster::follow(client.clone(), Arc::clone(&catalog)));
+    let lead = Lead::Elected(Box::new(args.election.elector(client.clone(), &identity)?));
+    let events = Events::new(client.clone(), &identity, metrics.events_dropped());
+    tracing::info!(identity, admin = %args.admin_listen, "waiting to lead");
+    let stop = async {
+        if let Err(error) = signalled().await {
+            tracing::error!(%error, "signals cannot be received: only a kill ends this");
+            std::future::pending::<()>().await;
+        }
+    };
+    companion.run(Arc::new(Tools { client, catalog, events }), lead, stop).await;
+    Ok(())
+}
+
+impl Args {
+    /// The controllers that run.
+    fn controllers(&self, identity: &str) -> Result<Vec<Box<dyn Controller>>, Unusable> {
+        let types = self.dry_run_type.clone();
+        let dry_run = Deployer { types, identity: identity.to_owned(), has_old_phase: self.deploy_item_phase };
+        let library = if self.overwrite_trees { Some(Arc::new(self.registries.library()?)) } else { None };
+        let trees = TreeSettings { library, writes_condition: self.overwrite_condition };
+        let optional = [("dry-run-deployer", self.dry_run_deployer), ("overwrite-trees", self.overwrite_trees)];
+        let wanted: Vec<_> = optional.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(name, _)| name).collect();
+        let mut controllers = controllers(&Settings { dry_run, trees });
+        controllers.retain(|controller| !controller.is_optional() || wanted.contains(&controller.name()));
+        Ok(controllers)
+    }
+}
+
+impl Election {
+    fn timing(&self) -> Result<Timing, Unusable> {
+        let timing = Timing { duration: self.lease_duration, deadline: self.renew_deadline, retry: self.retry_period };
+        timing.check().map_err(Unusable::new)?;
+        Ok(timing)
+    }
+
+    /// Another one after each start: a Lease that this host left behind is not mistaken for this process'.
+    fn identity(&self) -> String {
+        let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+        let name = self.identity.clone().or_else(host).unwrap_or_else(|| "portcullis".to_owned());
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        format!("{name}_{:x}-{:x}", std::process::id(), since.as_nanos())
+    }
+
+    fn elector(&self, client: Client, identity: &str) -> Result<Elector, Unusable> {
+        let namespace = self.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
+        let api: Api<Lease> = Api::namespaced(client, &namespace);
+        Ok(Elector::new(api, &self.lease_name, identity, self.timing()?))
+    }
+}

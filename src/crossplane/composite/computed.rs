@@ -1,0 +1,114 @@
+//! What a composite's Composition makes of it, as far as that can be told at admission.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::composition::{Choice, choose};
+use crate::admission::Request;
+use crate::catalog::{Reference, Stored, View};
+use crate::crossplane::composition;
+use crate::crossplane::configs::Configs;
+use crate::crossplane::environment::{
+    Action, ActionOutcome, Computation, Declaration, Patch, PatchOutcome, PatchType, SourceType, Sourced, compute,
+    references,
+};
+use crate::crossplane::kinds::{self, COMPOSITIONS};
+
+/// A computation, and what it was computed from.
+pub struct Computed {
+    /// The Composition.
+    pub composition: Arc<Stored>,
+    /// What it says.
+    pub declaration: Declaration,
+    /// What comes of it.
+    pub computation: Computation,
+}
+
+/// What the Composition of a request's composite makes of `composite`; `None` where it is not known which Composition that
+/// is, or it says nothing about an environment, or not all EnvironmentConfigs are known yet.
+pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Option<Computed> {
+    let configs = Configs::of(view);
+    let Choice::One(composition) = choose(composite, &request.resource.group, &request.resource.plural, view) else {
+        return None;
+    };
+    let declaration = composition::declaration(composition.value()).filter(|_| configs.is_complete())?;
+    let computation = compute(&declaration, composite, &configs);
+    Some(Computed { composition, declaration, computation })
+}
+
+/// What to ask the API server for: what a composite needs and the catalog does not have may have come a moment ago.
+pub fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let composite = request.object();
+    match choose(composite, &request.resource.group, &request.resource.plural, view) {
+        Choice::Missing(name) => view.unless_found(&COMPOSITIONS, "", &name).into_iter().collect(),
+        Choice::Open(_) => Vec::new(),
+        Choice::One(composition) => {
+            let sources = composition::sources(composition.value()).into_iter();
+            let sources = sources.flat_map(|(_, selection)| selection.sources.unwrap_or_default());
+            let named = sources.filter(|source| source.kind() == SourceType::Reference);
+            let named = named.filter_map(|source| Some(source.reference?.name));
+            let names = named.chain(references(composite)).filter(|name| !name.is_empty());
+            names.filter_map(|name| view.unless_found(kinds::served(view), "", &name)).collect()
+        }
+    }
+}
+
+impl Computed {
+    /// Whether a function of which nothing is known runs before the environment is complete.
+    pub fn is_uncertain(&self) -> bool {
+        let is_other = |action: &Action| matches!(action, Action::Other);
+        let mut steps = self.declaration.steps.iter().skip_while(|step| !is_other(&step.action));
+        steps.any(|step| !is_other(&step.action))
+    }
+
+    /// The sources that were asked, each with its step and its place in it.
+    pub fn sources(&self) -> impl Iterator<Item = (usize, usize, &Sourced)> {
+        self.computation.steps.iter().flat_map(|step| {
+            let sources = match &step.action {
+                ActionOutcome::Selected { sources, .. } => sources.as_slice(),
+                _ => &[],
+            };
+            sources.iter().enumerate().map(move |(at, source)| (step.step, at, source))
+        })
+    }
+
+    /// The names and versions of the EnvironmentConfigs that were merged, in their order.
+    pub fn selected(&self, view: &View<'_>) -> Vec<Arc<Stored>> {
+        let configs = Configs::of(view);
+        let mut found: Vec<Arc<Stored>> = Vec::new();
+        for step in &self.computation.steps {
+            let ActionOutcome::Selected { sources, kept, .. } = &step.action else { continue };
+            found.extend(sources.iter().flat_map(|source| source.selected.iter().cloned()));
+            found.extend(kept.iter().flatten().filter_map(|name| configs.find(name)));
+        }
+        found
+    }
+
+    /// The patches between the environment and the composite, with their step and their place in it.
+    pub fn environment_patches(&self) -> impl Iterator<Item = (usize, usize, &Patch, &PatchOutcome)> {
+        self.computation.steps.iter().flat_map(|step| {
+            let declared = match &self.declaration.steps[step.step].action {
+                Action::Patch(patches) => patches.environment.as_slice(),
+                _ => &[],
+            };
+            let outcomes = match &step.action {
+                ActionOutcome::Patched { environment, .. } => environment.as_slice(),
+                _ => &[],
+            };
+            let pairs = declared.iter().zip(outcomes).enumerate();
+            pairs.map(move |(at, (patch, outcome))| (step.step, at, patch, outcome))
+        })
+    }
+}
+
+/// Whether one of `environment.patches` reads the environment and writes the composite.
+pub fn writes_composite(patch: &Patch) -> bool {
+    use PatchType::{CombineToComposite, FromEnvironmentFieldPath, ToCompositeFieldPath};
+    matches!(patch.kind(), ToCompositeFieldPath | CombineToComposite | FromEnvironmentFieldPath)
+}
+
+/// Whether a patch of a composed resource reads the environment.
+pub fn reads_environment(patch: &Patch) -> bool {
+    matches!(patch.kind(), PatchType::FromEnvironmentFieldPath | PatchType::CombineFromEnvironment)
+}

@@ -1,0 +1,48 @@
+//! The labels that a selector asks for, on behalf of a composite.
+//!
+//! Source: `buildEnvironmentConfigRefFromSelector` in Crossplane 1.17's `environment_selector.go`, and `fn.go` of
+//! function-environment-configs.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::crossplane::environment::{LabelMatcherType, Profile, Selector};
+use crate::crossplane::field_path::Path;
+use crate::crossplane::go::{Any, fmt};
+
+/// The labels that an EnvironmentConfig must have; `None` where one cannot be worked out from the composite.
+///
+/// Of two matchers with the same key the last one counts; an optional one whose path leads to nothing does not.
+pub fn wanted(selector: &Selector, composite: &Value, profile: Profile) -> Option<BTreeMap<String, String>> {
+    let mut labels = BTreeMap::new();
+    for matcher in &selector.match_labels {
+        let value = match matcher.kind() {
+            LabelMatcherType::Value => matcher.value.clone()?,
+            LabelMatcherType::FromCompositeFieldPath => {
+                match value_of(matcher.value_from_field_path.as_deref()?, composite, profile) {
+                    Ok(value) => value,
+                    Err(is_missing) if matcher.is_optional() && (is_missing || profile == Profile::Function) => {
+                        continue;
+                    }
+                    Err(_) => return None,
+                }
+            }
+            _ => return None,
+        };
+        labels.insert(matcher.key.clone(), value);
+    }
+    Some(labels)
+}
+
+/// The text of what stands at a path: natively of whatever it is, to the function only of strings. The error says whether
+/// nothing stands there.
+fn value_of(path: &str, composite: &Value, profile: Profile) -> Result<String, bool> {
+    let path = Path::parse(path).map_err(|_| false)?;
+    let value = path.get(composite).map_err(|error| error.is_not_found())?;
+    match (profile, value) {
+        (_, Value::String(text)) => Ok(text.clone()),
+        (Profile::Native117, value) => fmt::plain(&Any::Json(value.clone())).map_err(|_| false),
+        (Profile::Function, _) => Err(false),
+    }
+}

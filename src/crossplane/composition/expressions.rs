@@ -1,0 +1,90 @@
+//! What Crossplane compiles only when it runs: field paths, regular expressions, formats.
+
+use super::formats;
+use super::problem::{Problem, Topic};
+use super::reader::{Node, Reader};
+use super::transforms::Shape;
+use crate::admission::FieldPath;
+use crate::crossplane::field_path::{MAX_INDEX, Path};
+use crate::crossplane::go::regexp;
+
+impl Reader {
+    /// Checks a path that is read, if it is there, and gives it.
+    pub(super) fn path_to_read<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
+        let (text, at) = self.text(node, key)?;
+        if let Some(path) = self.parsed(text, &at)
+            && path.has_wildcard()
+        {
+            let what = format!(
+                "Invalid value: {text:?}: a wildcard is not followed where a value is read: it stands for a field called *"
+            );
+            let problem = Problem::new(Topic::Path, at.clone(), what).mild();
+            self.report(
+                problem.help("name the element, such as [0], or read the whole list and patch it with transforms"),
+            );
+        }
+        Some((text, at))
+    }
+
+    /// Checks a path that is written to, if it is there.
+    pub(super) fn path_to_write(&mut self, node: &Node<'_>, key: &str) {
+        let Some((text, at)) = self.text(node, key) else { return };
+        let Some(path) = self.parsed(text, &at) else { return };
+        if let Some(index) = path.highest_index().filter(|index| *index > MAX_INDEX) {
+            let detail = format!("index {index} is greater than max allowed index {MAX_INDEX}");
+            self.report(Problem::invalid(Topic::Path, at.clone(), &text.into(), detail));
+        }
+        if path.has_wildcard() && !text.contains("[*]") {
+            let what = format!("Invalid value: {text:?}: only [*] is a wildcard: this writes a field called *");
+            self.report(Problem::new(Topic::Path, at, what).help("write [*]").mild());
+        }
+    }
+
+    /// Says that a combined value is not written to several places.
+    pub(super) fn no_wildcard(&mut self, node: &Node<'_>, key: &str) {
+        let Some((text, at)) = self.text(node, key).filter(|(text, _)| text.contains("[*]")) else { return };
+        let what = format!(
+            "Invalid value: {text:?}: a combined value is not written to every element: it goes to a field called *"
+        );
+        self.report(Problem::new(Topic::Path, at, what).help("write one patch for each element").mild());
+    }
+
+    /// Checks a regular expression, and counts its groups; the whole match is one of them.
+    pub(super) fn regexp(&mut self, node: &Node<'_>, key: &str) -> Option<usize> {
+        let (text, at) = self.text(node, key)?;
+        match regexp::compile(text) {
+            Ok(compiled) => Some(compiled.captures_len()),
+            Err(error) => {
+                let problem = Problem::invalid(Topic::Expression, at, &text.into(), format!("invalid regexp: {error}"));
+                self.report(
+                    problem.help("the syntax is that of Go's package regexp: no look-around, no backreferences"),
+                );
+                None
+            }
+        }
+    }
+
+    /// Checks a format against what is known of the values that it is given.
+    pub(super) fn format(&mut self, node: &Node<'_>, key: &str, shapes: &[Shape]) {
+        let Some((text, at)) = self.text(node, key) else { return };
+        for problem in formats::problems(text, shapes, self.is_native()) {
+            let problem = Problem::invalid(Topic::Expression, at.clone(), &text.into(), problem);
+            let help = match shapes {
+                [_] => "%v takes a value of any type; a convert transform before it makes the type that is needed",
+                _ => "write one verb for each value; %v takes a value of any type",
+            };
+            self.report(problem.help(help));
+        }
+    }
+
+    fn parsed(&mut self, text: &str, at: &FieldPath) -> Option<Path> {
+        match Path::parse(text) {
+            Ok(path) => Some(path),
+            Err(error) => {
+                self.problems.retain(|known| known.topic != Topic::Path || known.field != *at);
+                self.report(Problem::invalid(Topic::Path, at.clone(), &text.into(), error.to_string()));
+                None
+            }
+        }
+    }
+}

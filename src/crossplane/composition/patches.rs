@@ -1,0 +1,252 @@
+//! Patches between the composite, the environment and the composed resources, as a Composition writes them.
+//!
+//! What must be there is what Crossplane 1.17 (`Validate` in `apis/apiextensions/v1/composition_patches.go`) and
+//! function-patch-and-transform (`validate.go`) check, all of it at once; the function checks it at the first reconcile.
+
+use serde_json::Value;
+
+use super::problem::{Problem, Topic};
+use super::reader::{Node, Reader};
+use super::transforms;
+
+/// Where patches stand, which says what they may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Between the composite and the environment.
+    Environment,
+    /// Of a composed resource.
+    Resource,
+    /// In a set that resources include.
+    Set,
+}
+
+const PATCH: &[&str] = &["type", "fromFieldPath", "combine", "toFieldPath", "patchSetName", "transforms", "policy"];
+const OF_COMPOSITE: &[&str] =
+    &["FromCompositeFieldPath", "ToCompositeFieldPath", "CombineFromComposite", "CombineToComposite"];
+const PLAIN_OF_ENVIRONMENT: &[&str] = &["FromEnvironmentFieldPath", "ToEnvironmentFieldPath"];
+const COMBINED_OF_ENVIRONMENT: &[&str] = &["CombineFromEnvironment", "CombineToEnvironment"];
+const MERGES: &[&str] = &[
+    "Replace",
+    "MergeObjects",
+    "MergeObjectsAppendArrays",
+    "ForceMergeObjects",
+    "ForceMergeObjectsAppendArrays",
+    "MergeObject",
+    "AppendArray",
+];
+
+impl Place {
+    /// The types that a patch may have here; the first is the default.
+    fn types(self, is_native: bool) -> Vec<&'static str> {
+        let plain = if self == Self::Environment && is_native { &[] } else { PLAIN_OF_ENVIRONMENT };
+        let combined = if self == Self::Environment { &[] } else { COMBINED_OF_ENVIRONMENT };
+        let set: &[&str] = if self == Self::Resource { &["PatchSet"] } else { &[] };
+        [OF_COMPOSITE, plain, combined, set].concat()
+    }
+}
+
+/// Checks a list of patches.
+pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: &[&str]) {
+    for patch in reader.objects(parent, "patches") {
+        check_patch(reader, &patch, place, sets);
+    }
+}
+
+fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str]) {
+    reader.known(patch, PATCH);
+    let types = place.types(reader.is_native());
+    if let Some((of, to)) = of_first_design(reader, patch, place) {
+        let why =
+            format!("ignored: Crossplane does nothing for a patch of type {of} between composite and environment");
+        let problem = Problem::ignored(patch.at.key("type"), why);
+        let [read, written] =
+            if to.starts_with("To") { ["environment", "composite"] } else { ["composite", "environment"] };
+        let help = format!(
+            "write type: {to}; fromFieldPath is then read from the {read}, toFieldPath written to the {written}"
+        );
+        return reader.report(problem.help(help));
+    }
+    let Some(kind) = reader.choice(patch, "type", &types) else { return };
+    match kind {
+        "PatchSet" => return check_set(reader, patch, sets),
+        kind if kind.starts_with("Combine") => check_combined(reader, patch, kind),
+        kind => check_plain(reader, patch, kind),
+    }
+    check_policy(reader, patch);
+    check_target(reader, patch, kind, place);
+}
+
+/// Types that the first design had for patches of the environment, and 1.12 took without doing anything for them.
+fn of_first_design(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
+    let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
+    let now =
+        [("FromEnvironmentFieldPath", "ToCompositeFieldPath"), ("ToEnvironmentFieldPath", "FromCompositeFieldPath")];
+    now.into_iter().find(|(of, _)| place == Place::Environment && *of == kind)
+}
+
+fn check_set(reader: &mut Reader, patch: &Node<'_>, sets: &[&str]) {
+    match reader.required(patch, "patchSetName", "patchSetName must be set for patch type PatchSet") {
+        Some((name, at)) if !sets.contains(&name) => {
+            let known = if sets.is_empty() { "none".to_owned() } else { sets.join(", ") };
+            let problem = Problem::invalid(Topic::Structure, at, &name.into(), "there is no patch set of this name");
+            reader.report(problem.help(format!("there are {known}")));
+        }
+        _ => {}
+    }
+    ignored(reader, patch, &["fromFieldPath", "toFieldPath", "combine", "transforms", "policy"], "PatchSet");
+}
+
+fn check_plain(reader: &mut Reader, patch: &Node<'_>, kind: &str) {
+    let detail = format!("fromFieldPath must be set for patch type {kind}");
+    let from = reader.required(patch, "fromFieldPath", &detail);
+    match from {
+        Some(("", at)) if reader.is_native() => {
+            let what = "Invalid value: \"\": an empty path reads nothing, and null is written";
+            reader.report(Problem::new(Topic::Path, at, what).mild());
+        }
+        Some(("", at)) => reader.report(Problem::required(at, &detail)),
+        Some(_) => {
+            reader.path_to_read(patch, "fromFieldPath");
+        }
+        None => {}
+    }
+    // Without a path to write to, the path that is read is written to.
+    match reader.member(patch, "toFieldPath") {
+        Some(_) => reader.path_to_write(patch, "toFieldPath"),
+        None => reader.path_to_write(patch, "fromFieldPath"),
+    }
+    ignored(reader, patch, &["combine", "patchSetName"], kind);
+    transforms::check(reader, patch, None);
+}
+
+fn check_combined(reader: &mut Reader, patch: &Node<'_>, kind: &str) {
+    if reader.required(patch, "toFieldPath", &format!("toFieldPath must be set for patch type {kind}")).is_some() {
+        reader.path_to_write(patch, "toFieldPath");
+        reader.no_wildcard(patch, "toFieldPath");
+    }
+    ignored(reader, patch, &["fromFieldPath", "patchSetName"], kind);
+    if reader.member(patch, "combine").is_none() {
+        let detail = format!("combine must be set for patch type {kind}");
+        reader.report(Problem::required(patch.at.key("combine"), &detail));
+    } else if let Some(combine) = reader.object(patch, "combine") {
+        check_combine(reader, &combine);
+    }
+    transforms::check(reader, patch, Some(transforms::Shape::Text));
+}
+
+fn check_combine(reader: &mut Reader, combine: &Node<'_>) {
+    reader.known(combine, &["variables", "strategy", "string"]);
+    let variables = reader.objects(combine, "variables");
+    if reader.member(combine, "variables").is_none_or(|list| list.value.as_array().is_some_and(Vec::is_empty)) {
+        let detail = "combine patch types require at least one variable";
+        reader.report(Problem::required(combine.at.key("variables"), detail));
+    }
+    for variable in &variables {
+        reader.known(variable, &["fromFieldPath"]);
+        let detail = "fromFieldPath must be set for each combine variable";
+        match reader.required(variable, "fromFieldPath", detail) {
+            Some(("", at)) => reader.report(Problem::required(at, detail)),
+            Some(_) => {
+                reader.path_to_read(variable, "fromFieldPath");
+            }
+            None => {}
+        }
+    }
+    check_strategy(reader, combine, variables.len());
+}
+
+fn check_strategy(reader: &mut Reader, combine: &Node<'_>, variables: usize) {
+    let help = "write strategy: string, with string: {fmt: \"...\"}";
+    if reader.member(combine, "strategy").is_none() {
+        let problem = Problem::required(combine.at.key("strategy"), "a combine strategy must be provided");
+        reader.report(problem.help(help));
+    } else {
+        reader.choice(combine, "strategy", &["string"]);
+    }
+    if reader.member(combine, "string").is_none() {
+        let detail = "string must be set for combine strategy string";
+        let example = format!("write string: {{fmt: {:?}}}", vec!["%v"; variables.max(1)].join("-"));
+        reader.report(Problem::required(combine.at.key("string"), detail).help(example));
+        return;
+    }
+    let Some(string) = reader.object(combine, "string") else { return };
+    reader.known(&string, &["fmt"]);
+    if reader.required(&string, "fmt", "fmt must be set to combine to a string").is_some() && variables > 0 {
+        reader.format(&string, "fmt", &vec![transforms::Shape::Any; variables]);
+    }
+}
+
+fn check_policy(reader: &mut Reader, patch: &Node<'_>) {
+    let Some(policy) = reader.object(patch, "policy") else { return };
+    reader.known(&policy, &["fromFieldPath", "mergeOptions", "toFieldPath"]);
+    reader.choice(&policy, "fromFieldPath", &["Optional", "Required"]);
+    if !reader.is_native() {
+        reader.choice(&policy, "toFieldPath", MERGES);
+        if let Some(options) = reader.member(&policy, "mergeOptions") {
+            let why = "ignored: function-patch-and-transform knows no mergeOptions, and the value is replaced";
+            reader.report(
+                Problem::ignored(options.at, why).help(format!("write toFieldPath: {}", merge_of(options.value))),
+            );
+        }
+        return;
+    }
+    if let Some(to) = reader.member(&policy, "toFieldPath") {
+        let why = "ignored: Crossplane up to 1.17 knows mergeOptions only";
+        reader.report(Problem::ignored(to.at, why).help("write mergeOptions: {keepMapValues: …, appendSlice: …}"));
+    }
+    if let Some(options) = reader.object(&policy, "mergeOptions") {
+        reader.known(&options, &["keepMapValues", "appendSlice"]);
+        if let Some(combine) = reader.member(patch, "combine") {
+            let why = "ignored: a combined value replaces what is there";
+            reader.report(Problem::ignored(options.at, why).help(format!("{} has no merge options", combine.at)));
+        }
+    }
+}
+
+/// What function-patch-and-transform calls merge options.
+fn merge_of(options: &Value) -> &'static str {
+    let is = |key| options.get(key).and_then(Value::as_bool).unwrap_or_default();
+    match (is("keepMapValues"), is("appendSlice")) {
+        (false, false) => "ForceMergeObjects",
+        (true, false) => "MergeObjects",
+        (false, true) => "ForceMergeObjectsAppendArrays",
+        (true, true) => "MergeObjectsAppendArrays",
+    }
+}
+
+/// What is never written where it should be: Crossplane loses what the environment writes into the status, and takes
+/// nothing but the status from functions.
+fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
+    let writes_composite = kind.contains("ToComposite") || kind == "FromEnvironmentFieldPath";
+    if place != Place::Environment || !writes_composite {
+        return;
+    }
+    let key = if reader.member(patch, "toFieldPath").is_some() { "toFieldPath" } else { "fromFieldPath" };
+    let Some(target) = reader.member(patch, key) else { return };
+    let Some(path) = target.value.as_str() else { return };
+    let is_status = path == "status" || path.starts_with("status.") || path.starts_with("status[");
+    if is_status != reader.is_native() {
+        return;
+    }
+    let (why, help) = match is_status {
+        true => (
+            "ignored: Crossplane up to 1.17 loses what the environment writes into the composite's status",
+            "patch a field of spec or an annotation, or patch the status from a composed resource",
+        ),
+        false => (
+            "ignored: of what functions write into the composite, Crossplane takes only the status",
+            "patch a field of status; where the composite's definition is chosen, we write the field at admission",
+        ),
+    };
+    reader.report(Problem::ignored(target.at, why).help(help));
+}
+
+fn ignored(reader: &mut Reader, patch: &Node<'_>, fields: &[&str], kind: &str) {
+    let found: Vec<_> = fields.iter().filter_map(|field| reader.member(patch, field)).collect();
+    for field in found {
+        reader.report(
+            Problem::ignored(field.at, format!("ignored: a patch of type {kind} does not look at it"))
+                .help("leave it out"),
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! Environments in the steps of a pipeline: the inputs of function-environment-configs and function-patch-and-transform.
+//!
+//! Neither function checks its input before the first reconcile, and the former does not check it at all: what is missing
+//! there is a nil dereference.
+
+use serde_json::Value;
+
+use super::native;
+use super::patches::{self, Place};
+use super::problem::Problem;
+use super::reader::{Node, Reader};
+use super::sources;
+
+/// API group of the input of function-environment-configs.
+pub const ENVIRONMENT_CONFIGS: &str = "environmentconfigs.fn.crossplane.io";
+/// API group of the input of function-patch-and-transform.
+pub const PATCH_AND_TRANSFORM: &str = "pt.fn.crossplane.io";
+
+/// Checks the inputs that are about environments.
+pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
+    for input in reader.objects(spec, "pipeline").iter().filter_map(|step| step.member("input")) {
+        match group(input.value) {
+            ENVIRONMENT_CONFIGS => check_input(reader, &input),
+            PATCH_AND_TRANSFORM => check_resources(reader, &input),
+            _ => {}
+        }
+    }
+}
+
+/// The API group of an input.
+pub(super) fn group(input: &Value) -> &str {
+    let api_version = input.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+fn check_input(reader: &mut Reader, input: &Node<'_>) {
+    reader.known(input, &["apiVersion", "kind", "metadata", "spec"]);
+    is_of(reader, input, "Input");
+    let Some(spec) = reader.object(input, "spec") else {
+        if input.member("spec").is_none() {
+            let problem = Problem::required(input.at.key("spec"), "without it no EnvironmentConfig is selected");
+            reader.report(problem);
+        }
+        return;
+    };
+    reader.known(&spec, &["defaultData", "environmentConfigs", "policy"]);
+    sources::check(reader, &spec);
+    sources::check_policy(reader, &spec);
+    let default = reader.object(&spec, "defaultData");
+    let is_alone =
+        reader.member(&spec, "environmentConfigs").is_none_or(|list| list.value.as_array().is_some_and(Vec::is_empty));
+    if let Some(default) = default.filter(|_| is_alone) {
+        let why = "ignored: function-environment-configs does nothing without environmentConfigs";
+        reader.report(Problem::ignored(default.at, why).help("select at least one EnvironmentConfig"));
+    }
+}
+
+fn check_resources(reader: &mut Reader, input: &Node<'_>) {
+    reader.known(input, &["apiVersion", "kind", "metadata", "patchSets", "environment", "resources"]);
+    is_of(reader, input, "Resources");
+    let sets = native::patch_sets(reader, input);
+    if let Some(environment) = reader.object(input, "environment") {
+        reader.known(&environment, &["patches", "resources", "patchSets"]);
+        for field in ["resources", "patchSets"] {
+            if let Some(found) = reader.member(&environment, field) {
+                let why = format!("ignored: {field} stands beside environment, not in it");
+                reader.report(Problem::ignored(found.at, why).help(format!("move it up to {}.{field}", input.at)));
+            }
+        }
+        patches::check(reader, &environment, Place::Environment, &[]);
+    }
+    for resource in reader.objects(input, "resources") {
+        reader.known(&resource, &["name", "base", "patches", "connectionDetails", "readinessChecks"]);
+    }
+    native::resources(reader, input, &sets);
+}
+
+fn is_of(reader: &mut Reader, input: &Node<'_>, kind: &str) {
+    reader.choice(input, "kind", &[kind]);
+}

@@ -1,0 +1,179 @@
+//! Reading a Composition with the place of everything, and with everything that is wrong at once.
+
+use serde_json::{Map, Value};
+
+use super::problem::{Problem, Topic};
+use crate::admission::FieldPath;
+use crate::crossplane::environment::Profile;
+
+/// A value and its place.
+#[derive(Debug, Clone)]
+pub(super) struct Node<'v> {
+    pub(super) value: &'v Value,
+    pub(super) at: FieldPath,
+}
+
+impl<'v> Node<'v> {
+    pub(super) fn new(value: &'v Value, at: FieldPath) -> Self {
+        Self { value, at }
+    }
+
+    /// The member `key` of a value that was read already, exactly as it is spelled; nothing where it is `null`.
+    pub(super) fn member(&self, key: &str) -> Option<Self> {
+        let value = self.value.get(key).filter(|value| !value.is_null())?;
+        Some(Self::new(value, self.at.key(key)))
+    }
+}
+
+/// Reads values, and keeps what is wrong with them.
+pub(super) struct Reader {
+    /// As whom it reads: Crossplane itself, or the functions.
+    pub(super) profile: Profile,
+    /// What is wrong.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Reader {
+    pub(super) fn new(profile: Profile) -> Self {
+        Self { profile, problems: Vec::new() }
+    }
+
+    pub(super) fn is_native(&self) -> bool {
+        self.profile == Profile::Native117
+    }
+
+    pub(super) fn report(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// A member. The functions decode JSON as Go does, which does not care for upper and lower case.
+    pub(super) fn member<'v>(&self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
+        node.member(key).or_else(|| {
+            let alike = |(found, _): &(&String, &Value)| found.eq_ignore_ascii_case(key);
+            let (found, _) = node.value.as_object().filter(|_| !self.is_native())?.iter().find(alike)?;
+            node.member(found)
+        })
+    }
+
+    /// A member that must be an object, if it is there.
+    pub(super) fn object<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
+        let found = self.member(node, key)?;
+        self.is_object(&found).then_some(found)
+    }
+
+    /// Whether a value is an object; says so where it is not.
+    pub(super) fn is_object(&mut self, node: &Node<'_>) -> bool {
+        self.is(node, node.value.is_object(), "must be an object")
+    }
+
+    /// The elements of a member that must be a list, if it is there.
+    pub(super) fn list<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
+        let Some(found) = self.member(node, key) else { return Vec::new() };
+        let Some(items) = found.value.as_array() else {
+            self.is(&found, false, "must be a list");
+            return Vec::new();
+        };
+        items.iter().enumerate().map(|(at, item)| Node::new(item, found.at.index(at))).collect()
+    }
+
+    /// The elements of a list that must be objects; says which are not.
+    pub(super) fn objects<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
+        let mut items = self.list(node, key);
+        items.retain(|item| self.is_object(item));
+        items
+    }
+
+    /// A member that must be a string, if it is there.
+    pub(super) fn text<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
+        let found = self.member(node, key)?;
+        let text = found.value.as_str();
+        self.is(&found, text.is_some(), "must be a string");
+        Some((text?, found.at))
+    }
+
+    /// A member that must be a string and be there.
+    pub(super) fn required<'v>(&mut self, node: &Node<'v>, key: &str, detail: &str) -> Option<(&'v str, FieldPath)> {
+        if self.member(node, key).is_none() {
+            self.report(Problem::required(node.at.key(key), detail));
+        }
+        self.text(node, key)
+    }
+
+    /// A member that is one of some words; the first of them where it is missing. An empty word counts as missing.
+    pub(super) fn choice<'v>(&mut self, node: &Node<'v>, key: &str, words: &[&'v str]) -> Option<&'v str> {
+        let Some((word, at)) = self.text(node, key).filter(|(word, _)| !word.is_empty()) else {
+            return self
+                .member(node, key)
+                .is_none_or(|found| found.value.is_string())
+                .then(|| words.first().copied())?;
+        };
+        if !words.contains(&word) {
+            self.report(Problem::unsupported(at, word, words));
+            return None;
+        }
+        Some(word)
+    }
+
+    /// A member that must be a whole number, if it is there.
+    pub(super) fn integer<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v Value, i64)> {
+        let found = self.member(node, key)?;
+        let number = found.value.as_i64();
+        self.is(&found, number.is_some(), "must be a whole number");
+        Some((found.value, number?))
+    }
+
+    /// Says which members of an object there are not.
+    pub(super) fn known(&mut self, node: &Node<'_>, fields: &[&str]) {
+        let Some(members) = node.value.as_object() else { return };
+        for name in members.keys().filter(|name| !fields.contains(&name.as_str())) {
+            self.unknown(node, members, name, fields);
+        }
+    }
+
+    fn unknown(&mut self, node: &Node<'_>, members: &Map<String, Value>, name: &str, fields: &[&str]) {
+        let at = node.at.key(name);
+        let alike = fields.iter().find(|field| field.eq_ignore_ascii_case(name));
+        let is_read = alike.is_some_and(|field| !self.is_native() && !members.contains_key(*field));
+        let what = match (is_read, self.is_native()) {
+            (true, _) => "Unknown field: it is read only because Go's JSON does not care for upper and lower case",
+            (false, true) => "Unknown field: Crossplane drops it",
+            (false, false) => "Unknown field: the function does not see it",
+        };
+        let help = match alike.copied().or_else(|| nearest(name, fields)) {
+            Some(near) => format!("write {near}"),
+            None => format!("there are {}", fields.join(", ")),
+        };
+        self.report(Problem::new(Topic::Unknown, at, what).help(help));
+    }
+
+    fn is(&mut self, node: &Node<'_>, holds: bool, wanted: &str) -> bool {
+        if !holds {
+            self.report(Problem::invalid(Topic::Structure, node.at.clone(), node.value, wanted));
+        }
+        holds
+    }
+}
+
+/// A field whose name is at most two edits away.
+fn nearest<'f>(name: &str, fields: &[&'f str]) -> Option<&'f str> {
+    let far = |field: &&'f str| (distance(name, field), *field);
+    fields.iter().map(far).min().filter(|(far, _)| *far <= 2).map(|(_, field)| field)
+}
+
+/// Levenshtein's distance: how many characters are added, left out or changed. Names of fields are short.
+pub(crate) fn distance(left: &str, right: &str) -> usize {
+    /// A longer text is no misspelled name.
+    const LONGEST: usize = 64;
+    if left.len() > LONGEST || right.len() > LONGEST {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=right.chars().count()).collect();
+    for (at, one) in left.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], at + 1);
+        for (to, other) in right.chars().enumerate() {
+            let best = (corner + usize::from(one != other)).min(row[to] + 1).min(row[to + 1] + 1);
+            corner = std::mem::replace(&mut row[to + 1], best);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}

@@ -1,0 +1,238 @@
+//! The EnvironmentConfigs that a Composition selects, as it writes them.
+//!
+//! What must be there is what Crossplane's own webhook checked up to 1.17 (`Validate` in
+//! `apis/apiextensions/v1/composition_environment.go`), and what function-environment-configs dereferences unchecked.
+
+use serde_json::Value;
+
+use super::labels;
+use super::problem::{Problem, Topic};
+use super::reader::{Node, Reader};
+
+const SOURCE: &[&str] = &["type", "ref", "selector"];
+const FUNCTION_SOURCE: &[&str] = &["type", "ref", "selector", "toFieldPath"];
+const SELECTOR: &[&str] = &["mode", "maxMatch", "minMatch", "sortByFieldPath", "matchLabels"];
+const MATCHER: &[&str] = &["type", "key", "valueFromFieldPath", "value", "fromFieldPathPolicy"];
+
+const SOURCE_TYPES: &[&str] = &["Reference", "Selector"];
+const MODES: &[&str] = &["Single", "Multiple"];
+/// The last of them is the function's alone.
+const MATCHER_TYPES: &[&str] = &["FromCompositeFieldPath", "Value", "FromEnvironmentFieldPath"];
+const REQUIRED: &[&str] = &["Required", "Optional"];
+
+/// Checks `environmentConfigs` of an environment.
+pub(super) fn check(reader: &mut Reader, environment: &Node<'_>) {
+    for source in reader.objects(environment, "environmentConfigs") {
+        check_source(reader, &source);
+    }
+}
+
+/// Checks `policy` of an environment.
+pub(super) fn check_policy(reader: &mut Reader, environment: &Node<'_>) {
+    let Some(policy) = reader.object(environment, "policy") else { return };
+    reader.choice(&policy, "resolution", REQUIRED);
+    if reader.is_native() {
+        reader.known(&policy, &["resolve", "resolution"]);
+        reader.choice(&policy, "resolve", &["IfNotPresent", "Always"]);
+        return;
+    }
+    reader.known(&policy, &["resolution", "resolve"]);
+    if let Some(resolve) = reader.member(&policy, "resolve").filter(|resolve| resolve.value != "Always") {
+        let why = "ignored: function-environment-configs selects anew each time, as with Always";
+        reader.report(Problem::ignored(resolve.at, why).help("leave it out"));
+    }
+}
+
+fn check_source(reader: &mut Reader, source: &Node<'_>) {
+    misplaced(reader, source);
+    let is_native = reader.is_native();
+    let mut fields = if is_native { SOURCE } else { FUNCTION_SOURCE }.to_vec();
+    fields.extend(SELECTOR.iter().chain(&["reference"]));
+    reader.known(source, &fields);
+    if !is_native {
+        reader.path_to_write(source, "toFieldPath");
+    }
+    match reader.choice(source, "type", SOURCE_TYPES) {
+        Some("Reference") => check_reference(reader, source),
+        Some(_) => check_selector(reader, source),
+        None => {}
+    }
+}
+
+/// What belongs into the selector and stands beside it, as in the function's own README.
+fn misplaced(reader: &mut Reader, source: &Node<'_>) {
+    for field in SELECTOR.iter().filter_map(|field| source.member(field).map(|found| (*field, found))) {
+        let (name, found) = field;
+        let why = format!("ignored: {name} belongs into the selector");
+        reader.report(Problem::ignored(found.at, why).help(format!("move it to selector.{name}")));
+    }
+}
+
+fn check_reference(reader: &mut Reader, source: &Node<'_>) {
+    if let Some(selector) = source.member("selector") {
+        let why = "ignored: a source of type Reference has no selector";
+        reader.report(Problem::ignored(selector.at, why).help("write type: Selector, or leave the selector out"));
+    }
+    let reference = match (reader.object(source, "ref"), source.member("reference")) {
+        (Some(reference), _) => reference,
+        (None, Some(reference)) => {
+            let help = format!("write ref: {}", reference.value);
+            let what = "Unknown field: the first design had it; Crossplane calls it ref and does not see this one";
+            reader.report(Problem::new(Topic::Structure, reference.at.clone(), what).help(help).mild());
+            reference
+        }
+        (None, None) => {
+            if source.member("ref").is_none() {
+                reader.report(Problem::required(source.at.key("ref"), "ref is required"));
+            }
+            return;
+        }
+    };
+    reader.known(&reference, &["name"]);
+    match reader.required(&reference, "name", "name is required") {
+        Some(("", at)) => reader.report(Problem::required(at, "name is required")),
+        Some((name, at)) if !labels::is_object_name(name) => {
+            let detail = "no EnvironmentConfig can have this name: lower case letters, digits, '-' and '.' make one";
+            reader.report(Problem::invalid(Topic::Structure, at, &name.into(), detail));
+        }
+        _ => {}
+    }
+}
+
+fn check_selector(reader: &mut Reader, source: &Node<'_>) {
+    if let Some(reference) = source.member("ref").or_else(|| source.member("reference")) {
+        let why = "ignored: a source of type Selector has no ref";
+        reader.report(Problem::ignored(reference.at, why).help("write type: Reference, or leave the ref out"));
+    }
+    for selector in selectors(reader, source) {
+        reader.known(&selector, SELECTOR);
+        let mode = reader.choice(&selector, "mode", MODES);
+        let [min, max] = ["minMatch", "maxMatch"].map(|key| bound(reader, &selector, key, mode));
+        if let (Some((value, min)), Some((_, max))) = (min, max)
+            && min > max
+        {
+            let detail = format!("must not be greater than maxMatch, which is {max}");
+            reader.report(Problem::invalid(Topic::Bounds, selector.at.key("minMatch"), value, detail));
+        }
+        check_order(reader, &selector, mode);
+        check_matchers(reader, &selector);
+    }
+}
+
+/// The selector; several where it is the list that the first design had.
+fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
+    let Some(selector) = reader.member(source, "selector") else {
+        reader.report(Problem::required(source.at.key("selector"), "selector is required"));
+        return Vec::new();
+    };
+    if selector.value.is_array() {
+        let what = "Invalid value: the first design had a list here; Crossplane takes an object";
+        let help = "write selector: {matchLabels: [...]}; a list of several becomes several sources";
+        reader.report(Problem::new(Topic::Structure, selector.at.clone(), what).help(help).mild());
+        return reader.objects(source, "selector");
+    }
+    reader.object(source, "selector").into_iter().collect()
+}
+
+fn bound<'v>(reader: &mut Reader, selector: &Node<'v>, key: &str, mode: Option<&str>) -> Option<(&'v Value, i64)> {
+    let (value, number) = reader.integer(selector, key)?;
+    if mode == Some("Single") {
+        let problem = Problem::forbidden(selector.at.key(key), &format!("{key} is not supported in Single mode"));
+        reader.report(problem.help("write mode: Multiple, or leave it out"));
+    }
+    if number < 0 {
+        reader.report(Problem::invalid(Topic::Bounds, selector.at.key(key), value, "must not be negative"));
+        return None;
+    }
+    if key == "maxMatch" && number == 0 {
+        let why = "Invalid value: 0: nothing is selected, whatever matches";
+        reader.report(Problem::new(Topic::Bounds, selector.at.key(key), why).help("leave it out to select all").mild());
+    }
+    Some((value, number))
+}
+
+fn check_order(reader: &mut Reader, selector: &Node<'_>, mode: Option<&str>) {
+    let Some((path, at)) = reader.path_to_read(selector, "sortByFieldPath") else { return };
+    if mode == Some("Single") && path != "metadata.name" {
+        let why = "ignored: in Single mode there is nothing to sort";
+        reader.report(Problem::ignored(at, why).help("leave it out, or write mode: Multiple"));
+        return;
+    }
+    let first = path.split(['.', '[']).next().unwrap_or_default();
+    if !["metadata", "data", "apiVersion", "kind"].contains(&first) {
+        let detail = "an EnvironmentConfig has nothing there: the path begins at the object, with metadata or data";
+        let help = format!("write data.{path}");
+        reader.report(Problem::invalid(Topic::Bounds, at, &path.into(), detail).help(help));
+    }
+}
+
+fn check_matchers(reader: &mut Reader, selector: &Node<'_>) {
+    let is_there = reader.member(selector, "matchLabels");
+    let matchers = reader.objects(selector, "matchLabels");
+    if is_there.as_ref().is_none_or(|labels| labels.value.as_array().is_some_and(Vec::is_empty)) {
+        let detail = "selector must have at least one match label";
+        reader.report(Problem::required(selector.at.key("matchLabels"), detail));
+    }
+    let mut keys: Vec<(&str, usize)> = Vec::new();
+    for (at, matcher) in matchers.iter().enumerate() {
+        let Some(key) = check_matcher(reader, matcher) else { continue };
+        if let Some((_, first)) = keys.iter().find(|(known, _)| *known == key) {
+            let field = selector.at.key("matchLabels").index(*first);
+            let why = format!("ignored: matchLabels[{at}] has the same key {key:?}, and the last one wins");
+            reader.report(Problem::ignored(field, why).help("leave one of them out"));
+        }
+        keys.retain(|(known, _)| *known != key);
+        keys.push((key, at));
+    }
+}
+
+/// Checks a matcher, and gives its key.
+fn check_matcher<'v>(reader: &mut Reader, matcher: &Node<'v>) -> Option<&'v str> {
+    reader.known(matcher, MATCHER);
+    let key = match reader.required(matcher, "key", "key is required") {
+        Some(("", at)) => {
+            reader.report(Problem::required(at, "key is required"));
+            None
+        }
+        Some((key, at)) => {
+            labels::check_key(reader, key, at);
+            Some(key)
+        }
+        None => None,
+    };
+    reader.choice(matcher, "fromFieldPathPolicy", REQUIRED);
+    let types = if reader.is_native() { &MATCHER_TYPES[..2] } else { MATCHER_TYPES };
+    match reader.choice(matcher, "type", types) {
+        Some("Value") => check_value(reader, matcher),
+        Some(_) => check_from(reader, matcher),
+        None => {}
+    }
+    key
+}
+
+fn check_value(reader: &mut Reader, matcher: &Node<'_>) {
+    match reader.required(matcher, "value", "value is required") {
+        Some(("", at)) => reader.report(Problem::required(at, "value must not be empty")),
+        Some((value, at)) => labels::check_value(reader, value, at),
+        None => {}
+    }
+    if let Some(from) = matcher.member("valueFromFieldPath") {
+        let why = "ignored: a matcher of type Value takes its value";
+        reader.report(Problem::ignored(from.at, why).help("write type: FromCompositeFieldPath, or leave it out"));
+    }
+}
+
+fn check_from(reader: &mut Reader, matcher: &Node<'_>) {
+    let key = "valueFromFieldPath";
+    match reader.required(matcher, key, "valueFromFieldPath is required") {
+        Some(("", at)) => reader.report(Problem::required(at, "valueFromFieldPath must not be empty")),
+        Some(_) => {
+            reader.path_to_read(matcher, key);
+        }
+        None => {}
+    }
+    if let Some(value) = matcher.member("value") {
+        let why = "ignored: a matcher of this type reads its value from valueFromFieldPath";
+        reader.report(Problem::ignored(value.at, why).help("write type: Value, or leave it out"));
+    }
+}

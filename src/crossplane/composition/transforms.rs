@@ -1,0 +1,318 @@
+//! The transforms of a patch, as a Composition writes them, and what they make of the type of a value.
+//!
+//! What must be there is what `Validate` in Crossplane's `apis/apiextensions/v1/composition_transforms.go` and the
+//! function's `validate.go` check. The API server fills in defaults for Crossplane itself, and for no function.
+
+use serde_json::Value;
+
+use super::problem::{Problem, Topic};
+use super::reader::{Node, Reader};
+
+/// What is known of the type of a value on its way through the transforms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Nothing.
+    Any,
+    /// A string.
+    Text,
+    /// A truth value.
+    Bool,
+    /// A whole number, as Go's int64.
+    Integer,
+    /// A number, as Go's float64.
+    Float,
+    /// A number of either type.
+    Number,
+    /// A list.
+    List,
+    /// An object.
+    Object,
+}
+
+const TYPES: &[&str] = &["map", "match", "math", "string", "convert"];
+const MATH: &[&str] = &["Multiply", "ClampMin", "ClampMax"];
+const STRING: &[&str] = &["Format", "Convert", "TrimPrefix", "TrimSuffix", "Regexp", "Join", "Replace"];
+const CONVERSIONS: &[&str] =
+    &["ToUpper", "ToLower", "ToBase64", "FromBase64", "ToJson", "ToSha1", "ToSha256", "ToSha512", "ToAdler32"];
+const TO: &[&str] = &["string", "int", "int64", "bool", "float64", "object", "array"];
+
+/// Checks the transforms of a patch whose value begins as `shape`.
+pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, shape: Option<Shape>) {
+    let mut shape = shape.unwrap_or(Shape::Any);
+    for transform in reader.objects(patch, "transforms") {
+        shape = check_transform(reader, &transform, shape);
+    }
+}
+
+/// Checks a transform, and gives what is known of its result.
+fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Shape) -> Shape {
+    reader.known(transform, &["type", "map", "match", "math", "string", "convert"]);
+    let Some(kind) = word(reader, transform, "type", TYPES, "transform type is required") else { return Shape::Any };
+    for other in TYPES.iter().filter(|other| **other != kind) {
+        if let Some(found) = reader.member(transform, other) {
+            let why = format!("ignored: a transform of type {kind} does not look at it");
+            reader.report(Problem::ignored(found.at, why).help("leave it out, or correct the type"));
+        }
+    }
+    if reader.member(transform, kind).is_none() {
+        let detail = format!("given transform type {kind} requires configuration");
+        reader.report(Problem::required(transform.at.key(kind), &detail));
+        return Shape::Any;
+    }
+    let Some(settings) = reader.object(transform, kind) else { return Shape::Any };
+    takes(reader, transform, kind, input);
+    match kind {
+        "map" => check_map(reader, &settings),
+        "match" => check_match(reader, &settings),
+        "math" => check_math(reader, &settings, input),
+        "string" => check_string(reader, &settings, input),
+        _ => check_convert(reader, &settings, input),
+    }
+}
+
+/// A word that the API server defaults for Crossplane, and nobody for a function.
+fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
+    let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
+    if is_missing && (!reader.is_native() || key == "type" && words == TYPES) {
+        reader.report(Problem::required(node.at.key(key), detail).help(format!("one of {}", words.join(", "))));
+        return None;
+    }
+    reader.choice(node, key, words)
+}
+
+/// Says when a transform can never take what comes to it.
+fn takes(reader: &mut Reader, transform: &Node<'_>, kind: &str, input: Shape) {
+    let never = match kind {
+        "map" => !matches!(input, Shape::Any | Shape::Text),
+        "math" => matches!(input, Shape::Text | Shape::Bool | Shape::List | Shape::Object),
+        "convert" => matches!(input, Shape::List | Shape::Object),
+        _ => false,
+    };
+    if never {
+        let detail = format!("a {kind} transform cannot take {}, which the transform before it makes", input.name());
+        let value = Value::from(kind);
+        reader.report(Problem::invalid(Topic::Expression, transform.at.key("type"), &value, detail));
+    }
+}
+
+impl Shape {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any value",
+            Self::Text => "a string",
+            Self::Bool => "a boolean",
+            Self::Integer | Self::Float | Self::Number => "a number",
+            Self::List => "a list",
+            Self::Object => "an object",
+        }
+    }
+}
+
+fn check_map(reader: &mut Reader, map: &Node<'_>) -> Shape {
+    let pairs = map.value.as_object();
+    if pairs.is_some_and(serde_json::Map::is_empty) {
+        let detail = "at least one pair must be specified if a map transform is specified";
+        reader.report(Problem::required(map.at.key("pairs"), detail));
+    }
+    for (key, _) in pairs.into_iter().flatten().filter(|(_, value)| value.is_null()) {
+        let detail = "null is not valid JSON to Crossplane here, and the transform fails";
+        reader.report(Problem::invalid(Topic::Structure, map.at.key(key), &Value::Null, detail));
+    }
+    Shape::Any
+}
+
+fn check_match(reader: &mut Reader, settings: &Node<'_>) -> Shape {
+    reader.known(settings, &["patterns", "fallbackValue", "fallbackTo"]);
+    let to = reader.choice(settings, "fallbackTo", &["Value", "Input"]);
+    if let Some(value) = reader.member(settings, "fallbackValue").filter(|_| to == Some("Input")) {
+        let detail = "cannot set both a fallback value and the fallback to input flag";
+        reader.report(Problem::invalid(Topic::Structure, value.at, value.value, detail));
+    }
+    for pattern in reader.objects(settings, "patterns") {
+        reader.known(&pattern, &["type", "literal", "regexp", "result"]);
+        if pattern.value.get("result").is_none() {
+            reader.report(Problem::required(pattern.at.key("result"), "result is required"));
+        }
+        match word(reader, &pattern, "type", &["literal", "regexp"], "pattern type is required") {
+            Some("regexp") => {
+                reader.required(&pattern, "regexp", "regexp pattern type requires a regexp");
+                reader.regexp(&pattern, "regexp");
+            }
+            Some(_) => {
+                reader.required(&pattern, "literal", "literal pattern type requires a literal");
+            }
+            None => {}
+        }
+    }
+    Shape::Any
+}
+
+fn check_math(reader: &mut Reader, math: &Node<'_>, input: Shape) -> Shape {
+    reader.known(math, &["type", "multiply", "clampMin", "clampMax"]);
+    let Some(kind) = word(reader, math, "type", MATH, "math transform type is required") else { return Shape::Number };
+    let (key, name) = match kind {
+        "Multiply" => ("multiply", "a multiply"),
+        "ClampMin" => ("clampMin", "a clamp min"),
+        _ => ("clampMax", "a clamp max"),
+    };
+    if reader.member(math, key).is_none() {
+        let detail = format!("must specify a value if {name} math transform is specified");
+        reader.report(Problem::required(math.at.key(key), &detail));
+    }
+    for key in ["multiply", "clampMin", "clampMax"] {
+        reader.integer(math, key);
+    }
+    match (kind, input) {
+        ("Multiply", Shape::Integer | Shape::Float) => input,
+        ("Multiply", _) if !reader.is_native() => Shape::Float,
+        _ => Shape::Number,
+    }
+}
+
+fn check_string(reader: &mut Reader, string: &Node<'_>, input: Shape) -> Shape {
+    reader.known(string, &["type", "fmt", "convert", "trim", "regexp", "join", "replace"]);
+    let kinds = if reader.is_native() { &STRING[..6] } else { STRING };
+    let Some(kind) = word(reader, string, "type", kinds, "string transform type is required") else {
+        return Shape::Text;
+    };
+    match kind {
+        "Format" => {
+            if reader.required(string, "fmt", "format transform requires a format").is_some() {
+                reader.format(string, "fmt", &[input]);
+            }
+        }
+        "Convert" => {
+            if reader.member(string, "convert").is_none() {
+                let detail = "convert transform requires a conversion type";
+                reader.report(Problem::required(string.at.key("convert"), detail));
+            }
+            reader.choice(string, "convert", CONVERSIONS);
+        }
+        "TrimPrefix" | "TrimSuffix" => {
+            reader.required(string, "trim", "trim transform requires a trim value");
+        }
+        "Regexp" => check_regexp(reader, string),
+        "Join" => check_join(reader, string, input),
+        _ => check_replace(reader, string),
+    }
+    Shape::Text
+}
+
+fn check_regexp(reader: &mut Reader, string: &Node<'_>) {
+    if reader.member(string, "regexp").is_none() {
+        reader.report(Problem::required(string.at.key("regexp"), "regexp transform requires a regexp"));
+    }
+    let Some(regexp) = reader.object(string, "regexp") else { return };
+    reader.known(&regexp, &["match", "group"]);
+    match reader.required(&regexp, "match", "match must be provided for a regexp transform") {
+        Some(("", at)) => reader.report(Problem::required(at, "match must be provided for a regexp transform")),
+        Some(_) => {
+            let groups = reader.regexp(&regexp, "match");
+            check_group(reader, &regexp, groups);
+        }
+        None => {}
+    }
+}
+
+/// `groups` counts the whole match too, which is group 0.
+fn check_group(reader: &mut Reader, regexp: &Node<'_>, groups: Option<usize>) {
+    let Some((value, group)) = reader.integer(regexp, "group") else { return };
+    let at = regexp.at.key("group");
+    if group < 0 {
+        let detail = "must not be negative: Crossplane's controller crashes at it";
+        reader.report(Problem::invalid(Topic::Expression, at, value, detail));
+    } else if let Some(groups) = groups.filter(|groups| usize::try_from(group).is_ok_and(|group| group >= *groups)) {
+        let detail = format!("the expression has {} groups in parentheses, so that nothing is ever found", groups - 1);
+        reader.report(Problem::invalid(Topic::Expression, at, value, detail));
+    }
+}
+
+fn check_join(reader: &mut Reader, string: &Node<'_>, input: Shape) {
+    if reader.member(string, "join").is_none() {
+        reader.report(Problem::required(string.at.key("join"), "join transform requires a join"));
+    }
+    if !matches!(input, Shape::Any | Shape::List) {
+        let detail = format!("Join takes a list, and {} comes to it", input.name());
+        reader.report(Problem::invalid(Topic::Expression, string.at.key("type"), &"Join".into(), detail));
+    }
+    let Some(join) = reader.object(string, "join") else { return };
+    reader.known(&join, &["separator"]);
+    let separator = reader.required(&join, "separator", "separator is required");
+    if let Some((_, at)) = separator.filter(|(text, _)| text.len() > 1 && !reader.is_native()) {
+        let what =
+            "function-patch-and-transform takes away only one byte of the last separator: the text ends with its rest";
+        let problem = Problem::new(Topic::Expression, at, what).mild();
+        reader.report(problem.help("use a separator of one byte, or trim the rest with a TrimSuffix transform"));
+    }
+}
+
+fn check_replace(reader: &mut Reader, string: &Node<'_>) {
+    if reader.member(string, "replace").is_none() {
+        reader.report(Problem::required(string.at.key("replace"), "replace transform requires a replace"));
+    }
+    let Some(replace) = reader.object(string, "replace") else { return };
+    reader.known(&replace, &["search", "replace"]);
+    reader.required(&replace, "search", "search is required");
+    reader.required(&replace, "replace", "replace is required");
+}
+
+fn check_convert(reader: &mut Reader, convert: &Node<'_>, input: Shape) -> Shape {
+    reader.known(convert, &["toType", "format"]);
+    if reader.member(convert, "toType").is_none() {
+        let detail = "toType is required";
+        reader.report(Problem::required(convert.at.key("toType"), detail));
+        return Shape::Any;
+    }
+    let format = reader.choice(convert, "format", &["none", "quantity", "json"]);
+    let Some(to) = reader.choice(convert, "toType", TO) else { return Shape::Any };
+    if let Some(format) = format.filter(|format| !is_possible(input, to, format)) {
+        let from = input.word();
+        let detail = format!("conversion from {from} to {to} is not supported with format {format}");
+        reader.report(Problem::invalid(Topic::Expression, convert.at.key("toType"), &to.into(), detail));
+    }
+    Shape::of(to)
+}
+
+/// Whether any value of a shape can be converted.
+fn is_possible(input: Shape, to: &str, format: &str) -> bool {
+    if input == Shape::of(to) {
+        return true;
+    }
+    let from = |shape: Shape| matches!(input, Shape::Any) || input == shape;
+    let number = from(Shape::Integer) || from(Shape::Float) || from(Shape::Number);
+    match (to, format) {
+        ("float64", "quantity") => from(Shape::Text) || number && input != Shape::Integer,
+        ("object" | "array", "json") => from(Shape::Text),
+        ("object" | "array", _) => false,
+        // What is of the type already stays as it is, whatever the format.
+        (_, "quantity" | "json") => input == Shape::Any,
+        _ => true,
+    }
+}
+
+impl Shape {
+    fn of(to: &str) -> Self {
+        match to {
+            "string" => Self::Text,
+            "bool" => Self::Bool,
+            "int" | "int64" => Self::Integer,
+            "float64" => Self::Float,
+            "object" => Self::Object,
+            "array" => Self::List,
+            _ => Self::Any,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Any => "any type",
+            Self::Text => "string",
+            Self::Bool => "bool",
+            Self::Integer => "int64",
+            Self::Float => "float64",
+            Self::Number => "number",
+            Self::List => "array",
+            Self::Object => "object",
+        }
+    }
+}

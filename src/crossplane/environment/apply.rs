@@ -1,0 +1,259 @@
+//! Applying one patch, and telling how.
+//!
+//! Source: `composition_patches.go` of Crossplane 1.17.6, and `patches.go` of function-patch-and-transform 0.10.8.
+
+use serde_json::Value;
+
+use super::document::{Document, WriteError};
+use super::{Combine, Patch, Profile, StringType, Transform};
+use crate::crossplane::field_path::{Path, PathError};
+use crate::crossplane::go::fmt::{self, MISTAKE};
+use crate::crossplane::go::{Any, integers};
+
+/// How a patch went, step by step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatchOutcome {
+    /// What was read.
+    pub reads: Vec<Read>,
+    /// What the fields were combined into.
+    pub combined: Option<Any>,
+    /// What each transform made of it.
+    pub steps: Vec<Any>,
+    /// Where it was written.
+    pub written: Vec<String>,
+    /// What a format made of values that do not suit it, as `%!d(float64=7)`.
+    pub mistakes: Vec<String>,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// A field that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// The path.
+    pub path: String,
+    /// The value; `None` where there is none.
+    pub value: Option<Value>,
+}
+
+/// How a patch ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The value was written.
+    Written,
+    /// There was nothing to read, which is allowed; what is missing.
+    Skipped(String),
+    /// Upstream does nothing at all with such a patch; why.
+    Ignored(String),
+    /// It reads what does not exist before the composed resource does; why.
+    Deferred(String),
+    /// It fails, in upstream's words.
+    Failed(String),
+}
+
+impl PatchOutcome {
+    pub(super) fn of(ending: Ending) -> Self {
+        Self { reads: Vec::new(), combined: None, steps: Vec::new(), written: Vec::new(), mistakes: Vec::new(), ending }
+    }
+
+    /// The value that is written, or would be.
+    pub fn output(&self) -> Option<Value> {
+        let read = || self.reads.first().filter(|_| self.reads.len() == 1).and_then(|read| read.value.clone());
+        self.steps.last().or(self.combined.as_ref()).map(Any::shown).or_else(read)
+    }
+
+    /// Why it fails.
+    pub fn failure(&self) -> Option<&str> {
+        if let Ending::Failed(error) = &self.ending { Some(error) } else { None }
+    }
+}
+
+/// Why a patch does not reach its end.
+enum Stop {
+    Missing(PathError),
+    Failed(String),
+}
+
+/// A patch while it is applied.
+struct Applying<'p> {
+    profile: Profile,
+    patch: &'p Patch,
+    outcome: PatchOutcome,
+}
+
+/// Applies a patch from one object to another. `left` is how much may still be written.
+pub(super) fn apply(
+    profile: Profile,
+    patch: &Patch,
+    from: &Value,
+    to: &mut Document,
+    left: &mut usize,
+) -> PatchOutcome {
+    let mut applying = Applying { profile, patch, outcome: PatchOutcome::of(Ending::Written) };
+    let result = match is_combining(patch) {
+        true => applying.combine(from, to, left),
+        false => applying.copy(from, to, left),
+    };
+    applying.outcome.ending = match result {
+        Ok(()) => Ending::Written,
+        Err(Stop::Missing(error)) if !patch.is_required() => Ending::Skipped(error.to_string()),
+        Err(Stop::Missing(error)) => Ending::Failed(error.to_string()),
+        Err(Stop::Failed(error)) => Ending::Failed(error),
+    };
+    applying.outcome
+}
+
+fn is_combining(patch: &Patch) -> bool {
+    patch.kind().as_str().starts_with("Combine")
+}
+
+impl Applying<'_> {
+    /// From one field to another.
+    fn copy(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
+        let path = match (&self.patch.from_field_path, self.profile) {
+            (Some(path), _) => path.clone(),
+            (None, Profile::Function) => String::new(),
+            (None, Profile::Native117) => return Err(self.required("FromFieldPath")),
+        };
+        let value = self.read(&path, from)?;
+        let value = self.transformed(Any::Json(value))?;
+        let target = self.patch.to_field_path.clone().unwrap_or(path);
+        let options = self.options()?;
+        if target.contains("[*]") {
+            let value = self.json(value)?;
+            let paths = expanded(&target, &to.value).map_err(|error| self.write_error(error, ""))?;
+            return self.write(to, &paths, &value, options, left, "");
+        }
+        let value = self.json(value)?;
+        let prefix = self.prefix();
+        let path = self.target(&target, prefix)?;
+        self.write(to, &[path], &value, options, left, prefix)
+    }
+
+    /// From several fields to one.
+    fn combine(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
+        let combine = self.patch.combine.clone().ok_or_else(|| self.required("Combine"))?;
+        let target = match (&self.patch.to_field_path, self.profile) {
+            (Some(path), _) => path.clone(),
+            (None, Profile::Native117) => return Err(self.required("ToFieldPath")),
+            (None, Profile::Function) => self.patch.from_field_path.clone().unwrap_or_default(),
+        };
+        if combine.variables.is_empty() && self.profile == Profile::Native117 {
+            return Err(Stop::Failed("combine patch types require at least one variable".to_owned()));
+        }
+        let mut values = Vec::with_capacity(combine.variables.len());
+        for variable in &combine.variables {
+            values.push(Any::Json(self.read(&variable.from_field_path, from)?));
+        }
+        let combined = self.combined(&combine, &values)?;
+        self.outcome.combined = Some(combined.clone());
+        let value = self.transformed(combined)?;
+        let value = self.json(value)?;
+        // Natively the merge options are not looked at here.
+        let options = if self.profile == Profile::Function { self.options()? } else { None };
+        let prefix = self.prefix();
+        let path = self.target(&target, prefix)?;
+        self.write(to, &[path], &value, options, left, prefix)
+    }
+
+    fn combined(&mut self, combine: &Combine, values: &[Any]) -> Result<Any, Stop> {
+        let strategy = &combine.strategy;
+        if strategy != "string" {
+            return Err(Stop::Failed(format!("combine strategy {strategy} is not supported")));
+        }
+        let format = combine
+            .string
+            .as_ref()
+            .map(|string| string.fmt.as_str())
+            .ok_or_else(|| Stop::Failed("given combine strategy string requires configuration".to_owned()))?;
+        let text = fmt::sprintf(format, values).map_err(|error| Stop::Failed(error.to_string()))?;
+        self.note_mistake(&text);
+        Ok(Any::text(text))
+    }
+
+    fn note_mistake(&mut self, text: &str) {
+        if text.contains(MISTAKE) {
+            self.outcome.mistakes.push(text.to_owned());
+        }
+    }
+
+    fn required(&self, field: &str) -> Stop {
+        Stop::Failed(format!("{field} is required by type {}", self.patch.kind().as_str()))
+    }
+
+    fn read(&mut self, path: &str, from: &Value) -> Result<Value, Stop> {
+        let value = Path::named(path).and_then(|path| path.get(from).cloned());
+        self.outcome.reads.push(Read { path: path.to_owned(), value: value.as_ref().ok().cloned() });
+        value.map_err(|error| match error.is_not_found() {
+            true => Stop::Missing(error),
+            false => Stop::Failed(error.to_string()),
+        })
+    }
+
+    fn transformed(&mut self, mut value: Any) -> Result<Any, Stop> {
+        for (at, transform) in self.patch.transforms.iter().enumerate() {
+            let result = transform.resolve(&value, self.profile);
+            let wrong = |error| Stop::Failed(format!("transform at index {at} returned error: {error}"));
+            value = result.map_err(wrong)?;
+            if let (true, Any::Json(Value::String(text))) = (is_formatting(transform), &value) {
+                self.note_mistake(&text.clone());
+            }
+            self.outcome.steps.push(value.clone());
+        }
+        Ok(value)
+    }
+
+    /// The value as it goes into an object. The function reads it as JSON again before it merges it.
+    fn json(&self, value: Any) -> Result<Value, Stop> {
+        let value = value.into_value().map_err(|error| Stop::Failed(WriteError::NoJson(error).to_string()))?;
+        let is_read_again = self.profile == Profile::Function && !is_combining(self.patch);
+        Ok(if is_read_again { integers(value) } else { value })
+    }
+
+    fn options(&self) -> Result<Option<crate::crossplane::field_path::MergeOptions>, Stop> {
+        let invalid = |name: &str| Stop::Failed(format!("invalid patch policy {name}"));
+        self.patch.merge_options(self.profile).map_err(invalid)
+    }
+
+    fn prefix(&self) -> &'static str {
+        if self.profile == Profile::Function { "cannot patch to object: " } else { "" }
+    }
+
+    fn target(&self, path: &str, prefix: &str) -> Result<Path, Stop> {
+        Path::named(path).map_err(|error| self.write_error(error.into(), prefix))
+    }
+
+    fn write(
+        &mut self,
+        to: &mut Document,
+        paths: &[Path],
+        value: &Value,
+        options: Option<crate::crossplane::field_path::MergeOptions>,
+        left: &mut usize,
+        prefix: &str,
+    ) -> Result<(), Stop> {
+        to.write(paths, value, options, left).map_err(|error| self.write_error(error, prefix))?;
+        self.outcome.written = paths.iter().map(Path::to_string).collect();
+        Ok(())
+    }
+
+    /// To the function it is the same whether what is missing is read or written.
+    fn write_error(&self, error: WriteError, prefix: &str) -> Stop {
+        match error {
+            WriteError::Path(error) if self.profile == Profile::Function && error.is_not_found() => {
+                Stop::Missing(error)
+            }
+            error => Stop::Failed(format!("{prefix}{error}")),
+        }
+    }
+}
+
+fn is_formatting(transform: &Transform) -> bool {
+    transform.string.as_ref().is_some_and(|string| string.string_type == StringType::Format)
+}
+
+/// The paths that one with wildcards stands for, of which there has to be one.
+fn expanded(target: &str, object: &Value) -> Result<Vec<Path>, WriteError> {
+    let paths = Path::named(target)?.expand(object)?;
+    if paths.is_empty() { Err(WriteError::NothingToExpand(target.to_owned())) } else { Ok(paths) }
+}

@@ -1,0 +1,255 @@
+//! The whole computation for a composite: selecting, merging, patching.
+
+use serde_json::{Map, Value};
+
+use super::apply::PatchOutcome;
+use super::document::stamped;
+use super::patching::{Patching, TemplateOutcome};
+use super::select::{Configs, Sourced, not_fetched, select};
+use super::{Action, Declaration, Layer, LayerName, Merged, Patches, Profile, Selection};
+use crate::crossplane::field_path::Path;
+use crate::crossplane::go::quote;
+
+/// What a Composition makes of a composite and its environment.
+#[derive(Debug, Clone)]
+pub struct Computation {
+    /// How each step went, as far as they were done.
+    pub steps: Vec<StepOutcome>,
+    /// The environment after all steps, with its kind; `null` where there is none.
+    pub environment: Value,
+    /// The composite as it will be.
+    pub composite: Value,
+    /// The names of the EnvironmentConfigs that native Crossplane writes into `spec.environmentConfigRefs`; `None` where
+    /// it leaves them as they are.
+    pub references: Option<Vec<String>>,
+    /// Why the computation ends early, in upstream's words.
+    pub failure: Option<String>,
+    /// Whether another function ran in between, of which nothing is known.
+    pub is_uncertain: bool,
+}
+
+/// How a step went.
+#[derive(Debug, Clone)]
+pub struct StepOutcome {
+    /// Which of the declaration's steps it is.
+    pub step: usize,
+    /// How it went.
+    pub action: ActionOutcome,
+    /// The environment after it.
+    pub environment: Value,
+    /// Why it fails, in upstream's words.
+    pub failure: Option<String>,
+}
+
+/// How what a step does went.
+#[derive(Debug, Clone)]
+pub enum ActionOutcome {
+    /// EnvironmentConfigs were selected and merged.
+    Selected {
+        /// What each source came to. Empty where the composite's references were kept.
+        sources: Vec<Sourced>,
+        /// The references of the composite, where they were kept.
+        kept: Option<Vec<String>>,
+        /// What was merged; `None` where it did not come to that.
+        merged: Option<Merged>,
+    },
+    /// Patches were applied.
+    Patched {
+        /// Those between the composite and the environment, as far as they were applied.
+        environment: Vec<PatchOutcome>,
+        /// The composed resources.
+        templates: Vec<TemplateOutcome>,
+    },
+    /// Another function ran.
+    Other,
+}
+
+/// Works out what a declaration makes of a composite.
+pub fn compute(declaration: &Declaration, composite: &Value, configs: &(impl Configs + ?Sized)) -> Computation {
+    let mut computing = Computing {
+        profile: declaration.profile,
+        original: composite,
+        patching: Patching::new(declaration.profile, Value::Null, composite),
+        references: None,
+    };
+    let mut steps = Vec::with_capacity(declaration.steps.len());
+    let mut failure = None;
+    let mut is_uncertain = false;
+    for (at, step) in declaration.steps.iter().enumerate() {
+        let (action, failed) = match &step.action {
+            Action::Select(selection) => computing.select(selection, configs),
+            Action::Patch(patches) => computing.patch(patches),
+            Action::Other => {
+                is_uncertain = true;
+                (ActionOutcome::Other, None)
+            }
+        };
+        failure.clone_from(&failed);
+        let environment = computing.patching.environment().clone();
+        steps.push(StepOutcome { step: at, action, environment, failure: failed });
+        if failure.is_some() {
+            break;
+        }
+    }
+    Computation {
+        steps,
+        environment: computing.patching.environment().clone(),
+        composite: computing.patching.composite(),
+        references: computing.references,
+        failure,
+        is_uncertain,
+    }
+}
+
+struct Computing<'c> {
+    profile: Profile,
+    original: &'c Value,
+    patching: Patching,
+    references: Option<Vec<String>>,
+}
+
+type Done = (ActionOutcome, Option<String>);
+
+impl Computing<'_> {
+    fn select(&mut self, selection: &Selection, configs: &(impl Configs + ?Sized)) -> Done {
+        let kept = self.kept(selection);
+        let sources = match kept {
+            Some(_) => Vec::new(),
+            None => select(self.profile, selection, self.patching.observed(), self.patching.environment(), configs),
+        };
+        let result = match &kept {
+            Some(names) => self.fetched(names, selection, configs),
+            None => self.layers(selection, &sources),
+        };
+        let (merged, failure) = match result {
+            Ok(layers) => (layers.map(Merged::of), None),
+            Err(error) => (None, Some(error)),
+        };
+        if let Some(merged) = &merged {
+            self.patching.set_environment(stamped(self.profile, merged.data.clone()));
+        }
+        let is_resolved = failure.is_none() && selection.sources.as_ref().is_some_and(|sources| !sources.is_empty());
+        if self.profile == Profile::Native117 && kept.is_none() && is_resolved {
+            let selected = sources.iter().flat_map(|source| &source.selected);
+            self.references = Some(selected.map(|stored| stored.name().to_owned()).collect());
+        }
+        (ActionOutcome::Selected { sources, kept, merged }, failure)
+    }
+
+    /// The composite's own references, where native Crossplane goes by them.
+    fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
+        if self.profile == Profile::Function {
+            return None;
+        }
+        let names = references(self.original);
+        let has_sources = selection.sources.as_ref().is_some_and(|sources| !sources.is_empty());
+        let is_kept = !has_sources || (!names.is_empty() && !selection.policy.always_resolves());
+        is_kept.then_some(names)
+    }
+
+    /// What is merged where the composite's references are kept.
+    fn fetched(
+        &self,
+        names: &[String],
+        selection: &Selection,
+        configs: &(impl Configs + ?Sized),
+    ) -> Result<Option<Vec<Layer>>, String> {
+        let mut layers: Vec<Layer> = defaults(selection).into_iter().collect();
+        for name in names {
+            match configs.find(name) {
+                Some(stored) => layers.extend(native_layer(name, stored.value())),
+                None if selection.policy.is_resolution_optional() => {}
+                None => return Err(not_fetched(name)),
+            }
+        }
+        Ok(Some(layers))
+    }
+
+    /// What is merged of what the sources came to; `None` where the environment stays as it is.
+    fn layers(&self, selection: &Selection, sources: &[Sourced]) -> Result<Option<Vec<Layer>>, String> {
+        if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {
+            return Err(error);
+        }
+        if self.profile == Profile::Function && !sources.iter().any(|source| source.asked) {
+            return Ok(None);
+        }
+        let mut layers: Vec<Layer> = defaults(selection).into_iter().collect();
+        if let (Profile::Function, Value::Object(earlier)) = (self.profile, self.patching.environment()) {
+            layers.push(Layer { name: LayerName::Earlier, to_field_path: None, data: earlier.clone() });
+        }
+        for source in sources {
+            for stored in &source.selected {
+                match self.profile {
+                    Profile::Native117 => layers.extend(native_layer(stored.name(), stored.value())),
+                    Profile::Function => layers.push(function_layer(stored.name(), stored.value(), source)?),
+                }
+            }
+        }
+        Ok(Some(layers))
+    }
+
+    fn patch(&mut self, patches: &Patches) -> Done {
+        let environment = match self.patching.environment() {
+            Value::Object(members) => members.clone(),
+            _ => Map::new(),
+        };
+        let has_kind = self.patching.environment().get("kind").is_some();
+        if !has_kind {
+            self.patching.set_environment(stamped(self.profile, environment));
+        }
+        let (environment, failure) = self.patching.environment_patches(&patches.environment);
+        if failure.is_some() {
+            return (ActionOutcome::Patched { environment, templates: Vec::new() }, failure);
+        }
+        let (templates, failure) = match self.patching.templates(patches) {
+            Ok(templates) => (templates, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        (ActionOutcome::Patched { environment, templates }, failure)
+    }
+}
+
+/// The names in a composite's `spec.environmentConfigRefs`; Crossplane looks at nothing else in them.
+pub fn references(composite: &Value) -> Vec<String> {
+    let references = composite.pointer("/spec/environmentConfigRefs").and_then(Value::as_array);
+    let name = |reference: &Value| reference.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    references.into_iter().flatten().map(name).collect()
+}
+
+fn defaults(selection: &Selection) -> Option<Layer> {
+    let data = selection.default_data.clone()?;
+    Some(Layer { name: LayerName::DefaultData, to_field_path: None, data })
+}
+
+/// Natively an EnvironmentConfig without data is passed over.
+fn native_layer(name: &str, config: &Value) -> Option<Layer> {
+    let data = config.get("data")?.as_object()?.clone();
+    Some(Layer { name: LayerName::Config(name.to_owned()), to_field_path: None, data })
+}
+
+fn function_layer(name: &str, config: &Value, source: &Sourced) -> Result<Layer, String> {
+    let layer =
+        |data| Layer { name: LayerName::Config(name.to_owned()), to_field_path: source.to_field_path.clone(), data };
+    let data = config.get("data");
+    let Some(path) = &source.to_field_path else {
+        let wrong = |why: &str| {
+            let name = quote(name);
+            format!("cannot merge environment data: cannot get data from environment config {name}: {why}")
+        };
+        return match data {
+            Some(Value::Object(data)) => Ok(layer(data.clone())),
+            Some(Value::Null) => Ok(layer(Map::new())),
+            Some(_) => Err(wrong("data: not an object")),
+            None => Err(wrong("data: no such field")),
+        };
+    };
+    let mut object = Value::Object(Map::new());
+    let set = Path::named(path).and_then(|path| path.set(&mut object, data.cloned().unwrap_or(Value::Null)));
+    match (set, object) {
+        (Ok(()), Value::Object(data)) => Ok(layer(data)),
+        _ => Err(format!(
+            "cannot merge environment data: cannot get data from environment config {name} into path {}",
+            quote(path)
+        )),
+    }
+}

@@ -1,0 +1,120 @@
+//! Objects while they are patched.
+
+use serde_json::{Map, Value, json};
+
+use super::Profile;
+use crate::crossplane::field_path::{MergeOptions, Path, PathError, Segment};
+use crate::crossplane::go::{integers, json as go_json};
+
+/// How much may be written in one computation, in bytes of JSON or so: each patch may copy what others have copied, so
+/// that a few could fill the memory. An object that the API server takes has three million.
+pub const MAX_WRITTEN: usize = 32 << 20;
+
+/// An object while it is patched.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Document {
+    pub(super) value: Value,
+    /// Whether it was written as JSON and read again since it was loaded, by which whole numbers become integers.
+    is_normal: bool,
+}
+
+/// Why a value could not be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum WriteError {
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error("cannot expand ToFieldPath {0}")]
+    NothingToExpand(String),
+    #[error("Object 'Kind' is missing in '{0}'")]
+    NoKind(String),
+    #[error("{0}")]
+    NoJson(String),
+    #[error("all patches together would write more than {MAX_WRITTEN} bytes")]
+    TooMuch,
+}
+
+impl Document {
+    pub(super) fn new(value: Value) -> Self {
+        Self { value, is_normal: false }
+    }
+
+    /// Writes a value where each of the paths leads to.
+    pub(super) fn write(
+        &mut self,
+        paths: &[Path],
+        value: &Value,
+        options: Option<MergeOptions>,
+        left: &mut usize,
+    ) -> Result<(), WriteError> {
+        let cost = weight(value);
+        for path in paths {
+            let padding: usize = path.highest_index().map_or(0, |index| index as usize * 5);
+            *left = left.checked_sub(cost + padding + 1).ok_or(WriteError::TooMuch)?;
+            path.merge(&mut self.value, value.clone(), options)?;
+        }
+        self.normalise(paths);
+        match self.has_kind() {
+            true => Ok(()),
+            false => Err(WriteError::NoKind(go_json::marshal(&self.value))),
+        }
+    }
+
+    /// What was written, and the first time everything, becomes what reading it as JSON makes of it.
+    fn normalise(&mut self, paths: &[Path]) {
+        if !self.is_normal {
+            self.value = integers(std::mem::take(&mut self.value));
+            self.is_normal = true;
+            return;
+        }
+        let Some(members) = self.value.as_object_mut() else { return };
+        let mut last = None;
+        for path in paths {
+            let Some(Segment::Field(first)) = path.segments().first() else { continue };
+            if last.replace(first) == Some(first) {
+                continue;
+            }
+            if let Some(member) = members.get_mut(first) {
+                *member = integers(std::mem::take(member));
+            }
+        }
+    }
+
+    /// Whether upstream can still tell what kind of object this is; it asks after each write.
+    fn has_kind(&self) -> bool {
+        let text = |key| self.value.get(key).and_then(Value::as_str).unwrap_or_default();
+        !text("kind").is_empty() && text("apiVersion").matches('/').count() <= 1
+    }
+}
+
+/// About how many bytes a value takes.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| weight(item) + 1).sum::<usize>() + 2,
+        Value::Object(members) => members.iter().map(|(key, value)| key.len() + weight(value) + 4).sum::<usize>() + 2,
+        _ => 5,
+    }
+}
+
+/// An environment with the kind that upstream gives to it: natively in the place of whatever the data says, by the
+/// function where the data says nothing.
+pub fn stamped(profile: Profile, mut data: Map<String, Value>) -> Value {
+    let says = |key| data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    if profile == Profile::Native117 || !(says("apiVersion") || says("kind")) {
+        data.insert("apiVersion".to_owned(), json!("internal.crossplane.io/v1alpha1"));
+        data.insert("kind".to_owned(), json!("Environment"));
+    }
+    Value::Object(data)
+}
+
+/// An object with another put over it as server-side apply does: maps are merged, everything else is replaced.
+pub(super) fn overlay(base: &mut Value, over: &Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                overlay(base.entry(key.as_str()).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over.clone(),
+    }
+}

@@ -1,0 +1,44 @@
+//! Composition environments: what EnvironmentConfigs, merged, and patches make of a composite.
+//!
+//! Crossplane computed environments itself up to 1.17, from `Composition.spec.environment`. Since then two functions do,
+//! from the inputs of pipeline steps. The two differ in many small ways; [`Profile`] says which of them is meant, and
+//! whoever reads a Composition or an input decodes it into [`Declaration`], which is the same for both.
+//!
+//! What native Crossplane 1.17.6, function-environment-configs and function-patch-and-transform really make of things is
+//! recorded in `tests/vectors/crossplane/`.
+
+mod apply;
+mod compute;
+mod declaration;
+mod document;
+mod merge;
+mod names;
+mod patch;
+mod patching;
+mod resolve;
+mod select;
+mod sort;
+mod source;
+mod transform;
+mod validate;
+
+pub use apply::{Ending, PatchOutcome, Read};
+pub use compute::{ActionOutcome, Computation, StepOutcome, compute, references};
+pub use declaration::{Action, Declaration, PatchSet, Patches, Profile, Selection, Step, Template};
+pub use document::{MAX_WRITTEN, stamped};
+pub use merge::{Layer, LayerName, Merged, Origin, Overwrite, Replaced};
+pub use patch::{
+    Combine, CombineString, CombineVariable, Patch, PatchPolicy, PatchType, ToFieldPathPolicy, WireMergeOptions,
+};
+pub use patching::{Patching, TemplateOutcome};
+pub use resolve::TransformError;
+pub use select::{Configs, Sourced, label, select};
+pub use sort::sort;
+pub use source::{
+    EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Policy, Presence, Reference, Resolve, Selector, SourceType,
+};
+pub use transform::{
+    ConvertTransform, FallbackTo, Join, MatchPattern, MatchTransform, MathTransform, MathType, PatternType, Regexp,
+    Replace, StringTransform, StringType, Transform, TransformType,
+};
+pub use validate::{Invalid, invalid_environment_patches};

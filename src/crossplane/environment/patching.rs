@@ -1,0 +1,212 @@
+//! Applying all patches between a composite, its environment and its composed resources, in upstream's order.
+
+use serde_json::Value;
+
+use super::apply::{Ending, PatchOutcome, apply};
+use super::document::{Document, MAX_WRITTEN, overlay};
+use super::select::loaded;
+use super::{Patch, PatchSet, PatchType, Patches, Profile, Template};
+use crate::crossplane::go::{integers, quote};
+
+/// What patches make of a composite and its environment.
+///
+/// Natively there is one composite, which is read and written. The function reads the composite as it was observed, and
+/// writes into another one, which is applied over it in the end.
+#[derive(Debug, Clone)]
+pub struct Patching {
+    profile: Profile,
+    environment: Document,
+    observed: Document,
+    desired: Document,
+    left: usize,
+}
+
+/// What became of a composed resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TemplateOutcome {
+    /// Its name; empty where it has none.
+    pub name: String,
+    /// Its patches with those of its patch sets, in the order in which they are applied.
+    pub patches: Vec<(Patch, PatchOutcome)>,
+    /// What it is before it is patched.
+    pub base: Value,
+    /// What it is after, as far as that can be told before it exists; or why it is not rendered.
+    pub rendered: Result<Value, String>,
+}
+
+impl Patching {
+    /// Patches between an environment (see [`super::stamped`]) and a composite.
+    pub fn new(profile: Profile, environment: Value, composite: &Value) -> Self {
+        let observed = Document::new(loaded(profile, composite));
+        let desired = match profile {
+            Profile::Native117 => Document::new(Value::Null),
+            Profile::Function => {
+                let keep = ["apiVersion", "kind"].into_iter();
+                let members = keep.filter_map(|key| Some((key.to_owned(), composite.get(key)?.clone())));
+                Document::new(members.collect())
+            }
+        };
+        Self { profile, environment: Document::new(environment), observed, desired, left: MAX_WRITTEN }
+    }
+
+    /// The environment as it stands.
+    pub fn environment(&self) -> &Value {
+        &self.environment.value
+    }
+
+    /// Puts another environment in the place of this one, as a later step of a pipeline does.
+    pub fn set_environment(&mut self, environment: Value) {
+        self.environment = Document::new(environment);
+    }
+
+    /// The composite as it is read.
+    pub fn observed(&self) -> &Value {
+        &self.observed.value
+    }
+
+    /// What is to be applied to the composite; natively the composite itself.
+    pub fn desired(&self) -> &Value {
+        match self.profile {
+            Profile::Native117 => &self.observed.value,
+            Profile::Function => &self.desired.value,
+        }
+    }
+
+    /// The composite as it will be.
+    pub fn composite(&self) -> Value {
+        let mut composite = integers(self.observed.value.clone());
+        if self.profile == Profile::Function {
+            overlay(&mut composite, &self.desired.value);
+        }
+        composite
+    }
+
+    /// Applies `environment.patches`, up to the first that fails.
+    ///
+    /// # Errors
+    /// Why that one fails, in upstream's words.
+    pub fn environment_patches(&mut self, patches: &[Patch]) -> (Vec<PatchOutcome>, Option<String>) {
+        let mut outcomes = Vec::with_capacity(patches.len());
+        for (at, patch) in patches.iter().enumerate() {
+            let outcome = self.environment_patch(patch);
+            let failure = outcome.failure().map(|error| match self.profile {
+                Profile::Native117 => format!("cannot apply environment patch at index {at}: {error}"),
+                Profile::Function => {
+                    let kind = patch.kind();
+                    format!("cannot apply the {} environment patch at index {at}: {error}", quote(kind.as_str()))
+                }
+            });
+            outcomes.push(outcome);
+            if failure.is_some() {
+                return (outcomes, failure);
+            }
+        }
+        (outcomes, None)
+    }
+
+    fn environment_patch(&mut self, patch: &Patch) -> PatchOutcome {
+        let Self { profile, environment, observed, desired, left } = self;
+        // Natively a patch without a type has none; the default is in the schema.
+        let kind = if *profile == Profile::Native117 { patch.patch_type.clone() } else { patch.kind() };
+        let is_function = *profile == Profile::Function;
+        let is_into = match kind {
+            PatchType::FromCompositeFieldPath | PatchType::CombineFromComposite => true,
+            PatchType::ToEnvironmentFieldPath if is_function => true,
+            PatchType::ToCompositeFieldPath | PatchType::CombineToComposite => false,
+            PatchType::FromEnvironmentFieldPath if is_function => false,
+            other => {
+                let why = format!("type {} does nothing among environment.patches", quote(other.as_str()));
+                return PatchOutcome::of(Ending::Ignored(why));
+            }
+        };
+        match (is_into, is_function) {
+            (true, _) => apply(*profile, patch, &observed.value, environment, left),
+            (false, false) => apply(*profile, patch, &environment.value, observed, left),
+            (false, true) => apply(*profile, patch, &environment.value, desired, left),
+        }
+    }
+
+    /// Renders the composed resources one after another: what one of them writes into the environment the next one reads.
+    ///
+    /// # Errors
+    /// Where a patch set does not exist, or has another one in it, upon which nothing is rendered.
+    pub fn templates(&mut self, patches: &Patches) -> Result<Vec<TemplateOutcome>, String> {
+        let inlined: Result<Vec<_>, _> =
+            patches.templates.iter().map(|template| inlined(template, &patches.patch_sets)).collect();
+        Ok(patches.templates.iter().zip(inlined?).map(|(template, patches)| self.template(template, patches)).collect())
+    }
+
+    fn template(&mut self, template: &Template, patches: Vec<Patch>) -> TemplateOutcome {
+        let mut composed = Document::new(template.base.clone());
+        let mut outcomes = Vec::with_capacity(patches.len());
+        let mut failure = None;
+        for (at, patch) in patches.into_iter().enumerate() {
+            if failure.is_some() {
+                break;
+            }
+            let outcome = self.composed_patch(&patch, &mut composed);
+            failure = outcome.failure().map(|error| match self.profile {
+                Profile::Native117 => format!("cannot apply the patch at index {at}: {error}"),
+                Profile::Function => {
+                    format!("cannot apply the {} patch at index {at}: {error}", quote(patch.kind().as_str()))
+                }
+            });
+            outcomes.push((patch, outcome));
+        }
+        TemplateOutcome {
+            name: template.name.clone().unwrap_or_default(),
+            patches: outcomes,
+            base: template.base.clone(),
+            rendered: failure.map_or(Ok(composed.value), Err),
+        }
+    }
+
+    fn composed_patch(&mut self, patch: &Patch, composed: &mut Document) -> PatchOutcome {
+        if composed.value.is_null() {
+            let why = "another step of the pipeline makes the composed resource".to_owned();
+            return PatchOutcome::of(Ending::Deferred(why));
+        }
+        let Self { profile, environment, observed, left, .. } = self;
+        match patch.kind() {
+            PatchType::FromCompositeFieldPath | PatchType::CombineFromComposite => {
+                apply(*profile, patch, &observed.value, composed, left)
+            }
+            PatchType::FromEnvironmentFieldPath | PatchType::CombineFromEnvironment => {
+                apply(*profile, patch, &environment.value, composed, left)
+            }
+            PatchType::ToEnvironmentFieldPath | PatchType::CombineToEnvironment if *profile == Profile::Native117 => {
+                apply(*profile, patch, &composed.value, environment, left)
+            }
+            PatchType::ToCompositeFieldPath
+            | PatchType::CombineToComposite
+            | PatchType::ToEnvironmentFieldPath
+            | PatchType::CombineToEnvironment => {
+                let why = "it reads the composed resource, once that exists".to_owned();
+                PatchOutcome::of(Ending::Deferred(why))
+            }
+            PatchType::PatchSet | PatchType::Other(_) => {
+                let why = format!("there is no type {}", quote(patch.patch_type.as_str()));
+                PatchOutcome::of(Ending::Ignored(why))
+            }
+        }
+    }
+}
+
+/// The patches of a template, with those of its patch sets where they are named.
+fn inlined(template: &Template, sets: &[PatchSet]) -> Result<Vec<Patch>, String> {
+    if sets.iter().flat_map(|set| &set.patches).any(|patch| patch.kind() == PatchType::PatchSet) {
+        return Err("a patch in a PatchSet cannot be of type PatchSet".to_owned());
+    }
+    let mut patches = Vec::with_capacity(template.patches.len());
+    for patch in &template.patches {
+        if patch.kind() != PatchType::PatchSet {
+            patches.push(patch.clone());
+            continue;
+        }
+        let name = patch.patch_set_name.as_ref().ok_or("PatchSetName is required by type PatchSet")?;
+        // Of two sets with the same name the last one counts.
+        let set = sets.iter().rev().find(|set| set.name == *name);
+        patches.extend_from_slice(&set.ok_or_else(|| format!("cannot find PatchSet by name {name}"))?.patches);
+    }
+    Ok(patches)
+}

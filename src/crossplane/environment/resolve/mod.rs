@@ -1,0 +1,60 @@
+//! What a transform makes of a value.
+//!
+//! Source: `composition_transforms.go` of Crossplane 1.17.6 and `transforms.go` of function-patch-and-transform 0.10.8.
+//! What they really answer is recorded in `tests/vectors/crossplane/transforms.json`.
+
+mod arithmetic;
+mod convert;
+mod lookup;
+mod text;
+
+use super::{Profile, Transform, TransformType};
+use crate::crossplane::go::Any;
+
+/// Why a transform has no result, in upstream's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TransformError {
+    message: String,
+}
+
+impl TransformError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+
+    fn within(self, what: &str) -> Self {
+        Self { message: format!("{what}: {}", self.message) }
+    }
+}
+
+impl From<crate::crossplane::go::fmt::TooLong> for TransformError {
+    fn from(error: crate::crossplane::go::fmt::TooLong) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl Transform {
+    /// What this transform makes of a value.
+    ///
+    /// # Errors
+    /// In upstream's words, but where upstream panics (a negative group) or would make a text of more than
+    /// [`crate::crossplane::go::fmt::MAX_TEXT`] bytes.
+    pub fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {
+        let name = self.transform_type.as_str();
+        let result = match &self.transform_type {
+            TransformType::Math => self.math.as_ref().map(|math| math.resolve(input, profile)),
+            TransformType::Map => self.map.as_ref().map(|map| lookup::resolve_map(map, input)),
+            TransformType::Match => self.matching.as_ref().map(|matching| matching.resolve(input)),
+            TransformType::String => self.string.as_ref().map(|string| string.resolve(input, profile)),
+            TransformType::Convert => self.convert.as_ref().map(|convert| convert.resolve(input, profile)),
+            TransformType::Other(_) => {
+                return Err(TransformError::new(format!("transform type {name} is not supported")));
+            }
+        };
+        let missing = || Err(TransformError::new(format!("given transform type {name} requires configuration")));
+        result.map_or_else(missing, |result| {
+            result.map_err(|error| error.within(&format!("{name} transform could not resolve")))
+        })
+    }
+}

@@ -1,0 +1,301 @@
+//! Selecting EnvironmentConfigs.
+//!
+//! Source: `environment_selector.go` of Crossplane 1.17.6, and `fn.go` of function-environment-configs 0.7.1.
+//! How EnvironmentConfigs are sorted is recorded in `tests/vectors/crossplane/sort_configs.json`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::sort::sort;
+use super::{EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Profile, Selection, Selector, SourceType};
+use crate::catalog::Stored;
+use crate::crossplane::field_path::{Path, PathError};
+use crate::crossplane::go::{Any, floats, fmt, quote};
+
+/// Where EnvironmentConfigs are looked up.
+pub trait Configs {
+    /// The one of a name.
+    fn find(&self, name: &str) -> Option<Arc<Stored>>;
+
+    /// Those that have every one of some labels; none for no labels.
+    fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>>;
+}
+
+/// EnvironmentConfigs in a list, for a handful of them.
+impl Configs for [Arc<Stored>] {
+    fn find(&self, name: &str) -> Option<Arc<Stored>> {
+        self.iter().find(|stored| stored.name() == name).cloned()
+    }
+
+    fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>> {
+        let has = |stored: &&Arc<Stored>| labels.iter().all(|(key, value)| label(stored.value(), key) == Some(value));
+        self.iter().filter(|_| !labels.is_empty()).filter(has).cloned().collect()
+    }
+}
+
+/// A label of an object.
+pub fn label<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+    object.get("metadata")?.get("labels")?.get(key)?.as_str()
+}
+
+/// What a source came to.
+#[derive(Debug, Clone)]
+pub struct Sourced {
+    /// The labels that were looked for, where it is a selector; the last one counts of those with the same key.
+    pub labels: BTreeMap<String, String>,
+    /// What it selects, in the order in which it is merged.
+    pub selected: Vec<Arc<Stored>>,
+    /// What matches, but is beyond `maxMatch`.
+    pub cut: Vec<Arc<Stored>>,
+    /// Why it selects nothing, where that is no error.
+    pub skipped: Option<String>,
+    /// Whether it asked for anything; only a function's source may not.
+    pub asked: bool,
+    /// Where in the environment its data goes; the function only.
+    pub to_field_path: Option<String>,
+    /// Why it fails, in upstream's words.
+    pub error: Option<String>,
+}
+
+/// What the sources of a selection come to, one by one, whatever becomes of the others.
+///
+/// `composite` is the composite as its profile has it, `environment` what earlier steps have computed.
+pub fn select(
+    profile: Profile,
+    selection: &Selection,
+    composite: &Value,
+    environment: &Value,
+    configs: &(impl Configs + ?Sized),
+) -> Vec<Sourced> {
+    let selecting = Selecting { profile, selection, composite, environment, configs };
+    selection.sources.iter().flatten().enumerate().map(|(at, source)| selecting.source(at, source)).collect()
+}
+
+struct Selecting<'s, C: ?Sized> {
+    profile: Profile,
+    selection: &'s Selection,
+    composite: &'s Value,
+    environment: &'s Value,
+    configs: &'s C,
+}
+
+impl Sourced {
+    fn new(source: &EnvironmentSource) -> Self {
+        Self {
+            labels: BTreeMap::new(),
+            selected: Vec::new(),
+            cut: Vec::new(),
+            skipped: None,
+            asked: true,
+            to_field_path: source.to_field_path.clone().filter(|path| !path.is_empty()),
+            error: None,
+        }
+    }
+
+    fn failed(mut self, error: impl Into<String>) -> Self {
+        self.error = Some(error.into());
+        self
+    }
+
+    fn skipped(mut self, why: impl Into<String>) -> Self {
+        self.skipped = Some(why.into());
+        self
+    }
+}
+
+impl<C: Configs + ?Sized> Selecting<'_, C> {
+    fn source(&self, at: usize, source: &EnvironmentSource) -> Sourced {
+        let mut sourced = match source.kind() {
+            SourceType::Reference => self.reference(at, source),
+            SourceType::Selector => match &source.selector {
+                Some(selector) => self.selector(at, selector, Sourced::new(source)),
+                None => Sourced::new(source).failed("selector is required"),
+            },
+            SourceType::Other(name) => Sourced::new(source).failed(format!("invalid type {}", quote(&name))),
+        };
+        if self.profile == Profile::Native117 {
+            sourced.to_field_path = None;
+        }
+        sourced
+    }
+
+    fn reference(&self, at: usize, source: &EnvironmentSource) -> Sourced {
+        let mut sourced = Sourced::new(source);
+        let name = source.reference.as_ref().map(|reference| reference.name.as_str()).unwrap_or_default();
+        if name.is_empty() {
+            return sourced.failed("ref is required");
+        }
+        let is_optional = self.selection.policy.is_resolution_optional();
+        match self.configs.find(name) {
+            Some(found) => sourced.selected.push(found),
+            None if is_optional => return sourced.skipped(format!("there is no EnvironmentConfig {name:?}")),
+            None if self.profile == Profile::Native117 => return sourced.failed(not_fetched(name)),
+            None => {
+                let name = quote(name);
+                return sourced.failed(format!(
+                    "cannot get selected environment configs: cannot process environment config {name} by reference, \
+                     \"environment-config-{at}\": Required environment config {name} not found"
+                ));
+            }
+        }
+        sourced
+    }
+
+    fn selector(&self, at: usize, selector: &Selector, mut sourced: Sourced) -> Sourced {
+        let mut optional = None;
+        for (index, matcher) in selector.match_labels.iter().enumerate() {
+            match self.label_value(matcher) {
+                Ok(Some(value)) => {
+                    sourced.labels.insert(matcher.key.clone(), value);
+                }
+                Ok(None) => optional = matcher.value_from_field_path.clone(),
+                Err(error) => return sourced.failed(self.label_error(at, index, matcher, &error)),
+            }
+        }
+        if sourced.labels.is_empty() {
+            return self.no_labels(at, selector, optional, sourced);
+        }
+        let labels: Vec<(&str, &str)> = sourced.labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let found = self.configs.matching(&labels);
+        self.taken(at, selector, found, sourced)
+    }
+
+    /// A selector of which no label is left selects nothing, rather than everything.
+    fn no_labels(&self, at: usize, selector: &Selector, optional: Option<String>, mut sourced: Sourced) -> Sourced {
+        if self.profile == Profile::Native117 {
+            return self.taken(at, selector, Vec::new(), sourced);
+        }
+        sourced.asked = false;
+        let why = optional.map_or_else(|| "it has no labels".to_owned(), |path| format!("{path} is not there"));
+        sourced.skipped(why)
+    }
+
+    /// What a selector takes of what matches.
+    fn taken(&self, at: usize, selector: &Selector, mut found: Vec<Arc<Stored>>, mut sourced: Sourced) -> Sourced {
+        let count = found.len() as u64;
+        match selector.effective_mode() {
+            Mode::Single if count == 1 => sourced.selected = found,
+            Mode::Single => return sourced.failed(self.counted(at, Wanted::One, count)),
+            Mode::Multiple => {
+                if let Some(least) = selector.min_match.filter(|least| count < *least) {
+                    return sourced.failed(self.counted(at, Wanted::AtLeast(least), count));
+                }
+                if let Err(error) = sort(self.profile, selector.sort_path(), &mut found) {
+                    return sourced.failed(self.within_source(at, &error));
+                }
+                let most = selector.max_match.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+                sourced.cut = found.split_off(most.min(found.len()));
+                sourced.selected = found;
+            }
+            Mode::Other(name) => {
+                return sourced.failed(self.within_source(at, &format!("unknown selector mode {}", quote(&name))));
+            }
+        }
+        sourced
+    }
+
+    fn counted(&self, at: usize, wanted: Wanted, found: u64) -> String {
+        let text = match (self.profile, wanted) {
+            (Profile::Native117, Wanted::One) => {
+                format!("only 1 EnvironmentConfig can be selected in Single mode, found: {found}")
+            }
+            (Profile::Native117, Wanted::AtLeast(least)) => {
+                format!("expected at least {least} EnvironmentConfig(s) with matching labels, found: {found}")
+            }
+            (Profile::Function, Wanted::One) => format!("expected exactly one required resource, got {found}"),
+            (Profile::Function, Wanted::AtLeast(least)) => {
+                format!("expected at least {least} required resources, got {found}")
+            }
+        };
+        self.within_source(at, &text)
+    }
+
+    fn within_source(&self, at: usize, error: &str) -> String {
+        match self.profile {
+            Profile::Native117 => {
+                format!("cannot select environment: failed to build reference at index {at}: {error}")
+            }
+            Profile::Function => format!(
+                "cannot get selected environment configs: cannot process environment config \
+                 \"environment-config-{at}\" by selector: {error}"
+            ),
+        }
+    }
+
+    /// The value of a label; `None` where it is left out.
+    fn label_value(&self, matcher: &LabelMatcher) -> Result<Option<String>, LabelError> {
+        let object = match matcher.kind() {
+            LabelMatcherType::Value => return matcher.value.clone().map(Some).ok_or(LabelError::Unset("value")),
+            LabelMatcherType::FromCompositeFieldPath => self.composite,
+            LabelMatcherType::FromEnvironmentFieldPath if self.profile == Profile::Function => self.environment,
+            other => return Err(LabelError::Type(other.as_str().to_owned())),
+        };
+        let path = matcher.value_from_field_path.as_ref().ok_or(LabelError::Unset("valueFromFieldPath"))?;
+        let value = Path::named(path).and_then(|path| path.get(object));
+        match (self.profile, value) {
+            (Profile::Native117, Ok(value)) => {
+                Ok(Some(fmt::plain(&Any::Json(value.clone())).map_err(|error| LabelError::Value(error.to_string()))?))
+            }
+            (Profile::Native117, Err(error)) if matcher.is_optional() && error.is_not_found() => Ok(None),
+            (Profile::Function, Ok(Value::String(text))) => Ok(Some(text.clone())),
+            (Profile::Function, _) if matcher.is_optional() => Ok(None),
+            (Profile::Function, Ok(_)) => Err(LabelError::Value(format!("{path}: not a string"))),
+            (_, Err(error)) => Err(LabelError::Path(error)),
+        }
+    }
+
+    fn label_error(&self, at: usize, index: usize, matcher: &LabelMatcher, error: &LabelError) -> String {
+        let error = match error {
+            LabelError::Unset(field) => format!("{field} is required"),
+            LabelError::Type(name) => format!("invalid type {}", quote(name)),
+            LabelError::Value(text) => text.clone(),
+            LabelError::Path(error) => error.to_string(),
+        };
+        match self.profile {
+            Profile::Native117 => {
+                self.within_source(at, &format!("failed to resolve value for label at index {index}: {error}"))
+            }
+            Profile::Function => {
+                let path = quote(matcher.value_from_field_path.as_deref().unwrap_or_default());
+                let side = match matcher.kind() {
+                    LabelMatcherType::FromEnvironmentFieldPath => "environment",
+                    _ => "composite",
+                };
+                format!("cannot build requirements: cannot get value from {side} field path {path}: {error}")
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Wanted {
+    One,
+    AtLeast(u64),
+}
+
+/// Why a label has no value.
+enum LabelError {
+    Unset(&'static str),
+    Type(String),
+    Value(String),
+    Path(PathError),
+}
+
+/// What native Crossplane says of a reference to what does not exist.
+pub(super) fn not_fetched(name: &str) -> String {
+    format!(
+        "cannot fetch environment: cannot fetch environment configs: failed to get config set from reference: \
+         environmentconfigs.apiextensions.crossplane.io {} not found",
+        quote(name)
+    )
+}
+
+/// An object as a profile has it in memory: to the function all numbers are floating-point numbers.
+pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
+    match profile {
+        Profile::Native117 => object.clone(),
+        Profile::Function => floats(object.clone()),
+    }
+}

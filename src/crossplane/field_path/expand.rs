@@ -1,0 +1,112 @@
+//! Wildcards.
+
+use serde_json::Value;
+
+use super::error::{ExpandError, PathError};
+use super::get::step;
+use super::{MAX_EXPANSIONS, Segment, text_of};
+
+/// A path of which the first steps are followed and their wildcards replaced.
+struct Open<'v> {
+    segments: Vec<Segment>,
+    /// How many steps are followed.
+    at: usize,
+    value: &'v Value,
+    /// The path as it was given, and as it was after each replacement.
+    wildcards: Vec<usize>,
+}
+
+/// The rows of steps that `segments` stands for.
+pub(super) fn expand(segments: &[Segment], object: &Value) -> Result<Vec<Vec<Segment>>, PathError> {
+    let mut found = Vec::new();
+    let mut open = vec![Open { segments: segments.to_vec(), at: 0, value: object, wildcards: Vec::new() }];
+    while let Some(path) = open.pop() {
+        match path.follow().map_err(|(cause, path)| path.failed(segments, cause))? {
+            Outcome::Reached(segments) => found.push(segments),
+            Outcome::Missing => {}
+            Outcome::Many(path) => {
+                let paths = path.replaced().map_err(|(cause, path)| path.failed(segments, cause))?;
+                open.extend(paths.into_iter().rev());
+            }
+        }
+        if open.len() + found.len() > MAX_EXPANSIONS {
+            let stages = vec![text_of(segments)];
+            return Err(PathError::Expand(ExpandError { stages, cause: Box::new(PathError::TooManyExpansions) }));
+        }
+    }
+    Ok(found)
+}
+
+/// What becomes of following a path.
+enum Outcome<'v> {
+    /// It has no further wildcard, and leads to something.
+    Reached(Vec<Segment>),
+    /// It leads nowhere.
+    Missing,
+    /// It stands before a wildcard.
+    Many(Open<'v>),
+}
+
+type Failed<'v> = (PathError, Open<'v>);
+
+impl<'v> Open<'v> {
+    /// Follows the path to its end or to its next wildcard.
+    fn follow(mut self) -> Result<Outcome<'v>, Failed<'v>> {
+        while let Some(segment) = self.segments.get(self.at) {
+            if segment.is_wildcard() {
+                return Ok(Outcome::Many(self));
+            }
+            match step(&self.segments, self.at, self.value) {
+                Ok(value) => self.value = value,
+                Err(error) if error.is_not_found() => return Ok(Outcome::Missing),
+                Err(error) => return Err((error, self)),
+            }
+            self.at += 1;
+        }
+        Ok(Outcome::Reached(self.segments))
+    }
+
+    /// The paths with each element or member in the place of the wildcard before which this one stands.
+    fn replaced(self) -> Result<Vec<Self>, Failed<'v>> {
+        let at = || text_of(&self.segments[..self.at]);
+        let too_many = |length: usize| (length > MAX_EXPANSIONS).then_some(PathError::TooManyExpansions);
+        let error = match self.value {
+            Value::Array(items) => too_many(items.len()),
+            Value::Object(members) => too_many(members.len()),
+            Value::Null => Some(PathError::WildcardOnNull { at: at() }),
+            _ => Some(PathError::WildcardOnScalar { at: at() }),
+        };
+        if let Some(error) = error {
+            return Err((error, self));
+        }
+        Ok(self.children().map(|(segment, value)| self.with(segment, value)).collect())
+    }
+
+    fn children(&self) -> Box<dyn Iterator<Item = (Segment, &'v Value)> + 'v> {
+        match self.value {
+            Value::Array(items) => Box::new((0..).map(Segment::Index).zip(items)),
+            Value::Object(members) => {
+                Box::new(members.iter().map(|(name, value)| (Segment::Field(name.clone()), value)))
+            }
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+
+    fn with(&self, segment: Segment, value: &'v Value) -> Self {
+        let mut segments = self.segments.clone();
+        segments[self.at] = segment;
+        let wildcards = [&self.wildcards[..], &[self.at]].concat();
+        Self { segments, at: self.at + 1, value, wildcards }
+    }
+
+    /// The error of a path that was reached by replacing wildcards one after another.
+    fn failed(&self, original: &[Segment], cause: PathError) -> PathError {
+        let mut stage = original.to_vec();
+        let mut stages = vec![text_of(&stage)];
+        for &at in &self.wildcards {
+            stage[at] = self.segments[at].clone();
+            stages.push(text_of(&stage));
+        }
+        PathError::Expand(ExpandError { stages, cause: Box::new(cause) })
+    }
+}

@@ -1,0 +1,70 @@
+//! Writing.
+
+use serde_json::{Map, Value};
+
+use super::error::PathError;
+use super::{MAX_DEPTH, MAX_INDEX, Segment, text_of};
+
+/// Puts a value where the steps lead to.
+///
+/// Nothing is changed when this fails: once something was made, all that is below it is made too.
+pub(super) fn set(segments: &[Segment], object: &mut Value, value: Value) -> Result<(), PathError> {
+    check(segments, &value)?;
+    let mut target = object;
+    for at in 0..segments.len() {
+        target = child(segments, at, target)?;
+    }
+    if !segments.is_empty() {
+        *target = value;
+    }
+    Ok(())
+}
+
+/// Whether writing stays within the bounds. Upstream knows the first of them.
+fn check(segments: &[Segment], value: &Value) -> Result<(), PathError> {
+    for segment in segments {
+        match segment {
+            Segment::Index(index) if *index > MAX_INDEX => return Err(PathError::IndexTooHigh { index: *index }),
+            _ => {}
+        }
+    }
+    let room = MAX_DEPTH.checked_sub(segments.len());
+    match room {
+        Some(room) if fits(value, room) => Ok(()),
+        _ => Err(PathError::TooDeep { at: text_of(&segments[..segments.len().min(8)]) }),
+    }
+}
+
+/// Whether a value has at most `room` levels. The recursion is as deep as `room` at most.
+pub(super) fn fits(value: &Value, room: usize) -> bool {
+    let below = |inner: &Value| room > 0 && fits(inner, room - 1);
+    match value {
+        Value::Array(items) => items.iter().all(below),
+        Value::Object(members) => members.values().all(below),
+        _ => true,
+    }
+}
+
+/// The place that the step `at` leads to. It is made where it is missing; `null` counts as missing in a list only.
+fn child<'v>(segments: &[Segment], at: usize, target: &'v mut Value) -> Result<&'v mut Value, PathError> {
+    let fresh = || match segments.get(at + 1) {
+        Some(Segment::Field(_)) => Value::Object(Map::new()),
+        Some(Segment::Index(_)) => Value::Array(Vec::new()),
+        None => Value::Null,
+    };
+    match (&segments[at], target) {
+        (Segment::Field(name), Value::Object(members)) => Ok(members.entry(name.as_str()).or_insert_with(fresh)),
+        (Segment::Index(index), Value::Array(items)) => {
+            let index = *index as usize;
+            if items.len() <= index {
+                items.resize(index + 1, Value::Null);
+            }
+            if items[index].is_null() {
+                items[index] = fresh();
+            }
+            Ok(&mut items[index])
+        }
+        (Segment::Field(_), _) => Err(PathError::NoObjectToWrite { at: text_of(&segments[..at]) }),
+        (Segment::Index(_), _) => Err(PathError::NoArrayToWrite { at: text_of(&segments[..at]) }),
+    }
+}

@@ -1,0 +1,114 @@
+//! A value with its Go type: what a variable of the type `any` holds between two transforms.
+
+use serde_json::Value;
+
+use super::json;
+
+/// A value with its Go type. Most are JSON; Go has a few that JSON has not.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Any {
+    /// A JSON value. Integers are `int64`, all other numbers `float64`.
+    Json(Value),
+    /// A `float64` that is not finite.
+    NonFinite(f64),
+    /// A `string` that is not UTF-8.
+    Bytes(Vec<u8>),
+    /// A `map[string]any` that is nil: it prints as an empty map, and is written as `null`.
+    NilMap,
+    /// A `[]any` that is nil.
+    NilSlice,
+}
+
+impl Any {
+    /// A `float64`.
+    pub fn float(value: f64) -> Self {
+        match serde_json::Number::from_f64(value) {
+            Some(number) => Self::Json(Value::Number(number)),
+            None => Self::NonFinite(value),
+        }
+    }
+
+    /// A `string`.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Json(Value::String(text.into()))
+    }
+
+    /// A `string` of any bytes.
+    pub fn bytes(bytes: Vec<u8>) -> Self {
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::text(text),
+            Err(error) => Self::Bytes(error.into_bytes()),
+        }
+    }
+
+    /// The name of its type, as `%T` prints it.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Json(value) => type_of(value),
+            Self::NonFinite(_) => "float64",
+            Self::Bytes(_) => "string",
+            Self::NilMap => "map[string]interface {}",
+            Self::NilSlice => "[]interface {}",
+        }
+    }
+
+    /// The value as it is written into an object.
+    ///
+    /// # Errors
+    /// Where `encoding/json` has no text for it, in its words.
+    pub fn into_value(self) -> Result<Value, String> {
+        match self {
+            Self::Json(value) => Ok(value),
+            Self::NonFinite(value) => {
+                Err(format!("json: unsupported value: {}", super::format_float(value, 'g', None)))
+            }
+            Self::Bytes(bytes) => Ok(Value::String(lossy(&bytes))),
+            Self::NilMap | Self::NilSlice => Ok(Value::Null),
+        }
+    }
+
+    /// The value as JSON, for people.
+    pub fn shown(&self) -> Value {
+        match self {
+            Self::NonFinite(value) => Value::String(super::format_float(*value, 'g', None)),
+            other => other.clone().into_value().unwrap_or(Value::Null),
+        }
+    }
+
+    /// What `encoding/json` writes.
+    ///
+    /// # Errors
+    /// As [`Any::into_value`].
+    pub fn to_json(&self) -> Result<String, String> {
+        Ok(json::marshal(&self.clone().into_value()?))
+    }
+}
+
+impl From<Value> for Any {
+    fn from(value: Value) -> Self {
+        Self::Json(value)
+    }
+}
+
+/// The name of a JSON value's type: numbers that are written as integers are `int64`, as `k8s.io/apimachinery` reads them.
+pub fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A text in which each byte that belongs to no character is U+FFFD, as `encoding/json` writes it.
+fn lossy(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| '\u{fffd}'));
+    }
+    text
+}

@@ -1,0 +1,286 @@
+//! Reading JSON as `encoding/json` does, in its words where the text is none.
+
+use serde_json::Value;
+
+use super::format_float;
+use crate::admission::json as wire;
+
+/// What a text is read into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A `map[string]any`.
+    Object,
+    /// A `[]any`.
+    Array,
+}
+
+/// Reads a text into a map or a list; `None` for `null`, which leaves it nil. All numbers are `float64`.
+///
+/// # Errors
+/// In Go's words, but for what is nested deeper than [`wire::MAX_DEPTH`].
+pub fn unmarshal(text: &str, target: Target) -> Result<Option<Value>, String> {
+    Scanner { bytes: text.as_bytes(), at: 0, open: Vec::new() }.document()?;
+    let value = wire::parse(text).map_err(|error| match error {
+        wire::JsonError::Malformed(_) => out_of_range(text, target),
+        deep => deep.to_string(),
+    })?;
+    match (value, target) {
+        (Value::Null, _) => Ok(None),
+        (value @ Value::Object(_), Target::Object) | (value @ Value::Array(_), Target::Array) => {
+            Ok(Some(floats(value)))
+        }
+        (value, _) => Err(mismatch(&value, target)),
+    }
+}
+
+fn mismatch(value: &Value, target: Target) -> String {
+    let found = match value {
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        _ => "object",
+    };
+    let wanted = if target == Target::Object { "map[string]interface {}" } else { "[]interface {}" };
+    format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+}
+
+/// What Go says of the first number that no `float64` can hold.
+fn out_of_range(text: &str, target: Target) -> String {
+    let found = match text.trim_start().chars().next() {
+        Some('{') => Value::Object(serde_json::Map::new()),
+        Some('[') => Value::Array(Vec::new()),
+        _ => Value::from(0),
+    };
+    if found.is_object() != (target == Target::Object) || found.is_number() {
+        return mismatch(&found, target);
+    }
+    let is_number = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+    let mut numbers = text.split(|c| !is_number(c)).filter(|number| number.parse().is_ok_and(f64::is_infinite));
+    let number = numbers.next().unwrap_or_default();
+    format!("json: cannot unmarshal number {number} into Go value of type float64")
+}
+
+/// A value with all numbers as `float64`.
+pub fn floats(value: Value) -> Value {
+    match value {
+        Value::Number(number) => {
+            number.as_f64().and_then(serde_json::Number::from_f64).map_or(Value::Null, Value::Number)
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(floats).collect()),
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(key, member)| (key, floats(member))).collect())
+        }
+        other => other,
+    }
+}
+
+/// A value as it is after it was written as JSON and read by `k8s.io/apimachinery`: numbers without a fraction are
+/// `int64` again, as far as they fit.
+pub fn integers(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(integer(&number).map_or(number, Into::into)),
+        Value::Array(items) => Value::Array(items.into_iter().map(integers).collect()),
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(key, member)| (key, integers(member))).collect())
+        }
+        other => other,
+    }
+}
+
+fn integer(number: &serde_json::Number) -> Option<i64> {
+    if number.is_i64() {
+        return None;
+    }
+    let value = number.as_f64()?;
+    let is_whole = value.fract() == 0.0 && value.abs() < 1e21;
+    is_whole.then(|| format_float(value, 'f', None).parse().ok()).flatten()
+}
+
+/// Checks the grammar, to say what is wrong as Go does.
+struct Scanner<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    /// The closing marks of what is open.
+    open: Vec<u8>,
+}
+
+impl Scanner<'_> {
+    fn document(&mut self) -> Result<(), String> {
+        self.value("looking for beginning of value")?;
+        while let Some(close) = self.open.last().copied() {
+            self.space();
+            let within = if close == b'}' { "after object key:value pair" } else { "after array element" };
+            match self.next()? {
+                b',' if close == b'}' => self.key("looking for beginning of object key string")?,
+                b',' => self.value("looking for beginning of value")?,
+                byte if byte == close => {
+                    self.open.pop();
+                }
+                _ => return Err(self.invalid(within)),
+            }
+        }
+        self.space();
+        if self.at < self.bytes.len() {
+            self.at += 1;
+            return Err(self.invalid("after top-level value"));
+        }
+        Ok(())
+    }
+
+    /// A value, or the beginning of one that has members up to the end of the first of them.
+    fn value(&mut self, context: &str) -> Result<(), String> {
+        let mut context = context.to_owned();
+        loop {
+            self.space();
+            match self.next()? {
+                b'{' | b'[' if self.open.len() >= wire::MAX_DEPTH => return Err(wire::JsonError::TooDeep.to_string()),
+                b'{' => {
+                    self.open.push(b'}');
+                    self.space();
+                    if self.bytes.get(self.at) == Some(&b'}') {
+                        self.at += 1;
+                        self.open.pop();
+                        return Ok(());
+                    }
+                    return self.key("looking for beginning of object key string");
+                }
+                b'[' => {
+                    self.open.push(b']');
+                    self.space();
+                    if self.bytes.get(self.at) == Some(&b']') {
+                        self.at += 1;
+                        self.open.pop();
+                        return Ok(());
+                    }
+                    context = "looking for beginning of value".to_owned();
+                }
+                b'"' => return self.string(),
+                b'-' => return self.number(),
+                b'0'..=b'9' => {
+                    self.at -= 1;
+                    return self.number();
+                }
+                b't' => return self.word("rue", "true"),
+                b'f' => return self.word("alse", "false"),
+                b'n' => return self.word("ull", "null"),
+                _ => return Err(self.invalid(&context)),
+            }
+        }
+    }
+
+    fn key(&mut self, context: &str) -> Result<(), String> {
+        self.space();
+        if self.next()? != b'"' {
+            return Err(self.invalid(context));
+        }
+        self.string()?;
+        self.space();
+        if self.next()? != b':' {
+            return Err(self.invalid("after object key"));
+        }
+        self.value("looking for beginning of value")
+    }
+
+    fn string(&mut self) -> Result<(), String> {
+        loop {
+            match self.next()? {
+                b'"' => return Ok(()),
+                b'\\' => match self.next_of("in string escape code")? {
+                    b'u' => {
+                        for _ in 0..4 {
+                            let context = "in \\u hexadecimal character escape";
+                            if !self.next_of(context)?.is_ascii_hexdigit() {
+                                return Err(self.invalid(context));
+                            }
+                        }
+                    }
+                    b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"' => {}
+                    _ => return Err(self.invalid("in string escape code")),
+                },
+                byte if byte < b' ' => return Err(self.invalid("in string literal")),
+                _ => {}
+            }
+        }
+    }
+
+    fn number(&mut self) -> Result<(), String> {
+        let context = "in numeric literal";
+        match self.next_of(context)? {
+            b'0' => {}
+            b'1'..=b'9' => self.digits(),
+            _ => return Err(self.invalid(context)),
+        }
+        if self.bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.some_digits("after decimal point in numeric literal")?;
+        }
+        if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.bytes.get(self.at), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.some_digits("in exponent of numeric literal")?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) {
+        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+        }
+    }
+
+    fn some_digits(&mut self, context: &str) -> Result<(), String> {
+        if !self.next_of(context)?.is_ascii_digit() {
+            return Err(self.invalid(context));
+        }
+        self.digits();
+        Ok(())
+    }
+
+    fn word(&mut self, rest: &str, word: &str) -> Result<(), String> {
+        for expected in rest.bytes() {
+            let context = format!("in literal {word} (expecting {})", character(expected));
+            if self.next_of(&context)? != expected {
+                return Err(self.invalid(&context));
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<u8, String> {
+        let byte = self.bytes.get(self.at).copied().ok_or("unexpected end of JSON input")?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// The next byte where no space may stand. Go takes the end of the text for one.
+    fn next_of(&mut self, context: &str) -> Result<u8, String> {
+        self.next().map_err(|_| format!("invalid character ' ' {context}"))
+    }
+
+    fn space(&mut self) {
+        while matches!(self.bytes.get(self.at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    /// What Go says of the byte that was read last.
+    fn invalid(&self, context: &str) -> String {
+        let byte = self.at.checked_sub(1).and_then(|at| self.bytes.get(at)).copied().unwrap_or_default();
+        format!("invalid character {} {context}", character(byte))
+    }
+}
+
+/// A byte between single quotes.
+fn character(byte: u8) -> String {
+    match byte {
+        b'\'' => r"'\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        _ => {
+            let quoted = super::quote(&String::from(char::from(byte)));
+            format!("'{}'", &quoted[1..quoted.len() - 1])
+        }
+    }
+}

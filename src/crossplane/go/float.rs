@@ -1,0 +1,152 @@
+//! Floating-point numbers as text: `strconv.FormatFloat`.
+
+/// The digits after which every digit of a `float64` is zero.
+const MAX_DIGITS: usize = 1100;
+
+/// A number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. Without a precision there are as many digits as it
+/// takes to read the same number again.
+pub fn format_float(value: f64, format: char, precision: Option<usize>) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    if value.is_infinite() {
+        return if sign.is_empty() { "+Inf".to_owned() } else { "-Inf".to_owned() };
+    }
+    let magnitude = value.abs();
+    let text = match format {
+        'f' => fixed(magnitude, precision),
+        'e' | 'E' => scientific(magnitude, precision),
+        'g' | 'G' => general(magnitude, precision),
+        'x' | 'X' => hexadecimal(magnitude, precision),
+        _ => binary(magnitude),
+    };
+    let text = if matches!(format, 'E' | 'G' | 'X') { text.to_ascii_uppercase() } else { text };
+    format!("{sign}{text}")
+}
+
+fn fixed(value: f64, precision: Option<usize>) -> String {
+    let Some(precision) = precision else {
+        let (digits, exponent) = digits(value, None);
+        return placed(&digits, exponent);
+    };
+    let shown = precision.min(MAX_DIGITS);
+    let text = format!("{value:.shown$}");
+    text + &"0".repeat(precision - shown)
+}
+
+/// The digits of a number, and the exponent of the first of them.
+fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
+    let text = match precision {
+        None => shortest(value),
+        Some(precision) => format!("{value:.*e}", precision.min(MAX_DIGITS)),
+    };
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let mut digits = mantissa.replace('.', "");
+    let missing = precision.map_or(0, |precision| (precision + 1).saturating_sub(digits.len()));
+    digits.extend(std::iter::repeat_n('0', missing));
+    (digits, exponent.parse().unwrap_or(0))
+}
+
+/// The fewest digits that are read as the same number. Where two numbers of as many digits are equally near, Go takes the
+/// one that ends in an even digit, and Rust the larger one.
+fn shortest(value: f64) -> String {
+    let text = format!("{value:e}");
+    let count = text.split_once('e').map_or(text.len(), |(mantissa, _)| mantissa.replace('.', "").len());
+    let even = format!("{value:.*e}", count.saturating_sub(1));
+    if even.parse() == Ok(value) { even } else { text }
+}
+
+fn scientific(value: f64, precision: Option<usize>) -> String {
+    let (digits, exponent) = digits(value, precision);
+    spelled(&digits, exponent)
+}
+
+/// Digits in the format `e`.
+fn spelled(digits: &str, exponent: i32) -> String {
+    let (first, rest) = digits.split_at(digits.len().min(1));
+    let point = if rest.is_empty() { "" } else { "." };
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{first}{point}{rest}e{sign}{:02}", exponent.abs())
+}
+
+fn general(value: f64, precision: Option<usize>) -> String {
+    let wanted = precision.map(|precision| precision.max(1));
+    let (all, exponent) = digits(value, wanted.map(|wanted| wanted - 1));
+    let significant = all.trim_end_matches('0');
+    let significant = if significant.is_empty() { "0" } else { significant };
+    let count = i32::try_from(significant.len()).unwrap_or(i32::MAX);
+    let limit = match wanted.and_then(|wanted| i32::try_from(wanted).ok()) {
+        None => 6,
+        // Go looks at the digits that there are, as long as they reach the decimal point.
+        Some(wanted) if wanted > count && count > exponent => count,
+        Some(wanted) => wanted,
+    };
+    if exponent < -4 || exponent >= limit {
+        return spelled(significant, exponent);
+    }
+    placed(significant, exponent)
+}
+
+/// Digits with the decimal point, and zeros, where they belong.
+fn placed(digits: &str, exponent: i32) -> String {
+    let Ok(whole) = usize::try_from(exponent + 1) else {
+        let zeros = usize::try_from(-exponent - 1).unwrap_or(0);
+        return format!("0.{}{digits}", "0".repeat(zeros));
+    };
+    match digits.len() {
+        length if length <= whole => format!("{digits}{}", "0".repeat(whole - length)),
+        _ if whole == 0 => format!("0.{digits}"),
+        _ => format!("{}.{}", &digits[..whole], &digits[whole..]),
+    }
+}
+
+/// The bits of the mantissa, with the one that is implied, and the exponent of the last of them.
+fn parts(value: f64) -> (u64, i32) {
+    let bits = value.to_bits();
+    let fraction = bits & ((1 << 52) - 1);
+    match i32::try_from(bits >> 52 & 0x7ff).unwrap_or(0) {
+        0 => (fraction, -1074),
+        exponent => (fraction | 1 << 52, exponent - 1075),
+    }
+}
+
+fn binary(value: f64) -> String {
+    let (mantissa, exponent) = parts(value);
+    format!("{mantissa}p{exponent:+}")
+}
+
+fn hexadecimal(value: f64, precision: Option<usize>) -> String {
+    let (mut mantissa, mut exponent) = parts(value);
+    // The leading one is shifted to bit 60.
+    exponent = if mantissa == 0 { 0 } else { exponent + 52 };
+    mantissa <<= 8;
+    while mantissa != 0 && mantissa & 1 << 60 == 0 {
+        mantissa <<= 1;
+        exponent -= 1;
+    }
+    if let Some(precision) = precision.filter(|precision| *precision < 15) {
+        let shift = precision * 4;
+        let extra = (mantissa << shift) & ((1 << 60) - 1);
+        mantissa >>= 60 - shift;
+        if extra | (mantissa & 1) > 1 << 59 {
+            mantissa += 1;
+        }
+        mantissa <<= 60 - shift;
+        if mantissa & 1 << 61 != 0 {
+            mantissa >>= 1;
+            exponent += 1;
+        }
+    }
+    let mut fraction = format!("{:015x}", mantissa & ((1 << 60) - 1));
+    match precision {
+        None => fraction.truncate(fraction.trim_end_matches('0').len()),
+        Some(precision) => {
+            fraction.truncate(precision);
+            fraction.extend(std::iter::repeat_n('0', precision.saturating_sub(15)));
+        }
+    }
+    let point = if fraction.is_empty() { "" } else { "." };
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("0x{}{point}{fraction}p{sign}{:02}", mantissa >> 60 & 1, exponent.abs())
+}

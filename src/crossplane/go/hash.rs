@@ -1,0 +1,33 @@
+//! Checksums in the form that Crossplane writes them.
+
+use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
+
+fn hexadecimal(algorithm: &'static Algorithm, bytes: &[u8]) -> String {
+    digest(algorithm, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// SHA-1 in hexadecimal: a name for a value, not a protection.
+pub fn sha1(bytes: &[u8]) -> String {
+    hexadecimal(&SHA1_FOR_LEGACY_USE_ONLY, bytes)
+}
+
+/// SHA-256 in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    hexadecimal(&SHA256, bytes)
+}
+
+/// SHA-512 in hexadecimal.
+pub fn sha512(bytes: &[u8]) -> String {
+    hexadecimal(&SHA512, bytes)
+}
+
+/// Adler-32.
+pub fn adler32(bytes: &[u8]) -> u32 {
+    const MODULUS: u32 = 65521;
+    let (mut low, mut high) = (1u32, 0u32);
+    for byte in bytes {
+        low = (low + u32::from(*byte)) % MODULUS;
+        high = (high + low) % MODULUS;
+    }
+    high << 16 | low
+}

@@ -1,0 +1,194 @@
+//! `resource.ParseQuantity` of `k8s.io/apimachinery`, and the floating-point number that it comes to.
+
+use std::cmp::Ordering;
+
+const FORMAT: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const NUMERIC: &str = "unable to parse numeric part of quantity";
+const SUFFIX: &str = "unable to parse quantity's suffix";
+/// As many digits fit into an `int64` whatever they are; a longer number is kept in another way.
+const INT64_DIGITS: usize = 18;
+/// The finest unit that is kept: what is left of a longer number is rounded up to it.
+const NANO: i64 = 9;
+/// With as many zeros a number is infinite.
+const BEYOND: usize = 400;
+/// What a number with a binary suffix is capped at.
+const MAX: &[u8] = b"9223372036854775807";
+
+/// The number that a quantity such as `1Gi`, `500m` or `1e3` stands for.
+///
+/// # Errors
+/// In apimachinery's words.
+pub fn parse_quantity(text: &str) -> Result<f64, String> {
+    let parts = Parts::of(text).ok_or(FORMAT)?;
+    let scale = scale(parts.suffix).ok_or(SUFFIX)?;
+    let magnitude = parts.magnitude(scale).ok_or(NUMERIC)?;
+    Ok(if parts.is_negative && magnitude != 0.0 { -magnitude } else { magnitude })
+}
+
+/// A quantity in its parts.
+struct Parts<'t> {
+    is_negative: bool,
+    whole: &'t str,
+    fraction: &'t str,
+    suffix: &'t str,
+    has_digits: bool,
+}
+
+/// What a suffix multiplies by.
+#[derive(Clone, Copy)]
+enum Scale {
+    Ten(i64),
+    Two(u32),
+}
+
+impl<'t> Parts<'t> {
+    fn of(text: &'t str) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let first = unsigned;
+        let unsigned = unsigned.trim_start_matches('0');
+        let (whole, rest) = unsigned.split_at(digits(unsigned));
+        let (fraction, suffix) = match rest.strip_prefix('.') {
+            Some(after) => after.split_at(digits(after)),
+            None => ("", rest),
+        };
+        let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        let is_sound = digits(exponent) == exponent.len();
+        let whole = if whole.is_empty() { "0" } else { whole };
+        let has_digits = first.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit());
+        is_sound.then_some(Self { is_negative: text.starts_with('-'), whole, fraction, suffix, has_digits })
+    }
+
+    /// The number without its sign; `None` where there are no digits and apimachinery needs them.
+    fn magnitude(&self, scale: Scale) -> Option<f64> {
+        let all = [self.whole, self.fraction].concat();
+        let fraction = i64::try_from(self.fraction.len()).unwrap_or(i64::MAX);
+        let length = i64::try_from(self.whole.len()).unwrap_or(i64::MAX);
+        match scale {
+            Scale::Ten(power) if all.len() <= INT64_DIGITS && power - fraction >= -NANO => {
+                Some(times_ten(&all, power - fraction))
+            }
+            // Apimachinery's guess whether the product fits into an int64.
+            Scale::Two(shift) if self.fraction.is_empty() && 14 - length - i64::from(shift * 3 / 10) >= 0 => {
+                Some(times_ten(&text_of(&doubled(all, shift)), 0))
+            }
+            _ if !self.has_digits => None,
+            Scale::Ten(power) => Some(nano(all.into_bytes(), fraction - power)),
+            Scale::Two(shift) => {
+                let product = doubled(all, shift);
+                Some(match compare(&product, fraction) {
+                    Ordering::Greater => times_ten(&text_of(MAX), 0),
+                    _ => nano(product, fraction),
+                })
+            }
+        }
+    }
+}
+
+fn text_of(digits: &[u8]) -> String {
+    String::from_utf8_lossy(digits).into_owned()
+}
+
+fn doubled(digits: String, times: u32) -> Vec<u8> {
+    (0..times).fold(digits.into_bytes(), |number, _| double(&number))
+}
+
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+fn scale(suffix: &str) -> Option<Scale> {
+    Some(match suffix {
+        "" => Scale::Ten(0),
+        "n" => Scale::Ten(-9),
+        "u" => Scale::Ten(-6),
+        "m" => Scale::Ten(-3),
+        "k" => Scale::Ten(3),
+        "M" => Scale::Ten(6),
+        "G" => Scale::Ten(9),
+        "T" => Scale::Ten(12),
+        "P" => Scale::Ten(15),
+        "E" => Scale::Ten(18),
+        "Ki" => Scale::Two(10),
+        "Mi" => Scale::Two(20),
+        "Gi" => Scale::Two(30),
+        "Ti" => Scale::Two(40),
+        "Pi" => Scale::Two(50),
+        "Ei" => Scale::Two(60),
+        _ => Scale::Ten(suffix.strip_prefix(['e', 'E'])?.parse::<i32>().ok()?.into()),
+    })
+}
+
+/// Digits that have `fraction` of them behind the point, in nanos, rounded up.
+fn nano(mut digits: Vec<u8>, fraction: i64) -> f64 {
+    if digits.iter().all(|digit| *digit == b'0') {
+        return 0.0;
+    }
+    let surplus = fraction - NANO;
+    if surplus <= 0 {
+        let missing = usize::try_from(-surplus).unwrap_or(usize::MAX).min(BEYOND);
+        digits.extend(std::iter::repeat_n(b'0', missing));
+        return times_ten(&text_of(&digits), -NANO);
+    }
+    let kept = digits.len().saturating_sub(usize::try_from(surplus).unwrap_or(usize::MAX));
+    let left = digits.split_off(kept);
+    if left.iter().any(|digit| *digit != b'0') {
+        increment(&mut digits);
+    }
+    times_ten(&text_of(&digits), -NANO)
+}
+
+fn increment(digits: &mut Vec<u8>) {
+    for digit in digits.iter_mut().rev() {
+        if *digit < b'9' {
+            *digit += 1;
+            return;
+        }
+        *digit = b'0';
+    }
+    digits.insert(0, b'1');
+}
+
+fn double(digits: &[u8]) -> Vec<u8> {
+    let mut carry = 0;
+    let mut doubled: Vec<u8> = Vec::with_capacity(digits.len() + 1);
+    for digit in digits.iter().rev() {
+        let value = (digit - b'0') * 2 + carry;
+        doubled.push(b'0' + value % 10);
+        carry = value / 10;
+    }
+    if carry > 0 {
+        doubled.push(b'0' + carry);
+    }
+    doubled.reverse();
+    doubled
+}
+
+/// How digits, of which `fraction` stand behind the point, compare with [`MAX`].
+fn compare(digits: &[u8], fraction: i64) -> Ordering {
+    let split = digits.len().saturating_sub(usize::try_from(fraction).unwrap_or(usize::MAX));
+    let (whole, rest) = digits.split_at(split);
+    let start = whole.iter().position(|digit| *digit != b'0').unwrap_or(whole.len());
+    let whole = &whole[start..];
+    let is_more = rest.iter().any(|digit| *digit != b'0');
+    let finer = if is_more { Ordering::Greater } else { Ordering::Equal };
+    whole.len().cmp(&MAX.len()).then_with(|| whole.cmp(MAX)).then(finer)
+}
+
+/// Digits times a power of ten. Go multiplies two floating-point numbers, so that the last bit may be off; so may this.
+fn times_ten(digits: &str, power: i64) -> f64 {
+    let base: f64 = if digits.is_empty() { 0.0 } else { digits.parse().unwrap_or(f64::INFINITY) };
+    match power {
+        0 => base,
+        -323..=308 => base * power_of_ten(power),
+        _ if power > 0 => base * f64::INFINITY,
+        _ => 0.0,
+    }
+}
+
+fn power_of_ten(power: i64) -> f64 {
+    format!("1e{power}").parse().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,87 @@
+//! Sets of characters in brackets.
+
+use super::error::{Code, SyntaxError};
+use super::escape::{character, perl_class, unicode_class};
+
+const POSIX: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
+    "xdigit",
+];
+
+/// The set at the start of `rest` as a class of the crate regex, and what follows it.
+pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
+    let mut out = String::from("[");
+    let mut left = &rest[1..];
+    if let Some(after) = left.strip_prefix('^') {
+        out.push('^');
+        left = after;
+    }
+    let mut is_first = true;
+    let mut items = 0;
+    while is_first || !left.starts_with(']') {
+        is_first = false;
+        let (item, after) = item(left, rest)?;
+        items += usize::from(!item.is_empty());
+        out.push_str(&item);
+        left = after;
+    }
+    if items == 0 {
+        // Only surrogates, which no text has.
+        out.push_str(r"&&[^\x{0}-\x{10FFFF}]");
+        out.insert_str(1 + usize::from(out.starts_with("[^")), r"\x{0}");
+    }
+    out.push(']');
+    Ok((out, &left[1..]))
+}
+
+/// One member of a set: a class with a name, a character or a range.
+fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError> {
+    if let Some((name, after)) = posix(left)? {
+        return Ok((name, after));
+    }
+    if let Some(found) = unicode_class(left)? {
+        return Ok(found);
+    }
+    let letter = left.strip_prefix('\\').and_then(|after| after.chars().next());
+    if let Some(class) = letter.and_then(perl_class) {
+        return Ok((class.to_owned(), &left[2..]));
+    }
+    let (low, after) = single(left, whole)?;
+    let ends = after.strip_prefix('-').filter(|after| !after.is_empty() && !after.starts_with(']'));
+    let Some(end) = ends else { return Ok((range(low, low), after)) };
+    let (high, after) = single(end, whole)?;
+    if high < low {
+        return Err(SyntaxError::new(Code::CharRange, &left[..left.len() - after.len()]));
+    }
+    Ok((range(low, high), after))
+}
+
+/// `[:alpha:]` and its like.
+fn posix(left: &str) -> Result<Option<(String, &str)>, SyntaxError> {
+    let Some(end) = left.strip_prefix("[:").and_then(|after| after.find(":]")) else { return Ok(None) };
+    let (whole, after) = left.split_at(end + 4);
+    let name = &whole[2..end + 2];
+    match POSIX.contains(&name.strip_prefix('^').unwrap_or(name)) {
+        true => Ok(Some((whole.to_owned(), after))),
+        false => Err(SyntaxError::new(Code::CharRange, whole)),
+    }
+}
+
+fn single<'r>(left: &'r str, whole: &str) -> Result<(u32, &'r str), SyntaxError> {
+    match left.chars().next() {
+        None => Err(SyntaxError::new(Code::MissingBracket, whole)),
+        Some('\\') => character(left),
+        Some(c) => Ok((u32::from(c), &left[c.len_utf8()..])),
+    }
+}
+
+/// A range without the surrogates, which the crate regex does not know.
+fn range(low: u32, high: u32) -> String {
+    let low = if (0xD800..=0xDFFF).contains(&low) { 0xE000 } else { low };
+    let high = if (0xD800..=0xDFFF).contains(&high) { 0xD7FF } else { high };
+    match low <= high {
+        true if low == high => format!("\\x{{{low:X}}}"),
+        true => format!("\\x{{{low:X}}}-\\x{{{high:X}}}"),
+        false => String::new(),
+    }
+}

@@ -1,0 +1,40 @@
+//! Crossplane: composition environments, worked out at admission.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`composite`] | composites: which Composition one uses, and which EnvironmentConfigs |
+//! | [`composition`] | Compositions: the environment that one declares, and what is wrong with its text |
+//! | [`configs`] | EnvironmentConfigs in the catalog |
+//! | [`environment`] | what a Composition says about its environment, and what comes of it |
+//! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
+//! | [`go`] | what Go's standard library makes of values: the parts that Crossplane's results depend on |
+//! | [`kinds`] | what is looked up |
+//! | [`users`] | who uses an EnvironmentConfig |
+
+pub mod composite;
+pub mod composition;
+pub mod configs;
+pub mod environment;
+pub mod field_path;
+pub mod go;
+pub mod kinds;
+mod rules;
+pub mod users;
+
+use crate::catalog::Declaration;
+use crate::rule::{Mutator, Rule};
+
+/// The rules of this system, in the order of their ids.
+pub fn rules() -> Vec<&'static Rule> {
+    rules::RULES.to_vec()
+}
+
+/// The kinds that are known only at run time.
+pub fn declarations() -> Vec<&'static Declaration> {
+    vec![&kinds::COMPOSITES]
+}
+
+/// The mutators of this system.
+pub fn mutators() -> Vec<&'static Mutator> {
+    vec![&composite::mutator::MUTATOR]
+}

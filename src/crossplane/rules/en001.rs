@@ -1,0 +1,83 @@
+//! EN001: an environment that lacks what Crossplane needs, or has it of the wrong type.
+
+use super::{WRITTEN_COMPOSITIONS, of_text};
+use crate::admission::{Level, Operation};
+use crate::crossplane::composition::Topic;
+use crate::rule::{Example, Page, Rule};
+
+/// The row of EN001.
+pub(super) static RULE: Rule = Rule {
+    id: "EN001",
+    name: "environment-structure",
+    level: Level::Deny,
+    summary: "an environment or a patch that lacks what its type needs, or has a value of the wrong type",
+    scope: &WRITTEN_COMPOSITIONS,
+    looks_up: &[],
+    confirm: None,
+    check: |request, _| of_text(&RULE, Topic::Structure, request),
+    page: Page {
+        why: "Crossplane up to 1.17 checked this at admission, one error at a time; for the inputs of functions nobody \
+              does. function-environment-configs crashes on a source of type Reference without ref, on one of type \
+              Selector without selector, and on a matcher without its value; function-patch-and-transform fails at the \
+              first reconcile. This rule names everything at once. How the first design spelled some fields, as \
+              `reference` or a list under `selector`, is read as it was meant, with a warning that says how to write \
+              it today.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  mode: Pipeline
+  pipeline:
+    - step: environment
+      functionRef: {name: function-environment-configs}
+      input:
+        apiVersion: environmentconfigs.fn.crossplane.io/v1beta1
+        kind: Input
+        spec:
+          environmentConfigs:
+            - type: Reference
+            - type: Selector
+              selector:
+                matchLabels:
+                  - {key: stage, type: Value}
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: apiextensions.crossplane.io/v1beta1
+kind: EnvironmentConfig
+metadata: {name: example-environment, labels: {stage: prod}}
+data: {region: eu-1}
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  mode: Pipeline
+  pipeline:
+    - step: environment
+      functionRef: {name: function-environment-configs}
+      input:
+        apiVersion: environmentconfigs.fn.crossplane.io/v1beta1
+        kind: Input
+        spec:
+          environmentConfigs:
+            - type: Reference
+              ref: {name: example-environment}
+            - type: Selector
+              selector:
+                matchLabels:
+                  - {key: stage, type: Value, value: prod}
+",
+        },
+        mend: "Add what is named, under the field that is named.",
+    },
+};

@@ -1,0 +1,58 @@
+//! EN004: labels that no EnvironmentConfig can have.
+
+use super::{WRITTEN_COMPOSITIONS, of_text};
+use crate::admission::{Level, Operation};
+use crate::crossplane::composition::Topic;
+use crate::rule::{Example, Page, Rule};
+
+/// The row of EN004.
+pub(super) static RULE: Rule = Rule {
+    id: "EN004",
+    name: "environment-label",
+    level: Level::Deny,
+    summary: "a selector with a label key or value that no object can have",
+    scope: &WRITTEN_COMPOSITIONS,
+    looks_up: &[],
+    confirm: None,
+    check: |request, _| of_text(&RULE, Topic::Label, request),
+    page: Page {
+        why: "A selector with a key or value that is no label selects nothing, and Crossplane says only that nothing \
+              was found. Mostly it is a field path where a value is to stand: `value: metadata.labels[my-label]` is a \
+              text of its own, not the value of that label.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  environment:
+    environmentConfigs:
+      - type: Selector
+        selector:
+          matchLabels:
+            - {key: stage, type: Value, value: \"metadata.labels[my-label]\"}
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  environment:
+    environmentConfigs:
+      - type: Selector
+        selector:
+          matchLabels:
+            - {key: stage, type: FromCompositeFieldPath, valueFromFieldPath: \"metadata.labels[my-label]\"}
+",
+        },
+        mend: "Write a label's own key or value; to read the value from the composite, use `valueFromFieldPath`.",
+    },
+};

@@ -1,0 +1,231 @@
+//! EN006: references and selectors that the EnvironmentConfigs in the cluster do not answer.
+
+use super::WRITES;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Reference, View};
+use crate::crossplane::composite::computed::{self, computed};
+use crate::crossplane::composition;
+use crate::crossplane::configs::Configs;
+use crate::crossplane::environment::{
+    EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Selector, SourceType, Sourced,
+};
+use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 2] =
+    [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse), kinds::composites(WRITES, Outage::Admit)];
+
+/// The row of EN006.
+pub(super) static RULE: Rule = Rule {
+    id: "EN006",
+    name: "environment-not-selected",
+    level: Level::Warn,
+    summary: "a reference to no EnvironmentConfig, or a selector that matches none, too few or too many",
+    scope: &SCOPE,
+    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    confirm: Some(confirm),
+    check,
+    page: Page {
+        why: "Crossplane looks EnvironmentConfigs up when it reconciles, and says of a selector only how many it found. The \
+              rule asks the EnvironmentConfigs that are there now, names those that are nearest to what was asked for, and \
+              those that are too many. In a Composition it can tell only what is the same for every composite: references, \
+              and matchers with a value of their own. An EnvironmentConfig may come later than what refers to it, so this \
+              is a warning unless the configuration says otherwise.",
+        wrong: Example {
+            stored: "\
+apiVersion: apiextensions.crossplane.io/v1beta1
+kind: EnvironmentConfig
+metadata: {name: example-environment, labels: {stage: production}}
+data: {region: eu-1}
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  environment:
+    environmentConfigs:
+      - type: Reference
+        ref: {name: example-enviroment}
+      - type: Selector
+        selector:
+          matchLabels:
+            - {key: stage, type: Value, value: prod}
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: apiextensions.crossplane.io/v1beta1
+kind: EnvironmentConfig
+metadata: {name: example-environment, labels: {stage: production}}
+data: {region: eu-1}
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  environment:
+    environmentConfigs:
+      - type: Reference
+        ref: {name: example-environment}
+",
+        },
+        mend: "Correct the name or the label, create the EnvironmentConfig, or write `policy: {resolution: Optional}` for \
+               references to what may be missing.",
+    },
+};
+
+/// A reference to what came a moment ago is no mistake.
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    if request.resource.group != kinds::GROUP {
+        return computed::confirm(request, view);
+    }
+    let selections = composition::sources(request.object());
+    let sources = selections.iter().flat_map(|(_, selection)| selection.sources.iter().flatten());
+    let names = sources.filter_map(|source| Some(&source.reference.as_ref()?.name)).filter(|name| !name.is_empty());
+    names.filter_map(|name| view.unless_found(kinds::served(view), "", name)).collect()
+}
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let configs = Configs::of(view);
+    if request.resource.group != kinds::GROUP {
+        return of_composite(request, view, &configs);
+    }
+    if !configs.is_complete() {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (field, selection) in composition::sources(request.object()) {
+        let is_optional = selection.policy.is_resolution_optional();
+        for (at, source) in selection.sources.iter().flatten().enumerate() {
+            let field = field.key("environmentConfigs").index(at);
+            match source.kind() {
+                SourceType::Reference if !is_optional => findings.extend(check_reference(source, &field, &configs)),
+                SourceType::Selector => {
+                    findings.extend(
+                        source.selector.iter().filter_map(|selector| check_selector(selector, &field, &configs)),
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+    findings
+}
+
+/// What the sources of its Composition come to for a composite, in Crossplane's words.
+fn of_composite(request: &Request<'_>, view: &View<'_>, configs: &Configs<'_>) -> Vec<Finding> {
+    let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
+    let finding = |(step, at, source): (usize, usize, &Sourced)| {
+        let error = source.error.as_ref()?;
+        let step = &computed.declaration.steps[step].field;
+        let message =
+            format!("Composition {:?}, {step}, environmentConfigs[{at}]: {error}", computed.composition.name());
+        let finding = RULE.finding(FieldPath::root(), message);
+        let labels: Vec<_> = source.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let found = configs.matching(&labels);
+        let names: Vec<_> = found.iter().take(5).map(|stored| stored.name()).collect();
+        Some(match hint(&labels, configs).filter(|_| found.is_empty()) {
+            Some(hint) => finding.help(hint),
+            None if names.is_empty() => finding,
+            None => finding.help(format!("{} match: {}", shown(&labels), names.join(", "))),
+        })
+    };
+    let mut findings: Vec<_> = computed.sources().filter_map(finding).collect();
+    // References that are kept name no source.
+    if let Some(failure) =
+        computed.computation.failure.as_ref().filter(|why| findings.is_empty() && why.contains("cannot fetch"))
+    {
+        findings.push(RULE.finding(FieldPath::of(["spec", "environmentConfigRefs"]), failure));
+    }
+    findings
+}
+
+fn check_reference(source: &EnvironmentSource, field: &FieldPath, configs: &Configs<'_>) -> Option<Finding> {
+    let name = source.reference.as_ref().map(|reference| reference.name.as_str()).filter(|name| !name.is_empty())?;
+    if configs.find(name).is_some() {
+        return None;
+    }
+    let finding = RULE.finding(field.key("ref").key("name"), format!("there is no EnvironmentConfig {name:?}"));
+    Some(match configs.names_near(name).as_slice() {
+        [] => finding.help("create it before the composites, or write policy: {resolution: Optional}"),
+        near => finding.help(format!("there are {}", near.join(", "))),
+    })
+}
+
+/// What can be told of a selector without a composite: matchers that read the composite are left out, and if the others
+/// match too few already, all of them will.
+fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>) -> Option<Finding> {
+    let mut labels: Vec<(&str, &str)> = Vec::new();
+    for matcher in &selector.match_labels {
+        // Of two matchers with the same key the last one counts.
+        labels.retain(|(key, _)| *key != matcher.key);
+        labels.extend(fixed(matcher));
+    }
+    let is_fixed = selector.match_labels.iter().all(|matcher| fixed(matcher).is_some());
+    let is_possible = |value: &str| !value.is_empty() && composition::labels::is_value(value);
+    // EN001 and EN004 speak of what can be no label.
+    if labels.is_empty() || labels.iter().any(|(_, value)| !is_possible(value)) {
+        return None;
+    }
+    let found = configs.matching(&labels);
+    let wanted = wanted(selector);
+    let message = match (found.as_slice(), wanted) {
+        ([], Some(_)) => format!("no EnvironmentConfig has {}", shown(&labels)),
+        (found, Some(Wanted::One)) if found.len() > 1 && is_fixed => {
+            let names: Vec<_> = found.iter().take(5).map(|stored| stored.name()).collect();
+            let (count, names) = (found.len(), names.join(", "));
+            format!("{count} EnvironmentConfigs have {}, and in Single mode there must be one: {names}", shown(&labels))
+        }
+        (found, Some(Wanted::AtLeast(least))) if (found.len() as u64) < least => {
+            format!("{} EnvironmentConfigs have {}, and minMatch is {least}", found.len(), shown(&labels))
+        }
+        _ => return None,
+    };
+    let finding = RULE.finding(field.key("selector"), message);
+    Some(match hint(&labels, configs).filter(|_| found.is_empty()) {
+        Some(hint) => finding.help(hint),
+        None if found.len() > 1 => finding.help("select by more labels, or write mode: Multiple"),
+        None => finding.help("label an EnvironmentConfig so"),
+    })
+}
+
+/// How many EnvironmentConfigs a selector needs.
+#[derive(Clone, Copy)]
+enum Wanted {
+    One,
+    AtLeast(u64),
+}
+
+fn wanted(selector: &Selector) -> Option<Wanted> {
+    match (selector.effective_mode(), selector.min_match) {
+        (Mode::Single, _) => Some(Wanted::One),
+        (_, Some(least)) if least > 0 => Some(Wanted::AtLeast(least)),
+        _ => None,
+    }
+}
+
+fn fixed(matcher: &LabelMatcher) -> Option<(&str, &str)> {
+    let value = matcher.value.as_deref().filter(|_| matcher.kind() == LabelMatcherType::Value)?;
+    Some((&matcher.key, value))
+}
+
+fn shown(labels: &[(&str, &str)]) -> String {
+    let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    format!("the label{} {}", if labels.len() == 1 { "" } else { "s" }, labels.join(", "))
+}
+
+/// The values that there are for the first label that nobody has.
+fn hint(labels: &[(&str, &str)], configs: &Configs<'_>) -> Option<String> {
+    let (key, value) = labels.iter().find(|label| configs.matching(&[**label]).is_empty())?;
+    let near = configs.values_near(key, value);
+    Some(match near.as_slice() {
+        [] => format!("no EnvironmentConfig has a label {key}"),
+        near => format!("for {key} there are {}", near.join(", ")),
+    })
+}

@@ -1,0 +1,126 @@
+//! EN007: what is lost when EnvironmentConfigs are merged.
+
+use serde_json::Value;
+
+use super::WRITES;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request, json};
+use crate::catalog::View;
+use crate::crossplane::composite::computed::{computed, confirm};
+use crate::crossplane::composition;
+use crate::crossplane::environment::{ActionOutcome, Merged, Overwrite};
+use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 3] = [
+    kinds::matches(&ENVIRONMENT_CONFIGS, &["v1alpha1", "v1beta1"], WRITES, Outage::Admit),
+    kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse),
+    kinds::composites(WRITES, Outage::Admit),
+];
+
+/// The row of EN007.
+pub(super) static RULE: Rule = Rule {
+    id: "EN007",
+    name: "environment-merge-conflict",
+    level: Level::Warn,
+    summary: "a key that a later EnvironmentConfig gives another type, or that Crossplane writes itself",
+    scope: &SCOPE,
+    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    confirm: Some(|request, view| if is_composite(request) { confirm(request, view) } else { Vec::new() }),
+    check,
+    page: Page {
+        why: "EnvironmentConfigs are merged map by map; everything else of a later one takes the place of what was there, also \
+              a text that of a whole map, and nobody says so. Where the merged environment of a composite has a key whose \
+              type changed, or whole numbers that merging makes imprecise, the composite is warned about; that a later value \
+              of the same type replaces an earlier one is what layers are for, and only goes into the audit log. \
+              `apiVersion` and `kind` at the top of the data belong to Crossplane: up to 1.17 it overwrites them, and \
+              whatever a patch writes there afterwards breaks the environment.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1beta1
+kind: EnvironmentConfig
+metadata: {name: example-environment}
+data:
+  kind: production
+  region: eu-1
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1beta1
+kind: EnvironmentConfig
+metadata: {name: example-environment}
+data:
+  stage: production
+  region: eu-1
+",
+        },
+        mend: "Call the key otherwise, or give it one type in all EnvironmentConfigs that are merged.",
+    },
+};
+
+/// What Crossplane writes into an environment.
+const RESERVED: [&str; 2] = ["apiVersion", "kind"];
+
+fn is_composite(request: &Request<'_>) -> bool {
+    request.resource.group != kinds::GROUP
+}
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    match &*request.resource.plural {
+        _ if is_composite(request) => of_composite(request, view),
+        "compositions" => {
+            let selections = composition::sources(request.object()).into_iter();
+            let defaults =
+                selections.filter_map(|(field, selection)| Some((field.key("defaultData"), selection.default_data?)));
+            defaults.flat_map(|(field, data)| reserved(&field, &Value::Object(data))).collect()
+        }
+        _ => reserved(&FieldPath::of(["data"]), request.object().get("data").unwrap_or(&Value::Null)),
+    }
+}
+
+fn reserved(field: &FieldPath, data: &Value) -> Vec<Finding> {
+    let keys = RESERVED.into_iter().filter(|key| data.get(key).is_some());
+    let finding = |key: &str| {
+        let message =
+            format!("{key} belongs to Crossplane, which up to 1.17 overwrites it when it merges EnvironmentConfigs");
+        RULE.finding(field.key(key), message).help("call the key otherwise")
+    };
+    keys.map(finding).collect()
+}
+
+fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
+    let mut findings = Vec::new();
+    for step in &computed.computation.steps {
+        let ActionOutcome::Selected { merged: Some(merged), .. } = &step.action else { continue };
+        findings.extend(merged.overwrites().iter().map(|overwrite| of_overwrite(overwrite, merged)));
+        findings.extend(merged.imprecise.iter().map(|path| {
+            let message = format!("the environment's {path} is a whole number that no float64 has: merging changes it");
+            RULE.finding(FieldPath::root(), message).help("write it as a text")
+        }));
+    }
+    findings
+}
+
+fn of_overwrite(overwrite: &Overwrite<'_>, merged: &Merged) -> Finding {
+    let Overwrite { path, from, old, by, new } = overwrite;
+    let name = |layer: &usize| merged.layers.get(*layer).map(|layer| layer.name.to_string()).unwrap_or_default();
+    let (from, by) = (name(from), name(by));
+    let is_same = std::mem::discriminant(*old) == std::mem::discriminant(*new);
+    let message = match is_same {
+        true => format!("the environment's {path} of {from} is replaced by {by}"),
+        false => {
+            let (old, new) = (json::kind_of(old), json::kind_of(new));
+            format!("the environment's {path} is {old} in {from}, and {new} in {by}, which takes its place")
+        }
+    };
+    let mut finding = RULE.finding(FieldPath::root(), message).found(json::brief(new));
+    if is_same {
+        finding.level = Level::Audit;
+    }
+    finding
+}

@@ -1,0 +1,99 @@
+//! EN009: what stands in an environment and does nothing.
+
+use super::{WRITTEN_COMPOSITIONS, of_text};
+use crate::admission::{Level, Operation};
+use crate::crossplane::composition::Topic;
+use crate::rule::{Example, Page, Rule};
+
+/// The row of EN009.
+pub(super) static RULE: Rule = Rule {
+    id: "EN009",
+    name: "environment-ignored",
+    level: Level::Warn,
+    summary: "a patch or a field of an environment that Crossplane silently ignores",
+    scope: &WRITTEN_COMPOSITIONS,
+    looks_up: &[],
+    confirm: None,
+    check: |request, _| of_text(&RULE, Topic::Ignored, request),
+    page: Page {
+        why: "Much of what can be written does nothing, and nothing says so: patches from the environment into the \
+              status, which Crossplane up to 1.17 loses; `mergeOptions` in the input of function-patch-and-transform, \
+              which replaces instead; maxMatch beside a selector instead of in it, as even the function's own README \
+              has it; patches of an environment in mode Pipeline; the first of two matchers with the same key.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  mode: Pipeline
+  pipeline:
+    - step: environment
+      functionRef: {name: function-environment-configs}
+      input:
+        apiVersion: environmentconfigs.fn.crossplane.io/v1beta1
+        kind: Input
+        spec:
+          environmentConfigs:
+            - type: Selector
+              maxMatch: 1
+              selector:
+                mode: Multiple
+                matchLabels:
+                  - {key: stage, type: FromCompositeFieldPath, valueFromFieldPath: spec.stage}
+    - step: resources
+      functionRef: {name: function-patch-and-transform}
+      input:
+        apiVersion: pt.fn.crossplane.io/v1beta1
+        kind: Resources
+        environment:
+          patches:
+            - fromFieldPath: spec.tags
+              toFieldPath: tags
+              policy: {mergeOptions: {appendSlice: true}}
+        resources: []
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  mode: Pipeline
+  pipeline:
+    - step: environment
+      functionRef: {name: function-environment-configs}
+      input:
+        apiVersion: environmentconfigs.fn.crossplane.io/v1beta1
+        kind: Input
+        spec:
+          environmentConfigs:
+            - type: Selector
+              selector:
+                mode: Multiple
+                maxMatch: 1
+                matchLabels:
+                  - {key: stage, type: FromCompositeFieldPath, valueFromFieldPath: spec.stage}
+    - step: resources
+      functionRef: {name: function-patch-and-transform}
+      input:
+        apiVersion: pt.fn.crossplane.io/v1beta1
+        kind: Resources
+        environment:
+          patches:
+            - fromFieldPath: spec.tags
+              toFieldPath: tags
+              policy: {toFieldPath: ForceMergeObjectsAppendArrays}
+        resources: []
+",
+        },
+        mend: "Do what the help says, or leave out what does nothing.",
+    },
+};

@@ -1,0 +1,155 @@
+//! EN011: references on a composite that its Composition does not select.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::WRITTEN_COMPOSITES;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Reference, Stored, View};
+use crate::crossplane::composite::composition::{Choice, choose};
+use crate::crossplane::composite::{labels, references};
+use crate::crossplane::composition;
+use crate::crossplane::configs::Configs;
+use crate::crossplane::environment::{EnvironmentSource, Profile, SourceType};
+use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::rule::{Example, Page, Rule};
+
+/// The row of EN011.
+pub(super) static RULE: Rule = Rule {
+    id: "EN011",
+    name: "environment-config-not-for-composite",
+    level: Level::Deny,
+    summary: "environmentConfigRefs on a composite that the sources of its Composition cannot produce",
+    scope: &WRITTEN_COMPOSITES,
+    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    confirm: Some(confirm),
+    check,
+    page: Page {
+        why: "Crossplane up to 1.17 reads whatever EnvironmentConfigs a composite refers to, and looks only at their names. So \
+              whoever may edit a composite may have the data of any of them patched into it, also of those that its \
+              Composition does not select. The design wanted to prevent just that. References that a composite had before \
+              stay: sources of a Composition may have changed since they were made.",
+        wrong: Example {
+            stored: STORED,
+            operation: Operation::Create,
+            object: "\
+apiVersion: example.org/v1
+kind: XExample
+metadata: {name: mine}
+spec:
+  compositionRef: {name: example}
+  stage: dev
+  environmentConfigRefs:
+    - {apiVersion: apiextensions.crossplane.io/v1alpha1, kind: EnvironmentConfig, name: prod}
+",
+        },
+        right: Example {
+            stored: STORED,
+            operation: Operation::Create,
+            object: "\
+apiVersion: example.org/v1
+kind: XExample
+metadata: {name: mine}
+spec:
+  compositionRef: {name: example}
+  stage: dev
+  environmentConfigRefs:
+    - {apiVersion: apiextensions.crossplane.io/v1alpha1, kind: EnvironmentConfig, name: dev}
+",
+        },
+        mend: "Leave `environmentConfigRefs` out, so that they are filled in, or have the Composition select what is needed.",
+    },
+};
+
+const STORED: &str = "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata: {name: xexamples.example.org, labels: {portcullis.dev/composites: \"true\"}}
+spec:
+  group: example.org
+  names: {kind: XExample, plural: xexamples}
+  versions: [{name: v1, served: true, referenceable: true}]
+---
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  environment:
+    environmentConfigs:
+      - type: Selector
+        selector:
+          matchLabels:
+            - {key: stage, type: FromCompositeFieldPath, valueFromFieldPath: spec.stage}
+---
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: EnvironmentConfig
+metadata: {name: dev, labels: {stage: dev}}
+data: {region: eu-1}
+---
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: EnvironmentConfig
+metadata: {name: prod, labels: {stage: prod}}
+data: {region: eu-2, password: secret}
+";
+
+/// What a label of an EnvironmentConfig says must not be out of date before a reference to it is refused.
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let added = added(request);
+    added.into_iter().map(|(_, name)| Reference::new(kinds::served(view), "", name)).collect()
+}
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let added = added(request);
+    if added.is_empty() {
+        return Vec::new();
+    }
+    let (group, plural) = (&request.resource.group, &request.resource.plural);
+    let Choice::One(composition) = choose(request.object(), group, plural, view) else { return Vec::new() };
+    let Some(sources) = sources(composition.value()) else { return Vec::new() };
+    let configs = Configs::of(view);
+    let is_foreign = |name: &str| {
+        let config = configs.find(name);
+        !sources.iter().any(|source| produces(source, name, config.as_ref(), request.object()))
+    };
+    let finding = |(at, name): (usize, &str)| {
+        let field = FieldPath::of(["spec", "environmentConfigRefs"]).index(at).key("name");
+        let message = format!(
+            "Composition {:?} does not select EnvironmentConfig {name:?} for this composite",
+            composition.name()
+        );
+        RULE.finding(field, message).help("leave environmentConfigRefs out, so that they are filled in")
+    };
+    added.into_iter().filter(|(_, name)| is_foreign(name)).map(finding).collect()
+}
+
+/// The references that the composite did not have before, with their places.
+fn added<'r>(request: &'r Request<'_>) -> Vec<(usize, &'r str)> {
+    let before = references(request.old_object());
+    let now = references(request.object()).into_iter().enumerate();
+    now.filter(|(_, name)| !name.is_empty() && !before.contains(name)).collect()
+}
+
+/// The sources of a Composition whose composites have references; `None` for all others.
+fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
+    let profile = composition::profile(composition)?;
+    let selections = composition::sources(composition).into_iter();
+    let sources = selections.flat_map(|(_, selection)| selection.sources.unwrap_or_default());
+    (profile == Profile::Native117).then(|| sources.collect())
+}
+
+/// Whether a source may have given a name. What cannot be known is allowed.
+fn produces(source: &EnvironmentSource, name: &str, config: Option<&Arc<Stored>>, composite: &Value) -> bool {
+    match (source.kind(), &source.reference, &source.selector) {
+        (SourceType::Reference, Some(reference), _) => reference.name == name,
+        (SourceType::Selector, _, Some(selector)) => {
+            let Some(config) = config else { return false };
+            let own = config.value().get("metadata").and_then(|meta| meta.get("labels"));
+            let has = |(key, value): (&String, &String)| own.and_then(|own| own.get(key)?.as_str()) == Some(value);
+            let wanted = labels::wanted(selector, composite, Profile::Native117);
+            wanted.is_some_and(|labels| !labels.is_empty() && labels.iter().all(has))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,62 @@
+//! The rules about environments, one file each.
+
+mod en001;
+mod en002;
+mod en003;
+mod en004;
+mod en005;
+mod en006;
+mod en007;
+mod en008;
+mod en009;
+mod en010;
+mod en011;
+mod en012;
+
+use std::sync::Arc;
+
+use crate::admission::{Finding, Level, Operation, Request};
+use crate::crossplane::composition::{self, Problem, Topic};
+use crate::crossplane::kinds::{self, COMPOSITIONS};
+use crate::rule::{Match, Outage, Rule};
+
+/// The rules about environments.
+pub(super) static RULES: &[&Rule] = &[
+    &en001::RULE,
+    &en002::RULE,
+    &en003::RULE,
+    &en004::RULE,
+    &en005::RULE,
+    &en006::RULE,
+    &en007::RULE,
+    &en008::RULE,
+    &en009::RULE,
+    &en010::RULE,
+    &en011::RULE,
+    &en012::RULE,
+];
+
+const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
+
+/// Compositions as they are written: by people and pipelines, and rarely.
+static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse)];
+
+/// Composites as people and Crossplane write them. Crossplane must go on while nobody answers.
+static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, Outage::Admit)];
+
+/// What is wrong with the text of a Composition on one topic.
+///
+/// What an update leaves as it was is warned about only: a Composition that is in use must stay mendable step by step.
+fn of_text(rule: &Rule, topic: Topic, request: &Request<'_>) -> Vec<Finding> {
+    let read = |object: &crate::admission::Object<'_>| object.view::<Arc<[Problem]>>(composition::problems);
+    let before = if request.operation == Operation::Update { read(&request.old_object) } else { Arc::default() };
+    let finding = |problem: &Problem| {
+        let mut finding = rule.finding(problem.field.clone(), &problem.message);
+        finding.help.clone_from(&problem.help);
+        if problem.is_mild || before.iter().any(|known| known == problem) {
+            finding.level = finding.level.min(Level::Warn);
+        }
+        finding
+    };
+    read(&request.object).iter().filter(|problem| problem.topic == topic).map(finding).collect()
+}

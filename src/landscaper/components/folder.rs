@@ -1,0 +1,69 @@
+//! Component descriptors in files.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::closure::Found;
+use super::descriptor::Descriptor;
+use super::versions;
+use crate::landscaper::component_reference::ComponentReference;
+use crate::yaml;
+
+/// Component descriptors that stand for all there are.
+///
+/// They are found by name and version. Where several have both, the one that names the wanted repository context last is
+/// taken, and else the first: whoever writes descriptors into a folder seldom keeps registries apart.
+#[derive(Debug, Default)]
+pub struct Folder {
+    by_name: HashMap<String, Vec<Arc<Descriptor>>>,
+}
+
+impl Folder {
+    /// Reads the descriptors in a file; other objects in it are passed over.
+    ///
+    /// # Errors
+    /// What cannot be read, with its place.
+    pub fn add(&mut self, text: &str) -> Result<(), String> {
+        for document in yaml::documents(text, &yaml::Limits::default()) {
+            let document = document.map_err(|error| error.to_string())?;
+            let value = &document.value;
+            let is_one = value.pointer("/meta/schemaVersion").is_some()
+                || value
+                    .get("apiVersion")
+                    .and_then(|version| version.as_str())
+                    .is_some_and(|version| version.starts_with("ocm.software/"));
+            if is_one {
+                let read = Descriptor::read(value);
+                let read = read.map_err(|error| format!("line {}: {error}", document.nearest(&error.field).line))?;
+                self.by_name.entry(read.name.clone()).or_default().push(Arc::new(read));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_name.values().map(Vec::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// What they say of a component version.
+    pub fn find(&self, reference: &ComponentReference) -> Found {
+        let named = self.by_name.get(&reference.component_name).map(Vec::as_slice).unwrap_or_default();
+        let mut fitting = named.iter().filter(|descriptor| descriptor.version == reference.version);
+        let is_there = |descriptor: &&Arc<Descriptor>| {
+            descriptor.repository_contexts.last() == reference.repository_context.as_ref()
+        };
+        match fitting.clone().find(is_there).or_else(|| fitting.next()) {
+            Some(descriptor) => Found::Descriptor(descriptor.clone()),
+            None => {
+                let existing: Vec<_> = named.iter().map(|descriptor| descriptor.version.clone()).collect();
+                Found::Missing { nearest: versions::nearest(&reference.version, &existing) }
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Component descriptors that stand in an Installation itself.
+//!
+//! Source: `inlinecompdesc` and `NewRegistryAccess` in Landscaper's `pkg/components/ocmlib`. Descriptors may be nested in
+//! labels of references; Landscaper unpacks those only where the outermost component has a label of that name too. It
+//! takes an inline descriptor only for references into the repository context that the descriptor itself names last.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::descriptor::{Descriptor, DescriptorError, INLINE_LABEL};
+use crate::landscaper::component_reference::ComponentReference;
+use crate::landscaper::repository_context::RepositoryContext;
+
+/// How deep descriptors may be nested in labels.
+const MAX_NESTED: usize = 16;
+
+/// The descriptors in an Installation.
+#[derive(Debug, Clone)]
+pub struct Inline {
+    /// The outermost one first, then those that are nested in it.
+    pub descriptors: Vec<Placed>,
+    repository_context: Option<RepositoryContext>,
+}
+
+/// A descriptor and where it stands.
+#[derive(Debug, Clone)]
+pub struct Placed {
+    /// JSON pointer in the Installation.
+    pub pointer: String,
+    /// The descriptor.
+    pub descriptor: Arc<Descriptor>,
+}
+
+impl Inline {
+    /// The descriptors of an Installation; `None` where it has none inline.
+    ///
+    /// # Errors
+    /// The first thing that cannot be read.
+    pub fn of(installation: &Value) -> Option<Result<Self, DescriptorError>> {
+        let value = installation.get("spec")?.get("componentDescriptor")?.get("inline")?;
+        (!value.is_null()).then(|| Self::read(value))
+    }
+
+    fn read(value: &Value) -> Result<Self, DescriptorError> {
+        let outermost = Descriptor::read_v2(value)?;
+        let repository_context = outermost.repository_contexts.last().cloned();
+        let mut inline = Self { descriptors: Vec::new(), repository_context };
+        let nests = label(value.pointer("/component").unwrap_or(&Value::Null)).is_some();
+        inline.place(
+            "/spec/componentDescriptor/inline".to_owned(),
+            outermost,
+            value,
+            if nests { MAX_NESTED } else { 0 },
+        )?;
+        Ok(inline)
+    }
+
+    fn place(&mut self, at: String, read: Descriptor, value: &Value, levels: usize) -> Result<(), DescriptorError> {
+        let descriptor = Arc::new(read);
+        self.descriptors.push(Placed { pointer: at.clone(), descriptor: descriptor.clone() });
+        let Some(levels) = levels.checked_sub(1) else { return Ok(()) };
+        for number in 0..descriptor.references.len() {
+            let pointer = descriptor.pointer(number);
+            let Some((place, nested)) = value.pointer(&pointer).and_then(label) else { continue };
+            self.place(format!("{at}{pointer}/labels/{place}/value"), Descriptor::read(nested)?, nested, levels)?;
+        }
+        Ok(())
+    }
+
+    /// The descriptor that Landscaper takes for a reference instead of asking a registry.
+    pub fn find(&self, reference: &ComponentReference) -> Option<Arc<Descriptor>> {
+        if self.repository_context.is_none() || self.repository_context != reference.repository_context {
+            return None;
+        }
+        let is_it = |placed: &&Placed| {
+            placed.descriptor.name == reference.component_name && placed.descriptor.version == reference.version
+        };
+        self.descriptors.iter().find(is_it).map(|placed| placed.descriptor.clone())
+    }
+}
+
+/// The label that holds a nested descriptor, with its place in the list of labels.
+fn label(value: &Value) -> Option<(usize, &Value)> {
+    let labels = value.get("labels")?.as_array()?;
+    let at = labels.iter().position(|label| label.get("name").is_some_and(|name| name == INLINE_LABEL))?;
+    Some((at, labels.get(at)?.get("value")?))
+}

@@ -1,0 +1,82 @@
+//! What overwrites make of a component descriptor, as an RFC 6902 patch.
+//!
+//! Every value that goes is tested first, so that the patch fits only the descriptor that it was made for. A reference
+//! has no field for a repository context; one that is overwritten stands in a label. A digest goes with the component
+//! that it was made of.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use serde_json::{Value, json};
+
+use super::closure::Step;
+use super::descriptor::{Descriptor, REPOSITORY_LABEL, Reference};
+use crate::landscaper::component_reference::Attribute;
+use crate::landscaper::overwrites::substitution::Substitution;
+
+/// The patch of a descriptor, given the references in it; empty where nothing becomes another.
+pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) -> Patch {
+    let mut operations = Vec::new();
+    for step in steps {
+        if let Some(reference) = descriptor.references.get(step.at) {
+            operations.extend(operations_of(&descriptor.pointer(step.at), reference, &step.substitution));
+        }
+    }
+    Patch(operations)
+}
+
+/// The operations for one reference that stands at `pointer`.
+pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substitution) -> Vec<PatchOperation> {
+    let changed: Vec<_> = substitution.changed().collect();
+    let mut operations = Vec::new();
+    for attribute in [Attribute::ComponentName, Attribute::Version] {
+        if changed.contains(&attribute) {
+            let (old, new) = (substitution.original.value(attribute), substitution.result.value(attribute));
+            let path = format!("{pointer}/{attribute}");
+            // What is empty may not stand there at all.
+            let stands = old != "";
+            operations.extend(if stands { vec![test(&path, old), replace(&path, new)] } else { vec![add(&path, new)] });
+        }
+    }
+    if changed.contains(&Attribute::RepositoryContext) {
+        operations.extend(label(pointer, reference, substitution.result.value(Attribute::RepositoryContext)));
+    }
+    if let (false, Some(digest)) = (changed.is_empty(), &reference.digest) {
+        let path = format!("{pointer}/digest");
+        operations.extend([test(&path, digest.clone()), remove(&path)]);
+    }
+    operations
+}
+
+/// Writes the repository context into the label for it.
+fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOperation> {
+    let label = json!({"name": REPOSITORY_LABEL, "value": context});
+    match (&reference.repository_context, reference.labels) {
+        (Some((at, old)), _) => {
+            let path = format!("{pointer}/labels/{at}");
+            vec![test(&format!("{path}/value"), old.value().clone()), replace(&path, label)]
+        }
+        (None, Some(_)) => vec![add(&format!("{pointer}/labels/-"), label)],
+        (None, None) => vec![add(&format!("{pointer}/labels"), json!([label]))],
+    }
+}
+
+/// Pointers of our own making are well-formed; another would be the whole document, which no test allows.
+fn path(pointer: &str) -> PointerBuf {
+    PointerBuf::parse(pointer).unwrap_or_default()
+}
+
+fn test(pointer: &str, value: Value) -> PatchOperation {
+    PatchOperation::Test(TestOperation { path: path(pointer), value })
+}
+
+fn replace(pointer: &str, value: Value) -> PatchOperation {
+    PatchOperation::Replace(ReplaceOperation { path: path(pointer), value })
+}
+
+fn add(pointer: &str, value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: path(pointer), value })
+}
+
+fn remove(pointer: &str) -> PatchOperation {
+    PatchOperation::Remove(RemoveOperation { path: path(pointer) })
+}

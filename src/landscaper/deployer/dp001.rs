@@ -1,0 +1,103 @@
+//! DP001: the job is finished, and the phase says that it is not.
+
+use super::finding::{Told, phase_field, unless_kept};
+use super::promises::FINISHED_IS_FINAL;
+use crate::admission::{Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit)];
+
+/// The row of DP001.
+pub(super) static RULE: Rule = Rule {
+    id: "DP001",
+    name: "finished-but-not-final",
+    level: Level::Deny,
+    summary: "a status whose job is finished while its phase is not final",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Landscaper reads the result of a job as soon as `jobIDFinished` is `jobID`, and it may start the \
+              next one. A phase that is not final there is no result: the Execution waits for a deployer that \
+              thinks it is done. This is why both must be written in one update.",
+        wrong: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Progressing
+  jobID: b
+  jobIDFinished: a
+  lastReconcileTime: \"2026-01-01T12:00:00Z\"
+",
+            operation: Operation::Update,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Progressing
+  jobID: b
+  jobIDFinished: b
+  lastReconcileTime: \"2026-01-01T12:00:00Z\"
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Progressing
+  jobID: b
+  jobIDFinished: a
+  lastReconcileTime: \"2026-01-01T12:00:00Z\"
+",
+            operation: Operation::Update,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Succeeded
+  jobID: b
+  jobIDFinished: b
+  lastReconcileTime: \"2026-01-01T12:00:00Z\"
+",
+        },
+        mend: "Write the final phase and `jobIDFinished` in one update of the status, the phase never after it.",
+    },
+};
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    unless_kept(&RULE, &FINISHED_IS_FINAL, (request, view), |change| {
+        let job = change.new.job;
+        Told {
+            field: phase_field(request),
+            what: format!("job {job:?} is finished, and its phase is {:?}", change.new.phase_text),
+            correct: format!(
+                "write both at once: {{phase: Succeeded, jobIDFinished: {job:?}}}, or Failed with lastError"
+            ),
+        }
+    })
+}

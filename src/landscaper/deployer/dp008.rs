@@ -1,0 +1,87 @@
+//! DP008: annotations that send a DeployItem to another deployer than its spec.
+
+use super::responsibility::Route;
+use super::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION, WRITES};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit)];
+
+/// The row of DP008.
+pub(super) static RULE: Rule = Rule {
+    id: "DP008",
+    name: "routing-contradicts-spec",
+    level: Level::Deny,
+    summary: "annotations deployer-type or deployer-target-name that contradict the spec",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Deployers look at the annotations `deployer-type` and `deployer-target-name` first, and at \
+              `spec.type` and `spec.target` only where the first of them is missing. An annotation that says \
+              something else sends the DeployItem to a deployer of another type, or to one that does not reach its \
+              Target. Landscaper writes both from the spec.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/deployer-type: landscaper.gardener.cloud/helm
+    landscaper.gardener.cloud/deployer-target-name: .noTargetName
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+  config:
+    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
+    kind: ProviderConfiguration
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/deployer-type: landscaper.gardener.cloud/kubernetes-manifest
+    landscaper.gardener.cloud/deployer-target-name: my-target
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+  target:
+    name: my-target
+    namespace: cu-example
+  config:
+    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
+    kind: ProviderConfiguration
+",
+        },
+        mend: "Leave both annotations out, or write what the spec says: the type, and the name of the Target, or \
+              `.noTargetName`.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let specified = Route::specified(request.object());
+    let expected = [
+        (TYPE_ANNOTATION, specified.type_name, "spec.type"),
+        (TARGET_ANNOTATION, specified.target.unwrap_or(NO_TARGET), "spec.target.name"),
+    ];
+    let annotations = request.object().pointer("/metadata/annotations");
+    let judge = |(key, wanted, spec): (&str, &str, &str)| {
+        let written = annotations?.get(key)?.as_str().filter(|written| !written.is_empty() && *written != wanted)?;
+        let message = format!("deployers take {written:?} for the word of {spec}, which says {wanted:?}");
+        let finding = RULE.finding(FieldPath::of(["metadata", "annotations", key]), message).found(written);
+        Some(finding.allowed(wanted).help(format!("write {wanted:?}, or leave the annotation out")))
+    };
+    expected.into_iter().filter_map(judge).collect()
+}

@@ -1,0 +1,83 @@
+//! DP012: a configuration that the manifest or the helm deployer rejects.
+
+use super::WRITES;
+use super::provider::{self, Fault};
+use super::responsibility::Route;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit)];
+
+/// The row of DP012.
+pub(super) static RULE: Rule = Rule {
+    id: "DP012",
+    name: "configuration-that-its-deployer-rejects",
+    level: Level::Deny,
+    summary: "a manifest or helm DeployItem whose spec.config its deployer would reject",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Nothing but its deployer reads `spec.config`, so that a missing name or a wrong apiVersion is found \
+              only once the DeployItem is worked on. The rule looks at what the manifest and the helm deployer \
+              refuse to begin with: apiVersion, kind, and the fields that must be there. Other types are left to \
+              their deployers.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/helm
+  config:
+    apiVersion: helm.deployer.landscaper.gardener.cloud/v1alpha2
+    kind: ProviderConfiguration
+    chart: {ref: example.org/charts/app}
+    namespace: app
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/helm
+  config:
+    apiVersion: helm.deployer.landscaper.gardener.cloud/v1alpha1
+    kind: ProviderConfiguration
+    chart: {ref: example.org/charts/app}
+    name: app
+    namespace: app
+",
+        },
+        mend: "Write the fields that are missing. apiVersion and kind are those of the deployer of the type: \
+              `manifest.deployer.landscaper.gardener.cloud/v1alpha2` or \
+              `helm.deployer.landscaper.gardener.cloud/v1alpha1`, `ProviderConfiguration`.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let config = |object: &serde_json::Value| object.pointer("/spec/config").cloned();
+    let is_old = request.operation == Operation::Update && config(request.old_object()) == config(request.object());
+    let faults = provider::faults(Route::specified(request.object()).type_name, config(request.object()).as_ref());
+    let tell = |Fault { field, problem, help }| {
+        let mut finding = RULE.finding(FieldPath::of(["spec", "config"]).join(&field), problem).help(help);
+        if is_old {
+            finding.level = Level::Warn;
+        }
+        finding
+    };
+    faults.into_iter().map(tell).collect()
+}

@@ -1,0 +1,76 @@
+//! DP013: a value of delete-without-uninstall that uninstalls.
+
+use serde_json::Value;
+
+use super::{DELETE_WITHOUT_UNINSTALL, WRITES};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 3] = [
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
+    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit),
+];
+
+/// The row of DP013.
+pub(super) static RULE: Rule = Rule {
+    id: "DP013",
+    name: "delete-without-uninstall-value",
+    level: Level::Deny,
+    summary: "a delete-without-uninstall annotation that is not \"true\"",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Only `\"true\"` keeps what is deployed when the object is deleted. With `\"True\"` or `\"yes\"` \
+              everything is uninstalled, which is what somebody who writes the annotation least expects, and it \
+              cannot be taken back. `\"false\"` does what it says, as no annotation does, and is warned about \
+              only.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/delete-without-uninstall: \"True\"
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Execution
+metadata:
+  name: test-installation
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/delete-without-uninstall: \"true\"
+",
+        },
+        mend: "Write `\"true\"`, in quotes; or leave the annotation out.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let Some(value) = annotation(request.object()).filter(|value| *value != "true") else { return Vec::new() };
+    let field = FieldPath::of(["metadata", "annotations", DELETE_WITHOUT_UNINSTALL]);
+    let message = format!("with {value:?} a deletion uninstalls everything: only \"true\" keeps it");
+    let mut finding = RULE.finding(field, message).found(value).allowed("\"true\"");
+    let is_old = request.operation == Operation::Update && annotation(request.old_object()) == Some(value);
+    if is_old || value == "false" {
+        finding.level = Level::Warn;
+    }
+    vec![finding.help("write \"true\" to keep what is deployed, or leave the annotation out")]
+}
+
+fn annotation(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/annotations")?.get(DELETE_WITHOUT_UNINSTALL)?.as_str()
+}

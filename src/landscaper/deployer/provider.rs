@@ -1,0 +1,195 @@
+//! What the manifest and the helm deployer refuse to begin with, in the configuration of a DeployItem.
+//!
+//! Source: the decoding and `ValidateProviderConfiguration` in Landscaper's `apis/deployer/{manifest,helm}`, which both
+//! deployers call before anything else. Without a configuration they cannot be called at all.
+
+use serde_json::Value;
+
+use crate::admission::{FieldPath, json as wire};
+
+/// Something that a deployer refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// Where, in the configuration.
+    pub(super) field: FieldPath,
+    /// What is wrong.
+    pub(super) problem: String,
+    /// How to mend it.
+    pub(super) help: String,
+}
+
+/// A deployer that comes with Landscaper.
+struct Deployer {
+    type_name: &'static str,
+    api_versions: &'static [&'static str],
+    check: fn(&Value, &mut Faults),
+}
+
+static DEPLOYERS: [Deployer; 2] = [
+    Deployer {
+        type_name: "landscaper.gardener.cloud/kubernetes-manifest",
+        api_versions: &[
+            "manifest.deployer.landscaper.gardener.cloud/v1alpha2",
+            "manifest.deployer.landscaper.gardener.cloud/v1alpha1",
+        ],
+        check: manifest,
+    },
+    Deployer {
+        type_name: "landscaper.gardener.cloud/helm",
+        api_versions: &["helm.deployer.landscaper.gardener.cloud/v1alpha1"],
+        check: helm,
+    },
+];
+
+const KIND: &str = "ProviderConfiguration";
+
+/// What the deployer of a type refuses in a configuration; nothing for types that are not known here.
+pub(super) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
+    let Some(deployer) = DEPLOYERS.iter().find(|deployer| deployer.type_name == type_name) else { return Vec::new() };
+    let mut faults = Faults(Vec::new());
+    let Some(config) = config.filter(|config| config.is_object()) else {
+        let is = config.map_or("missing", wire::kind_of);
+        faults.add(FieldPath::root(), format!("the configuration is {is}, not an object"), "write one");
+        return faults.0;
+    };
+    one_of(config, "apiVersion", deployer.api_versions, &mut faults);
+    one_of(config, "kind", &[KIND], &mut faults);
+    // Of another version nothing is known.
+    if faults.0.is_empty() {
+        (deployer.check)(config, &mut faults);
+    }
+    faults.0
+}
+
+struct Faults(Vec<Fault>);
+
+impl Faults {
+    fn add(&mut self, field: FieldPath, problem: impl Into<String>, help: impl Into<String>) {
+        self.0.push(Fault { field, problem: problem.into(), help: help.into() });
+    }
+
+    /// A text that must be there.
+    fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
+        let field = place.key(key);
+        match object.get(key) {
+            Some(Value::String(text)) if !text.is_empty() => {}
+            None | Some(Value::Null | Value::String(_)) => {
+                self.add(field, format!("{key} is missing"), format!("write {key}"))
+            }
+            Some(other) => {
+                self.add(field, format!("{key} is {}, not a string", wire::kind_of(other)), "write a string")
+            }
+        }
+    }
+}
+
+fn one_of(config: &Value, key: &str, wanted: &[&str], faults: &mut Faults) {
+    let found = config.get(key).and_then(Value::as_str).unwrap_or_default();
+    if !wanted.contains(&found) {
+        let help = format!("write {}", wanted.join(" or "));
+        faults.add(FieldPath::of([key]), format!("{key} {found:?} is none that this deployer reads"), help);
+    }
+}
+
+fn manifest(config: &Value, faults: &mut Faults) {
+    let is_wrapped =
+        config.get("apiVersion").and_then(Value::as_str).is_some_and(|version| version.ends_with("v1alpha2"));
+    for (field, entry) in list(config, "manifests", faults) {
+        let manifest = if is_wrapped { entry.get("manifest") } else { Some(entry) };
+        if manifest.is_none_or(Value::is_null) {
+            let help = if is_wrapped { "write {policy: manage, manifest: …}" } else { "write the manifest" };
+            faults.add(field, "the manifest is missing", help);
+        }
+    }
+    common(config, faults);
+}
+
+fn helm(config: &Value, faults: &mut Faults) {
+    let root = FieldPath::root();
+    chart(config.get("chart").unwrap_or(&Value::Null), &FieldPath::of(["chart"]), faults);
+    faults.require(config, &root, "name");
+    faults.require(config, &root, "namespace");
+    let arguments = |part: &str| match part {
+        "uninstall" => &["timeout"][..],
+        _ => &["atomic", "force", "timeout"][..],
+    };
+    for part in ["install", "upgrade", "uninstall"] {
+        let given = config.get("helmDeploymentConfig").and_then(|parts| parts.get(part)?.as_object());
+        for key in
+            given.into_iter().flat_map(|given| given.keys()).filter(|key| !arguments(part).contains(&key.as_str()))
+        {
+            let help = format!("write {}", arguments(part).join(", "));
+            faults.add(
+                FieldPath::of(["helmDeploymentConfig", part, key]),
+                format!("{key:?} is no argument of {part}"),
+                help,
+            );
+        }
+    }
+    common(config, faults);
+}
+
+fn chart(chart: &Value, place: &FieldPath, faults: &mut Faults) {
+    let has = |key: &str| chart.get(key).is_some_and(|value| !value.is_null() && value.as_str() != Some(""));
+    if !["ref", "archive", "fromResource", "helmChartRepo", "resourceRef"].into_iter().any(has) {
+        let help = "write one of ref, resourceRef, helmChartRepo, fromResource and archive";
+        return faults.add(place.clone(), "nothing says where the chart is", help);
+    }
+    let part = |key: &str| chart.get(key).filter(|value| !value.is_null()).map(|value| (value, place.key(key)));
+    // The deployer takes the first of these that is there.
+    if let Some((archive, place)) = part("archive") {
+        match archive.get("remote").filter(|remote| !remote.is_null()) {
+            Some(remote) => faults.require(remote, &place.key("remote"), "url"),
+            None => faults.require(archive, &place, "raw"),
+        }
+    } else if let Some((resource, place)) = part("fromResource") {
+        from_resource(resource, &place, faults);
+    } else if let Some((repository, place)) = part("helmChartRepo") {
+        for key in ["helmChartRepoUrl", "helmChartName", "helmChartVersion"] {
+            faults.require(repository, &place, key);
+        }
+    }
+}
+
+fn from_resource(resource: &Value, place: &FieldPath, faults: &mut Faults) {
+    faults.require(resource, place, "resourceName");
+    let is_set = |key: &str| resource.get(key).is_some_and(|value| !value.is_null());
+    if is_set("inline") {
+        return;
+    }
+    if !is_set("ref") {
+        return faults.add(place.key("ref"), "ref is missing", "write ref, or an inline component descriptor");
+    }
+    let reference = resource.get("ref").unwrap_or(&Value::Null);
+    if reference.get("repositoryContext").is_none_or(Value::is_null) {
+        let field = place.key("ref").key("repositoryContext");
+        faults.add(field, "repositoryContext is missing", "write repositoryContext");
+    }
+    for key in ["componentName", "version"] {
+        faults.require(reference, &place.key("ref"), key);
+    }
+}
+
+/// What both read.
+fn common(config: &Value, faults: &mut Faults) {
+    for (field, group) in list(config, "deletionGroups", faults) {
+        let has = |key: &str| group.get(key).is_some_and(|value| !value.is_null());
+        if has("predefinedResourceGroup") == has("customResourceGroup") {
+            let help = "write one of predefinedResourceGroup and customResourceGroup";
+            faults.add(field, "a group is either predefined or custom", help);
+        }
+    }
+}
+
+/// The entries of a list with their places; what is no list is a fault.
+fn list<'v>(config: &'v Value, key: &str, faults: &mut Faults) -> Vec<(FieldPath, &'v Value)> {
+    let place = FieldPath::of([key]);
+    match config.get(key) {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(entries)) => entries.iter().enumerate().map(|(at, entry)| (place.index(at), entry)).collect(),
+        Some(other) => {
+            faults.add(place, format!("{key} is {}, not a list", wire::kind_of(other)), "write a list");
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a registry asks for: the `WWW-Authenticate` header.
+
+use super::Repository;
+
+/// What a registry asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Challenge {
+    /// Name and password.
+    Basic,
+    /// A token from `realm`.
+    Bearer {
+        /// Address of the token service.
+        realm: String,
+        /// What it calls the registry.
+        service: String,
+    },
+}
+
+impl Challenge {
+    /// The first challenge that can be met.
+    pub(super) fn read(header: &str) -> Option<Self> {
+        let (scheme, parameters) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
+        if scheme.eq_ignore_ascii_case("basic") {
+            return Some(Self::Basic);
+        }
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let value = |name: &str| parameter(parameters, name);
+        Some(Self::Bearer { realm: value("realm")?, service: value("service").unwrap_or_default() })
+    }
+}
+
+/// The value of a parameter, quoted or not.
+fn parameter(parameters: &str, name: &str) -> Option<String> {
+    let mut rest = parameters;
+    while let Some((key, after)) = rest.split_once('=') {
+        let (value, left) = match after.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"')?,
+            None => after.split_once(',').unwrap_or((after, "")),
+        };
+        if key.trim_matches([',', ' ']).eq_ignore_ascii_case(name) {
+            return Some(value.to_owned());
+        }
+        rest = left;
+    }
+    None
+}
+
+/// Whether a token service may see the credentials of a registry: it is the registry itself, or of the same domain.
+///
+/// `auth.docker.io` is for `registry-1.docker.io`, and `gitlab.example.org` for `registry.gitlab.example.org`.
+pub(super) fn is_trusted(realm_host: &str, repository: &Repository) -> bool {
+    let registry = repository.host.as_str();
+    if realm_host == registry {
+        return true;
+    }
+    let bare = |host: &str| host.rsplit_once(':').map_or(host, |(name, _)| name).to_owned();
+    let (realm, registry) = (bare(realm_host), bare(registry));
+    let domain = registry.split_once('.').map_or("", |(_, domain)| domain);
+    let is_domain = domain.contains('.') && !domain.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    realm == registry
+        || is_domain && (realm == domain || realm.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_read() {
+        let bearer = |realm: &str, service: &str| {
+            Some(Challenge::Bearer { realm: realm.to_owned(), service: service.to_owned() })
+        };
+        let header = r#"Bearer realm="https://auth.example/token",service="a, b",scope="repository:x:pull""#;
+        assert_eq!(Challenge::read(header), bearer("https://auth.example/token", "a, b"));
+        assert_eq!(Challenge::read("bearer service=s, realm=https://r"), bearer("https://r", "s"));
+        assert_eq!(Challenge::read("Basic realm=\"x\""), Some(Challenge::Basic));
+        assert_eq!(Challenge::read("Bearer service=\"x\""), None);
+        assert_eq!(Challenge::read("Digest x=y"), None);
+    }
+
+    #[test]
+    fn credentials_go_to_the_domain_of_the_registry_only() {
+        let trusted = |realm: &str, host: &str| is_trusted(realm, &Repository::new(host, "a").unwrap());
+        assert!(trusted("auth.docker.io", "docker.io"));
+        assert!(trusted("gitlab.example.org", "registry.gitlab.example.org"));
+        assert!(trusted("127.0.0.1:5001", "http://127.0.0.1:5000"));
+        assert!(!trusted("evil.example", "ghcr.io"));
+        assert!(!trusted("other.io", "ghcr.io"));
+        assert!(!trusted("notdocker.io", "docker.io"));
+        assert!(!trusted("10.0.0.2", "10.0.0.1"));
+    }
+}

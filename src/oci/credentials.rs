@@ -1,0 +1,155 @@
+//! Who one is to a registry: pull secrets of type `kubernetes.io/dockerconfigjson`.
+//!
+//! Source: `DockerConfigJSON` in Kubernetes' `pkg/credentialprovider`: an entry is for a host, or for what begins with a
+//! path on that host; the longest one that fits counts.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::{Repository, digest};
+
+/// Who one is to a registry.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// Nobody.
+    #[default]
+    Anonymous,
+    /// A user.
+    User {
+        /// Name.
+        name: String,
+        /// Password.
+        password: String,
+    },
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Anonymous => f.write_str("Anonymous"),
+            Self::User { name, .. } => write!(f, "User({name})"),
+        }
+    }
+}
+
+impl Credentials {
+    /// The value of an `Authorization` header; `None` for nobody.
+    pub(super) fn basic(&self) -> Option<String> {
+        match self {
+            Self::Anonymous => None,
+            Self::User { name, password } => Some(format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))),
+        }
+    }
+
+    /// Tells credentials apart without showing them.
+    pub fn fingerprint(&self) -> String {
+        match self {
+            Self::Anonymous => String::new(),
+            Self::User { name, password } => digest::hex(format!("{}:{name}:{password}", name.len()).as_bytes()),
+        }
+    }
+}
+
+/// Credentials for several registries.
+#[derive(Debug, Clone, Default)]
+pub struct Keyring(Vec<(String, Credentials)>);
+
+/// Why a pull secret cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyringError {
+    /// It is no JSON with a member `auths`.
+    #[error(".dockerconfigjson has no object \"auths\"")]
+    NoAuths,
+    /// An entry says neither `auth` nor `username` and `password`.
+    #[error("the entry for {0:?} has neither auth nor username and password")]
+    NoCredentials(String),
+}
+
+impl Keyring {
+    /// Adds the entries of a `.dockerconfigjson`.
+    ///
+    /// # Errors
+    /// The first entry that cannot be used; those before it are added. No error shows a secret.
+    pub fn add(&mut self, config: &[u8]) -> Result<(), KeyringError> {
+        let config: Value = serde_json::from_slice(config).map_err(|_| KeyringError::NoAuths)?;
+        let auths = config.get("auths").and_then(Value::as_object).ok_or(KeyringError::NoAuths)?;
+        for (host, entry) in auths {
+            let credentials = credentials(entry).ok_or_else(|| KeyringError::NoCredentials(host.clone()))?;
+            self.0.push((place(host), credentials));
+        }
+        Ok(())
+    }
+
+    /// The credentials for a repository: those of the longest entry that it begins with.
+    pub fn credentials(&self, repository: &Repository) -> Credentials {
+        let address = repository.to_string();
+        let fits = |(place, _): &&(String, Credentials)| {
+            address.strip_prefix(place.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let best = self.0.iter().filter(fits).max_by_key(|(place, _)| place.len());
+        best.map(|(_, credentials)| credentials.clone()).unwrap_or_default()
+    }
+}
+
+fn credentials(entry: &Value) -> Option<Credentials> {
+    let text = |key| entry.get(key).and_then(Value::as_str).filter(|text: &&str| !text.is_empty());
+    if let Some(auth) = text("auth") {
+        let decoded = String::from_utf8(STANDARD.decode(auth.trim()).ok()?).ok()?;
+        let (name, password) = decoded.split_once(':')?;
+        return Some(Credentials::User { name: name.to_owned(), password: password.trim_matches('\0').to_owned() });
+    }
+    Some(Credentials::User { name: text("username")?.to_owned(), password: text("password")?.to_owned() })
+}
+
+/// `https://index.docker.io/v1/` and `example.org/path/` as the beginning of a repository's address.
+fn place(key: &str) -> String {
+    let key = key.split_once("://").map_or(key, |(_, rest)| rest).trim_end_matches('/');
+    let key = key.strip_suffix("/v1").or_else(|| key.strip_suffix("/v2")).unwrap_or(key);
+    let (host, path) = key.split_once('/').map_or((key, None), |(host, path)| (host, Some(path)));
+    let host = if matches!(host, "docker.io" | "index.docker.io") { "registry-1.docker.io" } else { host };
+    path.map_or_else(|| host.to_owned(), |path| format!("{host}/{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn keyring(auths: Value) -> Keyring {
+        let mut keyring = Keyring::default();
+        keyring.add(json!({ "auths": auths }).to_string().as_bytes()).unwrap();
+        keyring
+    }
+
+    #[test]
+    fn the_longest_entry_that_fits_counts() {
+        let user = |name: &str| json!({"username": name, "password": "p"});
+        let keyring = keyring(json!({"https://example.org/v1/": user("host"), "example.org/a": user("a"),
+            "example.org/a/b": {"auth": STANDARD.encode("b:p:q")}, "docker.io": user("hub")}));
+        let name = |base: &str, path: &str| match keyring.credentials(&Repository::new(base, path).unwrap()) {
+            Credentials::User { name, .. } => name,
+            Credentials::Anonymous => "nobody".to_owned(),
+        };
+        assert_eq!(name("example.org", "x"), "host");
+        assert_eq!(name("example.org", "a/c"), "a");
+        assert_eq!(name("example.org", "ab"), "host");
+        assert_eq!(name("example.org", "a/b/c"), "b");
+        assert_eq!(name("docker.io", "x"), "hub");
+        assert_eq!(name("example.org:5000", "a"), "nobody");
+        assert_eq!(name("example.org.evil.example", "a"), "nobody");
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told_without_the_secret() {
+        let mut keyring = Keyring::default();
+        assert_eq!(keyring.add(b"{}"), Err(KeyringError::NoAuths));
+        let error = keyring.add(br#"{"auths":{"example.org":{"password":"hidden"}}}"#).unwrap_err();
+        assert_eq!(error.to_string(), "the entry for \"example.org\" has neither auth nor username and password");
+        let user = Credentials::User { name: "me".into(), password: "hidden".into() };
+        assert_eq!(format!("{user:?}"), "User(me)");
+    }
+}

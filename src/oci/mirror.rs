@@ -1,0 +1,52 @@
+//! Mirrors: registries that stand for others, where those cannot be reached or should not be.
+
+use std::str::FromStr;
+
+use super::{Repository, RepositoryError};
+
+/// A registry that stands for another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirror {
+    /// The host that it stands for.
+    host: String,
+    /// Its own address, with or without a path.
+    base: String,
+}
+
+impl FromStr for Mirror {
+    type Err = String;
+
+    /// Reads `example.org=https://mirror.example/path`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (host, base) = text.split_once('=').ok_or_else(|| format!("{text:?} is not HOST=URL"))?;
+        let mirror = Self { host: host.to_owned(), base: base.to_owned() };
+        let check = |base: &str| Repository::new(base, "a").map_err(|error: RepositoryError| error.to_string());
+        check(host)?;
+        check(base)?;
+        Ok(mirror)
+    }
+}
+
+impl Mirror {
+    /// Where a repository is read instead; credentials are then those for the mirror.
+    pub fn apply(mirrors: &[Self], repository: Repository) -> Result<Repository, RepositoryError> {
+        match mirrors.iter().find(|mirror| mirror.host == repository.host) {
+            Some(mirror) => Repository::new(&mirror.base, &repository.path),
+            None => Ok(repository),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mirror_stands_for_one_host() {
+        let mirrors = ["example.org=http://127.0.0.1:5000/copy".parse().unwrap()];
+        let read = |base: &str| Mirror::apply(&mirrors, Repository::new(base, "a").unwrap()).unwrap();
+        assert_eq!(read("example.org/x"), Repository::new("http://127.0.0.1:5000", "copy/x/a").unwrap());
+        assert_eq!(read("other.example"), Repository::new("other.example", "a").unwrap());
+        assert!("example.org".parse::<Mirror>().is_err() && "=x".parse::<Mirror>().is_err());
+    }
+}

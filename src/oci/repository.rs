@@ -1,0 +1,132 @@
+//! Which repository of which registry.
+
+use std::fmt;
+
+/// A repository of a registry.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Repository {
+    /// Whether it is reached without TLS.
+    pub is_plain: bool,
+    /// Host, with the port where there is one.
+    pub host: String,
+    /// The path of the repository.
+    pub path: String,
+}
+
+/// Why a text names no repository.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RepositoryError {
+    /// There is no host in it.
+    #[error("{0:?} names no registry")]
+    NoHost(String),
+    /// Its scheme is not one of a registry.
+    #[error("{0:?} is no address of an OCI registry")]
+    Scheme(String),
+    /// It has characters that no registry takes.
+    #[error("{0:?} cannot be the name of a repository")]
+    Path(String),
+}
+
+/// The specification has 255 bytes for host and name together.
+const LONGEST: usize = 255;
+
+impl Repository {
+    /// The repository `name` below `base`, such as `https://example.org/components` or `example.org:5000/components`.
+    ///
+    /// # Errors
+    /// When that is no address of a repository.
+    pub fn new(base: &str, name: &str) -> Result<Self, RepositoryError> {
+        let (scheme, rest) = base.split_once("://").unwrap_or(("https", base));
+        let is_plain = match scheme {
+            "https" | "oci" => false,
+            "http" => true,
+            _ => return Err(RepositoryError::Scheme(base.to_owned())),
+        };
+        let (host, below) = rest.split_once('/').unwrap_or((rest, ""));
+        if !is_host(host) {
+            return Err(RepositoryError::NoHost(base.to_owned()));
+        }
+        let parts = below.split('/').chain(name.split('/')).filter(|part| !part.is_empty());
+        let path = parts.collect::<Vec<_>>().join("/");
+        if path.is_empty() || path.len() > LONGEST || !path.split('/').all(is_part) {
+            return Err(RepositoryError::Path(path));
+        }
+        Ok(Self { is_plain, host: registry_of(host).to_owned(), path })
+    }
+
+    /// The registry's address.
+    pub fn origin(&self) -> String {
+        let scheme = if self.is_plain { "http" } else { "https" };
+        format!("{scheme}://{}", self.host)
+    }
+
+    /// Whether nobody can listen on the way to it: TLS, or this machine.
+    pub fn is_private(&self) -> bool {
+        !self.is_plain || is_loopback(&self.host)
+    }
+}
+
+impl fmt::Display for Repository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.host, self.path)
+    }
+}
+
+/// Docker's registry is not where its name says.
+fn registry_of(host: &str) -> &str {
+    match host {
+        "docker.io" | "index.docker.io" => "registry-1.docker.io",
+        host => host,
+    }
+}
+
+fn is_host(host: &str) -> bool {
+    !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte))
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let is_v4 = name.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+    is_v4 || name == "localhost" || name == "[::1]"
+}
+
+/// A part of a path: lower-case letters and digits, with single separators between them.
+fn is_part(part: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    part.bytes().all(|byte| is_word(byte) || b"._-".contains(&byte))
+        && part.bytes().next().is_some_and(is_word)
+        && part.bytes().last().is_some_and(is_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_and_a_name_are_a_repository() {
+        let address = |base, name| {
+            Repository::new(base, name).map(|repository| format!("{}/{}", repository.origin(), repository.path))
+        };
+        assert_eq!(address("example.org/a/", "b/c").unwrap(), "https://example.org/a/b/c");
+        assert_eq!(address("http://127.0.0.1:5000", "b").unwrap(), "http://127.0.0.1:5000/b");
+        assert_eq!(address("docker.io/library", "b").unwrap(), "https://registry-1.docker.io/library/b");
+        for (base, name) in [
+            ("", "a"),
+            ("ftp://example.org", "a"),
+            ("example.org", ""),
+            ("example.org", "../a"),
+            ("example.org", "A"),
+            ("user@example.org", "a"),
+            ("example.org", "a?b"),
+        ] {
+            assert!(address(base, name).is_err(), "{base} {name}");
+        }
+    }
+
+    #[test]
+    fn only_tls_and_this_machine_are_private() {
+        let private = |base| Repository::new(base, "a").unwrap().is_private();
+        assert!(private("example.org") && private("http://127.0.0.1:5000") && private("http://localhost"));
+        assert!(!private("http://example.org") && !private("http://127.example.org:5000"));
+    }
+}

@@ -1,0 +1,136 @@
+//! HTTP requests within bounds of time and size.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, LOCATION, USER_AGENT};
+use hyper::{Request, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use tokio::time::timeout;
+
+use super::Error;
+
+/// Connecting is fast or does not happen.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Connections that are kept for the next request to the same registry.
+const IDLE: usize = 8;
+
+/// Sends requests.
+pub(super) struct Transport {
+    client: HttpClient<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    within: Duration,
+}
+
+/// A request.
+pub(super) struct Ask<'a> {
+    pub(super) uri: Uri,
+    pub(super) accept: &'a str,
+    pub(super) authorization: Option<&'a str>,
+    /// The most bytes of the answer.
+    pub(super) largest: usize,
+}
+
+/// An answer.
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Transport {
+    /// Trusts the system's authorities and `authorities`.
+    pub(super) fn new(authorities: &[CertificateDer<'static>], within: Duration) -> Result<Self, rustls::Error> {
+        let mut roots = RootCertStore::empty();
+        // A system without authorities still has those that are given.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        for authority in authorities {
+            roots.add(authority.clone())?;
+        }
+        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let config = config.with_root_certificates(roots).with_no_client_auth();
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_connect_timeout(Some(CONNECT));
+        let https = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1();
+        let client = HttpClient::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_max_idle_per_host(IDLE)
+            .build(https.wrap_connector(http));
+        Ok(Self { client, within })
+    }
+
+    /// Sends one request; the whole answer comes in time, or none.
+    pub(super) async fn send(&self, ask: &Ask<'_>) -> Result<Reply, Error> {
+        let host = host(&ask.uri);
+        match timeout(self.within, self.exchange(ask, &host)).await {
+            Ok(reply) => reply,
+            Err(_) => Err(Error::Slow { host, within: self.within }),
+        }
+    }
+
+    async fn exchange(&self, ask: &Ask<'_>, host: &str) -> Result<Reply, Error> {
+        let wrong = |what: String| Error::Wrong { host: host.to_owned(), what };
+        let request = || ask.request().map_err(|error| wrong(error.to_string()));
+        let answer = match self.client.request(request()?).await {
+            // A connection that was kept ended meanwhile; a new one says more.
+            Err(error) if !error.is_connect() => self.client.request(request()?).await,
+            answer => answer,
+        };
+        let answer = answer.map_err(|error| Error::Unreachable { host: host.to_owned(), why: why(&error) })?;
+        let (parts, body) = answer.into_parts();
+        let body = Limited::new(body, ask.largest).collect().await;
+        let body = body.map_err(|error| wrong(format!("{error} ({} bytes are read at most)", ask.largest)))?;
+        Ok(Reply { status: parts.status, headers: parts.headers, body: body.to_bytes() })
+    }
+}
+
+impl Ask<'_> {
+    fn request(&self) -> Result<Request<Empty<Bytes>>, hyper::http::Error> {
+        let mut request = Request::get(self.uri.clone())
+            .header(USER_AGENT, concat!("portcullis/", env!("CARGO_PKG_VERSION")))
+            .header(ACCEPT, self.accept);
+        if let Some(authorization) = self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        request.body(Empty::new())
+    }
+}
+
+/// Host and port of an address.
+pub(super) fn host(uri: &Uri) -> String {
+    uri.authority().map(ToString::to_string).unwrap_or_default()
+}
+
+impl Reply {
+    /// Where the answer sends one instead, from `uri`.
+    pub(super) fn redirect(&self, uri: &Uri) -> Option<Uri> {
+        if !self.status.is_redirection() {
+            return None;
+        }
+        let location = self.headers.get(LOCATION)?.to_str().ok()?;
+        let target: Uri = location.parse().ok()?;
+        if target.authority().is_some() {
+            return Some(target);
+        }
+        let mut parts = uri.clone().into_parts();
+        parts.path_and_query = target.into_parts().path_and_query;
+        Uri::from_parts(parts).ok()
+    }
+}
+
+/// The innermost cause, which says most; never in words that others take for an outage of a webhook.
+fn why(error: &hyper_util::client::legacy::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let text = cause.to_string();
+    if text.to_ascii_lowercase().contains("connection refused") { "nobody listens there".to_owned() } else { text }
+}

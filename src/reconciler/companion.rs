@@ -1,0 +1,219 @@
+//! Running controllers: watched changes in, objects brought to what they should be out, in the replica that leads.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::queue::Queue;
+use super::{Controller, Elector, Failure, Metrics, Next, Tools};
+use crate::catalog::{Catalog, Change, Kind, Observe, Reference};
+
+/// Objects of one controller that are looked at at once: each waits for the API server most of the time.
+const WORKERS: usize = 4;
+/// The longest time for one object: several calls, each of which the API server ends after a minute at the latest.
+const LONGEST: Duration = Duration::from_secs(60);
+/// What is in hand at the end of a term is given this time. Shorter than what a pod is given to end.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often it is looked whether everything is listed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Controllers with their queues.
+pub struct Companion {
+    runs: Vec<Arc<Run>>,
+    metrics: Metrics,
+}
+
+/// One controller.
+struct Run {
+    controller: Box<dyn Controller>,
+    queue: Queue,
+    metrics: Metrics,
+    /// Empty for all.
+    namespaces: Vec<String>,
+}
+
+/// Who leads.
+pub enum Lead {
+    /// This process, alone: for tests and for a single replica that nobody else competes with.
+    Always,
+    /// Whoever holds the Lease.
+    Elected(Box<Elector>),
+}
+
+/// How a term ended.
+enum End {
+    Lost,
+    Stopped,
+}
+
+impl Companion {
+    /// A companion of these controllers.
+    pub fn new(controllers: Vec<Box<dyn Controller>>, metrics: Metrics) -> Self {
+        let run = |controller| {
+            let (queue, metrics) = (Queue::default(), metrics.clone());
+            Arc::new(Run { controller, queue, metrics, namespaces: Vec::new() })
+        };
+        Self { runs: controllers.into_iter().map(run).collect(), metrics }
+    }
+
+    /// Acts in these namespaces only, if there are any.
+    #[must_use]
+    pub fn within(mut self, namespaces: &[String]) -> Self {
+        // Nobody else has them yet.
+        for run in self.runs.iter_mut().filter_map(Arc::get_mut) {
+            run.namespaces = namespaces.to_vec();
+        }
+        self
+    }
+
+    /// The kinds that its catalog must hold.
+    pub fn kinds(&self) -> Vec<&'static Kind> {
+        let mut kinds: Vec<&'static Kind> = Vec::new();
+        for run in &self.runs {
+            for kind in [run.controller.watches(), run.controller.looks_up()].concat() {
+                if !kinds.iter().any(|held| std::ptr::eq(*held, kind)) {
+                    kinds.push(kind);
+                }
+            }
+        }
+        kinds
+    }
+
+    /// A catalog of those kinds, whose changes fill the queues.
+    pub fn catalog(&self) -> Catalog {
+        let mut catalog = Catalog::new(self.kinds());
+        catalog.set_observer(Arc::new(Observer { runs: self.runs.clone() }));
+        catalog
+    }
+
+    /// Acts whenever it leads, until `stop`.
+    pub async fn run(&self, tools: Arc<Tools>, mut lead: Lead, stop: impl Future<Output = ()>) {
+        let stop = stop.shared();
+        loop {
+            if let Lead::Elected(elector) = &mut lead {
+                // Taking a Lease and being told to stop at once gives it back below.
+                tokio::select! {
+                    () = elector.acquire() => {}
+                    () = stop.clone() => return elector.release().await,
+                }
+            }
+            let end = self.term(&tools, &mut lead, stop.clone()).await;
+            if matches!(end, End::Stopped) {
+                if let Lead::Elected(elector) = &mut lead {
+                    elector.release().await;
+                }
+                return;
+            }
+        }
+    }
+
+    /// From the moment it leads to the moment it does not.
+    async fn term(&self, tools: &Arc<Tools>, lead: &mut Lead, stop: impl Future<Output = ()>) -> End {
+        tracing::info!("leading");
+        self.metrics.leading(true);
+        let mut workers = JoinSet::new();
+        for run in &self.runs {
+            run.queue.open();
+            workers.spawn(Arc::clone(run).feed(Arc::clone(tools)));
+            for _ in 0..WORKERS {
+                workers.spawn(Arc::clone(run).work(Arc::clone(tools)));
+            }
+        }
+        let ended = async {
+            stop.await;
+            self.runs.iter().for_each(|run| run.queue.close());
+            // What is in hand is finished, while the Lease is still held.
+            let finished = async { while workers.join_next().await.is_some() {} };
+            let _ = timeout(GRACE, finished).await;
+        };
+        let end = match lead {
+            Lead::Always => {
+                ended.await;
+                End::Stopped
+            }
+            // Whichever comes first, what still runs is dropped right below.
+            Lead::Elected(elector) => tokio::select! {
+                () = elector.hold() => End::Lost,
+                () = ended => End::Stopped,
+            },
+        };
+        workers.abort_all();
+        self.runs.iter().for_each(|run| run.queue.close());
+        while workers.join_next().await.is_some() {}
+        self.metrics.leading(false);
+        tracing::info!("no longer leading");
+        end
+    }
+}
+
+impl Run {
+    fn push(&self, object: Reference) {
+        if self.namespaces.is_empty() || self.namespaces.contains(&object.namespace) {
+            self.queue.push(object);
+        }
+    }
+
+    /// Has everything looked at once, and again whenever the queue had no room for something.
+    async fn feed(self: Arc<Self>, tools: Arc<Tools>) {
+        let kinds = [self.controller.watches(), self.controller.looks_up()].concat();
+        while tools.catalog.pending().iter().any(|pending| kinds.iter().any(|kind| std::ptr::eq(*kind, *pending))) {
+            sleep(LOOK_EVERY).await;
+        }
+        loop {
+            for kind in self.controller.watches() {
+                for stored in tools.catalog.all(kind) {
+                    self.push(Reference::new(kind, stored.namespace(), stored.name()));
+                }
+            }
+            self.queue.caught_up().await;
+        }
+    }
+
+    async fn work(self: Arc<Self>, tools: Arc<Tools>) {
+        let name = self.controller.name();
+        while let Some(object) = self.queue.next().await {
+            self.metrics.depth(name, self.queue.len());
+            let begin = Instant::now();
+            let reconciling = AssertUnwindSafe(self.controller.reconcile(&object, &tools)).catch_unwind();
+            let outcome = match timeout(LONGEST, reconciling).await {
+                Ok(Ok(outcome)) => outcome,
+                Ok(Err(_)) => Err(Failure::Panicked),
+                Err(_) => Err(Failure::TooLong(LONGEST)),
+            };
+            tell(name, &object, &outcome);
+            self.metrics.reconciled(name, &outcome, begin.elapsed());
+            self.queue.done(&object, outcome.ok());
+            self.metrics.depth(name, self.queue.len());
+        }
+    }
+}
+
+fn tell(controller: &'static str, object: &Reference, outcome: &Result<Next, Failure>) {
+    let Err(failure) = outcome else { return };
+    let (kind, namespace, name) = (object.kind.kind, object.namespace.as_str(), object.name.as_str());
+    match failure {
+        Failure::Conflict => tracing::debug!(controller, kind, namespace, name, %failure, "trying again"),
+        _ => tracing::warn!(controller, kind, namespace, name, %failure, "trying again"),
+    }
+}
+
+/// Fills the queues.
+struct Observer {
+    runs: Vec<Arc<Run>>,
+}
+
+impl Observe for Observer {
+    fn changed(&self, change: &Change, catalog: &Catalog) {
+        for run in &self.runs {
+            let watches = || run.controller.watches().iter().any(|kind| std::ptr::eq(*kind, change.kind));
+            if run.queue.is_open() && watches() {
+                run.controller.affected(change, catalog).into_iter().for_each(|object| run.push(object));
+            }
+        }
+    }
+}

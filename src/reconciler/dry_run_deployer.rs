@@ -1,0 +1,217 @@
+//! The deployer of dry runs, for clusters whose deployers do not know them, and for clusters without any.
+//!
+//! What is written next is decided by [`Deployer::next`]; this reads what that needs, and writes it.
+
+use futures::future::BoxFuture;
+use k8s_openapi::jiff::{Timestamp, Unit};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::Value;
+
+use super::confirm::confirmed;
+use super::{Controller, Failure, Next, Permission, Severity, Tools};
+use crate::catalog::{Kind, Reference, Scope, cluster};
+use crate::landscaper::dry_run::following::{Following, agrees, following};
+use crate::landscaper::dry_run::mark::Mark;
+use crate::landscaper::dry_run::run::{
+    Configuration, Deployer, MANAGER, Rival, Step, Surroundings, Trouble, has_job, secret_reference,
+};
+use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, GROUP, INSTALLATIONS};
+
+/// A job takes six writes; conflicts are tried again by the queue. More than this would be a fault of ours.
+const MAX_STEPS: usize = 12;
+
+/// Read and written by name only: they are not kept in the catalog.
+static SECRETS: Kind =
+    Kind { group: "", version: "v1", kind: "Secret", plural: "secrets", scope: Scope::Namespaced, indexes: &[] };
+
+/// Does the DeployItems that are in dry run.
+pub(super) struct DryRunDeployer {
+    pub(super) deployer: Deployer,
+}
+
+impl Controller for DryRunDeployer {
+    fn name(&self) -> &'static str {
+        "dry-run-deployer"
+    }
+
+    fn summary(&self) -> &'static str {
+        "does the DeployItems that are in dry run, without touching a target"
+    }
+
+    fn watches(&self) -> &'static [&'static Kind] {
+        &DEPLOY_ITEM
+    }
+
+    fn looks_up(&self) -> &'static [&'static Kind] {
+        &ABOVE
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        &[
+            Permission { group: GROUP, resources: &["deployitems", "deployitems/status"], verbs: &["patch"] },
+            Permission { group: GROUP, resources: &["dryrunconfigurations"], verbs: &["get"] },
+            Permission { group: "", resources: &["secrets"], verbs: &["create", "get", "patch"] },
+        ]
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
+
+    fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
+        Box::pin(async move {
+            let known = tools.catalog.find(object.kind, &object.namespace, &object.name);
+            if known.is_none_or(|known| !self.is_wanted(known.value())) {
+                return Ok(Next::Done);
+            }
+            let read = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
+            let Some(mut item) = read.filter(|item| self.is_wanted(item)) else { return Ok(Next::Done) };
+            if !is_in_dry_run(object, &item, tools).await? {
+                return Ok(Next::Done);
+            }
+            for _ in 0..MAX_STEPS {
+                match self.step(object, item, tools).await? {
+                    Some(written) => item = written,
+                    None => return Ok(Next::Done),
+                }
+            }
+            Err(Failure::Unknown(format!("not finished after {MAX_STEPS} writes")))
+        })
+    }
+}
+
+static DEPLOY_ITEM: [&Kind; 1] = [&DEPLOY_ITEMS];
+static ABOVE: [&Kind; 2] = [&EXECUTIONS, &INSTALLATIONS];
+
+impl DryRunDeployer {
+    fn is_wanted(&self, item: &Value) -> bool {
+        self.deployer.is_responsible(item) && has_job(item)
+    }
+
+    /// Makes the next write; the item as it is after that, or nothing when there is no more to do.
+    async fn step(&self, object: &Reference, item: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
+        let now = Timestamp::now().round(Unit::Second).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
+        let read = match self.deployer.reads(&item) {
+            true => Read::of(&item, tools).await?,
+            false => Read::default(),
+        };
+        let surroundings =
+            Surroundings { configuration: read.configuration(&item), secret: read.secret.as_ref(), now: &now };
+        match self.deployer.next(&item, &surroundings) {
+            Step::Nothing => Ok(None),
+            Step::StepBack(rival) => {
+                step_back(&item, &rival, tools).await;
+                Ok(None)
+            }
+            Step::Item(patch) => patched(object, "", patch, tools).await,
+            Step::Status(patch) => patched(object, "status", patch, tools).await,
+            Step::Finish(patch, result) => {
+                let written = patched(object, "status", patch, tools).await?;
+                finished(&item, &result, tools).await;
+                Ok(written)
+            }
+            Step::CreateSecret(secret) => create(&read.reference, secret, tools).await.map(|()| Some(item)),
+            Step::Secret(patch) => patched(&read.reference, "", patch, tools).await.map(|_| Some(item)),
+        }
+    }
+}
+
+/// Whether an item is in dry run by the word of its root, and not only by a mark that is about to go.
+async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
+    match confirmed(tools, |view| following(item, &object.namespace, view)).await {
+        Following::Itself | Following::Orphan(_) => Ok(true),
+        Following::Root(root) => Ok(agrees(item, root.value())),
+        Following::Unreadable(above) => Err(Failure::Unknown(format!("{above:?}, above it, could not be read"))),
+    }
+}
+
+/// What is read for the exports of an item.
+struct Read {
+    configuration: Option<Value>,
+    secret: Option<Value>,
+    reference: Reference,
+}
+
+impl Default for Read {
+    fn default() -> Self {
+        Self { configuration: None, secret: None, reference: Reference::new(&SECRETS, "", "") }
+    }
+}
+
+impl Read {
+    async fn of(item: &Value, tools: &Tools) -> Result<Self, Failure> {
+        let (namespace, name) = secret_reference(item);
+        let reference = Reference::new(&SECRETS, &namespace, &name);
+        let configuration = match Mark::of(item).configuration.filter(|name| !name.is_empty()) {
+            Some(name) => {
+                let reference = Reference::new(&DRY_RUN_CONFIGURATIONS, &namespace, name);
+                let read = cluster::read(&tools.client, &reference).await;
+                read.map_err(Failure::api("reading its DryRunConfiguration"))?
+            }
+            None => None,
+        };
+        let secret = cluster::read(&tools.client, &reference).await.map_err(Failure::api("reading its Secret"))?;
+        Ok(Self { configuration, secret, reference })
+    }
+
+    fn configuration<'v>(&'v self, item: &'v Value) -> Configuration<'v> {
+        match (&self.configuration, Mark::of(item).configuration.filter(|name| !name.is_empty())) {
+            (Some(configuration), _) => Configuration::Found(configuration),
+            (None, Some(name)) => Configuration::Missing(name),
+            (None, None) => Configuration::NotNamed,
+        }
+    }
+}
+
+/// The object after a patch; nothing where it is gone.
+async fn patched(object: &Reference, subresource: &str, patch: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
+    let api = cluster::api(&tools.client, object);
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    let patch = Patch::Merge(patch);
+    let written = match subresource {
+        "" => api.patch(&object.name, &params, &patch).await,
+        subresource => api.patch_subresource(subresource, &object.name, &params, &patch).await,
+    };
+    match written {
+        Ok(written) => Ok(cluster::to_value(object.kind, written)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(Failure::api("writing it")(error)),
+    }
+}
+
+async fn create(reference: &Reference, secret: Value, tools: &Tools) -> Result<(), Failure> {
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    let secret: DynamicObject =
+        serde_json::from_value(secret).map_err(|error| Failure::Unknown(format!("its Secret: {error}")))?;
+    match cluster::api(&tools.client, reference).create(&params, &secret).await {
+        Ok(_) => Ok(()),
+        // There is one by now: it is read and judged next.
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
+        Err(error) => Err(Failure::api("writing its Secret")(error)),
+    }
+}
+
+async fn finished(item: &Value, result: &Result<(), Trouble>, tools: &Tools) {
+    let name = item.pointer("/metadata/name").and_then(Value::as_str);
+    let namespace = item.pointer("/metadata/namespace").and_then(Value::as_str);
+    match result {
+        Ok(()) => {
+            tracing::info!(namespace, name, "dry run succeeded");
+            let note = "The dry run succeeded: nothing was deployed, exports come from the DryRunConfiguration.";
+            tools.events.publish(item, Severity::Normal, "DryRunSucceeded", "DryRun", note).await;
+        }
+        Err(trouble) => {
+            let reason = trouble.reason();
+            tracing::info!(namespace, name, reason, "dry run failed");
+            tools.events.publish(item, Severity::Warning, reason, "DryRun", &trouble.to_string()).await;
+        }
+    }
+}
+
+async fn step_back(item: &Value, rival: &Rival, tools: &Tools) {
+    let name = item.pointer("/metadata/name").and_then(Value::as_str);
+    let namespace = item.pointer("/metadata/namespace").and_then(Value::as_str);
+    tracing::warn!(namespace, name, %rival, "another deployer is at work on an item in dry run: hands off");
+    let note = format!("Hands off: {rival}. Keep other deployers away from dry runs; see docs/dry-run-deployer.md.");
+    tools.events.publish(item, Severity::Warning, "AnotherDeployer", "DryRun", &note).await;
+}

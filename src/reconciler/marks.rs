@@ -1,0 +1,139 @@
+//! Dry run reaches what exists already: an object that does not say what its root says is made to.
+//!
+//! Admission does the same with whatever is written; this is for what nobody writes: everything below a root that was
+//! annotated, or no longer is, and what was created before the webhooks were there. An object on its way out is left as
+//! it is, as admission leaves it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Map, Value, json};
+
+use super::confirm::confirmed;
+use super::{Controller, Failure, Next, Permission, Tools};
+use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View, cluster};
+use crate::landscaper::dry_run::following::{Following, agrees, annotations, following};
+use crate::landscaper::dry_run::lineage::{self, Root};
+use crate::landscaper::dry_run::mark::{self, Mark};
+use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, GROUP, INSTALLATIONS, owner_key};
+
+/// Who writes, in `metadata.managedFields`.
+const MANAGER: &str = "portcullis-dry-run-marks";
+/// From the root down.
+static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
+/// The most objects below one that are looked at for one change of it; those that are left come with their own changes.
+const MAX_BELOW: usize = 10_000;
+
+/// Makes every object say what its root says.
+pub(super) struct Marks;
+
+impl Controller for Marks {
+    fn name(&self) -> &'static str {
+        "dry-run-marks"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the dry-run annotations of a root on everything below it that exists already"
+    }
+
+    fn watches(&self) -> &'static [&'static Kind] {
+        KINDS
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        &[Permission { group: GROUP, resources: &["deployitems", "executions", "installations"], verbs: &["patch"] }]
+    }
+
+    /// The object, and all below it where its word or its place changed.
+    fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
+        let object = change.reference();
+        let of = |stored: &Arc<Stored>| {
+            let owner = mark::owner(stored.value()).map(|owner| owner_key(owner.kind.kind, owner.name));
+            let mark = Mark::of(stored.value());
+            (owner, mark.dry_run.map(str::to_owned), mark.configuration.map(str::to_owned))
+        };
+        if change.before.as_ref().map(of) == change.now.as_ref().map(of) {
+            return vec![object];
+        }
+        let mut affected = below(&object, catalog);
+        affected.push(object);
+        affected
+    }
+
+    fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
+        Box::pin(async move {
+            // A change that the catalog has not seen yet comes by itself.
+            if is_as_it_should_be(object, &tools.catalog) {
+                return Ok(Next::Done);
+            }
+            let found = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
+            let Some(stored) = found.filter(|stored| !is_going(stored)) else { return Ok(Next::Done) };
+            let ask = |view: &View<'_>| following(&stored, &object.namespace, view);
+            match confirmed(tools, ask).await {
+                Following::Root(root) if !agrees(&stored, root.value()) => {
+                    write(object, &stored, root.value(), tools).await
+                }
+                Following::Unreadable(above) => {
+                    Err(Failure::Unknown(format!("{above:?}, above it, could not be read")))
+                }
+                Following::Root(_) | Following::Itself | Following::Orphan(_) => Ok(Next::Done),
+            }
+        })
+    }
+}
+
+fn is_as_it_should_be(object: &Reference, catalog: &Catalog) -> bool {
+    let Some(stored) = catalog.find(object.kind, &object.namespace, &object.name) else { return true };
+    let nothing = Confirmed::new();
+    let root = || lineage::root(stored.value(), &object.namespace, &View::new(catalog, &nothing)).0;
+    is_going(stored.value())
+        || match root() {
+            Root::Own | Root::Orphan(_) => true,
+            Root::Of(root) => agrees(stored.value(), root.value()),
+            Root::Unknown(_) => false,
+        }
+}
+
+fn is_going(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
+}
+
+async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) -> Result<Next, Failure> {
+    let patch = patch(stored, root);
+    let api = cluster::api(&tools.client, object);
+    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    match api.patch(&object.name, &params, &Patch::Merge(&patch)).await {
+        Ok(_) => {}
+        // Gone meanwhile.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Next::Done),
+        Err(error) => return Err(Failure::api("writing its annotations")(error)),
+    }
+    let (kind, namespace, name) = (object.kind.kind, object.namespace.as_str(), object.name.as_str());
+    tracing::info!(kind, namespace, name, dry_run = Mark::of(root).is_dry_run(), "marked as its root is");
+    Ok(Next::Done)
+}
+
+/// The JSON merge patch that makes an object say what its root says, as long as nobody else changed it.
+fn patch(stored: &Value, root: &Value) -> Value {
+    let version = stored.pointer("/metadata/resourceVersion");
+    let members = annotations(root).into_iter().map(|(key, text)| (key.to_owned(), text.into()));
+    json!({"metadata": {"resourceVersion": version, "annotations": Value::Object(members.collect::<Map<_, _>>())}})
+}
+
+/// Everything below an object, as far as the catalog knows.
+fn below(object: &Reference, catalog: &Catalog) -> Vec<Reference> {
+    let mut found: Vec<Reference> = Vec::new();
+    let mut open = VecDeque::from([owner_key(object.kind.kind, &object.name)]);
+    while let Some(key) = open.pop_front() {
+        for kind in KINDS {
+            let left = MAX_BELOW.saturating_sub(found.len());
+            for stored in catalog.indexed(kind, &BY_OWNER, &object.namespace, &key, left) {
+                open.push_back(owner_key(kind.kind, stored.name()));
+                found.push(Reference::new(kind, stored.namespace(), stored.name()));
+            }
+        }
+    }
+    found
+}

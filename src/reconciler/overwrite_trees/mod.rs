@@ -1,0 +1,202 @@
+//! Overwrites the whole way: what they make of every reference in the tree of an Installation's component.
+//!
+//! Descriptors come from OCI registries, far from any admission. What is worked out is kept beside the Installation: the
+//! patches in ConfigMaps that it owns, a note and the annotations of admission on it, and, where that is asked for, the
+//! condition that Landscaper would write. All of it goes when nothing is overwritten any more.
+
+mod pull_secrets;
+mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use self::pull_secrets::PullSecrets;
+use self::write::Write;
+use super::{Controller, Failure, Next, Permission, Tools};
+use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View};
+use crate::landscaper::components::closure::{Closure, Gap};
+use crate::landscaper::components::inline::Inline;
+use crate::landscaper::components::library::Library;
+use crate::landscaper::components::note::TREE_ANNOTATION;
+use crate::landscaper::components::record::Record;
+use crate::landscaper::context::Context;
+use crate::landscaper::kinds::{
+    CONTEXTS, CONTEXTS_BY_OVERWRITES, GROUP, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
+};
+use crate::landscaper::overwrites::effect::{self, Effect, Setting};
+use crate::landscaper::overwrites::{PATCH_ANNOTATION, SOURCE_ANNOTATION, message};
+
+/// How long one tree may take at a time; what is known then is kept, and the rest is asked for next time. Shorter than
+/// what a controller has for one object.
+const FETCH: Duration = Duration::from_secs(40);
+/// When a tree is looked at again that lacks what does not exist, or cannot be read.
+const GAPS: Duration = Duration::from_secs(90);
+/// When a tree is looked at again of which nothing is amiss: versions are published once, by custom.
+const WHOLE: Duration = Duration::from_secs(3600);
+/// The most Installations that a change of a Context or of overwrites reaches: as many as a queue holds.
+const MOST: usize = 100_000;
+/// The most Contexts that a change of overwrites reaches.
+const MOST_CONTEXTS: usize = 1_000;
+
+/// What it is told at the start.
+#[derive(Clone, Default)]
+pub struct TreeSettings {
+    /// What is known of component versions; without, nothing can be resolved.
+    pub library: Option<Arc<Library>>,
+    /// Whether the condition is written that Landscaper writes too.
+    pub writes_condition: bool,
+}
+
+impl std::fmt::Debug for TreeSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TreeSettings").field("writes_condition", &self.writes_condition).finish_non_exhaustive()
+    }
+}
+
+/// Keeps what overwrites make of trees.
+pub(super) struct OverwriteTrees {
+    settings: TreeSettings,
+    pull_secrets: PullSecrets,
+}
+
+static WATCHED: [&Kind; 3] = [&CONTEXTS, &INSTALLATIONS, &OVERWRITES];
+
+impl OverwriteTrees {
+    pub(super) fn new(settings: TreeSettings) -> Self {
+        Self { settings, pull_secrets: PullSecrets::default() }
+    }
+}
+
+impl Controller for OverwriteTrees {
+    fn name(&self) -> &'static str {
+        "overwrite-trees"
+    }
+
+    fn summary(&self) -> &'static str {
+        "what overwrites make of every reference in the trees of components, precomputed"
+    }
+
+    fn watches(&self) -> &'static [&'static Kind] {
+        &WATCHED
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        &[
+            Permission { group: GROUP, resources: &["installations", "installations/status"], verbs: &["patch"] },
+            Permission { group: "", resources: &["configmaps"], verbs: &["create", "delete", "get", "patch"] },
+            Permission { group: "", resources: &["secrets"], verbs: &["get"] },
+        ]
+    }
+
+    fn is_optional(&self) -> bool {
+        true
+    }
+
+    /// The Installations that a change may give other trees.
+    fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
+        let object = change.reference();
+        if std::ptr::eq(change.kind, &INSTALLATIONS) {
+            let same = self.part(change.before.as_deref()) == self.part(change.now.as_deref());
+            return if same { Vec::new() } else { vec![object] };
+        }
+        if std::ptr::eq(change.kind, &CONTEXTS) {
+            return installations(&object.namespace, &object.name, catalog);
+        }
+        let (index, namespace) = (&CONTEXTS_BY_OVERWRITES, object.namespace.as_str());
+        let contexts = catalog.indexed(&CONTEXTS, index, namespace, &object.name, MOST_CONTEXTS);
+        contexts.iter().flat_map(|context| installations(namespace, context.name(), catalog)).collect()
+    }
+
+    fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
+        Box::pin(async move {
+            // Contexts and overwrites are watched for the sake of the Installations that they are for.
+            if !std::ptr::eq(object.kind, &INSTALLATIONS) {
+                return Ok(Next::Done);
+            }
+            match tools.catalog.find(&INSTALLATIONS, &object.namespace, &object.name) {
+                Some(stored) if !is_going(stored.value()) => self.keep(object, &stored, tools).await,
+                // Its ConfigMaps go with it.
+                _ => Ok(Next::Done),
+            }
+        })
+    }
+}
+
+impl OverwriteTrees {
+    /// What of an Installation counts: most changes are Landscaper's, of its status.
+    fn part(&self, stored: Option<&Stored>) -> Option<Value> {
+        let value = stored?.value();
+        let at = |pointer: &str| value.pointer(pointer).cloned().unwrap_or_default();
+        let annotations = [PATCH_ANNOTATION, SOURCE_ANNOTATION, TREE_ANNOTATION].map(|key| own(value, key));
+        let conditions = if self.settings.writes_condition { at("/status/conditions") } else { Value::Null };
+        let (going, uid) = (at("/metadata/deletionTimestamp"), at("/metadata/uid"));
+        let spec = (at("/spec/context"), at("/spec/componentDescriptor"));
+        Some(serde_json::json!([annotations, conditions, going, uid, spec.0, spec.1]))
+    }
+
+    async fn keep(&self, object: &Reference, stored: &Stored, tools: &Tools) -> Result<Next, Failure> {
+        let setting = {
+            let nothing = Confirmed::new();
+            effect::of(stored.value(), &object.namespace, &View::new(&tools.catalog, &nothing))
+        };
+        let write = Write { object, installation: stored.value(), tools };
+        let effect = match setting {
+            // What is missing comes with a change of its own.
+            Setting::NotKnown => return Ok(Next::Done),
+            Setting::Overwritten(effect) => effect,
+            _ => return write.nothing().await.map(|()| Next::Done),
+        };
+        let closure = self.closure(object, stored, &effect, tools).await?;
+        let record = Record::of(&object.name, &effect, &closure);
+        write.record(&effect, &record).await?;
+        if self.settings.writes_condition {
+            write.condition(&message::condition(&effect.substitution)).await?;
+        }
+        Ok(Next::Again(next(&closure)))
+    }
+
+    async fn closure(
+        &self,
+        object: &Reference,
+        stored: &Stored,
+        effect: &Effect,
+        tools: &Tools,
+    ) -> Result<Closure, Failure> {
+        let Some(library) = &self.settings.library else {
+            return Err(Failure::Unknown("there is no library of component descriptors".to_owned()));
+        };
+        let context = tools.catalog.find(&CONTEXTS, &object.namespace, &effect.context);
+        let secrets = context.map(|context| context.view(Context::of).registry_pull_secrets).unwrap_or_default();
+        let keyring = self.pull_secrets.keyring(&object.namespace, &secrets, tools).await;
+        let inline = Inline::of(stored.value()).and_then(Result::ok);
+        let inside = |reference: &_| inline.as_ref().and_then(|inline| inline.find(reference));
+        let original = effect.substitution.original.clone();
+        Ok(library.closure(&original, &effect.overwrites.entries, &keyring, inside, Instant::now() + FETCH).await)
+    }
+}
+
+fn own(object: &Value, annotation: &str) -> Option<String> {
+    object.get("metadata")?.get("annotations")?.get(annotation)?.as_str().map(str::to_owned)
+}
+
+fn next(closure: &Closure) -> Duration {
+    let is_pending = closure.gaps().any(|(_, gap)| *gap == Gap::Pending);
+    match closure.is_complete() {
+        true => WHOLE,
+        false if is_pending => Duration::ZERO,
+        false => GAPS,
+    }
+}
+
+fn is_going(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
+}
+
+fn installations(namespace: &str, context: &str, catalog: &Catalog) -> Vec<Reference> {
+    let found = catalog.indexed(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, context, MOST);
+    found.iter().map(|stored| Reference::new(&INSTALLATIONS, namespace, stored.name())).collect()
+}

@@ -1,0 +1,243 @@
+//! Bringing ConfigMaps, annotations and the condition to what they should be: nothing is written that stands already.
+
+use k8s_openapi::jiff::{Timestamp, Unit};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::{Map, Value, json};
+
+use crate::catalog::{Kind, Reference, Scope, cluster};
+use crate::landscaper::components::note::{Note, TREE_ANNOTATION};
+use crate::landscaper::components::record::{LABEL, MOST_PARTS, Part, Record, SUMMARY_KEY, difference, part_name};
+use crate::landscaper::overwrites::effect::Effect;
+use crate::landscaper::overwrites::message::Condition;
+use crate::landscaper::overwrites::{SOURCE_ANNOTATION, annotations, conditions};
+use crate::oci::digest;
+use crate::reconciler::{Failure, Severity, Tools};
+
+/// Who writes, in `metadata.managedFields`.
+const MANAGER: &str = "portcullis-overwrite-trees";
+/// The longest value of a label.
+const LONGEST_LABEL: usize = 63;
+
+/// Read and written by name only: they are not kept in the catalog.
+static CONFIG_MAPS: Kind =
+    Kind { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", scope: Scope::Namespaced, indexes: &[] };
+
+/// What is written for one Installation.
+pub(super) struct Write<'a> {
+    pub(super) object: &'a Reference,
+    /// It, as the watch has it.
+    pub(super) installation: &'a Value,
+    pub(super) tools: &'a Tools,
+}
+
+impl Write<'_> {
+    /// Takes away all that stands there.
+    pub(super) async fn nothing(&self) -> Result<(), Failure> {
+        let before = self.take_away(&[]).await?;
+        self.annotate(None, None).await?;
+        self.tell(before.as_deref(), &[]).await;
+        Ok(())
+    }
+
+    /// Writes a record, and takes away what is not of it. The note goes first: whatever comes after it is found by it.
+    pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
+        let mut before = self.take_away(&record.parts).await?;
+        self.annotate(Some(effect), Some(&record.note)).await?;
+        self.warn(&record.note).await;
+        for part in &record.parts {
+            let summary = self.part(part).await?;
+            if self.is_first(&part.name) {
+                before = summary;
+            }
+        }
+        self.tell(before.as_deref(), &record.lines).await;
+        Ok(())
+    }
+
+    /// Deletes the ConfigMaps that are noted and not wanted; what the summary said, where that was among them.
+    async fn take_away(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
+        let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
+        // The note is an annotation, which anybody who may write the Installation can write: names of ours only.
+        let is_ours = |name: &str| (0..MOST_PARTS).any(|at| *name == part_name(&self.object.name, at));
+        let mut before = None;
+        for name in noted.iter().filter(|name| is_ours(name) && !wanted.iter().any(|part| part.name == **name)) {
+            let summary = self.delete(name).await?;
+            if self.is_first(name) {
+                before = summary;
+            }
+        }
+        Ok(before)
+    }
+
+    fn is_first(&self, name: &str) -> bool {
+        name == part_name(&self.object.name, 0)
+    }
+
+    /// Writes a ConfigMap unless it says the same already; the summary that it had.
+    async fn part(&self, part: &Part) -> Result<Option<String>, Failure> {
+        let reference = self.config_map(&part.name);
+        let stored = self.stored(&reference).await?;
+        let api = cluster::api(&self.tools.client, &reference);
+        let Some(stored) = stored else {
+            let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+            api.create(&params, &self.manifest(part)?).await.map_err(Failure::api("writing its ConfigMap"))?;
+            return Ok(Some(String::new()));
+        };
+        let data = json!(part.data);
+        if stored.get("data") == Some(&data) {
+            return Ok(None);
+        }
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let version = stored.pointer("/metadata/resourceVersion");
+        let mut members: Map<String, Value> = Map::new();
+        for key in stored.get("data").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+            members.insert(key.clone(), Value::Null);
+        }
+        members.extend(data.as_object().cloned().unwrap_or_default());
+        let patch = json!({"metadata": {"resourceVersion": version}, "data": members});
+        api.patch(&part.name, &params, &Patch::Merge(patch)).await.map_err(Failure::api("writing its ConfigMap"))?;
+        Ok(Some(summary(&stored)))
+    }
+
+    async fn delete(&self, name: &str) -> Result<Option<String>, Failure> {
+        let reference = self.config_map(name);
+        let Some(stored) = self.stored(&reference).await? else { return Ok(None) };
+        let uid = stored.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
+        let params =
+            DeleteParams { preconditions: Some(Preconditions { uid, resource_version: None }), ..Default::default() };
+        match cluster::api(&self.tools.client, &reference).delete(name, &params).await {
+            Ok(_) => Ok(Some(summary(&stored))),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(Failure::api("deleting its ConfigMap")(error)),
+        }
+    }
+
+    /// The ConfigMap of that name, which must be the Installation's.
+    async fn stored(&self, reference: &Reference) -> Result<Option<Value>, Failure> {
+        let read = cluster::read(&self.tools.client, reference).await;
+        let Some(stored) = read.map_err(Failure::api("reading its ConfigMap"))? else { return Ok(None) };
+        let owners = stored.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        let uid = self.installation.pointer("/metadata/uid");
+        if uid.is_some() && owners.into_iter().flatten().any(|owner| owner.get("uid") == uid) {
+            return Ok(Some(stored));
+        }
+        Err(Failure::Unknown(format!("ConfigMap {:?} is somebody else's: it is left alone", reference.name)))
+    }
+
+    fn config_map(&self, name: &str) -> Reference {
+        Reference::new(&CONFIG_MAPS, &self.object.namespace, name)
+    }
+
+    fn manifest(&self, part: &Part) -> Result<DynamicObject, Failure> {
+        let label: String = self.object.name.chars().take(LONGEST_LABEL).collect();
+        let label = label.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let manifest = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": part.name,
+                "namespace": self.object.namespace,
+                "labels": {LABEL: label},
+                "ownerReferences": [{
+                    "apiVersion": self.installation.get("apiVersion"),
+                    "kind": self.installation.get("kind"),
+                    "name": self.object.name,
+                    "uid": self.installation.pointer("/metadata/uid"),
+                }],
+            },
+            "data": part.data,
+        });
+        serde_json::from_value(manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
+    }
+
+    /// Keeps the annotations of admission, and the note. Where admission patches the spec itself, its annotations are the
+    /// way back, and only admission writes them.
+    async fn annotate(&self, effect: Option<&Effect>, note: Option<&Note>) -> Result<(), Failure> {
+        // A note holds nothing that JSON could not say.
+        let note = note.map(|note| serde_json::to_string(note).unwrap_or_default());
+        let mut wanted = vec![(TREE_ANNOTATION, note)];
+        if !self.is_applied() {
+            wanted.extend(annotations(effect.filter(|effect| effect.changes_anything())));
+        }
+        wanted.retain(|(key, text)| super::own(self.installation, key) != *text);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let members: Map<_, _> = wanted.into_iter().map(|(key, text)| (key.to_owned(), text.into())).collect();
+        let version = self.installation.pointer("/metadata/resourceVersion");
+        let patch = json!({"metadata": {"resourceVersion": version, "annotations": members}});
+        self.patch("", patch, "writing its annotations").await
+    }
+
+    fn is_applied(&self) -> bool {
+        let source = super::own(self.installation, SOURCE_ANNOTATION).unwrap_or_default();
+        let source: Value = serde_json::from_str(&source).unwrap_or_default();
+        source.get("mode").is_some_and(|mode| mode == "apply")
+    }
+
+    /// Keeps the condition, as Landscaper does.
+    pub(super) async fn condition(&self, condition: &Condition) -> Result<(), Failure> {
+        let read = cluster::read(&self.tools.client, self.object).await.map_err(Failure::api("reading it"))?;
+        let Some(installation) = read else { return Ok(()) };
+        let now = Timestamp::now().round(Unit::Second).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
+        let stored = installation.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        let Some(conditions) = conditions::with(&stored, condition, &now) else { return Ok(()) };
+        let version = installation.pointer("/metadata/resourceVersion");
+        // Required in a status; Landscaper writes 0 before it has observed anything.
+        let observed = installation.pointer("/status/observedGeneration").cloned().unwrap_or(json!(0));
+        let status = json!({"observedGeneration": observed, "conditions": conditions});
+        let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
+        self.patch("status", patch, "writing its condition").await
+    }
+
+    async fn patch(&self, subresource: &str, patch: Value, doing: &'static str) -> Result<(), Failure> {
+        let api = cluster::api(&self.tools.client, self.object);
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let (name, patch) = (&self.object.name, Patch::Merge(patch));
+        let written = match subresource {
+            "" => api.patch(name, &params, &patch).await,
+            subresource => api.patch_subresource(subresource, name, &params, &patch).await,
+        };
+        match written {
+            Ok(_) => Ok(()),
+            // Gone meanwhile.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(Failure::api(doing)(error)),
+        }
+    }
+
+    /// Tells of the difference, where there is one.
+    async fn tell(&self, before: Option<&str>, now: &[String]) {
+        let Some(note) = before.and_then(|before| difference(before, now)) else { return };
+        let (namespace, name) = (self.object.namespace.as_str(), self.object.name.as_str());
+        tracing::info!(namespace, name, references = now.len(), "overwrites give it another tree");
+        self.publish(Severity::Normal, "ComponentsOverwritten", &note).await;
+    }
+
+    /// Tells of what is amiss in a tree and was not before.
+    async fn warn(&self, note: &Note) {
+        let before = Note::read(self.installation).unwrap_or_default();
+        for missing in note.missing.iter().filter(|missing| !before.missing.contains(missing)) {
+            let near = if missing.nearest.is_empty() { "nothing".to_owned() } else { missing.nearest.join(", ") };
+            let text = format!(
+                "{}: overwritten to {}, which does not exist; near to it is {near}",
+                missing.way, missing.target
+            );
+            self.publish(Severity::Warning, "OverwriteTargetMissing", &text).await;
+        }
+        for split in note.splits.iter().filter(|split| !before.splits.contains(split)) {
+            self.publish(Severity::Warning, "DifferentVersions", split).await;
+        }
+    }
+
+    async fn publish(&self, severity: Severity, reason: &str, note: &str) {
+        // Events of one reason and action are counted as one, with the first note: each note is an action of its own.
+        let hash: String = digest::hex(note.as_bytes()).chars().take(8).collect();
+        self.tools.events.publish(self.installation, severity, reason, &format!("Overwrite-{hash}"), note).await;
+    }
+}
+
+fn summary(config_map: &Value) -> String {
+    let text = config_map.get("data").and_then(|data| data.get(SUMMARY_KEY)?.as_str());
+    text.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,289 @@
+//! The objects that a controller is to look at: each once, never twice at the same time, and later after each failure.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use super::Next;
+use crate::catalog::Reference;
+
+/// As many objects as a large cluster has of one kind; each costs about 200 bytes.
+pub const CAPACITY: usize = 100_000;
+/// The wait after a first failure: most are conflicts, which are gone with the next read.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+/// The longest wait: what fails for good costs a call a minute.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// A queue of objects.
+pub struct Queue {
+    state: Mutex<State>,
+    wake: Notify,
+    caught_up: Notify,
+    capacity: usize,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<Reference, Entry>,
+    ready: VecDeque<Reference>,
+    waiting: BTreeMap<(Instant, u64), Reference>,
+    count: u64,
+    is_open: bool,
+    /// There was no room for all: when there is, everything must be looked at once more.
+    missed: bool,
+}
+
+struct Entry {
+    place: Place,
+    failures: u32,
+}
+
+enum Place {
+    Ready,
+    Waiting(Instant, u64),
+    Running { again: bool },
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+}
+
+impl Queue {
+    /// A queue of at most `capacity` objects, closed.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self { state: Mutex::default(), wake: Notify::new(), caught_up: Notify::new(), capacity }
+    }
+
+    /// Takes objects from now on.
+    pub fn open(&self) {
+        self.state().is_open = true;
+    }
+
+    /// Forgets everything and takes nothing more: [`next`](Self::next) ends.
+    pub fn close(&self) {
+        *self.state() = State::default();
+        self.wake.notify_waiters();
+        self.wake.notify_one();
+    }
+
+    /// Whether it takes objects.
+    pub fn is_open(&self) -> bool {
+        self.state().is_open
+    }
+
+    /// How many objects are in it.
+    pub fn len(&self) -> usize {
+        self.state().entries.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Has an object looked at as soon as possible; once more, if that is being done at present.
+    pub fn push(&self, object: Reference) {
+        let mut state = self.state();
+        let state = &mut *state;
+        if !state.is_open {
+            return;
+        }
+        let is_full = state.entries.len() >= self.capacity;
+        match state.entries.get_mut(&object) {
+            Some(entry) => match &mut entry.place {
+                Place::Ready => return,
+                Place::Running { again } => {
+                    *again = true;
+                    return;
+                }
+                // A failure waits: what changes all the time must not be tried all the time.
+                Place::Waiting(..) if entry.failures > 0 => return,
+                Place::Waiting(at, number) => {
+                    state.waiting.remove(&(*at, *number));
+                    entry.place = Place::Ready;
+                }
+            },
+            None if is_full => {
+                state.missed = true;
+                return;
+            }
+            None => {
+                state.entries.insert(object.clone(), Entry { place: Place::Ready, failures: 0 });
+            }
+        }
+        state.ready.push_back(object);
+        self.wake.notify_one();
+    }
+
+    /// The next object; it is this caller's until [`done`](Self::done). `None` once the queue is closed.
+    pub async fn next(&self) -> Option<Reference> {
+        loop {
+            let due = {
+                let mut state = self.state();
+                if !state.is_open {
+                    // The others that wait are told in turn.
+                    self.wake.notify_one();
+                    return None;
+                }
+                if let Some(object) = state.take() {
+                    if !state.ready.is_empty() {
+                        self.wake.notify_one();
+                    }
+                    return Some(object);
+                }
+                state.waiting.keys().next().map(|(at, _)| *at)
+            };
+            match due {
+                // Both are cancellation safe: nothing is taken before the next look.
+                Some(at) => tokio::select! {
+                    () = sleep_until(at) => {}
+                    () = self.wake.notified() => {}
+                },
+                None => self.wake.notified().await,
+            }
+        }
+    }
+
+    /// Gives an object back. `None` stands for a failure.
+    pub fn done(&self, object: &Reference, next: Option<Next>) {
+        let mut state = self.state();
+        let state = &mut *state;
+        let Some(entry) = state.entries.get_mut(object) else { return };
+        let again = matches!(entry.place, Place::Running { again: true });
+        let wait = match next {
+            None => {
+                entry.failures = entry.failures.saturating_add(1);
+                backoff(entry.failures)
+            }
+            Some(_) if again => Duration::ZERO,
+            Some(Next::Again(wait)) => wait,
+            Some(Next::Done) => {
+                state.entries.remove(object);
+                if state.missed && state.entries.len() <= self.capacity / 2 {
+                    state.missed = false;
+                    self.caught_up.notify_one();
+                }
+                return;
+            }
+        };
+        if next.is_some() {
+            entry.failures = 0;
+        }
+        state.count += 1;
+        let place = (Instant::now() + wait, state.count);
+        entry.place = Place::Waiting(place.0, place.1);
+        state.waiting.insert(place, object.clone());
+        self.wake.notify_one();
+    }
+
+    /// Waits until there is room again after some objects found none.
+    pub async fn caught_up(&self) {
+        self.caught_up.notified().await;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No call panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self) -> Option<Reference> {
+        let now = Instant::now();
+        while let Some(entry) = self.waiting.first_entry().filter(|entry| entry.key().0 <= now) {
+            let object = entry.remove();
+            if let Some(entry) = self.entries.get_mut(&object) {
+                entry.place = Place::Ready;
+            }
+            self.ready.push_back(object);
+        }
+        let object = self.ready.pop_front()?;
+        self.entries.get_mut(&object)?.place = Place::Running { again: false };
+        Some(object)
+    }
+}
+
+fn backoff(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    LONGEST_WAIT.min(FIRST_WAIT * 2_u32.pow(doublings))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::catalog::NAMESPACES;
+
+    fn key(name: &str) -> Reference {
+        Reference::new(&NAMESPACES, "", name)
+    }
+
+    fn queue(capacity: usize) -> Queue {
+        let queue = Queue::with_capacity(capacity);
+        queue.open();
+        queue
+    }
+
+    #[tokio::test]
+    async fn an_object_is_never_looked_at_twice_at_once() {
+        let queue = queue(10);
+        queue.push(key("a"));
+        queue.push(key("a"));
+        assert_eq!(queue.next().await, Some(key("a")));
+        queue.push(key("a"));
+        assert_eq!(queue.next().now_or_never(), None);
+        queue.done(&key("a"), Some(Next::Done));
+        assert_eq!(queue.next().await, Some(key("a")));
+        queue.done(&key("a"), Some(Next::Done));
+        assert!(queue.is_empty());
+    }
+
+    #[tokio::test]
+    async fn failures_wait_longer_each_time_and_a_success_forgets_them() {
+        let queue = queue(10);
+        queue.push(key("a"));
+        let mut waited = Vec::new();
+        for outcome in [None, None, None, Some(Next::Again(Duration::ZERO)), None, None] {
+            let begin = Instant::now();
+            assert_eq!(queue.next().await, Some(key("a")));
+            waited.push(begin.elapsed());
+            queue.done(&key("a"), outcome);
+            queue.push(key("a"));
+        }
+        let at_least = [0, 50, 100, 200, 0, 50].map(Duration::from_millis);
+        assert!(waited.iter().zip(at_least).all(|(waited, least)| *waited >= least), "{waited:?}");
+        assert!(waited[4] < waited[3], "a success forgets: {waited:?}");
+    }
+
+    #[tokio::test]
+    async fn what_found_no_room_is_made_up_for() {
+        let queue = queue(4);
+        for name in ["a", "b", "c", "d", "e"] {
+            queue.push(key(name));
+        }
+        assert_eq!(queue.len(), 4);
+        for _ in 0..2 {
+            assert!(queue.caught_up().now_or_never().is_none());
+            let object = queue.next().await.unwrap();
+            queue.done(&object, Some(Next::Done));
+        }
+        assert!(queue.caught_up().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn closing_ends_all_who_wait() {
+        let queue = queue(2);
+        let waiting = futures::future::join_all((0..4).map(|_| queue.next()));
+        let close = async { queue.close() };
+        let (ended, ()) = futures::join!(waiting, close);
+        assert!(ended.iter().all(Option::is_none));
+        queue.push(key("a"));
+        assert!(queue.is_empty());
+    }
+}

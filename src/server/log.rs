@@ -1,0 +1,63 @@
+//! The lines about decisions: one for each. Never the content of an object.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::admission::{Finding, Phase, Request, Verdict};
+
+/// Rule ids in one line; the answer and the metrics have them all.
+const RULES: usize = 16;
+
+/// Tells of a decision. Texts that a user chose are quoted and escaped: they cannot begin a line of their own.
+pub(super) fn decision(phase: Phase, request: &Request<'_>, verdict: &Verdict, took: Duration) {
+    if !tracing::enabled!(target: "decision", tracing::Level::INFO) {
+        return;
+    }
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    let name = request.display_name();
+    tracing::info!(
+        target: "decision",
+        uid = &*request.uid,
+        webhook = phase.as_str(),
+        operation = request.operation.as_str(),
+        group = &*request.resource.group,
+        resource = &*request.resource.plural,
+        subresource = &*request.resource.subresource,
+        namespace = &*request.namespace,
+        name = name.as_str(),
+        user = &*request.user.name,
+        dry_run = request.dry_run,
+        allowed = verdict.is_allowed(),
+        rules = %Rules(&verdict.findings),
+        micros,
+    );
+}
+
+/// Tells of a request that no rule looks at.
+pub(super) fn unhandled(phase: Phase, request: &Request<'_>) {
+    tracing::debug!(
+        target: "decision",
+        uid = &*request.uid,
+        webhook = phase.as_str(),
+        operation = request.operation.as_str(),
+        group = &*request.resource.group,
+        resource = &*request.resource.plural,
+        "no rule looks at it"
+    );
+}
+
+/// The rules that found something, as `KZ001=deny,KZ003=warn`.
+struct Rules<'a>(&'a [Finding]);
+
+impl fmt::Display for Rules<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, finding) in self.0.iter().take(RULES).enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            write!(f, "{comma}{}={}", finding.rule, finding.level)?;
+        }
+        match self.0.len().saturating_sub(RULES) {
+            0 => Ok(()),
+            more => write!(f, ",+{more}"),
+        }
+    }
+}

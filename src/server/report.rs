@@ -1,0 +1,40 @@
+//! What the server says of itself on the plain port.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::certificates::Certificates;
+use super::lifecycle::{Shutdown, Stage};
+use super::metrics::Metrics;
+use super::probe::Probe;
+use crate::process::Report;
+use crate::process::readiness::{Readiness, State as Condition};
+
+/// The server's own conditions, and those of what it works with.
+pub(super) struct ServerReport {
+    pub(super) readiness: Readiness,
+    pub(super) shutdown: Shutdown,
+    pub(super) probe: Probe,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) certificates: Arc<Certificates>,
+}
+
+impl Report for ServerReport {
+    /// Those of the server itself first. On the way out there is no more to say than that, and at once.
+    fn conditions(&self) -> BoxFuture<'_, Vec<Condition>> {
+        Box::pin(async move {
+            if self.shutdown.stage() > Stage::Serving {
+                return vec![Condition { name: "serving", unmet: Some("shutting down".to_owned()) }];
+            }
+            let port = Condition { name: "webhook port", unmet: self.probe.call().await.err() };
+            let mut conditions = vec![Condition { name: "serving", unmet: None }, port];
+            conditions.extend(self.readiness.report());
+            conditions
+        })
+    }
+
+    fn measure(&self) {
+        self.metrics.certificate_expires(self.certificates.expires());
+    }
+}

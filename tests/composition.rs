@@ -1,0 +1,352 @@
+//! Compositions: what the pages of the EN rules do not show.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use cases::{Case, objects};
+use portcullis::admission::{Finding, Operation, Phase};
+use serde_json::{Value, json};
+
+fn composition(spec: &Value) -> Value {
+    let mut object =
+        json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "example"}});
+    object["spec"] = spec.clone();
+    object["spec"]["compositeTypeRef"] = json!({"apiVersion": "example.org/v1", "kind": "XExample"});
+    object
+}
+
+fn native(environment: Value) -> Value {
+    composition(&json!({"environment": environment}))
+}
+
+fn configs(spec: Value) -> Value {
+    let input = json!({"apiVersion": "environmentconfigs.fn.crossplane.io/v1beta1", "kind": "Input", "spec": spec});
+    composition(&json!({"mode": "Pipeline", "pipeline": [{"step": "environment", "input": input}]}))
+}
+
+fn resources(mut input: Value) -> Value {
+    input["apiVersion"] = json!("pt.fn.crossplane.io/v1beta1");
+    input["kind"] = json!("Resources");
+    composition(&json!({"mode": "Pipeline", "pipeline": [{"step": "resources", "input": input}]}))
+}
+
+fn found(object: Value) -> Vec<Finding> {
+    Case::new(Operation::Create, object).decide(Phase::Validate).findings
+}
+
+/// Rule, level and the end of the field of every finding, with its message.
+fn brief(object: Value) -> Vec<String> {
+    let line = |finding: &Finding| {
+        let field = finding.field.to_string();
+        let short =
+            field.strip_prefix("spec.environment.").or(field.strip_prefix("spec.pipeline[0].input.")).unwrap_or(&field);
+        format!("{} {} {short}: {}", finding.rule, finding.level, finding.message)
+    };
+    // What is in the cluster is another matter.
+    found(object).iter().filter(|finding| finding.rule != "EN006").map(line).collect()
+}
+
+#[test]
+fn everything_that_crossplanes_webhook_checked_is_found_at_once() {
+    let sources = json!([
+        {"type": "Reference"},
+        {"ref": {}},
+        {"ref": {"name": ""}},
+        {"type": "Selector"},
+        {"type": "Selector", "selector": {}},
+        {"type": "Selector", "selector": {"mode": "Single", "maxMatch": 2, "minMatch": 1, "matchLabels": [
+            {"valueFromFieldPath": "spec.a"},
+            {"key": "a"},
+            {"key": "b", "valueFromFieldPath": ""},
+            {"key": "c", "type": "Value"},
+            {"key": "d", "type": "Value", "value": ""},
+            {"key": "e", "type": "Label", "value": "x"},
+        ]}},
+        {"type": "Name", "ref": {"name": "a"}},
+    ]);
+    let source = |at: usize, rest: &str| format!("EN001 deny environmentConfigs[{at}].{rest}");
+    let label = |at: usize, rest: &str| source(5, &format!("selector.matchLabels[{at}].{rest}"));
+    assert_eq!(
+        brief(native(json!({"environmentConfigs": sources}))),
+        [
+            source(0, "ref: Required value: ref is required"),
+            source(1, "ref.name: Required value: name is required"),
+            source(2, "ref.name: Required value: name is required"),
+            source(3, "selector: Required value: selector is required"),
+            source(4, "selector.matchLabels: Required value: selector must have at least one match label"),
+            source(5, "selector.minMatch: Forbidden: minMatch is not supported in Single mode"),
+            source(5, "selector.maxMatch: Forbidden: maxMatch is not supported in Single mode"),
+            label(0, "key: Required value: key is required"),
+            label(1, "valueFromFieldPath: Required value: valueFromFieldPath is required"),
+            label(2, "valueFromFieldPath: Required value: valueFromFieldPath must not be empty"),
+            label(3, "value: Required value: value is required"),
+            label(4, "value: Required value: value must not be empty"),
+            label(5, "type: Unsupported value: \"Label\": supported values: \"FromCompositeFieldPath\", \"Value\"",),
+            source(6, "type: Unsupported value: \"Name\": supported values: \"Reference\", \"Selector\""),
+        ]
+    );
+}
+
+#[test]
+fn patches_need_what_their_type_needs() {
+    let patches = json!([
+        {},
+        {"type": "CombineFromComposite"},
+        {"type": "CombineToComposite", "toFieldPath": "a", "combine": {"variables": [], "strategy": "bytes"}},
+        {"type": "PatchSet"},
+        {"fromFieldPath": "a", "policy": {"fromFieldPath": "Maybe"}, "transforms": [
+            {}, {"type": "match", "match": {"patterns": [{"type": "regexp", "result": 1}, {"literal": "x"}], "fallbackTo": "Input", "fallbackValue": 2}},
+            {"type": "math", "math": {"type": "ClampMin"}},
+            {"type": "string", "string": {"type": "TrimPrefix"}},
+        ]},
+    ]);
+    let patch = |at: usize, rest: &str| format!("EN001 deny patches[{at}].{rest}");
+    assert_eq!(
+        brief(native(json!({"patches": patches}))),
+        [
+            patch(0, "fromFieldPath: Required value: fromFieldPath must be set for patch type FromCompositeFieldPath"),
+            patch(1, "toFieldPath: Required value: toFieldPath must be set for patch type CombineFromComposite"),
+            patch(1, "combine: Required value: combine must be set for patch type CombineFromComposite"),
+            patch(2, "combine.variables: Required value: combine patch types require at least one variable"),
+            patch(2, "combine.strategy: Unsupported value: \"bytes\": supported values: \"string\""),
+            patch(2, "combine.string: Required value: string must be set for combine strategy string"),
+            patch(
+                3,
+                "type: Unsupported value: \"PatchSet\": supported values: \"FromCompositeFieldPath\", \
+                 \"ToCompositeFieldPath\", \"CombineFromComposite\", \"CombineToComposite\""
+            ),
+            patch(4, "transforms[0].type: Required value: transform type is required"),
+            patch(
+                4,
+                "transforms[1].match.fallbackValue: Invalid value: 2: cannot set both a fallback value and the fallback to input flag"
+            ),
+            patch(4, "transforms[1].match.patterns[0].regexp: Required value: regexp pattern type requires a regexp"),
+            patch(4, "transforms[1].match.patterns[1].result: Required value: result is required"),
+            patch(
+                4,
+                "transforms[2].math.clampMin: Required value: must specify a value if a clamp min math transform is specified"
+            ),
+            patch(4, "transforms[3].string.trim: Required value: trim transform requires a trim value"),
+            patch(
+                4,
+                "policy.fromFieldPath: Unsupported value: \"Maybe\": supported values: \"Optional\", \"Required\""
+            ),
+        ]
+    );
+}
+
+#[test]
+fn values_of_the_wrong_type_are_said_and_nothing_panics() {
+    for value in [json!(1), json!("x"), json!([]), json!({}), json!(true), json!([1]), json!({"a": 1}), json!([[{}]])] {
+        for environment in [
+            json!({"environmentConfigs": value}),
+            json!({"environmentConfigs": [{"ref": value}]}),
+            json!({"environmentConfigs": [{"type": "Selector", "selector": value}]}),
+            json!({"environmentConfigs": [{"type": "Selector", "selector": {"matchLabels": [value]}}]}),
+            json!({"patches": [value]}),
+            json!({"patches": [{"fromFieldPath": value}]}),
+            json!({"patches": [{"fromFieldPath": "a", "transforms": [{"type": value}]}]}),
+            json!({"policy": value, "defaultData": value}),
+        ] {
+            found(native(environment.clone()));
+            found(configs(environment.clone()));
+            found(resources(json!({"environment": environment, "resources": value, "patchSets": value})));
+        }
+        found(composition(&json!({"environment": value, "pipeline": value, "resources": value})));
+    }
+    assert!(!brief(native(json!({"environmentConfigs": {}}))).is_empty());
+}
+
+#[test]
+fn functions_have_no_defaults_for_transforms() {
+    let transforms = json!([{"type": "string", "string": {"fmt": "x-%s"}}, {"type": "math", "math": {"multiply": 2}}]);
+    let patches = json!([{"fromFieldPath": "spec.a", "transforms": transforms}]);
+    assert_eq!(brief(native(json!({"patches": patches}))).len(), 1, "a text cannot be multiplied");
+    let found = brief(resources(json!({"environment": {"patches": patches}, "resources": []})));
+    assert_eq!(
+        found[0],
+        "EN001 deny environment.patches[0].transforms[0].string.type: Required value: string transform type is required"
+    );
+    assert!(found.iter().any(|line| line.contains("math.type: Required value: math transform type is required")));
+}
+
+#[test]
+fn a_number_is_a_float_to_the_functions() {
+    let patch = json!({"fromFieldPath": "spec.a", "transforms": [{"type": "string", "string": {"type": "Format", "fmt": "%d"}}]});
+    assert_eq!(brief(native(json!({"patches": [patch]}))), Vec::<String>::new());
+    let found = brief(resources(json!({"environment": {"patches": [patch]}, "resources": []})));
+    assert!(found[0].starts_with("EN003 deny") && found[0].contains("%!d(float64=…)"), "{found:?}");
+    let converted = json!({"fromFieldPath": "spec.a", "transforms": [
+        {"type": "convert", "convert": {"toType": "int64"}}, {"type": "string", "string": {"type": "Format", "fmt": "%d"}}]});
+    assert_eq!(
+        brief(resources(json!({"environment": {"patches": [converted]}, "resources": []}))),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn patches_that_are_ignored_are_named() {
+    let status = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "a", "toFieldPath": "status.a"});
+    assert!(brief(native(json!({"patches": [status]})))[0].starts_with("EN009 warn patches[0].toFieldPath"));
+    assert_eq!(brief(resources(json!({"environment": {"patches": [status]}, "resources": []}))), Vec::<String>::new());
+    let mut pipeline = native(json!({"patches": [{"fromFieldPath": "a"}]}));
+    pipeline["spec"]["mode"] = json!("Pipeline");
+    assert!(brief(pipeline)[0].starts_with("EN009 warn patches: ignored: in mode Pipeline"));
+    let nested = json!({"environment": {"resources": []}, "resources": []});
+    assert!(brief(resources(nested))[0].starts_with("EN009 warn environment.resources"));
+    let twice = json!({"environmentConfigs": [{"type": "Selector", "selector": {"matchLabels": [
+        {"key": "a", "valueFromFieldPath": "spec.a"}, {"key": "a", "type": "Value", "value": "b"}]}}]});
+    assert!(brief(configs(twice))[0].starts_with("EN009 warn spec.environmentConfigs[0].selector.matchLabels[0]"));
+}
+
+#[test]
+fn patch_sets_are_checked_where_they_stand_and_where_they_are_used() {
+    let spec = json!({
+        "patchSets": [{"name": "common", "patches": [{"type": "PatchSet", "patchSetName": "common"}, {"type": "FromEnvironmentFieldPath", "fromFieldPath": "a["}]}],
+        "resources": [{"name": "r", "base": {}, "patches": [{"type": "PatchSet", "patchSetName": "commom"}, {"type": "PatchSet", "patchSetName": "common"}]}],
+    });
+    let found = brief(composition(&spec));
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[0].starts_with("EN001 deny spec.patchSets[0].patches[0].type: Unsupported value"));
+    assert_eq!(
+        found[1],
+        "EN001 deny spec.resources[0].patches[0].patchSetName: Invalid value: \"commom\": there is no patch set of this name"
+    );
+    assert!(found[2].starts_with("EN002 deny spec.patchSets[0].patches[1].fromFieldPath"));
+}
+
+#[test]
+fn what_an_update_leaves_as_it_was_is_only_warned_about() {
+    let wrong = native(json!({"environmentConfigs": [{"type": "Reference"}]}));
+    let mut touched = wrong.clone();
+    touched["metadata"]["labels"] = json!({"a": "b"});
+    let case = Case::new(Operation::Create, touched.clone()).update(wrong.clone());
+    assert!(case.decide(Phase::Validate).is_allowed());
+    touched["spec"]["environment"]["patches"] = json!([{}]);
+    assert!(!Case::new(Operation::Create, touched).update(wrong).decide(Phase::Validate).is_allowed());
+}
+
+/// The example of the first design, as it stands there.
+const FIRST_DESIGN: &str = "
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: demo.org/v1alpha1, kind: XExample}
+  environment:
+    environmentConfigs:
+      - type: Reference
+        reference: {name: example-environment}
+      - type: Selector
+        selector:
+          - matchLabels:
+              - {type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.parameters.stage}
+              - {type: Value, key: my-label, value: \"metadata.labels[my-label]\"}
+    patches:
+      - {type: FromCompositeFieldPath, fromFieldPath: spec.widgets, toFieldPath: widgets.count}
+      - {type: FromEnvironmentFieldPath, fromFieldPath: spec.widgets, toFieldPath: widgets.count}
+";
+
+#[test]
+fn the_spelling_of_the_first_design_is_told_how_it_is_written_today() {
+    let findings = found(objects(FIRST_DESIGN).remove(0));
+    let help = |field: &str| {
+        let finding = findings.iter().find(|finding| finding.field.to_string().ends_with(field));
+        finding.unwrap_or_else(|| panic!("{field}: {findings:?}")).help.clone().unwrap()
+    };
+    assert_eq!(help("environmentConfigs[0].reference"), "write ref: {\"name\":\"example-environment\"}");
+    assert!(help("environmentConfigs[1].selector").contains("write selector: {matchLabels: [...]}"));
+    assert!(help("matchLabels[1].value").contains("valueFromFieldPath"));
+    assert!(help("patches[1].type").contains("write type: ToCompositeFieldPath"));
+}
+
+fn environment_config(name: &str, labels: Value) -> Value {
+    json!({"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig",
+           "metadata": {"name": name, "labels": labels}, "data": {}})
+}
+
+/// Field and message of every finding about what is in the cluster.
+fn about(object: Value, stored: &[Value]) -> Vec<String> {
+    let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
+    let line = |finding: &Finding| {
+        format!("{}: {} ({})", finding.field, finding.message, finding.help.clone().unwrap_or_default())
+    };
+    verdict.findings.iter().filter(|finding| finding.rule == "EN006").map(line).collect()
+}
+
+fn selector(fields: Value, labels: &[(&str, &str)]) -> Value {
+    let matchers: Vec<_> =
+        labels.iter().map(|(key, value)| json!({"type": "Value", "key": key, "value": value})).collect();
+    let mut selector = json!({"matchLabels": matchers});
+    selector.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    native(json!({"environmentConfigs": [{"type": "Selector", "selector": selector}]}))
+}
+
+#[test]
+fn selectors_are_answered_by_what_is_in_the_cluster() {
+    let stored = [
+        environment_config("prod-eu", json!({"stage": "production", "region": "eu"})),
+        environment_config("prod-us", json!({"stage": "production", "region": "us"})),
+        environment_config("dev", json!({"stage": "development"})),
+    ];
+    let place = "spec.environment.environmentConfigs[0].selector";
+    assert_eq!(about(selector(json!({}), &[("stage", "development")]), &stored), Vec::<String>::new());
+    assert_eq!(
+        about(selector(json!({}), &[("stage", "production")]), &stored),
+        [format!(
+            "{place}: 2 EnvironmentConfigs have the label stage=production, and in Single mode there must be one: prod-eu, \
+             prod-us (select by more labels, or write mode: Multiple)"
+        )]
+    );
+    assert_eq!(
+        about(selector(json!({}), &[("region", "eu"), ("stage", "productoin")]), &stored),
+        [format!(
+            "{place}: no EnvironmentConfig has the labels region=eu, stage=productoin (for stage there are production, \
+             development)"
+        )]
+    );
+    let many = |least: u64| selector(json!({"mode": "Multiple", "minMatch": least}), &[("stage", "production")]);
+    assert_eq!(about(many(2), &stored), Vec::<String>::new());
+    assert_eq!(
+        about(many(3), &stored)[0].split(" (").next(),
+        Some(&*format!("{place}: 2 EnvironmentConfigs have the label stage=production, and minMatch is 3"))
+    );
+    assert_eq!(about(selector(json!({"mode": "Multiple"}), &[("stage", "none")]), &stored), Vec::<String>::new());
+    assert_eq!(
+        about(selector(json!({}), &[("zone", "a")]), &stored)[0].split(" (").nth(1),
+        Some("no EnvironmentConfig has a label zone)")
+    );
+}
+
+#[test]
+fn what_may_be_missing_is_not_missed() {
+    let reference = json!([{"ref": {"name": "missing"}}]);
+    assert_eq!(about(native(json!({"environmentConfigs": reference})), &[]).len(), 1);
+    assert_eq!(about(configs(json!({"environmentConfigs": reference})), &[]).len(), 1);
+    let optional = json!({"environmentConfigs": reference, "policy": {"resolution": "Optional"}});
+    assert_eq!(about(native(optional.clone()), &[]), Vec::<String>::new());
+    assert_eq!(about(configs(optional), &[]), Vec::<String>::new());
+}
+
+#[test]
+fn regular_expressions_are_gos() {
+    let regexp = |pattern: &str, group: i64| {
+        let transform =
+            json!({"type": "string", "string": {"type": "Regexp", "regexp": {"match": pattern, "group": group}}});
+        brief(native(json!({"patches": [{"fromFieldPath": "spec.a", "transforms": [transform]}]})))
+    };
+    for (pattern, group) in [(r"^(\d+)-(.*)$", 2), (r"\Qa.b\E", 0), ("{name}", 0), ("[[a]", 0), ("(?P<n>a)", 1)] {
+        assert_eq!(regexp(pattern, group), Vec::<String>::new(), "{pattern}");
+    }
+    for (pattern, group, field) in
+        [("(?=a)", 0, "match"), (r"(a)\1", 0, "match"), ("(", 0, "match"), ("(a)", 2, "group"), ("a", -1, "group")]
+    {
+        let found = regexp(pattern, group);
+        assert!(
+            found.len() == 1
+                && found[0]
+                    .starts_with(&format!("EN003 deny patches[0].transforms[0].string.regexp.{field}: Invalid value")),
+            "{found:?}"
+        );
+    }
+}

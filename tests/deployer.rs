@@ -1,0 +1,307 @@
+//! The deployer contract: executed cases, and every write of a status judged by the table and by the contract's prose.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::collections::BTreeSet;
+
+use cases::{Case, repository, vectors};
+use portcullis::admission::{Level, Operation, Phase as Webhook};
+use portcullis::landscaper::deployer::explain;
+use portcullis::landscaper::deployer::machine::{self, MOVES, State, Verdict};
+use portcullis::landscaper::deployer::phase::{self, PHASES, Phase};
+use portcullis::landscaper::deployer::promises::{PROMISES, broken};
+use portcullis::landscaper::deployer::status::{Change, Job, Status};
+use portcullis::landscaper::duration;
+use portcullis::landscaper::kinds::{DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
+use serde_json::{Value, json};
+use time::{Duration, OffsetDateTime};
+
+fn cases_of(list: &str) -> Vec<Value> {
+    let file = vectors("landscaper/phases.json");
+    let cases = file[list].as_array().expect("it is a list").clone();
+    assert!(!cases.is_empty(), "there are no {list}");
+    cases
+}
+
+#[test]
+fn phases_are_what_landscaper_says() {
+    for case in cases_of("phases") {
+        let text = case["phase"].as_str().unwrap();
+        let phase = Phase::read(text);
+        for (of, kind) in [("deployItem", &DEPLOY_ITEMS), ("execution", &EXECUTIONS), ("installation", &INSTALLATIONS)]
+        {
+            let ours = json!({
+                "isFinal": phase.is_final(), "isDeletion": phase::is_deletion_of(kind, text),
+                "isFailed": phase.is_failed(), "isEmpty": phase == Phase::Empty,
+            });
+            assert_eq!(ours, case[of], "{text:?} of {of}");
+        }
+    }
+}
+
+#[test]
+fn durations_are_what_landscaper_says() {
+    for case in cases_of("durations") {
+        let (json, expected) = (&case["json"], &case["expect"]);
+        // A null is an empty text to the decoder.
+        let text = if json.is_null() { Some("") } else { json.as_str() };
+        let nanoseconds = text.and_then(duration::nanoseconds);
+        assert_eq!(nanoseconds, expected["nanoseconds"].as_i64(), "{json}");
+        if let Some(nanoseconds) = nanoseconds {
+            assert_eq!(duration::text(nanoseconds), expected["marshalled"], "{json}");
+        }
+    }
+}
+
+#[test]
+fn pickup_is_what_landscaper_says() {
+    let now = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
+    let ago = |age: &Value| age.as_i64().map(|age| now - Duration::seconds(age));
+    for case in cases_of("pickup") {
+        let status = Status {
+            generated: ago(&case["jobIDGenerationAgeSeconds"]),
+            reconciled: ago(&case["lastReconcileAgeSeconds"]),
+            ..status_of("", "", "", None)
+        };
+        let timeout = Duration::seconds(case["pickupTimeoutSeconds"].as_i64().unwrap());
+        let picked_up = status.is_picked_up();
+        // Landscaper gives up only on what no deployer has taken.
+        let exceeded = !picked_up && status.is_pickup_overdue(now, timeout);
+        let ours = json!({"hasBeenPickedUp": picked_up, "isPickupTimeoutExceeded": exceeded});
+        assert_eq!(ours, case["expect"], "{}", case["name"]);
+    }
+}
+
+/// Only the exact value counts, for DP013 as for Landscaper: whatever else is written, the rule speaks.
+#[test]
+fn annotations_are_what_landscaper_says() {
+    let key = "landscaper.gardener.cloud/delete-without-uninstall";
+    for case in cases_of("annotations") {
+        for (name, value) in case["annotations"].as_object().unwrap() {
+            // What one annotation of this kind takes for yes, all do: Landscaper reads them alike.
+            let Some(expected) = ["ignore", "deleteWithoutUninstall", "cacheHelmCharts", "reconcileIfChanged"]
+                .into_iter()
+                .find(|flag| name.to_lowercase().replace('-', "").ends_with(&flag.to_lowercase()))
+                .filter(|_| *name == name.to_lowercase())
+            else {
+                continue;
+            };
+            let object = json!({
+                "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution",
+                "metadata": {"name": "e", "namespace": "n", "annotations": {key: value}},
+            });
+            let verdict = Case::new(Operation::Create, object).decide(Webhook::Validate);
+            let speaks = verdict.findings.iter().any(|finding| finding.rule == "DP013");
+            assert_eq!(speaks, case["expect"][expected] == false, "{name}: {value}");
+        }
+    }
+}
+
+#[test]
+fn a_failed_item_is_set_to_what_landscaper_sets() {
+    for case in cases_of("setToFailed") {
+        assert_eq!(phase::failed(case["deletionTimestamp"] == true), case["phase"]);
+    }
+}
+
+fn status_of<'v>(phase: &'v str, job: &'v str, finished: &'v str, reconciled: Option<OffsetDateTime>) -> Status<'v> {
+    Status {
+        phase_text: phase,
+        phase: Phase::read(phase),
+        job,
+        finished,
+        reconciled,
+        generated: None,
+        deployer: "",
+        being_deleted: false,
+    }
+}
+
+/// Both generations say the same: the older field goes before the other where it is there.
+#[test]
+fn both_generations_are_read_alike() {
+    for (phase, text, _) in PHASES {
+        let newer = json!({"status": {"phase": text, "jobID": "b", "jobIDFinished": "a"}});
+        let older = json!({"status": {"deployItemPhase": text, "phase": text, "jobID": "b", "jobIDFinished": "a"}});
+        let cleared = json!({"status": {"deployItemPhase": null, "phase": text, "jobID": "b", "jobIDFinished": "a"}});
+        for object in [&newer, &older, &cleared] {
+            assert_eq!((Status::of(object).phase, Status::of(object).job()), (phase, Job::Open), "{object}");
+        }
+        let inner = json!({"status": {"deployItemPhase": "Progressing", "phase": text}});
+        assert_eq!(Status::of(&inner).phase, Phase::Progressing);
+    }
+}
+
+/// Every status over the fields that the contract is about. Ids are four: none and three different ones.
+fn statuses(being_deleted: bool) -> Vec<Status<'static>> {
+    let times = [None, Some(1_800_000_000), Some(1_800_000_060)];
+    let times = times.map(|time| time.map(|time| OffsetDateTime::from_unix_timestamp(time).unwrap()));
+    let mut texts: Vec<_> = PHASES.iter().map(|(_, text, _)| *text).filter(|text| *text != "Processing").collect();
+    texts.push("Strange");
+    let ids = ["", "a", "b", "c"];
+    let mut all = Vec::new();
+    for text in texts {
+        for (job, finished) in ids.into_iter().flat_map(|job| ids.map(|finished| (job, finished))) {
+            all.extend(times.map(|time| Status { being_deleted, ..status_of(text, job, finished, time) }));
+        }
+    }
+    all
+}
+
+fn every_change(mut look: impl FnMut(&Change<'_>)) {
+    for being_deleted in [false, true] {
+        let all = statuses(being_deleted);
+        for old in &all {
+            for new in &all {
+                look(&Change { old: *old, new: *new });
+            }
+        }
+    }
+}
+
+/// What keeps every promise ends in a state that nothing keeps DeployItems out of, and what a row moves breaks none but
+/// by the data that the state does not show.
+#[test]
+fn the_table_and_the_promises_agree() {
+    let mut seen = BTreeSet::new();
+    every_change(|change| {
+        let (from, to) = (State::of(&change.old), State::of(&change.new));
+        let rules: Vec<_> = broken(change).iter().map(|promise| promise.rule).collect();
+        match to.row().kept_out_by {
+            Some(rule) if from.row().kept_out_by.is_none() => assert!(rules.contains(&rule), "{change:?}: {rules:?}"),
+            _ => {}
+        }
+        if let Verdict::Known(_) = machine::judge(change) {
+            seen.insert((from, to));
+        }
+    });
+    let rows: BTreeSet<_> = MOVES.iter().map(|row| (row.from, row.to)).collect();
+    assert_eq!(seen, rows, "every row is a write that can be made, and keeps the promises");
+    assert_eq!(PROMISES.len(), PROMISES.iter().map(|promise| promise.rule).collect::<BTreeSet<_>>().len());
+}
+
+/// The sentences of the contract's prose, read without looking at Landscaper's code: what each of them forbids.
+///
+/// `deployItemPhase` is the phase that it speaks of.
+fn prose(Change { old, new }: &Change<'_>) -> Option<&'static str> {
+    let works = |status: &Status<'_>| !["", "Succeeded", "Failed"].contains(&status.phase_text);
+    let is_open = |status: &Status<'_>| status.job != status.finished;
+    let begins = !works(old) && works(new);
+    let ends = is_open(old) && !is_open(new);
+    let is_allowed = |phase: &str| ["", "Init", "Progressing", "Deleting", "Succeeded", "Failed"].contains(&phase);
+    if !is_allowed(new.phase_text) {
+        return Some("values");
+    }
+    if !is_open(new) && works(new) {
+        return Some("equal");
+    }
+    if !is_open(new) && !new.job.is_empty() && new.phase_text.is_empty() {
+        return Some("equal");
+    }
+    if begins && !is_open(new) {
+        return Some("allowed");
+    }
+    if begins && !is_after(old, new) {
+        return Some("reconciled");
+    }
+    if new.job != old.job && is_open(old) {
+        return Some("trigger");
+    }
+    if new.finished != old.finished && new.finished != new.job {
+        return Some("finished");
+    }
+    if works(old) && !works(new) && is_open(new) {
+        return Some("atomic");
+    }
+    if ends && !works(old) {
+        return Some("processed");
+    }
+    if new.job != old.job && new.finished != old.finished {
+        return Some("trigger");
+    }
+    if !is_open(old) && !is_open(new) && old.phase_text != new.phase_text {
+        return Some("finished-phase");
+    }
+    if old.phase_text != new.phase_text && !works(old) && !works(new) {
+        return Some("processed");
+    }
+    if new.phase_text == "Deleting" && !new.being_deleted {
+        return Some("deletion");
+    }
+    if works(old) && new.phase_text.is_empty() {
+        return Some("values");
+    }
+    None
+}
+
+/// "On the current time": a clock that stands still within a second is one, none is not.
+fn is_after(old: &Status<'_>, new: &Status<'_>) -> bool {
+    new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
+}
+
+/// How a write is judged: by the rules at their own levels.
+fn ours(change: &Change<'_>) -> String {
+    let rules: Vec<_> = broken(change).iter().map(|promise| promise.rule).collect();
+    let warns = ["DP006", "DP014"];
+    match rules.iter().find(|rule| !warns.contains(rule)).or(rules.first()) {
+        Some(rule) if warns.contains(rule) => format!("warns {rule}"),
+        Some(rule) => format!("refuses {rule}"),
+        None => "admits".to_owned(),
+    }
+}
+
+/// The differences between the two, by what each says: all of them are in the page, and nothing else is.
+#[test]
+fn the_differences_from_the_prose_are_the_ones_that_the_page_explains() {
+    let mut differences = BTreeSet::new();
+    let mut judged = 0_u64;
+    every_change(|change| {
+        judged += 1;
+        let (prose, ours) = (prose(change), ours(change));
+        match prose {
+            Some(sentence) if !ours.starts_with("refuses") => differences.insert(format!("{sentence}, {ours}")),
+            None if ours != "admits" => differences.insert(format!("admitted, {ours}")),
+            _ => true,
+        };
+    });
+    assert_eq!(judged, 460_800);
+    let page = std::fs::read_to_string(repository().join("docs/deployer-contract.md")).unwrap_or_default();
+    let keys = page.lines().filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned()));
+    let explained = keys.filter(|key| key.contains(", ")).collect::<BTreeSet<_>>();
+    assert_eq!(differences, explained);
+}
+
+#[test]
+fn a_status_is_judged_at_its_subresource_only() {
+    let item = |phase: &str, finished: &str| {
+        json!({
+            "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",
+            "metadata": {"name": "item", "namespace": "n"}, "spec": {"type": "t"},
+            "status": {"phase": phase, "jobID": "b", "jobIDFinished": finished, "lastReconcileTime": "2026-01-01T12:00:00Z"},
+        })
+    };
+    let case = || Case::new(Operation::Update, item("Progressing", "b")).update(item("Progressing", "a"));
+    assert!(case().decide(Webhook::Validate).is_allowed());
+    assert!(!case().of("status").decide(Webhook::Validate).is_allowed());
+    let mut deleted = case().of("status");
+    deleted.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T12:00:00Z");
+    assert!(!deleted.decide(Webhook::Validate).is_allowed(), "a status keeps nothing from being deleted");
+    let as_before = case().update(item("Progressing", "b")).of("status").decide(Webhook::Validate);
+    assert_eq!(as_before.findings.iter().map(|finding| finding.level).collect::<Vec<_>>(), [Level::Warn]);
+}
+
+#[test]
+fn the_page_shows_the_table_that_is_enforced() {
+    let page = std::fs::read_to_string(repository().join("docs/deployer-contract.md")).unwrap();
+    assert!(page.contains(&explain::markdown()), "put `portcullis explain deployer --output markdown` into the page");
+    let drawing = std::fs::read_to_string(repository().join("docs/deployer-contract.svg")).unwrap();
+    assert!(drawing == explain::svg(), "docs/deployer-contract.svg is out of date: run `make generate`");
+    let mermaid = explain::mermaid();
+    for row in &MOVES {
+        let told =
+            explain::edges().into_iter().find(|edge| (edge.from, edge.to, edge.by) == (row.from, row.to, row.by));
+        assert!(told.is_some_and(|edge| edge.names.contains(&row.name)), "{row:?}");
+        assert!(mermaid.contains(row.name) && explain::text().contains(row.name), "{row:?}");
+    }
+}

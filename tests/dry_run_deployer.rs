@@ -1,0 +1,464 @@
+//! The deployer of dry runs without a cluster: what it writes next, held against the promises of the contract.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+use portcullis::landscaper::deployer::machine::{State, Verdict, judge};
+use portcullis::landscaper::deployer::status::{Change, Status};
+use portcullis::landscaper::dry_run::run::{
+    Configuration, Deployer, MANAGER, NAME, Rival, Step, Surroundings, TYPES, secret_reference,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// An API server with one DeployItem, its Secret and its DryRunConfiguration.
+#[derive(Debug, Clone)]
+struct World {
+    item: Option<Value>,
+    secret: Option<Value>,
+    configuration: Option<Value>,
+    deployer: Deployer,
+    clock: u32,
+    finished: usize,
+}
+
+const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
+
+fn export(path: &str) -> Value {
+    let from = json!({"apiVersion": "v1", "kind": "Secret", "name": "test-secret", "namespace": "example"});
+    json!({"key": "test-token", "jsonPath": path, "fromResource": from})
+}
+
+fn manifest(exports: &[Value]) -> Value {
+    json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+           "exports": {"exports": exports}})
+}
+
+fn fragment() -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "test-secret", "namespace": "example"},
+           "data": {"token": "dG9rZW4="}})
+}
+
+impl World {
+    fn new(config: &Value) -> Self {
+        let annotations = json!({"landscaper.gardener.cloud/dry-run": "true",
+                                 "landscaper.gardener.cloud/dry-run-configuration": "test-dry-run"});
+        let item = json!({
+            "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",
+            "metadata": {"name": "item", "namespace": "ns", "uid": "u-1", "generation": 1, "resourceVersion": "1",
+                         "annotations": annotations},
+            "spec": {"type": TYPES[0], "config": config},
+        });
+        let deployer =
+            Deployer { types: TYPES.map(str::to_owned).to_vec(), identity: "a".to_owned(), has_old_phase: false };
+        let configuration = Some(json!({"spec": {"exports": [fragment()]}}));
+        Self { item: Some(item), secret: None, configuration, deployer, clock: 0, finished: 0 }
+    }
+
+    fn seed() -> Self {
+        Self::new(&manifest(&[export(".data.token")]))
+    }
+
+    fn now(&self) -> String {
+        format!("2026-01-01T{:02}:{:02}:{:02}Z", self.clock / 3600, self.clock / 60 % 60, self.clock % 60)
+    }
+
+    fn item(&self) -> &Value {
+        self.item.as_ref().expect("it is there")
+    }
+
+    fn status(&self, key: &str) -> &Value {
+        &self.item()["status"][key]
+    }
+
+    /// What Landscaper writes.
+    fn landscaper(&mut self, change: &Value) {
+        self.write(change, "landscaper", &["status", "metadata"]);
+    }
+
+    fn trigger(&mut self, job: &str) {
+        let now = self.now();
+        self.landscaper(&json!({"status": {"jobID": job, "jobIDGenerationTime": now, "observedGeneration": 1}}));
+    }
+
+    fn delete(&mut self) {
+        let now = self.now();
+        self.landscaper(&json!({"metadata": {"deletionTimestamp": now}}));
+        self.collect();
+    }
+
+    /// A write as the API server makes it: parts that a subresource has no say in stay, versions are compared.
+    fn write(&mut self, patch: &Value, manager: &str, parts: &[&str]) {
+        let old = self.item().clone();
+        let mut new = old.clone();
+        for part in parts.iter().filter(|part| patch.get(**part).is_some()) {
+            json_patch::merge(&mut new, &json!({*part: patch[*part]}));
+        }
+        if let Some(expected) = patch.pointer("/metadata/resourceVersion") {
+            assert_eq!(*expected, old["metadata"]["resourceVersion"], "every write is guarded");
+        }
+        if old["status"]["phase"] != new["status"]["phase"] {
+            new["metadata"]["managedFields"] = json!([{"manager": manager, "fieldsV1": {"f:status": {"f:phase": {}}}}]);
+        }
+        let version: u64 = old["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+        new["metadata"]["resourceVersion"] = (version + 1).to_string().into();
+        self.item = Some(new);
+    }
+
+    /// An object that is to go goes with its last finalizer.
+    fn collect(&mut self) {
+        let metadata = &self.item()["metadata"];
+        let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+        if metadata["deletionTimestamp"].is_string() && !held {
+            self.item = None;
+        }
+    }
+
+    fn next(&self) -> Step {
+        let configuration = match &self.configuration {
+            Some(configuration) => Configuration::Found(configuration),
+            None => Configuration::Missing("test-dry-run"),
+        };
+        let now = self.now();
+        let Some(item) = &self.item else { return Step::Nothing };
+        self.deployer.next(item, &Surroundings { configuration, secret: self.secret.as_ref(), now: &now })
+    }
+
+    /// Makes the next write, which must be one that the contract knows; whether there was one.
+    fn step(&mut self) -> bool {
+        let old = self.item.clone();
+        match self.next() {
+            Step::Nothing | Step::StepBack(_) => return false,
+            Step::Item(patch) => self.write(&patch, MANAGER, &["metadata"]),
+            Step::Status(patch) => self.write(&patch, MANAGER, &["status"]),
+            Step::Finish(patch, _) => {
+                self.write(&patch, MANAGER, &["status"]);
+                self.finished += 1;
+            }
+            Step::CreateSecret(secret) => {
+                assert!(self.secret.is_none());
+                let (namespace, name) = secret_reference(self.item());
+                assert_eq!(
+                    (&secret["metadata"]["namespace"], &secret["metadata"]["name"]),
+                    (&json!(namespace), &json!(name))
+                );
+                self.secret = Some(secret);
+            }
+            Step::Secret(patch) => json_patch::merge(self.secret.as_mut().expect("there is one"), &patch),
+        }
+        let (old, new) = (old.expect("it was there"), self.item().clone());
+        match judge(&Change::of(&old, &new)) {
+            Verdict::Unchanged | Verdict::Known(_) => {}
+            Verdict::Tolerated => panic!("nobody is known to write this:\n{old:#}\n{new:#}"),
+            Verdict::Broken(promises) => {
+                let sentences: Vec<_> = promises.iter().map(|promise| promise.sentence).collect();
+                panic!("{sentences:?}\n{old:#}\n{new:#}");
+            }
+        }
+        self.collect();
+        true
+    }
+
+    /// Writes until there is nothing to do; the phases on the way.
+    fn run(&mut self) -> Vec<String> {
+        let mut phases: Vec<String> = Vec::new();
+        for _ in 0..12 {
+            if !self.step() {
+                return phases;
+            }
+            let phase = self.item.as_ref().and_then(|item| item["status"]["phase"].as_str());
+            if let Some(phase) = phase.filter(|phase| phases.last().is_none_or(|last| last != phase)) {
+                phases.push(phase.to_owned());
+            }
+        }
+        panic!("it does not rest: {:#}", self.item());
+    }
+
+    fn exported(&self) -> Value {
+        use base64::Engine as _;
+        let data = self.secret.as_ref().expect("there is a Secret")["data"]["config"].as_str().unwrap().to_owned();
+        serde_json::from_slice(&base64::engine::general_purpose::STANDARD.decode(data).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn a_job_goes_through_the_phases_in_order_and_ends_in_one_write() {
+    let mut world = World::seed();
+    assert_eq!(world.next(), Step::Nothing, "without a job nobody may work");
+    world.trigger("job-1");
+    assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"]);
+    assert_eq!((world.status("jobIDFinished"), world.finished), (&json!("job-1"), 1));
+    assert_eq!(*world.status("exportRef"), json!({"name": "item-export", "namespace": "ns"}));
+    assert_eq!(world.exported(), json!({"test-token": "dG9rZW4="}));
+    let secret = world.secret.clone().unwrap();
+    let owner = json!([{"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem", "name": "item", "uid": "u-1"}]);
+    assert_eq!((&secret["metadata"]["ownerReferences"], &secret["type"]), (&owner, &json!("Opaque")));
+    assert_eq!(world.item()["metadata"]["finalizers"], json!([FINALIZER]));
+    assert_eq!(world.next(), Step::Nothing);
+}
+
+#[test]
+fn a_second_job_writes_only_what_changed() {
+    let mut world = World::seed();
+    world.trigger("job-1");
+    world.run();
+    let secret = world.secret.clone();
+    world.trigger("job-2");
+    assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"]);
+    assert_eq!(world.secret, secret);
+    world.configuration.as_mut().unwrap()["spec"]["exports"][0]["data"]["token"] = "bmV3".into();
+    world.secret.as_mut().unwrap()["data"]["stale"] = "eA==".into();
+    world.trigger("job-3");
+    world.run();
+    assert_eq!(world.secret.as_ref().unwrap()["data"].as_object().unwrap().len(), 1);
+    assert_eq!(world.exported(), json!({"test-token": "bmV3"}));
+}
+
+#[test]
+fn every_trouble_is_told_at_once_and_the_next_job_forgets_it() {
+    let mut world = World::new(&manifest(&[export(".data.tokn"), export(".data.x"), export(".data.token")]));
+    world.trigger("job-1");
+    assert_eq!(world.run(), ["Init", "Progressing", "Failed"]);
+    let error = world.status("lastError").clone();
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("exports[0].jsonPath: tokn is not found") && message.contains("exports[1]"), "{message}");
+    assert_eq!(error["codes"], json!(["ERR_CONFIGURATION_PROBLEM"]));
+    assert!(world.secret.is_none() && world.status("exportRef").is_null());
+    world.item.as_mut().unwrap()["spec"]["config"] = manifest(&[export(".data.token")]);
+    world.trigger("job-2");
+    assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"]);
+    assert!(world.status("lastError").is_null() && world.status("firstError").is_null());
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    for (configuration, words) in [
+        (None, "DryRunConfiguration \"test-dry-run\" does not exist"),
+        (Some(json!({"spec": {}})), "no fragment of Secret example/test-secret (v1) in the DryRunConfiguration: add {"),
+    ] {
+        let mut world = World { configuration, ..World::seed() };
+        world.trigger("job-1");
+        world.run();
+        let message = world.status("lastError")["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(words), "{message}");
+    }
+    let mut world = World { configuration: None, ..World::new(&manifest(&[])) };
+    world.trigger("job-1");
+    assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"], "without exports no configuration is needed");
+    assert!(world.secret.is_none());
+}
+
+#[test]
+fn a_helm_export_without_an_object_reads_what_the_item_says_of_its_values() {
+    let config = |path: &str| {
+        json!({"apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
+               "name": "release", "namespace": "example", "values": {"port": 8080},
+               "exports": {"exports": [{"key": "port", "jsonPath": path}]}})
+    };
+    for (path, exported) in [("Values.port", json!(8080)), (".Release.Name", json!("release"))] {
+        let mut world = World::new(&config(path));
+        world.trigger("job-1");
+        world.run();
+        assert_eq!(world.exported(), json!({"port": exported}));
+    }
+    let mut world = World::new(&config("Values.host"));
+    world.trigger("job-1");
+    world.run();
+    let message = world.status("lastError")["message"].as_str().unwrap();
+    assert!(message.contains("host is not found") && message.contains("say the value in config.values"), "{message}");
+}
+
+#[test]
+fn a_deletion_takes_nothing_away_but_the_finalizer() {
+    let mut world = World::seed();
+    world.trigger("job-1");
+    world.run();
+    world.delete();
+    assert_eq!(world.next(), Step::Nothing, "Landscaper says when");
+    world.trigger("job-2");
+    assert_eq!(world.run(), ["InitDelete", "Deleting"]);
+    assert_eq!(world.item, None);
+}
+
+#[test]
+fn delete_without_uninstall_does_not_even_pretend_to_uninstall() {
+    let mut world = World::seed();
+    world.trigger("job-1");
+    world.run();
+    world.landscaper(&json!({"metadata": {"annotations":
+        {"landscaper.gardener.cloud/delete-without-uninstall": "true"}}}));
+    world.delete();
+    world.trigger("job-2");
+    assert_eq!(world.run(), ["InitDelete"]);
+    assert_eq!(world.item, None);
+}
+
+#[test]
+fn an_item_that_is_deleted_at_work_is_deleted() {
+    let mut world = World::seed();
+    world.trigger("job-1");
+    for _ in 0..3 {
+        world.step();
+    }
+    assert_eq!(world.status("phase"), "Progressing");
+    world.delete();
+    assert_eq!(world.run(), ["Deleting"]);
+    assert_eq!(world.item, None);
+}
+
+#[test]
+fn both_generations_are_served() {
+    let mut world = World::seed();
+    world.deployer.has_old_phase = true;
+    world.trigger("job-1");
+    let mut seen = Vec::new();
+    while world.step() {
+        seen.push((world.status("phase").clone(), world.status("deployItemPhase").clone()));
+    }
+    seen.dedup();
+    let wanted = [("Init", "Progressing"), ("Progressing", "Progressing"), ("Succeeded", "Succeeded")];
+    assert_eq!(seen, wanted.map(|(phase, old)| (json!(phase), json!(old))));
+    // An item that has the old phase keeps it, or its Landscaper would never see the end.
+    let mut world = World::seed();
+    world.landscaper(&json!({"status": {"deployItemPhase": "Failed", "phase": "Failed"}}));
+    world.trigger("job-1");
+    world.run();
+    assert_eq!(*world.status("deployItemPhase"), "Succeeded");
+}
+
+#[test]
+fn a_clock_behind_landscapers_does_not_look_as_if_nobody_had_come() {
+    let mut world = World { clock: 100, ..World::seed() };
+    world.trigger("job-1");
+    world.clock = 40;
+    world.step();
+    assert_eq!(world.status("lastReconcileTime"), world.status("jobIDGenerationTime"));
+    assert!(Status::of(world.item()).is_picked_up());
+}
+
+#[test]
+fn what_is_not_its_own_is_left_alone() {
+    for change in [
+        json!({"spec": {"type": "landscaper.gardener.cloud/container"}}),
+        json!({"metadata": {"annotations": {"landscaper.gardener.cloud/dry-run": "True"}}}),
+        json!({"metadata": {"annotations": null}}),
+    ] {
+        let mut world = World::seed();
+        world.trigger("job-1");
+        json_patch::merge(world.item.as_mut().unwrap(), &change);
+        assert_eq!(world.next(), Step::Nothing, "{change}");
+    }
+}
+
+#[test]
+fn it_steps_back_wherever_another_deployer_shows() {
+    let other = || "helm.deployer.landscaper.gardener.cloud".to_owned();
+    let named = json!({"status": {"deployer": {"name": other(), "identity": "x", "version": ""}}});
+    let writer = json!({"metadata": {"managedFields": [{"manager": "helm-deployer", "fieldsV1": {"f:status": {"f:phase": {}}}}]}});
+    for (steps, change, rival) in [
+        (0, named.clone(), Rival::Deployer(other())),
+        (3, named, Rival::Deployer(other())),
+        (
+            0,
+            json!({"metadata": {"finalizers": [FINALIZER, "example.org/mine"]}}),
+            Rival::Finalizer("example.org/mine".into()),
+        ),
+        (0, json!({"status": {"phase": "Progressing"}}), Rival::Phase("Progressing".into())),
+        (3, json!({"status": {"providerStatus": {"kind": "ProviderStatus"}}}), Rival::ProviderStatus),
+        (3, writer, Rival::Writer("helm-deployer".into())),
+    ] {
+        let mut world = World::seed();
+        world.trigger("job-1");
+        for _ in 0..steps {
+            world.step();
+        }
+        json_patch::merge(world.item.as_mut().unwrap(), &change);
+        assert_eq!(world.next(), Step::StepBack(rival), "{change}");
+    }
+    let mut world = World::seed();
+    world.trigger("job-1");
+    json_patch::merge(
+        world.item.as_mut().unwrap(),
+        &json!({"metadata": {"finalizers": [FINALIZER, "foregroundDeletion"]}}),
+    );
+    assert_eq!(world.run().last().map(String::as_str), Some("Succeeded"), "Kubernetes' own finalizers are nobody's");
+}
+
+#[test]
+fn a_secret_of_others_is_not_overwritten() {
+    let mut world = World::seed();
+    let theirs = json!({"metadata": {"name": "item-export", "namespace": "ns"}, "data": {"password": "eA=="}});
+    world.secret = Some(theirs.clone());
+    world.trigger("job-1");
+    assert_eq!(world.run().last().map(String::as_str), Some("Failed"));
+    assert_eq!(
+        (world.status("lastError")["reason"].as_str(), world.secret.clone()),
+        (Some("ExportSecretOfOthers"), Some(theirs))
+    );
+    // Nor does a status lead it anywhere else.
+    let mut world = World::seed();
+    world.landscaper(&json!({"status": {"exportRef": {"name": "admin", "namespace": "kube-system"}}}));
+    assert_eq!(secret_reference(world.item()), ("ns".to_owned(), "item-export".to_owned()));
+    world.landscaper(&json!({"status": {"exportRef": {"name": "earlier", "namespace": "ns"}}}));
+    assert_eq!(secret_reference(world.item()), ("ns".to_owned(), "earlier".to_owned()));
+}
+
+/// What may happen between two writes of ours.
+#[derive(Debug, Clone, Copy)]
+enum Happening {
+    /// A write of ours.
+    Step,
+    /// Killed; another instance follows.
+    Kill,
+    /// Landscaper asks for another job, if the last one is finished.
+    Trigger,
+    /// Landscaper interrupts, or gives up waiting.
+    Interrupt,
+    /// Somebody deletes it.
+    Delete,
+    /// The clock jumps back.
+    ClockBack,
+}
+
+proptest! {
+    /// Whatever happens in between, no promise of the contract is broken, and left alone it comes to rest.
+    #[test]
+    fn no_promise_is_broken_whatever_happens(
+        happenings in prop::collection::vec(prop::sample::select(vec![
+            Happening::Step, Happening::Step, Happening::Step, Happening::Kill, Happening::Trigger, Happening::Interrupt,
+            Happening::Delete, Happening::ClockBack,
+        ]), 0..40),
+        has_old_phase: bool,
+        fails: bool,
+    ) {
+        let mut world = if fails { World::new(&manifest(&[export(".nothing")])) } else { World::seed() };
+        world.deployer.has_old_phase = has_old_phase;
+        for (number, happening) in happenings.into_iter().enumerate() {
+            world.clock += 1;
+            let Some(item) = &world.item else { break };
+            let (state, is_going) = (State::of(&Status::of(item)), Status::of(item).being_deleted);
+            match happening {
+                Happening::Step => drop(world.step()),
+                Happening::Kill => world.deployer.identity = format!("instance-{number}"),
+                Happening::Trigger if [State::New, State::Finished].contains(&state) => world.trigger(&format!("job-{number}")),
+                Happening::Interrupt => {
+                    let job = format!("job-{number}");
+                    let phase = if is_going { "DeleteFailed" } else { "Failed" };
+                    let mut status = json!({"jobID": job, "jobIDFinished": job, "phase": phase});
+                    if has_old_phase {
+                        status["deployItemPhase"] = "Failed".into();
+                    }
+                    world.landscaper(&json!({"status": status}));
+                }
+                Happening::Delete if !is_going => world.delete(),
+                Happening::ClockBack => world.clock = 0,
+                Happening::Trigger | Happening::Delete => {}
+            }
+        }
+        world.run();
+        if let Some(item) = &world.item {
+            let state = State::of(&Status::of(item));
+            prop_assert!([State::New, State::Finished].contains(&state), "{:?}: {:#}", state, item);
+            let deployer = item["status"]["deployer"]["name"].as_str();
+            prop_assert!(deployer.is_none_or(|name| name == NAME));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `portcullis reconcile` as a process, beside a trial.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::cluster::Cluster;
+use crate::daemon::{Daemon, DaemonError, on_free_ports};
+use crate::http;
+use crate::user::User;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
+const READY_LIMIT: Duration = Duration::from_secs(30);
+
+/// Held by a trial that uses the one Lease to which the ServiceAccount has a right.
+pub static ACCOUNT_LEASE: Mutex<()> = Mutex::new(());
+
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+/// A companion that runs until it is dropped, which kills it.
+pub struct Companion {
+    daemon: Daemon,
+    admin_port: u16,
+    log: PathBuf,
+}
+
+/// How to run one.
+pub struct Options<'a> {
+    /// Where it acts.
+    pub namespace: &'a str,
+    /// How it reaches the API server.
+    pub kubeconfig: PathBuf,
+    /// Where its Lease is, and its name; without, the Lease that its ServiceAccount has the right to.
+    pub lease: Option<(&'a str, &'a str)>,
+    /// Further arguments.
+    pub arguments: &'a [&'a str],
+}
+
+/// Times for a trial: a kill is noticed after a second.
+pub const QUICK: [&str; 6] = ["--lease-duration", "1", "--renew-deadline", "0.8", "--retry-period", "0.2"];
+
+impl<'a> Options<'a> {
+    /// As the administrator, with a Lease in the trial's own namespace, and the deployer of dry runs.
+    pub fn new(cluster: &Cluster, namespace: &'a str) -> Self {
+        Self {
+            namespace,
+            kubeconfig: cluster.kubeconfig(User::Admin),
+            lease: Some((namespace, "companion")),
+            arguments: &["--dry-run-deployer"],
+        }
+    }
+
+    /// Starts it, and waits until it is ready.
+    pub fn start(&self, cluster: &Cluster) -> Companion {
+        let taken = |error: &DaemonError| error.port_was_taken();
+        on_free_ports(|[port]| self.start_on(cluster, port), taken).expect("a companion runs")
+    }
+
+    fn start_on(&self, cluster: &Cluster, port: u16) -> Result<Companion, DaemonError> {
+        let mut command = Command::new(BINARY);
+        command.args(["reconcile", "--namespace", self.namespace]).arg("--kubeconfig").arg(&self.kubeconfig);
+        command.args(["--admin-listen", &format!("127.0.0.1:{port}")]).args(QUICK).args(self.arguments);
+        let (namespace, name) = self.lease.unwrap_or(("portcullis-system", "portcullis-companion"));
+        command.args(["--lease-namespace", namespace, "--lease-name", name]);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let log = cluster.folder().join(format!("companion-{number}.log"));
+        let daemon = Daemon::start("portcullis reconcile", &mut command, &log)?;
+        let companion = Companion { daemon, admin_port: port, log };
+        companion.daemon.wait_until(READY_LIMIT, || http::is_ok(&http::get(port, "/readyz")))?;
+        Ok(companion)
+    }
+}
+
+impl Companion {
+    /// Whether it acts.
+    pub fn leads(&self) -> bool {
+        self.metric("portcullis_companion_leading ") == Some(1.0)
+    }
+
+    /// The value of a line of its metrics that begins with `line`.
+    pub fn metric(&self, line: &str) -> Option<f64> {
+        let answer = http::get(self.admin_port, "/metrics").ok()?;
+        answer.lines().find_map(|found| found.strip_prefix(line)).and_then(|value| value.trim().parse().ok())
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub fn terminate(self) {
+        let status = self.daemon.terminate().expect("it can be sent a signal");
+        assert!(status.success(), "{status}\n{}", self.log());
+    }
+
+    /// Its log.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}

@@ -1,0 +1,411 @@
+//! The deployer contract at the real status subresource: all that Landscaper and its deployers write is admitted, and
+//! every promise that is broken is refused.
+
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::context::Context;
+use crate::kubectl::Output;
+use crate::sentences::{accepts, rejects, warns};
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("deployer::a_run_is_admitted", a_run_is_admitted),
+    ("deployer::an_item_that_has_not_changed_is_finished_at_once", an_item_that_has_not_changed_is_finished_at_once),
+    ("deployer::a_missing_target_ends_a_job", a_missing_target_ends_a_job),
+    ("deployer::landscaper_ends_what_nobody_picks_up", landscaper_ends_what_nobody_picks_up),
+    ("deployer::an_interrupt_ends_any_job", an_interrupt_ends_any_job),
+    ("deployer::a_test_reconcile_brings_its_own_job", a_test_reconcile_brings_its_own_job),
+    ("deployer::two_steps_are_admitted", two_steps_are_admitted),
+    ("deployer::deletions_are_admitted", deletions_are_admitted),
+    ("deployer::the_older_generation_is_admitted", the_older_generation_is_admitted),
+    ("deployer::a_finished_job_has_a_final_phase", a_finished_job_has_a_final_phase),
+    ("deployer::only_the_job_is_finished", only_the_job_is_finished),
+    ("deployer::a_result_stays", a_result_stays),
+    ("deployer::work_begins_with_a_pickup", work_begins_with_a_pickup),
+    ("deployer::only_what_is_deleted_is_uninstalled", only_what_is_deleted_is_uninstalled),
+    ("deployer::unknown_phases_are_warned_about", unknown_phases_are_warned_about),
+    ("deployer::a_job_that_is_replaced_is_warned_about", a_job_that_is_replaced_is_warned_about),
+    ("deployer::a_promise_is_broken_while_being_deleted", a_promise_is_broken_while_being_deleted),
+    ("deployer::the_type_stays", the_type_stays),
+    ("deployer::annotations_say_what_the_spec_says", annotations_say_what_the_spec_says),
+    ("deployer::the_finalizer_stays", the_finalizer_stays),
+    ("deployer::a_deployer_leaves_other_types_alone", a_deployer_leaves_other_types_alone),
+    ("deployer::a_deployer_leaves_other_targets_alone", a_deployer_leaves_other_targets_alone),
+    ("deployer::a_type_that_nobody_serves_is_warned_about", a_type_that_nobody_serves_is_warned_about),
+    ("deployer::a_configuration_is_one_that_its_deployer_reads", a_configuration_is_one_that_its_deployer_reads),
+    ("deployer::only_true_keeps_what_is_deployed", only_true_keeps_what_is_deployed),
+    ("deployer::a_backup_restores_statuses", a_backup_restores_statuses),
+];
+
+const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
+const T1: &str = "2026-01-01T12:00:00Z";
+const T2: &str = "2026-01-01T12:01:00Z";
+
+/// A DeployItem and who writes its status.
+struct Item<'c> {
+    ctx: &'c Context,
+    ns: String,
+    name: &'static str,
+}
+
+fn yaml(name: &str, type_name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DeployItem\nmetadata: {{name: {name}, finalizers: \
+         [finalizer.landscaper.gardener.cloud]}}\nspec:\n  type: {type_name}\n  config: {{apiVersion: \
+         manifest.deployer.landscaper.gardener.cloud/v1alpha2, kind: ProviderConfiguration}}\n{spec}"
+    )
+}
+
+/// The API server has a warning of its own about the name of Landscaper's finalizer.
+#[track_caller]
+fn created(ctx: &Context, ns: &str, yaml: &str) {
+    let output =
+        ctx.cluster.kubectl().args(["create", "--namespace", ns, "-f", "-"]).stdin(yaml).run().expect_success();
+    assert!(!output.stderr.contains("Warning: DP"), "{output}");
+}
+
+impl<'c> Item<'c> {
+    fn new(ctx: &'c Context) -> Self {
+        let ns = ctx.cluster.namespace("deployer");
+        Self::named(ctx, &ns, "item")
+    }
+
+    fn named(ctx: &'c Context, ns: &str, name: &'static str) -> Self {
+        created(ctx, ns, &yaml(name, MANIFEST, ""));
+        Self { ctx, ns: ns.to_owned(), name }
+    }
+
+    fn write_as(&self, user: &str, status: Value) -> Output {
+        let mut patch = json!({"status": status});
+        patch["status"]["observedGeneration"] = json!(1);
+        let patch = patch.to_string();
+        let who = if user == "admin" { vec![] } else { vec!["--as", user, "--as-group", "system:masters"] };
+        let args = ["patch", "deployitem", self.name, "--namespace", &self.ns, "--subresource=status", "--type=merge"];
+        self.ctx.cluster.kubectl().args(args).args(["-p", &patch]).args(who).run()
+    }
+
+    #[track_caller]
+    fn write(&self, status: Value) -> &Self {
+        let output = self.write_as("admin", status).expect_success();
+        assert!(!output.stderr.contains("Warning: DP"), "this was to be admitted without a warning:\n{output}");
+        self
+    }
+
+    #[track_caller]
+    fn refused(&self, status: Value, expected: &[&str]) -> &Self {
+        refused(&self.write_as("admin", status), expected);
+        self
+    }
+
+    #[track_caller]
+    fn warned(&self, status: Value, expected: &[&str]) -> &Self {
+        let output = self.write_as("admin", status).expect_success();
+        for words in expected {
+            assert!(
+                output.stderr.contains("Warning:") && output.stderr.contains(words),
+                "{words:?} is missing:\n{output}"
+            );
+        }
+        self
+    }
+
+    fn trigger(&self, job: &str) -> &Self {
+        let times = json!({"triggerTime": T1});
+        self.write(json!({"jobID": job, "jobIDGenerationTime": T1, "transitionTimes": times}))
+    }
+
+    fn pick_up(&self) -> &Self {
+        let deployer = json!({"identity": "manifest-1", "name": "manifest", "version": "v1"});
+        self.write(json!({"phase": "Init", "lastReconcileTime": T1, "deployer": deployer, "lastError": null}))
+    }
+
+    fn finish(&self, phase: &str, job: &str) -> &Self {
+        self.write(json!({"phase": phase, "jobIDFinished": job}))
+    }
+
+    fn working(ctx: &'c Context) -> Self {
+        let item = Self::new(ctx);
+        item.trigger("b").pick_up();
+        item
+    }
+
+    fn finished(ctx: &'c Context) -> Self {
+        let item = Self::working(ctx);
+        item.finish("Succeeded", "b");
+        item
+    }
+
+    fn delete(&self) -> &Self {
+        let args = ["delete", "deployitem", self.name, "--namespace", &self.ns, "--wait=false"];
+        self.ctx.cluster.kubectl().args(args).run().expect_success();
+        self
+    }
+
+    fn patch(&self, patch: &str, more: &[&str]) -> Output {
+        let args = ["patch", "deployitem", self.name, "--namespace", &self.ns, "--type=merge", "-p", patch];
+        self.ctx.cluster.kubectl().args(args).args(more).run()
+    }
+}
+
+#[track_caller]
+fn refused(output: &Output, expected: &[&str]) {
+    assert!(!output.status.success(), "this was to be refused:\n{output}");
+    for words in expected {
+        assert!(output.stderr.contains(words), "{words:?} is missing:\n{output}");
+    }
+}
+
+fn error(reason: &str) -> Value {
+    json!({"operation": "reconcile", "reason": reason, "message": "m", "lastTransitionTime": T1, "lastUpdateTime": T1})
+}
+
+fn a_run_is_admitted(ctx: &Context) {
+    let item = Item::new(ctx);
+    let status =
+        json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderStatus"});
+    item.trigger("b").pick_up();
+    item.write(json!({"phase": "Progressing", "providerStatus": status}));
+    item.write(json!({"exportRef": {"name": "item-export", "namespace": item.ns}}));
+    item.write(json!({"lastError": error("Retry")}));
+    item.finish("Succeeded", "b");
+    item.trigger("c").pick_up().write(json!({"phase": "Progressing"})).finish("Failed", "c");
+}
+
+fn an_item_that_has_not_changed_is_finished_at_once(ctx: &Context) {
+    let item = Item::finished(ctx);
+    item.trigger("c").write(json!({"phase": "Succeeded", "jobIDFinished": "c", "lastReconcileTime": T2}));
+}
+
+fn a_missing_target_ends_a_job(ctx: &Context) {
+    Item::new(ctx).trigger("b").finish("Failed", "b");
+    Item::working(ctx).finish("Failed", "b");
+    let item = Item::new(ctx);
+    item.delete().trigger("b").finish("DeleteFailed", "b");
+}
+
+fn landscaper_ends_what_nobody_picks_up(ctx: &Context) {
+    let ended = json!({"phase": "Failed", "jobIDFinished": "b", "lastError": error("PickupTimeout")});
+    Item::new(ctx).trigger("b").write(ended.clone());
+    Item::working(ctx).write(json!({"phase": "Progressing"})).write(ended);
+}
+
+fn an_interrupt_ends_any_job(ctx: &Context) {
+    let ended =
+        |job: &str| json!({"phase": "Failed", "jobID": job, "jobIDFinished": job, "lastError": error("Interrupt")});
+    Item::new(ctx).write(ended("c"));
+    Item::new(ctx).trigger("b").write(ended("c"));
+    Item::working(ctx).write(ended("c"));
+    Item::finished(ctx).write(ended("c"));
+    let item = Item::new(ctx);
+    item.trigger("b").delete();
+    item.write(json!({"phase": "InitDelete", "lastReconcileTime": T1}));
+    item.write(json!({"phase": "DeleteFailed", "jobID": "c", "jobIDFinished": "c"}));
+}
+
+fn a_test_reconcile_brings_its_own_job(ctx: &Context) {
+    let picked_up = json!({"jobID": "test", "phase": "Init", "lastReconcileTime": T2});
+    Item::new(ctx).write(picked_up.clone());
+    Item::finished(ctx).write(picked_up).finish("Succeeded", "test");
+}
+
+/// The container deployer writes a failure first, the mock deployer any phase.
+fn two_steps_are_admitted(ctx: &Context) {
+    let item = Item::working(ctx);
+    item.write(json!({"phase": "Failed"})).write(json!({"jobIDFinished": "b"}));
+    let item = Item::working(ctx);
+    item.write(json!({"phase": "Succeeded"})).write(json!({"jobIDFinished": "b"}));
+    let item = Item::working(ctx);
+    item.warned(json!({"phase": "Mocked"}), &["DP006"]).finish("Succeeded", "b");
+}
+
+fn deletions_are_admitted(ctx: &Context) {
+    let item = Item::finished(ctx);
+    item.delete().trigger("c").write(json!({"phase": "InitDelete", "lastReconcileTime": T2}));
+    item.write(json!({"phase": "Deleting"})).write(json!({"lastError": error("Retry")}));
+    item.finish("DeleteFailed", "c");
+    item.trigger("d").write(json!({"phase": "InitDelete", "lastReconcileTime": T2}));
+    item.patch(r#"{"metadata": {"finalizers": null}}"#, &[]).expect_success();
+    let item = Item::working(ctx);
+    item.write(json!({"phase": "Progressing"})).delete().write(json!({"phase": "Deleting"}));
+    item.patch(r#"{"metadata": {"finalizers": null}}"#, &[]).expect_success();
+}
+
+fn the_older_generation_is_admitted(ctx: &Context) {
+    let item = Item::new(ctx);
+    item.trigger("b");
+    item.write(json!({"phase": "Init", "deployItemPhase": "Progressing", "lastReconcileTime": T1}));
+    item.write(json!({"phase": "Progressing"}));
+    item.write(json!({"phase": "Succeeded", "deployItemPhase": "Succeeded", "jobIDFinished": "b"}));
+    item.trigger("c");
+    item.refused(
+        json!({"phase": "Init", "deployItemPhase": "Progressing", "jobIDFinished": "c"}),
+        &["deployItemPhase"],
+    );
+    item.delete().write(json!({"phase": "Init", "deployItemPhase": "Deleting", "lastReconcileTime": T2}));
+    item.write(json!({"phase": "Deleting"}));
+    item.write(json!({"phase": "Failed", "deployItemPhase": "Failed", "jobIDFinished": "c"}));
+}
+
+fn a_finished_job_has_a_final_phase(ctx: &Context) {
+    let expected = [
+        "DP001 status.phase: job \"b\" is finished, and its phase is \"Init\"",
+        "before: phase \"Init\", jobID \"b\", jobIDFinished \"\"",
+        "now: phase \"Init\", jobID \"b\", jobIDFinished \"b\"",
+        "help: write both at once: {phase: Succeeded, jobIDFinished: \"b\"}",
+    ];
+    Item::working(ctx).refused(json!({"jobIDFinished": "b"}), &expected);
+}
+
+fn only_the_job_is_finished(ctx: &Context) {
+    let item = Item::finished(ctx);
+    item.trigger("c").pick_up();
+    let expected =
+        ["DP002 status.jobIDFinished: job \"older\" is said to be finished, and the job is \"c\"", "help: write"];
+    item.refused(json!({"phase": "Succeeded", "jobIDFinished": "older"}), &expected);
+    item.refused(json!({"jobIDFinished": null}), &["DP002"]);
+}
+
+fn a_result_stays(ctx: &Context) {
+    let item = Item::finished(ctx);
+    item.refused(json!({"phase": "Failed"}), &["DP003 status.phase: job \"b\" has ended as \"Succeeded\""]);
+    item.write(json!({"conditions": []}));
+}
+
+fn work_begins_with_a_pickup(ctx: &Context) {
+    let item = Item::new(ctx);
+    item.refused(json!({"phase": "Init", "lastReconcileTime": T1}), &["DP004 status.phase", "there is no open job"]);
+    item.trigger("b");
+    item.refused(json!({"phase": "Init"}), &["DP004 status.lastReconcileTime", "lastReconcileTime is not set"]);
+    item.write(json!({"phase": "Init", "lastReconcileTime": T2})).finish("Succeeded", "b").trigger("c");
+    item.refused(json!({"phase": "Init", "lastReconcileTime": T1}), &["before the last time"]);
+    item.write(json!({"phase": "Init", "lastReconcileTime": T2}));
+}
+
+fn only_what_is_deleted_is_uninstalled(ctx: &Context) {
+    let item = Item::working(ctx);
+    item.refused(json!({"phase": "Deleting"}), &["DP005 status.phase", "no deletion timestamp"]);
+    item.refused(json!({"phase": "DeleteFailed", "jobIDFinished": "b"}), &["DP005"]);
+}
+
+fn unknown_phases_are_warned_about(ctx: &Context) {
+    Item::working(ctx).warned(json!({"phase": "succeeded"}), &["DP006 status.phase", "did you mean Succeeded?"]);
+}
+
+fn a_job_that_is_replaced_is_warned_about(ctx: &Context) {
+    Item::working(ctx).warned(json!({"jobID": "c"}), &["DP014 status.jobID: job \"b\" is replaced"]);
+}
+
+fn a_promise_is_broken_while_being_deleted(ctx: &Context) {
+    let item = Item::working(ctx);
+    item.delete()
+        .write(json!({"phase": "Deleting"}))
+        .refused(json!({"jobIDFinished": "b"}), &["DP001", "being deleted"]);
+}
+
+fn the_type_stays(ctx: &Context) {
+    let item = Item::new(ctx);
+    let changed = yaml("item", "landscaper.gardener.cloud/container", "");
+    rejects(ctx, &item.ns, &changed, &["DP007 spec.type: the type was", "make another DeployItem"]);
+}
+
+fn annotations_say_what_the_spec_says(ctx: &Context) {
+    let item = Item::new(ctx);
+    let annotated = |kind: &str, target: &str| {
+        format!(
+            "{{\"metadata\": {{\"annotations\": {{\"landscaper.gardener.cloud/deployer-type\": \"{kind}\", \
+             \"landscaper.gardener.cloud/deployer-target-name\": \"{target}\"}}}}}}"
+        )
+    };
+    let expected = ["DP008 metadata.annotations[landscaper.gardener.cloud/deployer-type]", "deployer-target-name]"];
+    refused(&item.patch(&annotated("helm", "my-target"), &[]), &expected);
+    item.patch(&annotated(MANIFEST, ".noTargetName"), &[]).expect_success();
+}
+
+fn the_finalizer_stays(ctx: &Context) {
+    let item = Item::new(ctx);
+    let release = r#"{"metadata": {"finalizers": null}}"#;
+    refused(&item.patch(release, &[]), &["DP009 metadata.finalizers", "delete the DeployItem first"]);
+    item.delete();
+    item.patch(release, &[]).expect_success();
+}
+
+fn a_deployer_leaves_other_types_alone(ctx: &Context) {
+    let item = Item::new(ctx);
+    item.trigger("b");
+    let picked_up = json!({"phase": "Init", "lastReconcileTime": T1});
+    let expected = ["DP010 spec.type: \"other-deployers\" does not serve the type", "in any way"];
+    refused(&item.write_as("other-deployers", picked_up.clone()), &expected);
+    let who = ["--as", "other-deployers", "--as-group", "system:masters"];
+    refused(&item.patch(r#"{"metadata": {"labels": {"a": "b"}}}"#, &who), &["DP010"]);
+    let unknown = item.write_as("somebody", json!({"conditions": []})).expect_success();
+    assert!(unknown.stderr.contains("Warning: DP010 status: \"somebody\""), "{unknown}");
+    let own = item.write_as("manifest-deployer", picked_up).expect_success();
+    assert!(!own.stderr.contains("Warning:"), "{own}");
+}
+
+fn a_deployer_leaves_other_targets_alone(ctx: &Context) {
+    let ns = ctx.cluster.namespace("deployer");
+    let target = |zone: &str| {
+        format!(
+            "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Target\nmetadata: {{name: {zone}, labels: {{zone: \
+             {zone}}}}}\nspec: {{type: landscaper.gardener.cloud/kubernetes-cluster}}\n"
+        )
+    };
+    for zone in ["fenced", "open"] {
+        accepts(ctx, &ns, &target(zone));
+    }
+    let write = |name, zone: &str| {
+        created(ctx, &ns, &yaml(name, "example.org/fenced", &format!("  target: {{name: {zone}, namespace: {ns}}}\n")));
+        let item = Item { ctx, ns: ns.clone(), name };
+        item.trigger("b").write_as("fenced-deployer", json!({"phase": "Init", "lastReconcileTime": T1}))
+    };
+    refused(&write("outside", "open"), &["DP010 spec.target.name", "but not the Target \"open\""]);
+    write("inside", "fenced").expect_success();
+    write("nowhere", "missing").expect_success();
+}
+
+fn a_type_that_nobody_serves_is_warned_about(ctx: &Context) {
+    let ns = ctx.cluster.namespace("deployer");
+    let expected = ["DP011 spec.type: no known deployer serves", "did you mean \"example.org/fenced\"?"];
+    warns(ctx, &ns, &yaml("item", "example.org/fence", ""), &expected);
+}
+
+fn a_configuration_is_one_that_its_deployer_reads(ctx: &Context) {
+    let ns = ctx.cluster.namespace("deployer");
+    let wrong = yaml("item", MANIFEST, "").replace("v1alpha2", "v1beta1");
+    rejects(ctx, &ns, &wrong, &["DP012 spec.config.apiVersion", "help: write manifest.deployer"]);
+    let wrong = yaml("item", "landscaper.gardener.cloud/helm", "").replace("manifest.deployer", "helm.deployer");
+    rejects(
+        ctx,
+        &ns,
+        &wrong.replace("v1alpha2", "v1alpha1"),
+        &["spec.config.chart", "spec.config.name", "spec.config.namespace"],
+    );
+}
+
+fn only_true_keeps_what_is_deployed(ctx: &Context) {
+    let item = Item::new(ctx);
+    let annotated = |value: &str| {
+        format!(
+            "{{\"metadata\": {{\"annotations\": {{\"landscaper.gardener.cloud/delete-without-uninstall\": \"{value}\"}}}}}}"
+        )
+    };
+    refused(&item.patch(&annotated("yes"), &[]), &["DP013", "with \"yes\" a deletion uninstalls everything"]);
+    assert!(item.patch(&annotated("false"), &[]).expect_success().stderr.contains("Warning: DP013"));
+    item.patch(&annotated("true"), &[]).expect_success();
+}
+
+/// What a backup took while a job ran breaks promises; a declared one may bring it back, but not over a job.
+fn a_backup_restores_statuses(ctx: &Context) {
+    let taken = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});
+    let item = Item::new(ctx);
+    refused(&item.write_as("admin", taken.clone()), &["DP002", "DP004"]);
+    let restored = item.write_as("backup", taken.clone()).expect_success();
+    assert!(!restored.stderr.contains("Warning:"), "{restored}");
+    refused(&Item::working(ctx).write_as("backup", taken), &["DP002"]);
+    let contradiction = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "b"});
+    refused(&Item::new(ctx).write_as("backup", contradiction), &["DP001"]);
+    let whole = json!({"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "lastReconcileTime": T1});
+    Item::new(ctx).write(whole);
+}

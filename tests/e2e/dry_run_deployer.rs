@@ -1,0 +1,329 @@
+//! Dry runs from the root to the exports, with no deployer and no target in the cluster.
+
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, DynamicObject, ListParams, Patch};
+use kube::runtime::watcher;
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::companion::{ACCOUNT_LEASE, Options};
+use crate::context::Context;
+use crate::landscaper::{Landscaper, Template, name};
+use crate::proxy::{Cut, Proxy};
+use crate::sentences::{accepts, eventually};
+use crate::user::User;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("dry_run_deployer::a_whole_dry_run_succeeds_with_the_seeds_exports", a_whole_dry_run_succeeds),
+    ("dry_run_deployer::a_wrong_path_fails_within_a_second", a_wrong_path_fails_within_a_second),
+    ("dry_run_deployer::killed_at_any_write_another_goes_on", killed_at_any_write_another_goes_on),
+    ("dry_run_deployer::it_steps_back_where_another_deployer_is_at_work", it_steps_back),
+];
+
+const SEED_CONFIGURATION: &str = include_str!("../../examples/dry-run/configuration.yaml");
+const SEED_INSTALLATION: &str = include_str!("../../examples/dry-run/installation.yaml");
+const SEED_CONTEXT: &str = include_str!("../../examples/dry-run/context.yaml");
+const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
+const HELM: &str = "landscaper.gardener.cloud/helm";
+const MARKS: [(&str, &str); 2] = [
+    ("landscaper.gardener.cloud/dry-run", "true"),
+    ("landscaper.gardener.cloud/dry-run-configuration", "test-dry-run"),
+];
+
+/// The export of the seed.
+fn exporting() -> Value {
+    json!({
+        "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+        "exports": {"exports": [{"key": "test-token", "jsonPath": ".data.token", "fromResource":
+            {"apiVersion": "v1", "kind": "Secret", "name": "test-secret", "namespace": "example"}}]},
+    })
+}
+
+fn chart() -> Value {
+    json!({
+        "apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
+        "chart": {"ref": "example.org/charts/nginx:1.0.0"}, "name": "nginx", "namespace": "example",
+    })
+}
+
+fn namespace(ctx: &Context) -> String {
+    let ns = ctx.cluster.namespace("deployer");
+    for yaml in [SEED_CONTEXT, SEED_CONFIGURATION] {
+        accepts(ctx, &ns, &yaml.replace("namespace: cu-example", &format!("namespace: {ns}")));
+    }
+    ns
+}
+
+/// A DeployItem in dry run that belongs to nothing.
+fn item(landscaper: &Landscaper<'_>, config: &Value) -> Value {
+    let annotations: serde_json::Map<_, _> =
+        MARKS.map(|(key, text)| (key.to_owned(), text.into())).into_iter().collect();
+    let metadata = json!({"name": "item", "annotations": annotations});
+    landscaper.create("DeployItem", json!({"metadata": metadata, "spec": {"type": MANIFEST, "config": config}}))
+}
+
+fn exported(ctx: &Context, ns: &str, item: &Value) -> Value {
+    let reference = &item["status"]["exportRef"];
+    assert_eq!(reference["namespace"], ns, "{item:#}");
+    let secrets: Api<Secret> = Api::namespaced(ctx.cluster.client(), ns);
+    let secret = ctx.cluster.block_on(secrets.get(reference["name"].as_str().expect("it is named")));
+    let secret = secret.expect("there is a Secret");
+    let owners = secret.metadata.owner_references.expect("it belongs to the item");
+    assert_eq!(json!(owners[0].uid), item["metadata"]["uid"]);
+    let data = secret.data.expect("it has data");
+    assert_eq!(data.keys().collect::<Vec<_>>(), ["config"]);
+    serde_json::from_slice(&data["config"].0).expect("it is JSON")
+}
+
+/// With the rights of its ServiceAccount, as it is deployed.
+fn a_whole_dry_run_succeeds(ctx: &Context) {
+    let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
+    let ns = namespace(ctx);
+    accepts(ctx, &ns, &SEED_INSTALLATION.replace("namespace: cu-example", &format!("namespace: {ns}")));
+    let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
+    let kubeconfig = ctx.cluster.kubeconfig(User::Companion);
+    let companion = Options { kubeconfig, lease: None, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    let history = History::of(ctx, &landscaper);
+    let subs: [(&str, Vec<Template>); 2] = [
+        ("exports", vec![("test-item", MANIFEST, exporting()), ("other", MANIFEST, exporting())]),
+        ("charts", vec![("chart", HELM, chart())]),
+    ];
+    for job in ["job-1", "job-2"] {
+        let items = landscaper.process("test-installation", &subs, job);
+        assert_eq!(items.len(), 3);
+        for item in &items {
+            assert_eq!(item["status"]["phase"], "Succeeded", "{item:#}\n{}", companion.log());
+            match item["spec"]["type"] == MANIFEST {
+                true => assert_eq!(exported(ctx, &ns, item), json!({"test-token": "dG9rZW4="})),
+                false => assert_eq!(item["status"]["exportRef"], Value::Null),
+            }
+        }
+    }
+    assert_eq!(landscaper.get("Installation", "test-installation").unwrap()["status"]["phase"], "Succeeded");
+    assert_eq!(landscaper.list("Target"), [] as [Value; 0]);
+    assert_eq!(events(ctx, &ns, "DryRunSucceeded"), 3);
+    is_explained(ctx, &ns);
+    for item in landscaper.list("DeployItem") {
+        landscaper.delete_item(&item, "job-3");
+    }
+    eventually(|| landscaper.list("DeployItem").is_empty().then_some(()));
+    history.keeps_the_contract();
+}
+
+fn is_explained(ctx: &Context, ns: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["explain", "dry-run", "--namespace", ns, "test-installation"]);
+    let output = command.arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let told = ["dry run        yes", "configuration  test-dry-run", "= \"dG9rZW4=\"", "in dry run"];
+    assert!(told.iter().all(|part| text.contains(part)), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(text.matches("DeployItem ").count(), 3, "{text}");
+}
+
+fn a_wrong_path_fails_within_a_second(ctx: &Context) {
+    let ns = namespace(ctx);
+    let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
+    let item = item(&landscaper, &exporting());
+    let companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    eventually(|| companion.leads().then_some(()));
+    // Admission refuses such a path when the item comes; here the fragment loses the field after that.
+    let exports = json!([{"apiVersion": "v1", "kind": "Secret", "data": {"tokn": "x"},
+        "metadata": {"name": "test-secret", "namespace": "example"}}]);
+    landscaper.patch("DryRunConfiguration", "test-dry-run", "", &Patch::Merge(json!({"spec": {"exports": exports}})));
+    let begin = Instant::now();
+    landscaper.trigger(&item, "job-1");
+    let failed = landscaper.finished_items("job-1").remove(0);
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}\n{}", begin.elapsed(), companion.log());
+    assert_eq!(failed["status"]["phase"], "Failed");
+    let error = &failed["status"]["lastError"];
+    assert_eq!(
+        (&error["codes"], &error["reason"]),
+        (&json!(["ERR_CONFIGURATION_PROBLEM"]), &json!("ExportWithoutValue"))
+    );
+    let message = error["message"].as_str().expect("it is a text");
+    assert!(
+        message.starts_with("spec.config.exports.exports[0].jsonPath: token is not found at character 7"),
+        "{message}"
+    );
+    assert_eq!(events(ctx, &ns, "ExportWithoutValue"), 1);
+    let secrets: Api<Secret> = Api::namespaced(ctx.cluster.client(), &ns);
+    assert!(ctx.cluster.block_on(secrets.get_opt("item-export")).unwrap().is_none());
+}
+
+fn events(ctx: &Context, ns: &str, reason: &str) -> usize {
+    eventually(|| {
+        let events: Api<Event> = Api::namespaced(ctx.cluster.client(), ns);
+        let list = ctx.cluster.block_on(events.list(&ListParams::default())).expect("the API server answers");
+        let count = list.items.iter().filter(|event| event.reason.as_deref() == Some(reason)).count();
+        (count > 0).then_some(count)
+    })
+}
+
+/// Every life of an item, cut at each of its writes on either side, until there is none left to be cut at.
+fn killed_at_any_write_another_goes_on(ctx: &Context) {
+    const AT_ONCE: usize = 3;
+    let mut first = 0;
+    loop {
+        let lives: Vec<_> = (first..first + AT_ONCE).flat_map(|at| [(at, Cut::Before), (at, Cut::After)]).collect();
+        let cut: Vec<bool> = std::thread::scope(|scope| {
+            let running: Vec<_> = lives.iter().map(|(at, cut)| scope.spawn(|| a_life_is_cut(ctx, *at, *cut))).collect();
+            running.into_iter().map(|life| life.join().expect("a life is lived to its end")).collect()
+        });
+        first += AT_ONCE;
+        if !cut.iter().any(|cut| *cut) {
+            // Picked up, finalizer, begun, Secret, finished; and for the deletion: picked up, begun, finalizer.
+            assert!(first > 8, "all writes of a life were cut at: {first}");
+            return;
+        }
+    }
+}
+
+/// Whether a companion was killed at a write of an item's life, after which another one brought it to its end.
+fn a_life_is_cut(ctx: &Context, at: usize, cut: Cut) -> bool {
+    let ns = namespace(ctx);
+    let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
+    let proxy = Proxy::start(&ctx.cluster, at, cut);
+    let kubeconfig = proxy.kubeconfig(&ctx.cluster).expect("a file can be written");
+    let mut companion = Options { kubeconfig, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    let (history, secrets) = (History::of(ctx, &landscaper), History::of_secrets(ctx, &ns));
+    let item = item(&landscaper, &exporting());
+    let mut was_cut = false;
+    let mut live = |is_over: &dyn Fn() -> bool| {
+        if !was_cut && proxy.until_cut_or(is_over) {
+            was_cut = true;
+            // Dropped, the first one is killed.
+            companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+        }
+        eventually(|| is_over().then_some(()));
+    };
+    landscaper.trigger(&item, "job-1");
+    let is_finished =
+        || landscaper.get("DeployItem", "item").is_some_and(|item| item["status"]["jobIDFinished"] == "job-1");
+    live(&is_finished);
+    let finished = landscaper.get("DeployItem", "item").expect("it is there");
+    assert_eq!(finished["status"]["phase"], "Succeeded", "at {at}, {cut:?}: {finished:#}");
+    assert_eq!(exported(ctx, &ns, &finished), json!({"test-token": "dG9rZW4="}));
+    landscaper.delete_item(&finished, "job-2");
+    live(&|| landscaper.get("DeployItem", "item").is_none());
+    assert_eq!(
+        history.keeps_the_contract(),
+        ["Init", "Progressing", "Succeeded", "InitDelete", "Deleting"],
+        "at {at}, {cut:?}"
+    );
+    assert_eq!(secrets.versions().len(), 1, "at {at}, {cut:?}: the Secret is written once");
+    was_cut
+}
+
+fn it_steps_back(ctx: &Context) {
+    let ns = namespace(ctx);
+    let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
+    item(&landscaper, &exporting());
+    let deployer = json!({"identity": "helm-1", "name": "helm.deployer.landscaper.gardener.cloud", "version": "v1"});
+    let item = landscaper.set_status(
+        "DeployItem",
+        "item",
+        json!({"observedGeneration": 1, "deployer": deployer, "phase": "Succeeded"}),
+    );
+    let _companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    landscaper.trigger(&item, "job-1");
+    assert_eq!(events(ctx, &ns, "AnotherDeployer"), 1);
+    let untouched = landscaper.get("DeployItem", "item").expect("it is there");
+    assert_eq!((&untouched["status"]["phase"], &untouched["status"]["deployer"]), (&json!("Succeeded"), &deployer));
+    assert_eq!(untouched["status"]["jobIDFinished"], Value::Null);
+}
+
+/// All versions of objects that a watch has told of.
+struct History {
+    versions: Arc<Mutex<Vec<Value>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl History {
+    fn of(ctx: &Context, landscaper: &Landscaper<'_>) -> Self {
+        Self::watch(ctx, landscaper.api("DeployItem"))
+    }
+
+    fn of_secrets(ctx: &Context, ns: &str) -> Self {
+        let resource = kube::api::ApiResource::erase::<Secret>(&());
+        Self::watch(ctx, Api::namespaced_with(ctx.cluster.client(), ns, &resource))
+    }
+
+    fn watch(ctx: &Context, api: Api<DynamicObject>) -> Self {
+        let versions = Arc::new(Mutex::new(Vec::new()));
+        let (told, (ready, begun)) = (Arc::clone(&versions), tokio::sync::oneshot::channel());
+        let task = async move {
+            let mut ready = Some(ready);
+            let mut events = watcher(api, watcher::Config::default()).boxed();
+            while let Some(event) = events.next().await {
+                match event.expect("the watch goes on") {
+                    watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
+                        told.lock().unwrap().push(serde_json::to_value(object).expect("it is JSON"));
+                    }
+                    watcher::Event::InitDone => drop(ready.take().map(|ready| ready.send(()))),
+                    watcher::Event::Init | watcher::Event::Delete(_) => {}
+                }
+            }
+        };
+        let task = ctx.cluster.block_on(async {
+            let task = tokio::spawn(task);
+            begun.await.expect("the watch begins");
+            task
+        });
+        Self { versions, task }
+    }
+
+    fn versions(&self) -> Vec<Value> {
+        self.versions.lock().unwrap().clone()
+    }
+
+    /// Every change of a status is one that a deployer may make; the phases of the first item, in their order.
+    #[track_caller]
+    fn keeps_the_contract(&self) -> Vec<String> {
+        let versions = self.versions();
+        let names: std::collections::BTreeSet<_> = versions.iter().map(name).collect();
+        let lives: Vec<_> = names
+            .iter()
+            .map(|of| life(&versions.iter().filter(|item| name(item) == *of).collect::<Vec<_>>()))
+            .collect();
+        lives.first().cloned().unwrap_or_default()
+    }
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The phases of one item; the invariants are those of Landscaper's deployer contract.
+#[track_caller]
+fn life(versions: &[&Value]) -> Vec<String> {
+    let is_final = |phase: &Value| ["Succeeded", "Failed", "DeleteFailed"].iter().any(|of| phase == of);
+    let mut phases: Vec<String> = Vec::new();
+    for pair in versions.windows(2) {
+        let [old, new] = [&pair[0]["status"], &pair[1]["status"]];
+        let is_finished = new["jobID"] == new["jobIDFinished"];
+        assert!(new["jobID"].is_null() || !is_finished || is_final(&new["phase"]), "finished, but {new:#}");
+        let moves = new["jobIDFinished"] == old["jobIDFinished"] || new["jobIDFinished"] == new["jobID"];
+        assert!(moves, "{old:#}\n{new:#}");
+        if old["phase"] == new["phase"] {
+            continue;
+        }
+        let begins = old["phase"].is_null() || is_final(&old["phase"]);
+        if begins {
+            assert!(!is_finished && new["lastReconcileTime"].is_string(), "{new:#}");
+            assert!(new["lastReconcileTime"].as_str() >= new["jobIDGenerationTime"].as_str(), "{new:#}");
+        }
+        let is_ending = is_final(&new["phase"]);
+        assert_eq!(is_ending, is_finished, "the final phase and the end of the job are one write: {new:#}");
+        phases.push(new["phase"].as_str().expect("a phase is a text").to_owned());
+    }
+    phases
+}

@@ -1,0 +1,97 @@
+//! Marks reach what exists already.
+
+use std::path::PathBuf;
+use std::sync::PoisonError;
+
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::companion::{ACCOUNT_LEASE, Options};
+use crate::context::Context;
+use crate::landscaper::{Landscaper, name, owner};
+use crate::sentences::eventually;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("marks::annotating_a_root_reaches_everything_below_and_so_does_its_end", a_root_reaches_everything_below),
+    ("marks::what_came_before_the_webhooks_is_marked", what_came_before_the_webhooks_is_marked),
+];
+
+const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
+const CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
+
+/// Root, sub-installation, its Execution and two DeployItems, by kind and name.
+fn tree(landscaper: &Landscaper<'_>, annotations: &Value) -> Vec<(&'static str, String)> {
+    let spec = json!({"context": "default", "blueprint": {"inline": {"filesystem": {}}}});
+    let root = json!({"metadata": {"name": "root", "annotations": annotations}, "spec": spec});
+    let root = landscaper.create("Installation", root);
+    let below = |kind: &'static str, name: &str, above: &Value, spec: &Value| {
+        landscaper.create(kind, json!({"metadata": {"name": name, "ownerReferences": [owner(above)]}, "spec": spec}))
+    };
+    let sub = below("Installation", "sub", &root, &spec);
+    let execution = below("Execution", "sub", &sub, &json!({"deployItems": []}));
+    let mut tree = vec![("Installation", name(&sub)), ("Execution", name(&execution))];
+    for item in ["one", "two"] {
+        below("DeployItem", item, &execution, &json!({"type": "example.org/any"}));
+        tree.push(("DeployItem", item.to_owned()));
+    }
+    tree
+}
+
+fn all_say(landscaper: &Landscaper<'_>, tree: &[(&'static str, String)], dry_run: &Value, configuration: &Value) {
+    eventually(|| {
+        let says = |(kind, name): &(&'static str, String)| {
+            let object = landscaper.get(kind, name).expect("it is there");
+            let annotation = |key: &str| object["metadata"]["annotations"][key].clone();
+            annotation(DRY_RUN) == *dry_run && annotation(CONFIGURATION) == *configuration
+        };
+        tree.iter().all(says).then_some(())
+    });
+}
+
+fn annotate(landscaper: &Landscaper<'_>, dry_run: &Value, configuration: &Value) {
+    let annotations = json!({DRY_RUN: dry_run, CONFIGURATION: configuration});
+    let patch = kube::api::Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    landscaper.patch("Installation", "root", "", &patch);
+}
+
+fn a_root_reaches_everything_below(ctx: &Context) {
+    let ns = ctx.cluster.namespace("marks");
+    let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
+    let tree = tree(&landscaper, &json!({}));
+    let companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    annotate(&landscaper, &json!("true"), &json!("configuration"));
+    all_say(&landscaper, &tree, &json!("true"), &json!("configuration"));
+    annotate(&landscaper, &json!("true"), &json!("another"));
+    all_say(&landscaper, &tree, &json!("true"), &json!("another"));
+    annotate(&landscaper, &json!("false"), &Value::Null);
+    all_say(&landscaper, &tree, &Value::Null, &Value::Null);
+    // It rests: nothing is written a second time.
+    let versions = || tree.iter().map(|(kind, name)| version(&landscaper, kind, name)).collect::<Vec<_>>();
+    let before = versions();
+    drop(companion);
+    let again = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    eventually(|| again.leads().then_some(()));
+    let line = "portcullis_companion_reconciled_total{controller=\"dry-run-marks\",outcome=\"done\"} ";
+    eventually(|| again.metric(line).filter(|count| *count >= 5.0));
+    assert_eq!(versions(), before);
+}
+
+fn version(landscaper: &Landscaper<'_>, kind: &str, name: &str) -> Value {
+    landscaper.get(kind, name).expect("it is there")["metadata"]["resourceVersion"].clone()
+}
+
+/// The webhooks leave our own namespace out, so what is created there is as if they had not been there yet. With the rights of
+/// its ServiceAccount, as it is deployed.
+fn what_came_before_the_webhooks_is_marked(ctx: &Context) {
+    let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
+    let landscaper = Landscaper { cluster: &ctx.cluster, namespace: "portcullis-system" };
+    let tree = tree(&landscaper, &json!({DRY_RUN: "true", CONFIGURATION: "configuration"}));
+    let unmarked = landscaper.get("DeployItem", "one").expect("it is there");
+    assert_eq!(unmarked["metadata"]["annotations"], Value::Null);
+    let kubeconfig: PathBuf = ctx.cluster.kubeconfig(crate::user::User::Companion);
+    let options =
+        Options { kubeconfig, lease: None, arguments: &[], ..Options::new(&ctx.cluster, "portcullis-system") };
+    let _companion = options.start(&ctx.cluster);
+    all_say(&landscaper, &tree, &json!("true"), &json!("configuration"));
+}

@@ -1,0 +1,210 @@
+//! Overwrites the whole way: the companion, a real registry, and every reference in the tree of a component.
+
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::companion::{Companion, Options as CompanionOptions};
+use crate::context::Context;
+use crate::push::{Packing, Pusher, v2, v3};
+use crate::registry::{Options, Registry};
+use crate::sentences::{accepts, eventually, warns};
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("overwrite_trees::the_seeds_installation_with_its_indirect_references", the_seeds_installation),
+    ("overwrite_trees::an_inline_descriptor_is_patched_at_admission", an_inline_descriptor_is_patched),
+];
+
+const SEED_CONTEXT: &str = include_str!("../../examples/landscaper/context.yaml");
+const SEED_OVERWRITES: &str = include_str!("../../examples/landscaper/overwrites.yaml");
+const SEED_INSTALLATION: &str = include_str!("../../examples/landscaper/installation.yaml");
+
+const ECHO: &str = "github.com/gardener/landscaper/echo-server";
+const INGRESS: &str = "github.com/gardener/landscaper/ingress-nginx";
+
+/// What the seed's installation leads to, in the registry of its overwritten reference.
+fn publish(registry: &Registry) {
+    let pusher = Pusher::new(&registry.url(), None, Some(("reader", "secret")));
+    let below = "my-own-registry/components";
+    let root = v2("my-own-echo-server", "v0.2.0", &[("server", ECHO, "v0.1.0"), ("ingress", INGRESS, "v0.2.0")]);
+    pusher.component(below, &root, Packing::Archive);
+    pusher.component(below, &v3(INGRESS, "v0.2.0", &[("backend", ECHO, "v0.0.9")]), Packing::Archive);
+    for version in ["v1.2.3", "v1.2.4"] {
+        pusher.component(below, &v2("another-echo-server", version, &[]), Packing::OldArchive);
+    }
+}
+
+/// A companion that shows its log when a trial fails.
+struct Shown(Companion);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- portcullis reconcile\n{}", self.0.log());
+        }
+    }
+}
+
+fn start(ctx: &Context, namespace: &str, registry: &Registry) -> Shown {
+    let mirror = format!("example.org={}", registry.url());
+    let arguments = ["--overwrite-trees", "--overwrite-condition", "--registry-mirror", &mirror];
+    let options = CompanionOptions { arguments: &arguments, ..CompanionOptions::new(&ctx.cluster, namespace) };
+    Shown(options.start(&ctx.cluster))
+}
+
+/// The Secret with the credentials of the registry, which the Context names.
+fn pull_secret(registry: &Registry) -> String {
+    let auths = json!({"auths": {registry.host(): {"username": "reader", "password": "secret"}}});
+    format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: registry}}\ntype: kubernetes.io/dockerconfigjson\nstringData:\n  \
+         .dockerconfigjson: '{auths}'\n"
+    )
+}
+
+fn get(ctx: &Context, namespace: &str, kind: &str, name: &str) -> Option<Value> {
+    let output = ctx.cluster.kubectl().args(["get", kind, name, "--namespace", namespace, "-o", "json"]).run();
+    output.status.success().then(|| serde_json::from_str(&output.stdout).expect("kubectl writes JSON"))
+}
+
+fn in_namespace(yaml: &str, namespace: &str) -> String {
+    yaml.replace("namespace: my-namespace", &format!("namespace: {namespace}"))
+}
+
+/// The patches in the ConfigMap, by component.
+fn patches(config_map: &Value) -> Value {
+    let data = &config_map["data"];
+    let source: Value = serde_json::from_str(data["source"].as_str().expect("it says its source")).unwrap();
+    let of = |about: &Value| {
+        let key = about["key"].as_str().expect("a descriptor has a key");
+        let patch: Value = serde_json::from_str(data[key].as_str().expect("it has a patch")).unwrap();
+        (format!("{}@{}", about["componentName"].as_str().unwrap(), about["version"].as_str().unwrap()), patch)
+    };
+    Value::Object(source["descriptors"].as_array().unwrap().iter().map(of).collect())
+}
+
+/// A reference at `pointer` that becomes another server in this version.
+fn another(pointer: &str, from: &str, version: &str) -> Value {
+    json!([
+        {"op": "test", "path": format!("{pointer}/componentName"), "value": ECHO},
+        {"op": "replace", "path": format!("{pointer}/componentName"), "value": "another-echo-server"},
+        {"op": "test", "path": format!("{pointer}/version"), "value": from},
+        {"op": "replace", "path": format!("{pointer}/version"), "value": version},
+    ])
+}
+
+fn all_patches(version: &str) -> Value {
+    json!({
+        "my-own-echo-server@v0.2.0": another("/component/componentReferences/0", "v0.1.0", version),
+        (format!("{INGRESS}@v0.2.0")): another("/spec/references/0", "v0.0.9", version),
+    })
+}
+
+fn the_seeds_installation(ctx: &Context) {
+    let ns = ctx.cluster.namespace("trees");
+    let registry = Registry::start(&Options { is_closed: true, ..Options::default() });
+    publish(&registry);
+    accepts(ctx, &ns, &pull_secret(&registry));
+    accepts(ctx, &ns, &in_namespace(SEED_OVERWRITES, &ns));
+    let context = in_namespace(SEED_CONTEXT, &ns) + "registryPullSecrets: [{name: registry}]\n";
+    accepts(ctx, &ns, &context);
+    warns(ctx, &ns, &in_namespace(SEED_INSTALLATION, &ns), &["component overwritten: componentName"]);
+    let _companion = start(ctx, &ns, &registry);
+
+    // The condition and its message, as the seed has them.
+    let condition = eventually(|| {
+        let conditions = get(ctx, &ns, "installation", "server")?["status"]["conditions"].take();
+        conditions.as_array()?.first().cloned()
+    });
+    assert_eq!(
+        condition["message"],
+        "Component reference has been overwritten:\n\
+         eu.gcr.io/gardener-project/landscaper/tutorials/components () -> example.org/my-own-registry/components ()\n\
+         github.com/gardener/landscaper/echo-server -> my-own-echo-server\n\
+         Version has not been overwritten"
+    );
+    let said = (&condition["type"], &condition["status"], &condition["reason"]);
+    assert_eq!(said, (&json!("ComponentReferenceOverwrite"), &json!("True"), &json!("FoundOverwrite")));
+    assert_eq!(condition["lastTransitionTime"], condition["lastUpdateTime"]);
+
+    // The patches of the tree, and what they were computed from.
+    let config_map = eventually(|| get(ctx, &ns, "configmap", "server-overwrites"));
+    assert_eq!(patches(&config_map), all_patches("v1.2.3"));
+    let installation = get(ctx, &ns, "installation", "server").expect("it is there");
+    assert_eq!(config_map["metadata"]["ownerReferences"][0]["uid"], installation["metadata"]["uid"]);
+    let source: Value = serde_json::from_str(config_map["data"]["source"].as_str().unwrap()).unwrap();
+    assert_eq!((&source["overwrites"], &source["generation"]), (&json!("my-overwrites"), &json!(1)));
+    assert!(source["descriptors"][0]["digest"].as_str().is_some_and(|digest| digest.starts_with("sha256:")));
+    let summary = config_map["data"]["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("ingress → backend: version v0.0.9 -> v1.2.3 (overwrites[1] of my-overwrites)"),
+        "{summary}"
+    );
+
+    // A change of the overwrites changes them.
+    let changed = in_namespace(&SEED_OVERWRITES.replace("v1.2.3", "v1.2.4"), &ns);
+    accepts(ctx, &ns, &changed);
+    eventually(|| (patches(&get(ctx, &ns, "configmap", "server-overwrites")?) == all_patches("v1.2.4")).then_some(()));
+    eventually(|| events(ctx, &ns).contains("now server: version v0.1.0 -> v1.2.4").then_some(()));
+
+    // A version that does not exist is noted with those that do, and then told whoever writes the overwrites again.
+    let missing = in_namespace(&SEED_OVERWRITES.replace("v1.2.3", "v1.2.9"), &ns);
+    accepts(ctx, &ns, &missing);
+    let note = eventually(|| note(ctx, &ns).filter(|note| note["missing"][0]["nearest"] == json!(["v1.2.4"])));
+    assert_eq!(note["missing"][0]["target"]["version"], "v1.2.9");
+
+    // Without the reference in the Context all of it is gone; Landscaper's condition stays, as Landscaper leaves it.
+    accepts(ctx, &ns, &changed);
+    let free = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n";
+    let output = ctx.cluster.kubectl().args(["replace", "--namespace", &ns, "-f", "-"]).stdin(free).run();
+    assert!(output.status.success(), "{output}");
+    eventually(|| get(ctx, &ns, "configmap", "server-overwrites").is_none().then_some(()));
+    eventually(|| {
+        let installation = get(ctx, &ns, "installation", "server")?;
+        let annotations = installation["metadata"]["annotations"].to_string();
+        (!annotations.contains("portcullis.dev/overwrite-")).then_some(())
+    });
+}
+
+fn note(ctx: &Context, namespace: &str) -> Option<Value> {
+    let installation = get(ctx, namespace, "installation", "server")?;
+    let text = installation["metadata"]["annotations"]["portcullis.dev/overwrite-tree"].as_str()?.to_owned();
+    serde_json::from_str(&text).ok()
+}
+
+fn events(ctx: &Context, namespace: &str) -> String {
+    let get = ["get", "events", "--namespace", namespace, "-o", "jsonpath={.items[*].message}"];
+    ctx.cluster.kubectl().args(get).run().stdout
+}
+
+fn an_inline_descriptor_is_patched(ctx: &Context) {
+    let ns = ctx.cluster.namespace("inline-tree");
+    accepts(ctx, &ns, &in_namespace(SEED_OVERWRITES, &ns));
+    accepts(ctx, &ns, &in_namespace(SEED_CONTEXT, &ns));
+    let installation = format!(
+        "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata: {{name: server}}
+spec:
+  componentDescriptor:
+    inline:
+      meta: {{schemaVersion: v2}}
+      component:
+        name: example.org/app
+        version: v1.0.0
+        provider: internal
+        repositoryContexts: [{{type: ociRegistry, baseUrl: example.org/components}}]
+        resources: []
+        sources: []
+        componentReferences: [{{name: server, componentName: {ECHO}, version: v0.1.0}}]
+  blueprint: {{inline: {{filesystem: {{}}}}}}
+"
+    );
+    let expected = "component overwritten: reference \"server\": componentName github.com/gardener/landscaper/echo-server \
+                    -> another-echo-server (overwrites[1] of my-overwrites)";
+    warns(ctx, &ns, &installation, &[expected]);
+    let stored = get(ctx, &ns, "installation", "server").expect("it is there");
+    let text = stored["metadata"]["annotations"]["portcullis.dev/overwrite-patch"].as_str().expect("it is annotated");
+    let patch: Value = serde_json::from_str(text).unwrap();
+    let pointer = "/spec/componentDescriptor/inline/component/componentReferences/0";
+    assert_eq!(patch, another(pointer, "v0.1.0", "v1.2.3"));
+}

@@ -1,0 +1,135 @@
+//! A way to the API server that is cut at a chosen write: what a companion meets that is killed there.
+
+use std::convert::Infallible;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use kube::Client;
+use kube::client::Body;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::cluster::Cluster;
+use crate::daemon::PAUSE;
+use crate::sentences::EVENTUALLY;
+
+/// On which side of a write the way is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The API server never hears of it.
+    Before,
+    /// The API server has done it, and nobody hears its answer.
+    After,
+}
+
+/// A way to the API server, with the administrator's rights. Dropped, it is gone.
+pub struct Proxy {
+    state: Arc<State>,
+    port: u16,
+    task: JoinHandle<()>,
+}
+
+struct State {
+    client: Client,
+    /// The number of the write at which it is cut, from 0.
+    at: usize,
+    cut: Cut,
+    writes: AtomicUsize,
+    is_cut: AtomicBool,
+}
+
+impl Proxy {
+    /// A way that is cut at the write number `at`, from 0; neither Leases nor events count.
+    pub fn start(cluster: &Cluster, at: usize, cut: Cut) -> Self {
+        let (writes, is_cut) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let state = Arc::new(State { client: cluster.client(), at, cut, writes, is_cut });
+        let (port, task) = cluster.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("there are ports");
+            let port = listener.local_addr().expect("it is bound").port();
+            (port, tokio::spawn(serve(listener, Arc::clone(&state))))
+        });
+        Self { state, port, task }
+    }
+
+    /// A kubeconfig for it.
+    pub fn kubeconfig(&self, cluster: &Cluster) -> io::Result<PathBuf> {
+        let port = self.port;
+        let file = cluster.folder().join(format!("proxy-{port}.kubeconfig"));
+        let text = format!(
+            "apiVersion: v1\nkind: Config\nclusters: [{{name: p, cluster: {{server: \"http://127.0.0.1:{port}\"}}}}]\n\
+             contexts: [{{name: p, context: {{cluster: p, user: p}}}}]\nusers: [{{name: p, user: {{}}}}]\n\
+             current-context: p\n"
+        );
+        fs::write(&file, text)?;
+        Ok(file)
+    }
+
+    /// Waits until it is cut, or `done`; whether it is cut.
+    pub fn until_cut_or(&self, done: impl Fn() -> bool) -> bool {
+        let start = Instant::now();
+        loop {
+            if self.state.is_cut.load(Ordering::SeqCst) {
+                return true;
+            }
+            if done() {
+                return false;
+            }
+            assert!(start.elapsed() < EVENTUALLY, "neither cut nor done");
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(listener: TcpListener, state: Arc<State>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let pass = service_fn(|request| pass(request, Arc::clone(&state)));
+            // An error is a client that was killed.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), pass).await;
+        });
+    }
+}
+
+/// Passes a request on. One that is cut off is never answered.
+async fn pass(request: Request<Incoming>, state: Arc<State>) -> Result<Response<Body>, Infallible> {
+    let is_write = is_write(&request);
+    let cut = is_write && state.writes.fetch_add(1, Ordering::SeqCst) == state.at;
+    if cut && state.cut == Cut::Before {
+        state.is_cut.store(true, Ordering::SeqCst);
+    }
+    if state.is_cut.load(Ordering::SeqCst) {
+        std::future::pending::<()>().await;
+    }
+    let (mut parts, body) = request.into_parts();
+    parts.headers.remove("host");
+    let body = body.collect().await.expect("the companion sends whole requests").to_bytes();
+    let answer = state.client.send(Request::from_parts(parts, Body::from(body.to_vec()))).await;
+    if cut {
+        state.is_cut.store(true, Ordering::SeqCst);
+        std::future::pending::<()>().await;
+    }
+    Ok(answer.expect("the API server answers"))
+}
+
+fn is_write<B>(request: &Request<B>) -> bool {
+    let path = request.uri().path();
+    let is_kept_out = path.contains("/leases") || path.contains("/events");
+    ![Method::GET, Method::HEAD].contains(request.method()) && !is_kept_out
+}

@@ -1,0 +1,99 @@
+//! A registry that does what real ones should not: it is slow, lies, redirects, and asks for tokens. It remembers every
+//! request with its credentials.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{Response, StatusCode, header};
+use portcullis::oci::digest;
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::push::{Artifact, Packing};
+
+/// What was asked: path with query, and the `Authorization` header.
+pub type Asked = (String, Option<String>);
+type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+/// A registry in this process.
+pub struct Fake {
+    pub address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Fake {
+    /// One that answers with what `answer` makes of path and `Authorization`.
+    pub async fn start(answer: impl Fn(String, Option<String>) -> Answering + Clone + Send + Sync + 'static) -> Self {
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let remembered = asked.clone();
+        let router = Router::new().fallback(move |request: Request| {
+            let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+            let authorization = request.headers().get(header::AUTHORIZATION);
+            let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
+            remembered.lock().unwrap().push((path.clone(), authorization.clone()));
+            answer(path, authorization)
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { address, asked }
+    }
+
+    /// Everything that was asked so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+/// What a registry holds: the answers by path.
+#[derive(Clone, Default)]
+pub struct Content(Arc<Mutex<HashMap<String, Vec<u8>>>>);
+
+impl Content {
+    /// Holds a component version, with names as paths.
+    pub fn add(&self, descriptor: &Value) {
+        let component = &descriptor["component"];
+        let (name, version) = (component["name"].as_str().unwrap(), component["version"].as_str().unwrap());
+        let artifact = Artifact::of(descriptor, Packing::Archive);
+        let base = format!("/v2/component-descriptors/{name}");
+        let mut held = self.0.lock().unwrap();
+        for blob in artifact.blobs {
+            held.insert(format!("{base}/blobs/{}", digest::of(&blob)), blob);
+        }
+        held.insert(format!("{base}/manifests/{version}"), artifact.manifest);
+    }
+
+    /// Puts other bytes in the place of some that are held.
+    pub fn replace(&self, which: impl Fn(&str) -> bool, with: &[u8]) {
+        self.0.lock().unwrap().iter_mut().filter(|(path, _)| which(path)).for_each(|(_, held)| *held = with.to_vec());
+    }
+
+    /// What it answers.
+    pub fn answer(&self, path: &str) -> Response<Body> {
+        match self.0.lock().unwrap().get(path) {
+            Some(held) => respond(StatusCode::OK, &[], held.clone()),
+            None => respond(StatusCode::NOT_FOUND, &[], b"{}".to_vec()),
+        }
+    }
+}
+
+pub fn respond(status: StatusCode, headers: &[(&str, &str)], body: Vec<u8>) -> Response<Body> {
+    let response = Response::builder().status(status);
+    let response = headers.iter().fold(response, |response, (name, value)| response.header(*name, *value));
+    response.body(Body::from(body)).unwrap()
+}
+
+/// An answer that is there at once.
+pub fn now(response: Response<Body>) -> Answering {
+    Box::pin(std::future::ready(response))
+}

@@ -1,0 +1,253 @@
+//! Component trees out of OCI registries: a real one on loopback, and one that misbehaves.
+//!
+//! The real one is built with Go, once; see `server.rs`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(dead_code, unreachable_pub)]
+
+#[path = "../e2e/cache.rs"]
+mod cache;
+mod fake;
+#[path = "../e2e/litter.rs"]
+mod litter;
+mod misbehaving;
+#[path = "../support/pki.rs"]
+mod pki;
+mod push;
+mod server;
+
+use std::time::{Duration, Instant};
+
+use portcullis::landscaper::component_reference::ComponentReference;
+use portcullis::landscaper::components::closure::{Closure, Gap};
+use portcullis::landscaper::components::library::{Freshness, Library};
+use portcullis::landscaper::overwrites::substitution::{Entry, read_entries};
+use portcullis::oci::{Client, Keyring, Options as ClientOptions, digest};
+use serde_json::{Value, json};
+
+use crate::pki::Authority;
+use crate::push::{Packing, Pusher, v2, v3};
+use crate::server::{Options, Registry};
+
+fn library(authority: Option<&Authority>, within: Duration, freshness: Freshness) -> Library {
+    let authorities = authority.map(|authority| authority.root.clone()).into_iter().collect();
+    Library::new(Client::new(&ClientOptions { authorities, within }).unwrap(), freshness)
+}
+
+fn patient() -> Library {
+    library(None, Duration::from_secs(10), Freshness::default())
+}
+
+fn root(context: &Value, name: &str) -> ComponentReference {
+    let text = json!({"componentName": name, "version": "v1", "repositoryContext": context}).to_string();
+    ComponentReference::parse(&text, &portcullis::admission::FieldPath::root(), &mut Vec::new())
+}
+
+fn at(url: &str) -> Value {
+    json!({"type": "ociRegistry", "baseUrl": url})
+}
+
+fn entries(list: &Value) -> Vec<Entry> {
+    read_entries(&json!({"overwrites": list}), &mut Vec::new())
+}
+
+async fn resolve(library: &Library, root: &ComponentReference, entries: &[Entry], keyring: &Keyring) -> Closure {
+    let until = tokio::time::Instant::now() + Duration::from_secs(30);
+    library.closure(root, entries, keyring, |_| None, until).await
+}
+
+fn met(closure: &Closure) -> Vec<String> {
+    let identity = |descriptor: &portcullis::landscaper::components::descriptor::Descriptor| {
+        format!("{}@{}", descriptor.name, descriptor.version)
+    };
+    closure.components.iter().map(|component| identity(&component.descriptor)).collect()
+}
+
+fn gaps(closure: &Closure) -> Vec<(String, Gap)> {
+    closure.gaps().map(|(step, gap)| (closure.way(step), gap.clone())).collect()
+}
+
+/// Several levels with shared references, in every packing.
+fn publish(pusher: &Pusher, below: &str) {
+    let app = v2("example.org/app", "v1", &[("store", "example.org/store", "v1"), ("ui", "example.org/ui", "v1")]);
+    pusher.component(below, &app, Packing::Archive);
+    let store =
+        v3("example.org/store", "v1", &[("db", "example.org/db", "v1.0.0+1"), ("log", "example.org/log", "v1")]);
+    pusher.component(below, &store, Packing::Yaml);
+    let ui = v2("example.org/ui", "v1", &[("log", "example.org/log", "v1")]);
+    pusher.component(below, &ui, Packing::OldArchive);
+    pusher.component(below, &v2("example.org/db", "v1.0.0+1", &[]), Packing::Json);
+    pusher.component(below, &v2("example.org/db", "v2.0.0", &[("log", "example.org/log", "v1")]), Packing::Archive);
+    pusher.component(below, &v2("example.org/log", "v1", &[]), Packing::Archive);
+}
+
+/// Blocking work of the tests, beside the runtime.
+fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    std::thread::spawn(work).join().expect("it does not panic")
+}
+
+/// A registry that everybody may read.
+fn open() -> Registry {
+    aside(|| {
+        let registry = Registry::start(&Options::default());
+        let pusher = Pusher::new(&registry.url(), None, None);
+        publish(&pusher, "/components");
+        // The same by digests of the names.
+        for (name, references) in
+            [("example.org/app", vec![("log", "example.org/log", "v1")]), ("example.org/log", vec![])]
+        {
+            let repository = format!("hashed/{}", digest::hex(name.as_bytes()));
+            pusher.artifact(&repository, "v1", &v2(name, "v1", &references), Packing::Archive);
+        }
+        registry
+    })
+}
+
+#[tokio::test]
+async fn a_tree_is_followed_to_its_leaves_in_every_packing() {
+    let registry = open();
+    let root = root(&at(&format!("{}/components", registry.url())), "example.org/app");
+    let closure = resolve(&patient(), &root, &[], &Keyring::default()).await;
+    assert_eq!(gaps(&closure), []);
+    assert_eq!(
+        met(&closure),
+        [
+            "example.org/app@v1",
+            "example.org/store@v1",
+            "example.org/db@v1.0.0+1",
+            "example.org/log@v1",
+            "example.org/ui@v1"
+        ]
+    );
+    assert_eq!(closure.steps.len(), 6, "log is looked up twice and followed once");
+}
+
+#[tokio::test]
+async fn overwrites_lead_to_other_descriptors() {
+    let registry = open();
+    let root = root(&at(&format!("{}/components", registry.url())), "example.org/app");
+    let entries = entries(&json!([
+        {"source": {"componentName": "example.org/db"}, "substitution": {"version": "v2.0.0"}},
+        {"source": {"componentName": "example.org/ui"}, "substitution": {"version": "v7"}},
+    ]));
+    let closure = resolve(&patient(), &root, &entries, &Keyring::default()).await;
+    assert_eq!(gaps(&closure), [("ui".to_owned(), Gap::Missing { nearest: vec!["v1".to_owned()] })]);
+    assert!(met(&closure).contains(&"example.org/db@v2.0.0".to_owned()));
+    let failure = closure.failure().expect("Landscaper stops at the gap");
+    assert!(failure.starts_with("unable to resolve component reference ui with component name example.org/ui"));
+}
+
+#[tokio::test]
+async fn names_may_be_digests_and_the_type_may_be_written_as_the_model_does() {
+    let registry = open();
+    let context = json!({"type": "OCIRegistry", "baseUrl": registry.url(), "subPath": "hashed",
+                         "componentNameMapping": "sha256-digest"});
+    let closure = resolve(&patient(), &root(&context, "example.org/app"), &[], &Keyring::default()).await;
+    assert_eq!((met(&closure).len(), gaps(&closure)), (2, Vec::new()));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_missing_and_what_is_no_component_is_told() {
+    let registry = open();
+    let url = registry.url();
+    let url_of_image = url.clone();
+    aside(move || {
+        let pusher = Pusher::new(&url_of_image, None, None);
+        pusher.artifact(
+            "images/component-descriptors/example.org/app",
+            "v1",
+            &v2("example.org/other", "v1", &[]),
+            Packing::Json,
+        );
+    });
+    let gap = async |context: Value| {
+        let closure = resolve(&patient(), &root(&context, "example.org/app"), &[], &Keyring::default()).await;
+        gaps(&closure).remove(0).1
+    };
+    assert_eq!(gap(at(&format!("{url}/nowhere"))).await, Gap::Missing { nearest: Vec::new() });
+    let Gap::Unreadable(why) = gap(at(&format!("{url}/images"))).await else { panic!("it is another component") };
+    assert!(why.ends_with(":v1 holds the descriptor of example.org/other v1"), "{why}");
+    let Gap::Unreadable(why) = gap(json!({"type": "local", "filePath": "/"})).await else {
+        panic!("it is no registry")
+    };
+    assert!(why.contains("nothing else is read"), "{why}");
+}
+
+fn keyring(host: &str, password: &str) -> Keyring {
+    let mut keyring = Keyring::default();
+    let auths = json!({"auths": {host: {"username": "reader", "password": password}}});
+    keyring.add(auths.to_string().as_bytes()).unwrap();
+    keyring
+}
+
+/// TLS by a private authority, and credentials from a pull secret.
+#[tokio::test]
+async fn a_closed_registry_is_read_with_its_authority_and_the_right_credentials() {
+    let authority = Authority::new();
+    let leaf = authority.leaf();
+    let root_certificate = authority.root.clone();
+    let registry = aside(move || {
+        let registry = Registry::start(&Options { tls: Some((leaf.chain, leaf.key)), is_closed: true });
+        publish(&Pusher::new(&registry.url(), Some(&root_certificate), Some(("reader", "secret"))), "");
+        registry
+    });
+    let host = registry.host();
+    let root = root(&at(&host), "example.org/app");
+    let trusting = || library(Some(&authority), Duration::from_secs(10), Freshness::default());
+
+    let closure = resolve(&trusting(), &root, &[], &keyring(&host, "secret")).await;
+    assert_eq!((met(&closure).len(), gaps(&closure)), (5, Vec::new()));
+
+    let why = async |library: Library, keyring: Keyring| {
+        let closure = resolve(&library, &root, &[], &keyring).await;
+        match gaps(&closure).remove(0).1 {
+            Gap::Unreadable(why) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    let nobody = why(trusting(), Keyring::default()).await;
+    assert!(nobody.ends_with("refuses to show it: no pull secret has credentials for it"), "{nobody}");
+    let wrong = why(trusting(), keyring(&host, "wrong")).await;
+    assert!(wrong.ends_with("the credentials in the pull secret do not suffice"), "{wrong}");
+    let unknown = why(patient(), keyring(&host, "secret")).await;
+    assert!(unknown.contains("cannot be reached") && unknown.contains("UnknownIssuer"), "{unknown}");
+
+    // What one may read, another may not see, although it is known already.
+    let library = trusting();
+    resolve(&library, &root, &[], &keyring(&host, "secret")).await;
+    assert_eq!(gaps(&resolve(&library, &root, &[], &Keyring::default()).await).len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_known_outlives_its_registry() {
+    let mut registry = aside(|| {
+        let registry = Registry::start(&Options::default());
+        publish(&Pusher::new(&registry.url(), None, None), "");
+        registry
+    });
+    // Everything is due again at once.
+    let soon = Freshness { descriptor: Duration::ZERO, missing: Duration::ZERO, trouble: Duration::from_millis(1) };
+    let library = library(None, Duration::from_secs(2), soon);
+    let root = root(&at(&registry.url()), "example.org/app");
+    let before = resolve(&library, &root, &[], &Keyring::default()).await;
+    assert_eq!(gaps(&before), []);
+    registry.stop();
+    let begin = Instant::now();
+    assert_eq!(resolve(&library, &root, &[], &Keyring::default()).await, before);
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    // What is not known is a gap that says why, without the words that Landscaper takes for an outage of a webhook.
+    let entries =
+        entries(&json!([{"source": {"componentName": "example.org/db"}, "substitution": {"version": "v2.0.0"}}]));
+    let closure = resolve(&library, &root, &entries, &Keyring::default()).await;
+    let (way, gap) = gaps(&closure).remove(0);
+    assert_eq!(way, "store → db");
+    let Gap::Unreadable(why) = gap else { panic!("{gap:?}") };
+    assert!(why.contains("cannot be reached: nobody listens there"), "{why}");
+    // Once it is back, so is what was missing.
+    let registry = aside(move || {
+        registry.restart();
+        registry
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(gaps(&resolve(&library, &root, &entries, &Keyring::default()).await), []);
+    drop(registry);
+}
