@@ -48,13 +48,12 @@ fn differs(case: &Value, report: &Report) -> Option<String> {
 }
 
 /// Cases of which the verdict may be Unknown: what decides them must be fetched, or depends on the types of values.
-const MAY_BE_UNKNOWN: [&str; 6] = [
+const MAY_BE_UNKNOWN: [&str; 5] = [
     "F12d http with org/repo",
     "I26 git file url component",
     "I27c user@ local path 3 segments",
     "I28 github.com dir locally vendored",
     "a replacement puts a word where a number is",
-    "a List whose items are there twice",
 ];
 
 /// The files of cases.

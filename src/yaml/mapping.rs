@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use granit_parser::{Event, ScalarStyle, Span, Tag};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::error::{Problem, YamlError};
 use super::place::{Entry, Kids, Place, Spot};
@@ -31,7 +31,7 @@ impl<'t> Reader<'t, '_> {
             if matches!(event, Event::MappingEnd) {
                 place.end = self.end(place.end, span);
                 merged.append(&mut pairs);
-                return Ok(assemble(merged, place, size, height + 1));
+                return Ok(assemble(merged, place, size, height + 1, self.keeps_text()));
             }
             self.count(span, depth)?;
             let key_place = self.span(span);
@@ -120,17 +120,20 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// A mapping of `pairs`: the last of equal keys counts.
-fn assemble(mut pairs: Vec<Pair>, place: Place, size: usize, height: usize) -> Node {
+/// A mapping of `pairs`: the last of equal keys counts, or the first of the mapping's own ones as in a node of kyaml.
+fn assemble(mut pairs: Vec<Pair>, place: Place, size: usize, height: usize, first: bool) -> Node {
     pairs.sort_by(|a, b| by_key(&a.entry, &b.entry));
     let size = size + pairs.iter().filter(|pair| pair.entry.merged).count();
     let mut entries = Vec::with_capacity(pairs.len());
-    let members = pairs.into_iter().map(|Pair { entry, value }| {
-        let key = String::from(&*entry.key);
+    let mut members = Map::new();
+    for Pair { entry, value } in pairs {
+        let settled = first && entries.last().is_some_and(|last: &Entry| last.key == entry.key && !last.merged);
+        if !settled {
+            members.insert(String::from(&*entry.key), value);
+        }
         entries.push(entry);
-        (key, value)
-    });
-    let value = Value::Object(members.collect());
+    }
+    let value = Value::Object(members);
     Node { value, spot: Spot { place, kids: Kids::Map(entries) }, size, height }
 }
 

@@ -26,6 +26,8 @@ use Layer::{Content, File, Identity, New, Objects, Outside, References};
 const SIGNS: &[(&str, Layer)] = &[
     ("index out of range [0] with length 0", References),
     ("panic: ", Content),
+    // a field specification meets a scalar where a mapping should be
+    ("considering field", Content),
     ("is missing for replacement source", Content),
     ("nothing selected by", Content),
     ("multiple matches for selector", Content),

@@ -63,11 +63,16 @@ pub fn of(document: &Document) -> Vec<BadKey> {
 }
 
 impl BadKey {
-    /// Whether kustomize needs it to know what the object is, so that nothing can be said of the object.
+    /// Whether kustomize takes now the first of them and now the last, so that it is not certain what the object is.
     pub fn decides(&self) -> bool {
-        let top =
-            matches!(self.path.segments(), [Segment::Key(key)] if matches!(&**key, "apiVersion" | "kind" | "items"));
-        self.fault == KeyFault::Twice && (top || self.starts_with("metadata"))
+        let decides = match self.path.segments() {
+            [Segment::Key(key)] => matches!(&**key, "apiVersion" | "kind"),
+            [Segment::Key(metadata), Segment::Key(field), Segment::Key(_)] => {
+                metadata == "metadata" && matches!(&**field, "labels" | "annotations")
+            }
+            _ => false,
+        };
+        decides && self.fault == KeyFault::Twice
     }
 
     /// Whether it is in this field of the first level, or is it.

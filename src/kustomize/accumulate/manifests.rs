@@ -94,8 +94,9 @@ impl Manifests {
         if !is_open && is_list(&document.value) {
             self.open(&document.value, &keys);
         }
-        match document.value["items"].as_array() {
-            Some(items) if is_list(&document.value) => {
+        let wraps = |key| document.value.get(key).is_some();
+        match &document.value["items"] {
+            Value::Array(items) if is_list(&document.value) => {
                 for (at, item) in items.iter().enumerate() {
                     let place = document.nearest(&FieldPath::of(["items"]).index(at));
                     let keys: Vec<_> = keys.iter().filter_map(|key| key.within_item(at)).collect();
@@ -106,6 +107,11 @@ impl Manifests {
                     self.add_value(Manifest { value: item.clone(), place, keys });
                 }
             }
+            // what kyaml opens is asked for what is in it, whatever it is: of a mapping, keys and values
+            Value::Object(members) if is_open && !members.is_empty() => {
+                self.fault = Some((place, ManifestFault::NotAnObject));
+            }
+            _ if is_open && (wraps("items") || wraps("functionConfig")) => {}
             _ => self.add_value(Manifest { value: document.value, place, keys }),
         }
     }

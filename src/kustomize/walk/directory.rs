@@ -34,11 +34,7 @@ impl Walk<'_> {
             Err(no_folder) => {
                 acc.complete = false;
                 if matches!(no_folder, NoFolder::Git { .. }) {
-                    // what it is may patch and delete what is there
-                    acc.objects_mut().iter_mut().for_each(|object| {
-                        object.blur("");
-                        object.sure = false;
-                    });
+                    Self::unread(acc);
                 }
                 self.no_folder(layer, entry, &no_folder);
             }
@@ -121,8 +117,12 @@ impl Walk<'_> {
             return;
         }
         let loader = Loader { root: folder, referrer: Some(&layer.loader) };
+        let doubts = self.doubts;
         let Some(file) = self.load(&loader, Some((&entry.site, entry.text))) else {
             acc.complete = false;
+            if entry.list == "components" && self.doubts > doubts {
+                Self::unread(acc);
+            }
             self.part(Step::new(entry.list, entry.text, Some(folder.clone()), StepKind::Broken));
             return;
         };

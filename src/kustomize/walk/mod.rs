@@ -56,6 +56,8 @@ pub(super) struct Walk<'a> {
     entries: usize,
     /// Bytes that patches added; see `growth`.
     added: u64,
+    /// How often there was a doubt, the same ones counted again.
+    doubts: usize,
     /// Whether objects get an annotation that says where they come from.
     origins: bool,
     loaded: HashSet<super::tree::TreePath>,
@@ -112,6 +114,7 @@ impl<'a> Walk<'a> {
             visits: 0,
             entries: 0,
             added: 0,
+            doubts: 0,
             origins: false,
             loaded: HashSet::new(),
         }
@@ -131,6 +134,7 @@ impl<'a> Walk<'a> {
 
     /// Writes down why the verdict cannot be Accept.
     fn doubt(&mut self, site: &Site, reason: impl Into<String>) {
+        self.doubts += 1;
         if self.reasons.len() >= MOST_FINDINGS {
             return;
         }

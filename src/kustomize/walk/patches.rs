@@ -24,6 +24,8 @@ pub(super) enum Prepared<'k> {
     Merge(Merge<'k>),
     /// A JSON patch.
     Json(Json<'k>),
+    /// One of which nothing is known: it may change and delete any object.
+    Unread(Site),
 }
 
 /// Strategic merge patches of one entry.
@@ -49,6 +51,7 @@ impl Prepared<'_> {
         match self {
             Self::Merge(merge) => format!("patch {}", merge.site.field),
             Self::Json(json) => format!("JSON patch {}", json.site.field),
+            Self::Unread(site) => format!("patch {}, which is not read", site.field),
         }
     }
 }
@@ -61,7 +64,16 @@ impl Walk<'_> {
         let mut whole = true;
         for (index, text) in list.iter().enumerate() {
             let site = layer.site(FieldPath::of(["patchesStrategicMerge"]).index(index));
-            let objects = super::resources::inline(text).or_else(|| self.merges_of_file(layer, &site, text));
+            let doubts = self.doubts;
+            let objects = match super::resources::inline(text) {
+                Some(Ok(objects)) => Some(objects),
+                Some(Err(reason)) => {
+                    self.doubt(&site, format!("the patch is not read: {reason}"));
+                    None
+                }
+                None => self.merges_of_file(layer, &site, text),
+            };
+            prepared.extend((self.doubts > doubts).then(|| Prepared::Unread(site.clone())));
             whole &= objects.is_some();
             prepared.extend(objects.unwrap_or_default().into_iter().map(|patch| {
                 Prepared::Merge(Merge {
@@ -112,10 +124,16 @@ impl Walk<'_> {
                     continue;
                 }
                 (false, true) => inline.to_owned(),
-                (true, false) => match self.named_text(layer, &layer.site(field.key("path")), &patch.path) {
-                    Some((_, text)) => text,
-                    None => continue,
-                },
+                (true, false) => {
+                    let doubts = self.doubts;
+                    match self.named_text(layer, &layer.site(field.key("path")), &patch.path) {
+                        Some((_, text)) => text,
+                        None => {
+                            prepared.extend((self.doubts > doubts).then_some(Prepared::Unread(site)));
+                            continue;
+                        }
+                    }
+                }
             };
             prepared.extend(self.prepare(patch, &text, site));
         }
@@ -127,7 +145,7 @@ impl Walk<'_> {
         let operations = json_patch::read(text);
         if let Some((_, reason)) = &manifests.doubt {
             self.doubt(&site, format!("the patch is not read: {reason}"));
-            return None;
+            return Some(Prepared::Unread(site));
         }
         let target = patch.target.as_ref();
         match (manifests.fault, operations) {
@@ -172,10 +190,16 @@ impl Walk<'_> {
                     continue;
                 }
                 (false, true) => patch.patch.clone(),
-                (true, false) => match self.named_text(layer, &layer.site(field.key("path")), &patch.path) {
-                    Some((_, text)) => text,
-                    None => continue,
-                },
+                (true, false) => {
+                    let doubts = self.doubts;
+                    match self.named_text(layer, &layer.site(field.key("path")), &patch.path) {
+                        Some((_, text)) => text,
+                        None => {
+                            prepared.extend((self.doubts > doubts).then_some(Prepared::Unread(site)));
+                            continue;
+                        }
+                    }
+                }
             };
             match json_patch::read(&text) {
                 Some(operations) if !operations.is_empty() => prepared.push(Prepared::Json(Json {
@@ -189,6 +213,13 @@ impl Walk<'_> {
             }
         }
         prepared
+    }
+
+    /// Leaves open what a patch or a component of which nothing is known may have done.
+    pub(super) fn unread(acc: &mut Accumulator) {
+        for at in 0..acc.objects().len() {
+            perhaps(acc, at, true);
+        }
     }
 
     /// Applies strategic merge patches.

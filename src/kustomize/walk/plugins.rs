@@ -116,7 +116,11 @@ impl Walk<'_> {
         let mut named: Vec<Entry<'_>> = Vec::new();
         for entry in layer.entries(list, texts) {
             match inline(entry.text) {
-                Some(objects) => {
+                Some(Err(reason)) => {
+                    plugins.complete = false;
+                    self.doubt(&entry.site, reason);
+                }
+                Some(Ok(objects)) => {
                     for Manifest { value, keys, .. } in objects {
                         let mut object = Object::new(value, Arc::new(entry.site.clone()));
                         object.unwritable_mut().extend(keys.into_iter().map(|key| Unwritable {

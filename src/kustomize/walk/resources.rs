@@ -142,10 +142,14 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a text holds objects, rather than being a path.
-pub(super) fn inline(text: &str) -> Option<Vec<Manifest>> {
+/// The objects of a text, unless it is a path; or why they are not known.
+pub(super) fn inline(text: &str) -> Option<Result<Vec<Manifest>, String>> {
     let manifests = manifests::read(text);
-    (manifests.fault.is_none() && manifests.doubt.is_none()).then_some(manifests.objects)
+    match manifests.doubt {
+        _ if manifests.fault.is_some() => None,
+        Some((_, reason)) => Some(Err(reason)),
+        None => Some(Ok(manifests.objects)),
+    }
 }
 
 /// What is wrong with a key, in words.

@@ -31,6 +31,7 @@ impl Walk<'_> {
         match prepared {
             Prepared::Merge(merge) => self.merge(merge, acc),
             Prepared::Json(json) => self.json(json, acc),
+            Prepared::Unread(_) => Self::unread(acc),
         }
         self.adds(prepared.words());
     }
