@@ -329,3 +329,20 @@ fn what_merging_loses_is_said() {
         ]
     );
 }
+
+#[test]
+fn other_data_is_judged_for_those_who_use_it() {
+    let mut stored = stored(NATIVE);
+    stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
+    let config = stored.iter().find(|object| object["metadata"]["name"] == "prod").unwrap().clone();
+    let update = |data: Value| {
+        let mut now = config.clone();
+        now["data"] = data;
+        found(&Case::new(Operation::Create, now).stored(stored.clone()).update(config.clone()))
+    };
+    assert_eq!(update(json!({"network": {"subnet": "subnet-8"}})), Vec::<String>::new());
+    let broken = update(json!({"network": {"subnets": ["subnet-7"]}}));
+    assert_eq!(broken.len(), 1, "{broken:?}");
+    assert!(broken[0].starts_with("EN010 warn EN010 data: with this data XExample \"mine\" breaks: "), "{broken:?}");
+    assert!(broken[0].contains("network.subnet: no such field"), "{broken:?}");
+}

@@ -73,6 +73,30 @@ impl environment::Configs for Configs<'_> {
     }
 }
 
+/// EnvironmentConfigs of a catalog, one of which is another than there.
+pub struct Instead<'v> {
+    /// The catalog's.
+    pub configs: Configs<'v>,
+    /// The one that takes the place of the one of its name.
+    pub config: Arc<Stored>,
+}
+
+impl environment::Configs for Instead<'_> {
+    fn find(&self, name: &str) -> Option<Arc<Stored>> {
+        if name == self.config.name() { Some(self.config.clone()) } else { self.configs.find(name) }
+    }
+
+    fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>> {
+        let mut found = self.configs.matching(labels);
+        found.retain(|stored| stored.name() != self.config.name());
+        if !labels.is_empty() && labels.iter().all(|(key, value)| label(&self.config, key) == Some(value)) {
+            found.push(self.config.clone());
+            found.sort_by(|one, other| one.name().cmp(other.name()));
+        }
+        found
+    }
+}
+
 fn label<'s>(stored: &'s Stored, key: &str) -> Option<&'s str> {
     environment::label(stored.value(), key)
 }

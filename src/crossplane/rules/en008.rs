@@ -92,12 +92,16 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 
 fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let computed = computed(request.object(), request, view).filter(|computed| !computed.is_uncertain());
-    let Some(computed) = computed else { return Vec::new() };
+    computed.map(|computed| unanswered(&computed)).unwrap_or_default()
+}
+
+/// The patches that a composite's environment does not answer.
+pub(super) fn unanswered(computed: &Computed) -> Vec<Finding> {
     let name = format!("Composition {:?}", computed.composition.name());
     let mut findings = Vec::new();
     for (step, at, patch, outcome) in computed.environment_patches() {
         if writes_composite(patch) {
-            let place = place(&computed, step).key("environment").key("patches").index(at);
+            let place = place(computed, step).key("environment").key("patches").index(at);
             findings.extend(judged(
                 &format!("{name}, {place}"),
                 outcome,

@@ -1,10 +1,17 @@
 //! EN010: an EnvironmentConfig that goes, or is labelled otherwise, while it is used.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
-use crate::catalog::{Reference, View};
-use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, ENVIRONMENT_CONFIGS};
+use crate::catalog::{Kind, Reference, Stored, View};
+use crate::crossplane::composite::composition::{Choice, choose};
+use crate::crossplane::composite::computed::Computed;
+use crate::crossplane::composition;
+use crate::crossplane::configs::{Configs, Instead};
+use crate::crossplane::environment::compute;
+use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, BY_COMPOSITION, COMPOSITIONS, ENVIRONMENT_CONFIGS};
 use crate::crossplane::users::{How, User, users};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
@@ -30,7 +37,7 @@ pub(super) static RULE: Rule = Rule {
               reconciled. Users are Compositions that name it, selectors that match its labels, and composites that \
               refer to it. Those whom it breaks are read from the API server before a deletion is refused. Where it is one \
               of several, or may be missing, composites go on without its data, which is a warning; so is a change of its \
-              labels that leaves a selector without it.",
+              labels that leaves a selector without it, and data with which a composite that uses it breaks.",
         wrong: Example {
             stored: STORED,
             operation: Operation::Delete,
@@ -110,7 +117,69 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         finding.level = Level::Warn;
         findings.push(finding);
     }
+    if request.operation == Operation::Update {
+        findings.extend(broken(request, view));
+    }
     findings
+}
+
+/// How many composites are judged again: each is a computation, and the API server waits.
+const MAX_JUDGED: usize = 20;
+
+/// The composites that other data breaks, each with the first thing that breaks.
+fn broken(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let (old, new) = (request.old_object(), request.object());
+    if old.get("data") == new.get("data") {
+        return Vec::new();
+    }
+    let judge = |object: &Value| Instead { configs: Configs::of(view), config: Arc::new(Stored::new(object.clone())) };
+    let (before, after) = (judge(old), judge(new));
+    let mut findings = Vec::new();
+    for (kind, composite) in composites(old, view) {
+        let Choice::One(composition) = choose(composite.value(), kind.group, kind.plural, view) else { continue };
+        let known = troubles(composite.value(), &composition, &before);
+        let new =
+            troubles(composite.value(), &composition, &after).into_iter().find(|trouble| !known.contains(trouble));
+        if let Some(trouble) = new {
+            let who = shown(&Reference::new(kind, composite.namespace(), composite.name()));
+            let mut finding = RULE.finding(FieldPath::of(["data"]), format!("with this data {who} breaks: {trouble}"));
+            finding.level = Level::Warn;
+            findings.push(finding);
+        }
+    }
+    findings.truncate(NAMED);
+    findings
+}
+
+/// The composites that use an EnvironmentConfig, themselves or by their Composition.
+fn composites(config: &Value, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stored>)> {
+    let mut found: Vec<(&'static Kind, Arc<Stored>)> = Vec::new();
+    for User { who, .. } in users(config, view) {
+        let of_composition =
+            view.declared().into_iter().filter(|_| std::ptr::eq(who.kind, &COMPOSITIONS)).flat_map(|kind| {
+                let composites = view.indexed_everywhere(kind, &BY_COMPOSITION, &who.name, MAX_JUDGED);
+                composites.into_iter().map(move |composite| (kind, composite))
+            });
+        let itself = view.find(who.kind, &who.namespace, &who.name).filter(|_| !std::ptr::eq(who.kind, &COMPOSITIONS));
+        let all: Vec<_> = of_composition.chain(itself.map(|composite| (who.kind, composite))).collect();
+        for (kind, composite) in all {
+            if !found.iter().any(|(_, known)| Arc::ptr_eq(known, &composite)) {
+                found.push((kind, composite));
+            }
+        }
+    }
+    found.truncate(MAX_JUDGED);
+    found
+}
+
+/// What is wrong with the environment of a composite.
+fn troubles(composite: &Value, composition: &Arc<Stored>, configs: &Instead<'_>) -> Vec<String> {
+    let Some(declaration) = composition::declaration(composition.value()) else { return Vec::new() };
+    let computation = compute(&declaration, composite, configs);
+    let failure = computation.failure.clone();
+    let computed = Computed { composition: composition.clone(), declaration, computation };
+    let unanswered = super::en008::unanswered(&computed).into_iter().map(|finding| finding.message);
+    failure.into_iter().chain(unanswered).collect()
 }
 
 /// Those who use an EnvironmentConfig before a request, and no longer after it.
