@@ -119,7 +119,7 @@ fn folders(tree: &Tree, root: &Root, files: &Files) -> Vec<TreePath> {
         }
         At::EveryRoot => {
             let refers = |folder: &TreePath| references(tree, folder, &root.options, files).folders;
-            roots(&kustomizations(tree), &refers)
+            roots(&kustomizations(tree), refers)
         }
     }
 }
