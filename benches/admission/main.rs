@@ -119,12 +119,12 @@ impl Bench {
 
     /// The floor, and each kind of call, with reviews of one size.
     async fn by_size(&self, size: usize, count: usize) -> Vec<Costs> {
-        let (config_map, installation) = (reviews::config_map(size), reviews::installation(size));
+        let (unhandled, installation) = (reviews::unhandled(size), reviews::installation(size));
         let mut rounds = Rounds::new(count, self.rounds);
         let floor = rounds.server(self.floor().await);
         let server = rounds.server(self.portcullis(CATALOGS[0]).await);
         rounds.call(floor, Call::new("floor", "/validate", &installation, floor::ANSWER));
-        rounds.call(server, Call::new("unhandled, /validate", "/validate", &config_map, ALLOWED).aim(2.0));
+        rounds.call(server, Call::new("unhandled, /validate", "/validate", &unhandled, ALLOWED).aim(2.0));
         rounds.call(server, Call::new("Installation, /validate", "/validate", &installation, ALLOWED).aim(4.0));
         rounds.call(server, Call::new("Installation, /mutate", "/mutate", &installation, PATCHED).aim(4.0));
         rounds.run().await
@@ -161,7 +161,7 @@ impl Bench {
         let mut server = self.portcullis(0).await;
         let mut memory = vec![server.memory("started, 25 connections")];
         for (size, count) in [USUAL, SIZES[3]] {
-            for (path, review) in [("/validate", reviews::config_map(size)), ("/mutate", reviews::installation(size))] {
+            for (path, review) in [("/validate", reviews::unhandled(size)), ("/mutate", reviews::installation(size))] {
                 server.post(&Call::new("", path, &review, ALLOWED), count).await;
             }
             memory.push(server.memory(&format!("after {count} reviews each of {}", report::bytes(size))));

@@ -15,15 +15,15 @@ struct Filling {
     lines: usize,
 }
 
-/// A review of a ConfigMap, which no rule looks at.
-pub fn config_map(size: usize) -> Vec<u8> {
+/// A review of an object that no rule looks at.
+pub fn unhandled(size: usize) -> Vec<u8> {
     sized(size, |filling| {
         let items = (0..filling.items).map(|at| (format!("setting-{at}"), "level=info, workers=4".into()));
         let mut data: serde_json::Map<String, Value> = items.collect();
         data.insert("application.yaml".to_owned(), LINE.repeat(filling.lines).into());
         let object =
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("settings", "v1"), "data": data});
-        review("configmaps", &object)
+            json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata("settings", "v1"), "data": data});
+        review("podtemplates", &object)
     })
 }
 

@@ -54,7 +54,7 @@ impl Stage<'_> {
             self.quiet(&name, promises::WAITS).await;
         }
         self.kit.delete(&name).await?;
-        self.kit.trigger(&name).await?;
+        self.kit.trigger_deletion(&name).await?;
         self.gone(&name, promises::UNINSTALLS).await;
         self.played("reconcile");
         self.played("deletion");
@@ -84,7 +84,7 @@ impl Stage<'_> {
         self.job(&name, "Succeeded").await?;
         self.kit.annotate(&name, DELETE_WITHOUT_UNINSTALL, "true").await?;
         self.kit.delete(&name).await?;
-        self.kit.trigger(&name).await?;
+        self.kit.trigger_deletion(&name).await?;
         self.gone(&name, promises::KEEPS).await;
         self.played("delete-without-uninstall");
         Ok(())

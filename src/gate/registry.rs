@@ -1,5 +1,9 @@
 //! The rows of all systems, side by side.
 
+use std::collections::HashMap;
+
+use serde_json::Value;
+
 use crate::admission::{Level, Request};
 use crate::catalog::{Catalog, Declaration, Kind, NAMESPACES};
 use crate::crossplane;
@@ -7,9 +11,7 @@ use crate::kustomize;
 use crate::kustomize::delivery::Delivery;
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
-use crate::rule::{Definition, Mutator, Rule, Section};
-
-use serde_json::Value;
+use crate::rule::{Definition, Match, Mutator, Rule, Section};
 
 /// All rules and mutators.
 pub struct Registry {
@@ -20,8 +22,16 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// The resources that any row looks at, by plural name: a request for another one is known to be so at once.
-    plurals: Vec<&'static str>,
+    /// The rows that look at resources, by plural name or by the name of a declaration: few of all look at one.
+    looking: HashMap<&'static str, Looking>,
+}
+
+/// The rows that look at resources of one name.
+#[derive(Default)]
+struct Looking {
+    rules: Vec<&'static Rule>,
+    mutators: Vec<&'static Mutator>,
+    deliveries: Vec<&'static Delivery>,
 }
 
 /// A rule of either shape: about requests, or about trees of files.
@@ -106,20 +116,23 @@ impl Registry {
 
     /// Just these.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
-        let of_rules = rules.iter().flat_map(|rule| rule.scope);
-        let of_mutators = mutators.iter().flat_map(|mutator| mutator.scope);
-        let mut plurals: Vec<_> = of_rules.chain(of_mutators).map(|scope| scope.plural).collect();
-        plurals.sort_unstable();
-        plurals.dedup();
+        let mut looking: HashMap<_, Looking> = HashMap::new();
+        for rule in &rules {
+            plurals(rule.scope).for_each(|plural| looking.entry(plural).or_default().rules.push(rule));
+        }
+        for mutator in &mutators {
+            plurals(mutator.scope).for_each(|plural| looking.entry(plural).or_default().mutators.push(mutator));
+        }
         let (tree_rules, deliveries) = (Vec::new(), Vec::new());
         let (definitions, optional, declarations) = (Vec::new(), Vec::new(), Vec::new());
-        Self { rules, tree_rules, mutators, deliveries, definitions, optional, declarations, plurals }
+        Self { rules, tree_rules, mutators, deliveries, definitions, optional, declarations, looking }
     }
 
     fn with_deliveries(mut self, deliveries: Vec<&'static Delivery>) -> Self {
-        self.plurals.extend(deliveries.iter().flat_map(|delivery| delivery.scope).map(|scope| scope.plural));
-        self.plurals.sort_unstable();
-        self.plurals.dedup();
+        for delivery in &deliveries {
+            let at = plurals(delivery.scope);
+            at.for_each(|plural| self.looking.entry(plural).or_default().deliveries.push(delivery));
+        }
         Self { deliveries, ..self }
     }
 
@@ -212,8 +225,8 @@ impl Registry {
         request: &'a Request<'_>,
         declared_as: Option<&'a Declaration>,
     ) -> impl Iterator<Item = &'a &'static Rule> {
-        let rules = if self.knows(request, declared_as) { self.rules.as_slice() } else { &[] };
-        rules.iter().filter(move |rule| rule.scope.iter().any(|scope| scope.covers(request, declared_as)))
+        let rules = self.looking(request, declared_as).into_iter().flat_map(|looking| &looking.rules);
+        rules.filter(move |rule| rule.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
     /// The mutators that look at a request, as for rules.
@@ -222,17 +235,23 @@ impl Registry {
         request: &'a Request<'_>,
         declared_as: Option<&'a Declaration>,
     ) -> impl Iterator<Item = &'a &'static Mutator> {
-        let mutators = if self.knows(request, declared_as) { self.mutators.as_slice() } else { &[] };
-        mutators.iter().filter(move |mutator| mutator.scope.iter().any(|scope| scope.covers(request, declared_as)))
+        let mutators = self.looking(request, declared_as).into_iter().flat_map(|looking| &looking.mutators);
+        mutators.filter(move |mutator| mutator.scope.iter().any(|scope| scope.covers(request, declared_as)))
     }
 
     /// The deliveries that look at a request.
     pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
-        let deliveries = if self.knows(request, None) { self.deliveries.as_slice() } else { &[] };
-        deliveries.iter().filter(|delivery| delivery.scope.iter().any(|scope| scope.covers(request, None)))
+        let deliveries = self.looking(request, None).into_iter().flat_map(|looking| &looking.deliveries);
+        deliveries.filter(|delivery| delivery.scope.iter().any(|scope| scope.covers(request, None)))
     }
 
-    fn knows(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
-        declared_as.is_some() || self.plurals.contains(&&*request.resource.plural)
+    fn looking(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Looking> {
+        self.looking.get(declared_as.map_or(&*request.resource.plural, |declaration| declaration.name))
     }
+}
+
+/// The names of the resources in a scope, each once.
+fn plurals(scope: &'static [Match]) -> impl Iterator<Item = &'static str> {
+    let first = |(at, one): &(usize, &Match)| scope[..*at].iter().all(|before| before.plural != one.plural);
+    scope.iter().enumerate().filter(first).map(|(_, one)| one.plural)
 }
