@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use cases::{Case, repository, vectors};
 use portcullis::admission::{Level, Operation, Phase as Webhook};
+use portcullis::landscaper::annotations;
 use portcullis::landscaper::deployer::explain;
 use portcullis::landscaper::deployer::machine::{self, MOVES, State, Verdict};
 use portcullis::landscaper::deployer::phase::{self, PHASES, Phase};
@@ -73,28 +74,33 @@ fn pickup_is_what_landscaper_says() {
     }
 }
 
-/// Only the exact value counts, for DP013 as for Landscaper: whatever else is written, the rule speaks.
 #[test]
-fn annotations_are_what_landscaper_says() {
-    let key = "landscaper.gardener.cloud/delete-without-uninstall";
+fn annotations_say_what_landscaper_reads_in_them() {
     for case in cases_of("annotations") {
-        for (name, value) in case["annotations"].as_object().unwrap() {
-            // What one annotation of this kind takes for yes, all do: Landscaper reads them alike.
-            let Some(expected) = ["ignore", "deleteWithoutUninstall", "cacheHelmCharts", "reconcileIfChanged"]
-                .into_iter()
-                .find(|flag| name.to_lowercase().replace('-', "").ends_with(&flag.to_lowercase()))
-                .filter(|_| *name == name.to_lowercase())
-            else {
-                continue;
-            };
-            let object = json!({
-                "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution",
-                "metadata": {"name": "e", "namespace": "n", "annotations": {key: value}},
-            });
-            let verdict = Case::new(Operation::Create, object).decide(Webhook::Validate);
-            let speaks = verdict.findings.iter().any(|finding| finding.rule == "DP013");
-            assert_eq!(speaks, case["expect"][expected] == false, "{name}: {value}");
-        }
+        let object = json!({"metadata": {"annotations": case["annotations"]}});
+        let read = json!({
+            "ignore": annotations::is_set(&object, annotations::IGNORE),
+            "deleteWithoutUninstall": annotations::is_set(&object, annotations::DELETE_WITHOUT_UNINSTALL),
+            "cacheHelmCharts": annotations::is_set(&object, annotations::CACHE_HELM_CHARTS),
+            "reconcileIfChanged": annotations::is_set(&object, annotations::RECONCILE_IF_CHANGED),
+            "operation": annotations::operation(&object),
+            "operationReconcile": annotations::operation(&object) == annotations::RECONCILE,
+        });
+        assert_eq!(read, case["expect"], "{}", case["annotations"]);
+    }
+}
+
+/// Whatever Landscaper does not take for yes is spoken of by DP013.
+#[test]
+fn only_the_exact_value_keeps_what_is_deployed() {
+    for value in ["true", "True", "TRUE", "yes", "", " true", "false"] {
+        let object = json!({
+            "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution",
+            "metadata": {"name": "e", "namespace": "n", "annotations": {annotations::DELETE_WITHOUT_UNINSTALL: value}},
+        });
+        let keeps = annotations::is_set(&object, annotations::DELETE_WITHOUT_UNINSTALL);
+        let verdict = Case::new(Operation::Create, object).decide(Webhook::Validate);
+        assert_eq!(verdict.findings.iter().any(|finding| finding.rule == "DP013"), !keeps, "{value}");
     }
 }
 

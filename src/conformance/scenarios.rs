@@ -5,7 +5,7 @@ use super::landscaper::Landscaper;
 use super::promises::{self, Tried};
 use super::record::Version;
 use super::report::Scenario;
-use crate::landscaper::deployer::DELETE_WITHOUT_UNINSTALL;
+use crate::landscaper::annotations::DELETE_WITHOUT_UNINSTALL;
 use crate::landscaper::deployer::status::{Job, Status};
 
 /// What became of the scenarios, and what was seen by waiting.

@@ -4,6 +4,7 @@
 //! What it really does was read in its source and executed; `tests/vectors/landscaper/` holds the cases. Names in here
 //! are Landscaper's own.
 
+pub mod annotations;
 pub mod component_reference;
 pub mod components;
 pub mod context;

@@ -1,10 +1,9 @@
 //! DP013: a value of delete-without-uninstall that uninstalls.
 
-use serde_json::Value;
-
-use super::{DELETE_WITHOUT_UNINSTALL, WRITES};
+use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
+use crate::landscaper::annotations::{DELETE_WITHOUT_UNINSTALL, text};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
@@ -60,17 +59,16 @@ metadata:
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    let Some(value) = annotation(request.object()).filter(|value| *value != "true") else { return Vec::new() };
+    let Some(value) = text(request.object(), DELETE_WITHOUT_UNINSTALL).filter(|value| *value != "true") else {
+        return Vec::new();
+    };
     let field = FieldPath::of(["metadata", "annotations", DELETE_WITHOUT_UNINSTALL]);
     let message = format!("with {value:?} a deletion uninstalls everything: only \"true\" keeps it");
     let mut finding = RULE.finding(field, message).found(value).allowed("\"true\"");
-    let is_old = request.operation == Operation::Update && annotation(request.old_object()) == Some(value);
+    let is_old =
+        request.operation == Operation::Update && text(request.old_object(), DELETE_WITHOUT_UNINSTALL) == Some(value);
     if is_old || value == "false" {
         finding.level = Level::Warn;
     }
     vec![finding.help("write \"true\" to keep what is deployed, or leave the annotation out")]
-}
-
-fn annotation(object: &Value) -> Option<&str> {
-    object.pointer("/metadata/annotations")?.get(DELETE_WITHOUT_UNINSTALL)?.as_str()
 }

@@ -60,8 +60,6 @@ pub const TYPE_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-type";
 pub const TARGET_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-target-name";
 /// What [`TARGET_ANNOTATION`] says of a DeployItem without a Target.
 pub const NO_TARGET: &str = ".noTargetName";
-/// Asks for the finalizer to be taken off without uninstalling; only `"true"` does.
-pub const DELETE_WITHOUT_UNINSTALL: &str = "landscaper.gardener.cloud/delete-without-uninstall";
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 const UPDATE: &[Operation] = &[Operation::Update];

@@ -20,6 +20,7 @@ mod status;
 use serde_json::{Value, json};
 
 use super::mark::Mark;
+use crate::landscaper::annotations::{self, DELETE_WITHOUT_UNINSTALL};
 use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::status::{Job, Status};
 
@@ -36,8 +37,6 @@ pub const ROUTE: &str = "portcullis.dev/dry-run";
 pub const MANAGER: &str = "portcullis-dry-run-deployer";
 /// The types of DeployItems whose exports are known.
 pub const TYPES: [&str; 2] = ["landscaper.gardener.cloud/kubernetes-manifest", "landscaper.gardener.cloud/helm"];
-
-const DELETE_WITHOUT_UNINSTALL: &str = "landscaper.gardener.cloud/delete-without-uninstall";
 
 /// A deployer.
 #[derive(Debug, Clone)]
@@ -130,10 +129,9 @@ impl Deployer {
 
     /// There is nothing on a target to be taken away.
     fn delete(&self, item: &Value) -> Step {
-        let without_uninstall = item.pointer("/metadata/annotations").and_then(|a| a.get(DELETE_WITHOUT_UNINSTALL));
         match status::text(item, "phase") {
             "Deleting" => {}
-            "InitDelete" if without_uninstall.is_some_and(|text| text == "true") => {}
+            "InitDelete" if annotations::is_set(item, DELETE_WITHOUT_UNINSTALL) => {}
             _ => return Step::Status(status::work(self, item, "Deleting")),
         }
         match has_finalizer(item) {
