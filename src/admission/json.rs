@@ -8,8 +8,6 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::scan;
-
 /// How deep `serde_json` follows nested values. Go follows 10 000; an object in between is refused, with its uid.
 pub const MAX_DEPTH: usize = 128;
 
@@ -163,43 +161,6 @@ pub fn to_go_string(value: &Value) -> String {
         .replace('&', "\\u0026")
         .replace('\u{2028}', "\\u2028")
         .replace('\u{2029}', "\\u2029")
-}
-
-/// Writes a value compactly. As `serde_json` would, but long texts full of quotes, such as JSON in an annotation, much faster.
-pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::String(text) => quote(text, out),
-        Value::Object(members) => {
-            out.push(b'{');
-            for (at, (key, value)) in members.iter().enumerate() {
-                out.extend_from_slice(if at == 0 { b"" } else { b"," });
-                quote(key, out);
-                out.push(b':');
-                write(value, out);
-            }
-            out.push(b'}');
-        }
-        // Into memory nothing fails.
-        other => drop(serde_json::to_writer(out, other)),
-    }
-}
-
-/// Writes a string.
-pub(super) fn quote(text: &str, out: &mut Vec<u8>) {
-    if text.bytes().any(|byte| byte < b' ') {
-        return drop(serde_json::to_writer(out, text));
-    }
-    out.push(b'"');
-    let mut rest = text.as_bytes();
-    while let Some(at) = scan::quote_or_escape(rest) {
-        let (plain, escaped) = rest.split_at(at);
-        out.extend_from_slice(plain);
-        out.push(b'\\');
-        out.extend_from_slice(&escaped[..1]);
-        rest = &escaped[1..];
-    }
-    out.extend_from_slice(rest);
-    out.push(b'"');
 }
 
 /// A short text of a value for a message: its JSON, cut at 60 characters.

@@ -168,7 +168,7 @@ impl<'a> Scanner<'a> {
 }
 
 /// Where the next quote or backslash is.
-pub(super) fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
+fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     for (at, chunk) in bytes.as_chunks::<8>().0.iter().take(SHORT / 8).enumerate() {
         let word = u64::from_le_bytes(*chunk);
         let found = holds(word, b'"') | holds(word, b'\\');

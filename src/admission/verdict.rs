@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use json_patch::Patch;
 
 use super::review::{Answer, Cause, Details, Status};
-use super::{Finding, Level, Request, Unreadable, Version, patch};
+use super::{Finding, Level, Request, Unreadable, Version};
 
 /// Which webhook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,7 +116,9 @@ impl Verdict {
     /// The answer to `request`.
     pub fn answer(&self, version: Version, phase: Phase, request: &Request<'_>) -> Answer {
         let allowed = self.is_allowed();
-        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate).map(patch::to_json);
+        let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate);
+        // A patch holds nothing that JSON could not say.
+        let patch = patch.and_then(|patch| serde_json::to_vec(patch).ok());
         Answer {
             version,
             uid: request.uid.to_string(),

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::WRITES;
 use super::effect::{self, Effect, Setting};
-use crate::admission::patch::{self, Draft};
+use crate::admission::patch::Draft;
 use crate::admission::{Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::installation;
@@ -127,7 +127,7 @@ pub fn annotations(effect: Option<&Effect>) -> [(&'static str, Option<String>); 
 
 /// Neither holds anything that JSON could not say.
 fn texts((effect, patch): (&Effect, &Patch), mode: Mode) -> (String, String) {
-    let text = String::from_utf8(patch::to_json(patch)).unwrap_or_default();
+    let text = serde_json::to_string(patch).unwrap_or_default();
     (text, serde_json::to_string(&source(effect, mode)).unwrap_or_default())
 }
 
