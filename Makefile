@@ -1,6 +1,6 @@
 # `make run` shows it, `make test` tests it. Nothing else needs to be set up first.
 
-.PHONY: run test test-fast test-registry test-e2e test-differential differential fuzz lint generate bench
+.PHONY: run test test-fast test-registry test-e2e test-differential differential fuzz lint generate book bench
 
 ## Build, make a development certificate, start the server, and show what a person sees of three requests
 run:
@@ -55,12 +55,20 @@ lint:
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; \
 	else echo "cargo-deny is not installed: licences and advisories were not checked (cargo install cargo-deny)"; fi
 
-## Write what is derived from the rules: their pages, webhook-config/
+## Write what is derived from the code: the pages of rules and of bounds, webhook-config/
 generate:
 	cargo run --quiet -- rules --write docs/rules
 	cargo run --quiet -- manifests --out webhook-config
 	cargo run --quiet -- manifests --chart --out charts/portcullis/templates
 	cargo run --quiet -- explain deployer --output svg > docs/deployer-contract.svg
+	cargo run --quiet --example bounds > target/bounds.md && mv target/bounds.md docs/bounds.md
+
+## The documentation as a site, in target/site/docs (needs mdbook: cargo install mdbook)
+book:
+	mdbook build docs
+	cp -r README.md CONTRIBUTING.md examples certs charts .pre-commit-hooks.yaml action.yml target/site/
+	# pages outside of the book stay as they are
+	find target/site/docs -name '*.html' -exec sed -i -E 's#(href="(\.\./)+(README|CONTRIBUTING|examples/|certs/|charts/)[^"\#]*)\.html#\1.md#g' {} +
 
 ## CPU per request against a floor, and memory; the table goes into docs/performance.md
 bench:

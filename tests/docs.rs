@@ -1,0 +1,151 @@
+//! The documentation: what it shows is what comes out, what it points to is there, and nothing is left out of the book.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[path = "../examples/bounds.rs"]
+#[allow(dead_code, reason = "as an example it has a main function")]
+mod bounds;
+
+/// What the book leaves out: it is about a single rule, and listed in the page of all rules.
+const PAGES_OF_RULES: &str = "rules/";
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every page that people read.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for folder in ["", "docs", "certs", "charts", "examples", "fuzz"] {
+        collect(&repository().join(folder), folder.is_empty(), &mut pages);
+    }
+    pages.sort();
+    pages
+}
+
+fn collect(folder: &Path, is_top: bool, pages: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() && !is_top && !path.ends_with("target") {
+            collect(&path, false, pages);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(repository()).unwrap_or(path).display().to_string()
+}
+
+/// The lines of a page outside of fences.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_fenced = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_fenced ^= is_fence;
+        !is_fenced && !is_fence
+    })
+}
+
+/// The targets of links in a line, without code.
+fn links(line: &str) -> Vec<String> {
+    let words: String = line.split('`').step_by(2).collect();
+    let targets = words.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    targets.map(|(target, _)| target.to_owned()).filter(|target| !target.contains("://")).collect()
+}
+
+/// The anchors that a page's headings have on GitHub and in a book.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = prose(text).filter_map(|line| line.strip_prefix('#'));
+    headings.map(|heading| anchor(heading.trim_start_matches('#').trim())).collect()
+}
+
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn what_pages_point_to_is_there() {
+    let mut missing = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in prose(&text).flat_map(links) {
+            let (file, fragment) = link.split_once('#').unwrap_or((&link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let is_there = target.exists()
+                && (fragment.is_empty()
+                    || anchors(&fs::read_to_string(&target).unwrap_or_default()).contains(fragment));
+            if !is_there {
+                missing.push(format!("{}: {link}", shown(&page)));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "links to nothing:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn the_book_has_every_page() {
+    let docs = repository().join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let listed: Vec<_> = summary.lines().flat_map(links).filter(|link| !link.starts_with("../")).collect();
+    let mut pages = Vec::new();
+    collect(&docs, false, &mut pages);
+    let pages = pages.iter().map(|page| page.strip_prefix(&docs).unwrap().display().to_string());
+    let pages: BTreeSet<_> = pages.filter(|page| page != "SUMMARY.md").collect();
+    assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), pages);
+    assert_eq!(listed.len(), pages.len(), "a page is listed twice");
+    let rules = listed.iter().filter(|page| page.starts_with(PAGES_OF_RULES)).count();
+    assert_eq!(rules, fs::read_dir(docs.join(PAGES_OF_RULES)).unwrap().count());
+}
+
+/// A command of a page, and what the page says comes out.
+struct Shown {
+    page: String,
+    command: String,
+    output: String,
+}
+
+fn commands(page: &Path) -> Vec<Shown> {
+    let text = fs::read_to_string(page).unwrap();
+    let blocks = text.split("```console\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block);
+    let mut commands = Vec::new();
+    for block in blocks.filter(|block| block.starts_with("$ portcullis ")) {
+        for command in block.split("$ ").skip(1) {
+            let (command, output) = command.split_once('\n').unwrap();
+            commands.push(Shown { page: shown(page), command: command.to_owned(), output: output.to_owned() });
+        }
+    }
+    commands
+}
+
+#[test]
+fn what_pages_show_is_what_comes_out() {
+    let binary = Path::new(env!("CARGO_BIN_EXE_portcullis")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let folders = ["docs", "examples"].map(|folder| repository().join(folder));
+    let commands: Vec<_> = pages()
+        .iter()
+        .filter(|page| folders.iter().any(|folder| page.starts_with(folder)))
+        .flat_map(|page| commands(page))
+        .collect();
+    assert!(!commands.is_empty());
+    for Shown { page, command, output } in commands {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{command} 2>&1")]).env("PATH", &path).env("NO_COLOR", "1");
+        let run = shell.current_dir(repository()).output().unwrap();
+        let came = String::from_utf8(run.stdout).unwrap();
+        assert_eq!(came.trim_end(), output.trim_end(), "{page}: $ {command}");
+    }
+}
+
+#[test]
+fn the_page_of_bounds_is_written_from_the_code() {
+    let page = fs::read_to_string(repository().join("docs/bounds.md")).unwrap();
+    assert!(page == bounds::page(repository()), "docs/bounds.md is not what `make generate` writes");
+}
