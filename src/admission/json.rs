@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::scan;
+
 /// How deep `serde_json` follows nested values. Go follows 10 000; an object in between is refused, with its uid.
 pub const MAX_DEPTH: usize = 128;
 
@@ -41,7 +43,7 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
 /// Whether a JSON text is nested too deep for [`parse`], told without reading it.
 pub(super) fn is_too_deep(text: &str) -> bool {
     // Most objects have fewer braces and brackets than that, however they are nested.
-    opening(text) >= MAX_DEPTH && depth(text) >= MAX_DEPTH
+    opening(text) >= MAX_DEPTH && scan::depth(text) >= MAX_DEPTH
 }
 
 /// How many braces and brackets are opened in a text, quoted ones included.
@@ -49,23 +51,6 @@ fn opening(text: &str) -> usize {
     let of = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
     // Sums that fit into a byte are made many at a time.
     text.as_bytes().chunks(usize::from(u8::MAX)).map(|chunk| usize::from(of(chunk))).sum()
-}
-
-/// How deep objects and lists are nested in a JSON text.
-fn depth(text: &str) -> usize {
-    let (mut depth, mut deepest, mut is_quoted) = (0_usize, 0, false);
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => is_quoted = !is_quoted,
-            b'\\' => drop(bytes.next()),
-            b'{' | b'[' if !is_quoted => depth += 1,
-            b'}' | b']' if !is_quoted => depth = depth.saturating_sub(1),
-            _ => continue,
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
 }
 
 fn classify(error: &serde_json::Error) -> JsonError {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
+use memchr::memchr;
 use serde_json::Value;
 
 /// Most strings end before it: a search of many bytes at a time costs more to begin than looking at a word after another.
@@ -125,15 +125,10 @@ impl<'a> Scanner<'a> {
 
     fn skip_string(&mut self) -> Result<(), Unread> {
         self.at += 1;
-        loop {
-            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            let Some(found) = quote_or_escape(rest) else { return Err(self.misplaced("a closing quote")) };
-            let is_escape = rest.get(found) == Some(&b'\\');
-            self.at += found + 1 + usize::from(is_escape);
-            if !is_escape {
-                return Ok(());
-            }
-        }
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let end = closing_quote(rest).ok_or_else(|| self.misplaced("a closing quote"))?;
+        self.at += end + 1;
+        Ok(())
     }
 
     fn skip_nested(&mut self) -> Result<(), Unread> {
@@ -167,17 +162,55 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Where the next quote or backslash is.
-fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
-    for (at, chunk) in bytes.as_chunks::<8>().0.iter().take(SHORT / 8).enumerate() {
+/// How deep objects and lists are nested in a JSON text, as far as it is one.
+pub(super) fn depth(text: &str) -> usize {
+    let mut scanner = Scanner::new(text);
+    let (mut depth, mut deepest) = (0_usize, 0);
+    while let Some(byte) = text.as_bytes().get(scanner.at) {
+        match byte {
+            b'"' if scanner.skip_string().is_ok() => continue,
+            b'"' => break,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+        scanner.at += 1;
+    }
+    deepest
+}
+
+/// Where the quote is that ends the string whose first quote was just before.
+fn closing_quote(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while at < SHORT
+        && let Some(chunk) = bytes.get(at..)?.first_chunk()
+    {
         let word = u64::from_le_bytes(*chunk);
-        let found = holds(word, b'"') | holds(word, b'\\');
-        if found != 0 {
-            return Some(at * 8 + found.trailing_zeros() as usize / 8);
+        let (quotes, escapes) = (holds(word, b'"'), holds(word, b'\\'));
+        let found = (quotes | escapes).trailing_zeros();
+        at += found as usize / 8;
+        match found {
+            u64::BITS => {}
+            _ if quotes.trailing_zeros() == found => return Some(at),
+            _ => at += 2,
         }
     }
-    let seen = SHORT.min(bytes.len() / 8 * 8);
-    memchr2(b'"', b'\\', bytes.get(seen..)?).map(|at| seen + at)
+    quote_after_even_backslashes(bytes, at)
+}
+
+/// As [`closing_quote`] from a place on that no backslash stands before. A long text may be full of escapes; those of quotes
+/// alone are stopped at.
+fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let rest = bytes.get(at..)?;
+        let found = memchr(b'"', rest)?;
+        let backslashes = rest.iter().take(found).rev().take_while(|byte| **byte == b'\\').count();
+        if backslashes % 2 == 0 {
+            return Some(at + found);
+        }
+        at += found + 1;
+    }
 }
 
 /// A word whose lowest bit that is set stands in the first byte of `word` that is `byte`; none where it holds no such byte.
@@ -253,6 +286,12 @@ mod tests {
             let text = Value::Object(object.clone()).to_string();
             let found: Vec<_> = members(&text).unwrap().into_iter().map(|(key, value)| (key, serde_json::from_str(value).unwrap())).collect();
             prop_assert_eq!(found, object.into_iter().collect::<Vec<(String, Value)>>());
+        }
+
+        #[test]
+        fn strings_end_where_a_parser_ends_them(text in r#"[a"\\n]{0,80}"#, rest in "[a\"\\\\]{0,20}") {
+            let quoted = Value::from(text).to_string();
+            prop_assert_eq!(closing_quote(format!("{quoted}{rest}")[1..].as_bytes()), Some(quoted.len() - 2));
         }
 
         #[test]
