@@ -75,5 +75,6 @@ bench:
 	cargo bench --locked --bench admission -- --write
 	cargo bench --locked --bench kustomize -- --write
 	cargo bench --locked --bench trees -- --write
+	cargo bench --locked --bench companion -- --write
 	cargo bench --locked --bench environment -- --write
 	cargo bench --locked --bench delivery -- --write

@@ -92,6 +92,11 @@ impl Companion {
         assert!(status.success(), "{status}\n{}", self.log());
     }
 
+    /// The most memory that it ever had resident, in bytes.
+    pub fn peak_memory(&self) -> Option<u64> {
+        self.daemon.peak_memory()
+    }
+
     /// Its log.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()

@@ -47,7 +47,7 @@ impl World {
         }
         let fake = Fake::start(move |path, _| now(content.answer(&path))).await;
         let client = Client::new(&Options { authorities: Vec::new(), within: Duration::from_secs(30) }).unwrap();
-        let catalog = Catalog::of([&CONTEXTS, &INSTALLATIONS, &OVERWRITES], objects(&fake.url()));
+        let catalog = Catalog::of([&CONTEXTS, &INSTALLATIONS, &OVERWRITES], objects(&fake.url(), &json!([])));
         Self { fake, library: Library::new(client, Freshness::default()), catalog }
     }
 
@@ -113,11 +113,12 @@ fn overwrites(entries: &Value) -> Value {
            "metadata": {"name": "mine", "namespace": "ns"}, "overwrites": entries})
 }
 
-fn objects(url: &str) -> Vec<Value> {
-    let context = json!({"type": "ociRegistry", "baseUrl": url});
+/// What is in the namespace `ns`: a Context with a registry, its overwrites, and the Installations.
+pub fn objects(registry: &str, entries: &Value) -> Vec<Value> {
+    let context = json!({"type": "ociRegistry", "baseUrl": registry});
     let api = "landscaper.gardener.cloud/v1alpha1";
     let mut objects = vec![
-        overwrites(&json!([])),
+        overwrites(entries),
         json!({"apiVersion": api, "kind": "Context", "metadata": {"name": "default", "namespace": "ns"},
                "componentVersionOverwrites": "mine", "repositoryContext": context}),
     ];

@@ -1,0 +1,205 @@
+//! The companion at work on a real API server: `portcullis reconcile --overwrite-trees` on 10 000 Installations over 1 000
+//! component versions.
+//!
+//! It starts with nothing known, and once more after a change of the overwrites that gives some trees another component. The
+//! registry is in this process and counts: whatever is asked for twice ends the run. What is timed includes all that the
+//! API server and its etcd do on the same machine, a write or two for each Installation.
+//!
+//! `cargo bench --bench companion` prints the table; `-- --write` puts it into `docs/performance.md`.
+#![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
+
+#[path = "../../tests/e2e/assets.rs"]
+mod assets;
+#[path = "../../tests/e2e/cache.rs"]
+mod cache;
+#[path = "../../tests/e2e/cluster.rs"]
+mod cluster;
+#[path = "../../tests/e2e/companion.rs"]
+mod companion;
+#[path = "../../tests/e2e/control_plane.rs"]
+mod control_plane;
+#[path = "../../tests/e2e/daemon.rs"]
+mod daemon;
+#[path = "../../tests/e2e/delivery_crds.rs"]
+mod delivery_crds;
+#[path = "../../tests/registry/fake.rs"]
+mod fake;
+#[path = "../../tests/e2e/http.rs"]
+mod http;
+#[path = "../../tests/e2e/kubectl.rs"]
+mod kubectl;
+#[path = "../../tests/e2e/litter.rs"]
+mod litter;
+#[path = "../../tests/registry/push.rs"]
+mod push;
+#[path = "../../tests/registry/scale.rs"]
+mod scale;
+#[path = "../../tests/e2e/user.rs"]
+mod user;
+
+use std::collections::HashSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::companion::{Companion, Options};
+use crate::scale::{INSTALLATIONS_COUNT, World};
+
+const PAGE: &str = "docs/performance.md";
+const BEGIN: &str = "<!-- companion: begin -->";
+const END: &str = "<!-- companion: end -->";
+const NAMESPACE: &str = "ns";
+/// What an Installation carries once its tree is kept.
+const NOTE: &str = "portcullis.dev/overwrite-tree";
+/// Creations at once: enough that the API server has always something to do.
+const AT_ONCE: usize = 16;
+/// Installations in one answer.
+const LISTED: u32 = 500;
+/// No run takes that long, however busy the machine is.
+const LIMIT: Duration = Duration::from_mins(30);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    // without cargo's word for "do not just see whether it runs"
+    if !has("--bench") {
+        return;
+    }
+    litter::clear_on_signals().expect("a process may handle its signals");
+    let table = measured();
+    println!("{table}");
+    if has("--write") {
+        let page = std::fs::read_to_string(PAGE).expect("the page is there");
+        let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
+        let (_, after) = rest.split_once(END).expect("the place has an end");
+        std::fs::write(PAGE, format!("{before}{BEGIN}\n{table}{END}{after}")).expect("the page can be written");
+    }
+}
+
+/// What one pass over all Installations took.
+struct Pass {
+    took: Duration,
+    /// What the registry was asked for until its end.
+    requests: usize,
+    /// The most memory that the companion had until its end, in MiB.
+    memory: u64,
+    /// What the notes say that they were worked out from.
+    sources: HashSet<String>,
+}
+
+fn measured() -> String {
+    let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
+    cluster.apply_crds();
+    let world = cluster.block_on(World::new());
+    let mirror = format!("example.org={}", world.fake.url());
+    cluster.block_on(fill(&cluster.client()));
+    let arguments = ["--overwrite-trees", "--registry-mirror", &mirror];
+    let options = Options { arguments: &arguments, ..Options::new(&cluster, NAMESPACE) };
+    let begin = Instant::now();
+    let companion = options.start(&cluster);
+    let run = Run { cluster: &cluster, companion: &companion, world: &world };
+    let cold = run.pass(begin, &HashSet::new());
+    let begin = Instant::now();
+    cluster.block_on(overwrite(&cluster.client(), &scale::one_change()));
+    let changed = run.pass(begin, &cold.sources);
+    assert_eq!(world.asked().0, 1, "something was asked for twice");
+    table(&cold, &changed)
+}
+
+/// What runs beside each other.
+struct Run<'r> {
+    cluster: &'r Cluster,
+    companion: &'r Companion,
+    world: &'r World,
+}
+
+impl Run<'_> {
+    /// Waits until every Installation has a note from another source than those before.
+    fn pass(&self, begin: Instant, before: &HashSet<String>) -> Pass {
+        let sources = loop {
+            let sources = self.cluster.block_on(sources(&self.cluster.client()));
+            let new: Vec<_> = sources.into_iter().filter(|source| !before.contains(source)).collect();
+            eprintln!("{} of {INSTALLATIONS_COUNT} after {:.0?}", new.len(), begin.elapsed());
+            if new.len() == INSTALLATIONS_COUNT {
+                break new.into_iter().collect();
+            }
+            assert!(begin.elapsed() < LIMIT, "{}", self.companion.log());
+            thread::sleep(Duration::from_secs(1));
+        };
+        let memory = self.companion.peak_memory().unwrap_or_default() / (1 << 20);
+        Pass { took: begin.elapsed(), requests: self.world.asked().1, memory, sources }
+    }
+}
+
+fn table(cold: &Pass, changed: &Pass) -> String {
+    let mut table = String::from("| 10 000 Installations | all | requests so far | MiB |\n|---|---:|---:|---:|\n");
+    for (what, pass) in [("started with nothing known", cold), ("one change of the overwrites", changed)] {
+        let Pass { took, requests, memory, .. } = pass;
+        table += &format!("| {what} | {:.0} s | {requests} | {memory} |\n", took.as_secs_f64());
+    }
+    table
+}
+
+fn api(client: &Client, kind: &str, plural: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind);
+    Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::from_gvk_with_plural(&kind, plural))
+}
+
+/// Stores the Context, the overwrites and the Installations.
+async fn fill(client: &Client) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    let store = async |object: Value| {
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        let kind = object.types.as_ref().unwrap().kind.clone();
+        let plural = match kind.as_str() {
+            "ComponentVersionOverwrites" => "componentversionoverwrites".to_owned(),
+            other => format!("{}s", other.to_lowercase()),
+        };
+        api(client, &kind, &plural).create(&PostParams::default(), &object).await.unwrap();
+    };
+    let begin = Instant::now();
+    let objects = scale::objects("example.org", &first_entries());
+    futures::stream::iter(objects).map(store).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
+    eprintln!("{INSTALLATIONS_COUNT} Installations stored after {:.0?}", begin.elapsed());
+}
+
+/// Renames a leaf that some trees hold.
+fn first_entries() -> Value {
+    json!([{"source": {"componentName": "example.org/leaf-5"}, "substitution": {"componentName": "example.org/leaf-11"}}])
+}
+
+async fn overwrite(client: &Client, entries: &Value) {
+    let patch = Patch::Merge(json!({"overwrites": entries}));
+    let all = api(client, "ComponentVersionOverwrites", "componentversionoverwrites");
+    all.patch("mine", &PatchParams::default(), &patch).await.unwrap();
+}
+
+/// What the complete notes on Installations were worked out from.
+async fn sources(client: &Client) -> Vec<String> {
+    let all = api(client, "Installation", "installations");
+    let (mut sources, mut page) = (Vec::new(), ListParams::default().limit(LISTED));
+    loop {
+        let listed = all.list(&page).await.unwrap();
+        sources.extend(listed.items.iter().filter_map(source));
+        match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page.continue_token = Some(token),
+            None => return sources,
+        }
+    }
+}
+
+fn source(installation: &DynamicObject) -> Option<String> {
+    let note = installation.metadata.annotations.as_ref()?.get(NOTE)?;
+    let note: Value = serde_json::from_str(note).unwrap();
+    (note["complete"] == true).then(|| note["from"].as_str().unwrap().to_owned())
+}
