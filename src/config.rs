@@ -11,6 +11,7 @@
 //!   - rule: OW006
 //!     namespaces: [team-a]
 //!     users: [system:serviceaccount:ci:cleaner]
+//!     until: 2026-12-31  # to the end of that day, in UTC; or a time such as 2026-12-31T18:00:00+01:00
 //! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" is honoured
 //! mutators:              # annotate, apply or off
 //!   overwrites: annotate
@@ -33,6 +34,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
+use time::format_description::well_known::{Iso8601, Rfc3339};
+use time::{Date, OffsetDateTime};
 
 use crate::admission::Level;
 use crate::catalog::Settings;
@@ -103,6 +106,7 @@ struct ExemptionFile {
     namespaces: Vec<String>,
     #[serde(default)]
     users: Vec<String>,
+    until: Option<Spanned<String>>,
 }
 
 /// Reads a configuration file.
@@ -148,8 +152,9 @@ impl Check<'_> {
         }
         for entry in file.exemptions {
             self.rule(&entry.rule.value, &entry.rule)?;
-            let ExemptionFile { rule, namespaces, users } = entry;
-            policy.exemptions.push(Exemption { rule: rule.value, namespaces, users });
+            let until = entry.until.map(|until| self.until(&until)).transpose()?;
+            let ExemptionFile { rule, namespaces, users, .. } = entry;
+            policy.exemptions.push(Exemption { rule: rule.value, namespaces, users, until });
         }
         for (name, mode) in file.mutators {
             let names: Vec<_> = self.registry.mutators().iter().map(|mutator| mutator.name).collect();
@@ -198,6 +203,16 @@ impl Check<'_> {
         let problem =
             format!("{:?} is no host; write a name, or a name and a port, without http:// and path", host.value);
         Err(self.unknown(problem, &host))
+    }
+
+    /// The moment from which an exemption no longer holds: a day is part of it to its end.
+    fn until(&self, until: &Spanned<String>) -> Result<OffsetDateTime, ConfigError> {
+        let text = &until.value;
+        let day = || Date::parse(text, &Iso8601::DATE).ok()?.next_day().map(|next| next.midnight().assume_utc());
+        OffsetDateTime::parse(text, &Rfc3339).ok().or_else(day).ok_or_else(|| {
+            let wanted = "write a day, such as 2026-12-31, or a time with its zone, such as 2026-12-31T18:00:00Z";
+            self.unknown(format!("{text:?} is no day and no time; {wanted}"), until)
+        })
     }
 
     fn one_of<T>(&self, what: &str, name: &str, names: &[&str], place: &Spanned<T>) -> Result<(), ConfigError> {
@@ -256,6 +271,21 @@ mod tests {
         for text in ["deliveries:\n  fluxx: warn\n", "artifactHosts:\n  - http://a/b\n"] {
             let error = read(text).unwrap_err();
             assert!(error.starts_with("portcullis.yaml:2:"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_exemption_holds_to_the_end_of_its_day_or_to_its_moment() {
+        let until = |text: &str| {
+            let exemption = format!("exemptions:\n  - rule: OW\n    namespaces: [a]\n    until: {text}\n");
+            read(&exemption).map(|policy| policy.exemptions[0].until.unwrap().unix_timestamp())
+        };
+        assert_eq!(until("2026-12-31"), Ok(1_798_761_600));
+        assert_eq!(until("2026-12-31T23:59:59Z"), Ok(1_798_761_599));
+        assert_eq!(until("'2027-01-01T01:00:00+01:00'"), Ok(1_798_761_600));
+        for text in ["2026-02-30", "2026-12-31T18:00:00", "tomorrow", "31.12.2026", "2026", "'2026-12-31 '"] {
+            let error = until(text).unwrap_err();
+            assert!(error.starts_with("portcullis.yaml:4:12: ") && error.contains("2026-12-31T18:00:00Z"), "{error}");
         }
     }
 

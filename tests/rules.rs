@@ -4,24 +4,32 @@
 mod cases;
 
 use cases::{Case, objects, repository};
+use futures::executor::block_on;
 use portcullis::admission::{Level, Operation, Phase, Verdict};
 use portcullis::config;
 use portcullis::gate::registration::Registration;
 use portcullis::gate::{Exemption, NamespaceLevels, Policy, Registry, pages};
 use portcullis::rule::{Example, Rule};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 /// The example as the page tells it: under the configuration that it shows, and with the rule itself switched on.
 fn judged(rule: &Rule, example: &Example) -> Verdict {
-    let registry = Registry::standard();
-    let section = registry.section_of(rule.id);
-    let mut policy = section.map_or_else(Policy::default, |section| {
-        config::parse(section.example, "the page", &registry).expect("the example is a configuration")
-    });
+    let mut policy = Policy::default();
     if rule.level == Level::Off {
         policy.levels.insert(rule.id.to_owned(), Level::Deny);
     }
+    judged_under(rule, example, policy)
+}
 
+/// The example under `policy`, with the section of the configuration that the page shows.
+fn judged_under(rule: &Rule, example: &Example, mut policy: Policy) -> Verdict {
+    let registry = Registry::standard();
+    let section = registry.section_of(rule.id);
+    if let Some(section) = section {
+        let shown = config::parse(section.example, "the page", &registry).expect("the example is a configuration");
+        policy.settings = shown.settings;
+    }
     let (object, stored) = (objects(example.object).remove(0), objects(example.stored));
     let is_same =
         |old: &&Value| ["/kind", "/metadata/name"].iter().all(|part| old.pointer(part) == object.pointer(part));
@@ -174,7 +182,7 @@ fn a_rule_goes_before_its_family_and_a_namespace_before_both() {
 
 #[test]
 fn an_exemption_records_and_a_deny_for_the_namespace_goes_before_it() {
-    let exemption = Exemption { rule: "OW001".into(), namespaces: vec!["team-a".into()], users: vec![] };
+    let exemption = Exemption { rule: "OW001".into(), namespaces: vec!["team-a".into()], users: vec![], until: None };
     let exempt = Policy { exemptions: vec![exemption.clone()], ..Policy::default() };
     assert_eq!(level(exempt.clone()), Level::Audit);
     let other = Exemption { namespaces: vec!["team-b".into()], ..exemption.clone() };
@@ -183,6 +191,33 @@ fn an_exemption_records_and_a_deny_for_the_namespace_goes_before_it() {
     assert_eq!(level(Policy { exemptions: vec![user], ..Policy::default() }), Level::Deny);
     let strict = NamespaceLevels { namespaces: vec!["team-a".into()], levels: levels([("OW001", Level::Deny)]) };
     assert_eq!(level(Policy { namespaces: vec![strict], ..exempt }), Level::Deny);
+}
+
+#[test]
+fn an_exemption_expires() {
+    let until = Some(OffsetDateTime::UNIX_EPOCH + time::Duration::days(1));
+    let exemption = Exemption { rule: "OW".into(), namespaces: vec!["team-a".into()], users: vec![], until };
+    let case = undecodable().policy(Policy { exemptions: vec![exemption], ..Policy::default() });
+    let level_at = |clock: fn() -> OffsetDateTime| {
+        let verdict = block_on(case.gate().with_clock(clock).decide(Phase::Validate, &case.request()));
+        let [finding] = &verdict.findings[..] else { panic!("{verdict:?}") };
+        (finding.level, finding.is_exempt)
+    };
+    let almost = || OffsetDateTime::UNIX_EPOCH + time::Duration::days(1) - time::Duration::NANOSECOND;
+    assert_eq!(level_at(almost), (Level::Audit, true));
+    assert_eq!(level_at(|| OffsetDateTime::UNIX_EPOCH + time::Duration::days(1)), (Level::Deny, false));
+}
+
+/// Whatever a rule's own level is, it can be tried out first: it records, and neither refuses nor warns.
+#[test]
+fn every_rule_can_start_at_audit() {
+    for rule in Registry::standard().rules() {
+        let policy = Policy { levels: levels([(rule.id, Level::Audit)]), ..Policy::default() };
+        let verdict = judged_under(rule, &rule.page.wrong, policy);
+        let of_rule: Vec<_> = verdict.findings.iter().filter(|finding| finding.rule == rule.id).collect();
+        assert!(!of_rule.is_empty(), "{}: it no longer records", rule.id);
+        assert!(of_rule.iter().all(|finding| finding.level == Level::Audit), "{}: {of_rule:?}", rule.id);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod cases;
 mod support;
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -56,11 +57,30 @@ impl Server {
     }
 
     async fn readiness(&self) -> Option<String> {
+        self.get("/readyz").await
+    }
+
+    async fn until_log(&self, holds: impl Fn(&str) -> bool) {
+        let begun = Instant::now();
+        while !holds(&self.log()) {
+            assert!(begun.elapsed() < PATIENCE, "{}", self.log());
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn get(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.admin).await.ok()?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.ok()?;
         Some(answer)
+    }
+
+    async fn metric(&self, name: &str) -> f64 {
+        let text = self.get("/metrics").await.expect("it answers");
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in:\n{text}")).parse().unwrap()
     }
 
     async fn until_readiness(&self, holds: impl Fn(&str) -> bool) -> String {
@@ -159,6 +179,87 @@ async fn the_configuration_file_is_followed_and_the_last_good_one_holds() {
         sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(server.post("/validate", &refused).await["response"]["allowed"], false);
+}
+
+/// As a ConfigMap is mounted: the file is a link through a link, and it is that link which changes.
+struct ConfigMount {
+    folder: tempfile::TempDir,
+    version: std::cell::Cell<usize>,
+}
+
+impl ConfigMount {
+    fn new(text: &str) -> Self {
+        let mount = Self { folder: tempfile::tempdir().unwrap(), version: Default::default() };
+        mount.publish(text);
+        symlink("..data/portcullis.yaml", mount.folder.path().join("portcullis.yaml")).unwrap();
+        mount
+    }
+
+    fn file(&self) -> String {
+        self.folder.path().join("portcullis.yaml").display().to_string()
+    }
+
+    fn publish(&self, text: &str) {
+        let name = format!("..version_{}", self.version.replace(self.version.get() + 1));
+        let path = |name: &str| self.folder.path().join(name);
+        std::fs::create_dir(path(&name)).unwrap();
+        std::fs::write(path(&name).join("portcullis.yaml"), text).unwrap();
+        symlink(&name, path("..data_tmp")).unwrap();
+        std::fs::rename(path("..data_tmp"), path("..data")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_cannot_be_used_is_in_the_body_of_readyz_until_it_is_mended() {
+    let mount = ConfigMount::new("rules: {OW001: audit}\n");
+    let server = Server::start(&["--manifests", "examples/landscaper", "--config", &mount.file()]);
+    server.until_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
+    mount.publish("rules: {OW001: audit}\nrulez: {}\n");
+    let answer = server.until_readiness(|answer| answer.contains("cannot be used")).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "it serves by the last good one: {answer}");
+    assert!(answer.contains("[+] configuration ok, but the file as it stands") && answer.contains("rulez"), "{answer}");
+    let failed = server.metric(r#"portcullis_configuration_reloads_total{result="failed"}"#).await;
+    let (loaded, last) = (
+        r#"portcullis_configuration_reloads_total{result="loaded"}"#,
+        "portcullis_configuration_last_success_timestamp_seconds",
+    );
+    assert_eq!((failed, server.metric(loaded).await), (1.0, 0.0));
+    assert!(server.metric(last).await > 0.0);
+    assert_eq!(server.post("/validate", &review("refused.json")).await["response"]["allowed"], true);
+    mount.publish("rules: {OW001: deny}\n");
+    server.until_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
+    assert_eq!(server.post("/validate", &review("refused.json")).await["response"]["allowed"], false);
+    assert_eq!(server.metric(loaded).await, 1.0);
+}
+
+#[tokio::test]
+async fn an_exemption_that_expires_is_told_of_and_lets_nothing_through() {
+    let mount = ConfigMount::new("# none\n");
+    let server = Server::start(&["--manifests", "examples/landscaper", "--config", &mount.file()]);
+    server.until_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
+    let until = time::OffsetDateTime::now_utc() + Duration::from_secs(8);
+    let until = until.format(&time::format_description::well_known::Rfc3339).unwrap();
+    mount.publish(&format!("exemptions:\n  - {{rule: OW001, namespaces: ['*'], until: '{until}'}}\n"));
+    let refused = review("refused.json");
+    server.until_answer("/validate", &refused, |answer| answer["response"]["allowed"] == true).await;
+    server.until_answer("/validate", &refused, |answer| answer["response"]["allowed"] == false).await;
+    let answer = server.until_readiness(|answer| answer.contains("exemptions have expired: OW001 in *")).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    server.until_log(|log| log.contains("an exemption has expired")).await;
+    assert_eq!(server.metric(r#"portcullis_exemptions{state="expired"}"#).await, 1.0);
+}
+
+#[tokio::test]
+async fn a_shadow_refuses_nothing_and_nobody_forgets_that_it_is_one() {
+    let server = Server::start(&["--manifests", "examples/landscaper", "--shadow"]);
+    let answer = server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    assert!(answer.contains("[+] enforcement ok, but off: --shadow is set"), "{answer}");
+    let response = &server.post("/validate", &review("refused.json")).await["response"];
+    assert_eq!((&response["allowed"], &response["auditAnnotations"]["shadow"]), (&true.into(), &"deny".into()));
+    assert!(!is_patched(&server.post("/mutate", &review("patched.json")).await));
+    server.until_log(|log| log.contains("every request goes on unchanged")).await;
+    let tells = |line: &str| line.contains("shadow=\"deny\"") && line.contains("OW001=deny");
+    server.until_log(|log| log.lines().any(tells)).await;
 }
 
 /// Not ready, alive, and quiet: one line for each kind, not one for each attempt.

@@ -193,6 +193,41 @@ async fn without_a_decision_in_time_it_says_so() {
     assert_eq!(server.metric(r#"portcullis_undecided_total{phase="validate"}"#).await, 1.0);
 }
 
+/// Whatever is decided, or is not, the request goes on as it came; what would have been is recorded.
+#[tokio::test]
+async fn a_shadow_lets_everything_go_on_and_says_what_it_would_have_done() {
+    let server = Server::with(|options| options.shadow = true).await;
+    let mut connection = server.connect().await;
+    let annotations = [
+        ("denied", json!({"OW001": "deny spec.replicas: is too large", "shadow": "deny"})),
+        ("warned", json!({"OW001": "warn spec.replicas: is too large", "shadow": "warn"})),
+        ("patched", json!({"shadow": "patch"})),
+        ("fine", json!({"shadow": "allow"})),
+        ("panics", json!({"shadow": "deny: the decision failed inside portcullis; its log has the reason"})),
+        ("never", json!({"shadow": "deny: portcullis reached no decision within 500ms; try again"})),
+    ];
+    for (name, annotations) in annotations {
+        let reply = soon(connection.post("/mutate?timeout=1s", &review(name))).await.unwrap();
+        assert_eq!(reply.status, 200, "{name}");
+        let told = json!({"uid": format!("uid-of-{name}"), "allowed": true, "auditAnnotations": annotations});
+        assert_eq!(reply.json()["response"], told);
+    }
+    let unreadable = connection.post("/validate", br#"{"request":{"uid":"u1","operation":7}}"#).await.unwrap().json();
+    assert_eq!((&unreadable["response"]["uid"], &unreadable["response"]["allowed"]), (&json!("u1"), &json!(true)));
+    let told = unreadable["response"]["auditAnnotations"]["shadow"].as_str().unwrap();
+    assert!(told.starts_with("deny: this AdmissionReview cannot be read: "), "{told}");
+    // Without a uid there is no answer that the API server would take.
+    assert_eq!(connection.post("/validate", b"{}").await.unwrap().status, 400);
+
+    assert_eq!(server.metric("portcullis_shadow").await, 1.0);
+    for (would, count) in [("deny", 4.0), ("patch", 1.0), ("warn", 1.0), ("allow", 1.0)] {
+        let metric = format!(r#"portcullis_shadowed_total{{would="{would}"}}"#);
+        assert_eq!(server.metric(&metric).await, count, "{would}");
+    }
+    let denied = r#"portcullis_decisions_total{phase="mutate",operation="CREATE",allowed="false"}"#;
+    assert_eq!(server.metric(denied).await, 0.0);
+}
+
 #[tokio::test]
 async fn a_panic_costs_one_answer() {
     let server = Server::start().await;
@@ -406,6 +441,10 @@ async fn readiness_lists_each_condition() {
     let (status, text) = get(server.admin, "/readyz").await.unwrap();
     assert_eq!(status, 503);
     assert!(text.contains("[-] catalog: contexts not listed yet\n"), "{text}");
+    catalog.noted(Some("an hour old".to_owned()));
+    let (status, text) = get(server.admin, "/readyz").await.unwrap();
+    assert_eq!(status, 200);
+    assert!(text.contains("[+] catalog ok, but an hour old\n"), "{text}");
     catalog.met();
     let (status, text) = get(server.admin, "/readyz").await.unwrap();
     assert_eq!(status, 200);

@@ -61,12 +61,15 @@ pub struct Finding {
     pub allowed: Option<String>,
     /// How to mend it, in one line.
     pub help: Option<String>,
+    /// Whether the configuration, or a label that it honours, lets it through; its level is then `audit` at most.
+    pub is_exempt: bool,
 }
 
 impl Finding {
     /// A finding with a message and nothing else.
     pub fn new(rule: &'static str, level: Level, field: FieldPath, message: impl Into<String>) -> Self {
-        Self { rule, level, field, message: message.into(), place: None, found: None, allowed: None, help: None }
+        let (message, place, found, allowed, help) = (message.into(), None, None, None, None);
+        Self { rule, level, field, message, place, found, allowed, help, is_exempt: false }
     }
 
     /// Says what stands there.

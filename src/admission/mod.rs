@@ -27,4 +27,4 @@ pub use kept::Kept;
 pub use lean::Path;
 pub use request::{COLLECTORS, Object, Operation, Request, Resource, User};
 pub use review::{Answer, Review, Unreadable, Version};
-pub use verdict::{Phase, Refusal, Verdict};
+pub use verdict::{Outcome, Phase, Refusal, Verdict};

@@ -48,6 +48,36 @@ pub struct Verdict {
     pub refusal: Option<Refusal>,
 }
 
+/// What a decision comes to, the gravest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The request is refused.
+    Deny,
+    /// It goes on, changed.
+    Patch,
+    /// It goes on, and the user is warned.
+    Warn,
+    /// It goes on.
+    Allow,
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Deny, Self::Patch, Self::Warn, Self::Allow];
+
+    /// The word for logs, metrics and audit annotations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Patch => "patch",
+            Self::Warn => "warn",
+            Self::Allow => "allow",
+        }
+    }
+}
+
+/// The audit annotation in which a server that only looks on says what it would have done.
+pub const SHADOW: &str = "shadow";
 /// The API server keeps 4096 characters of warnings and cuts each to 256; sixteen full ones just fit.
 pub const MAX_WARNINGS: usize = 16;
 /// Where the API server cuts a warning.
@@ -68,6 +98,16 @@ impl Verdict {
     /// Whether the request goes on.
     pub fn is_allowed(&self) -> bool {
         self.refusal.is_none() && self.denials().next().is_none()
+    }
+
+    /// What it comes to.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            _ if !self.is_allowed() => Outcome::Deny,
+            Self { patch: Some(patch), .. } if !patch.is_empty() => Outcome::Patch,
+            _ if self.at_level(Level::Warn).next().is_some() || !self.notices.is_empty() => Outcome::Warn,
+            _ => Outcome::Allow,
+        }
     }
 
     /// The findings that refuse the request.
@@ -130,6 +170,19 @@ impl Verdict {
         }
     }
 
+    /// The answer of a server that only looks on: whatever was decided, the request goes on unchanged and nobody is warned.
+    /// The audit annotations say what was found, and under [`SHADOW`] what the decision would have come to.
+    pub fn shadow_answer(&self, version: Version, uid: &str) -> Answer {
+        let mut audit_annotations = self.audit_annotations();
+        let would = match &self.refusal {
+            Some(_) => format!("{}: {}", self.outcome().as_str(), self.message()),
+            None => self.outcome().as_str().to_owned(),
+        };
+        audit_annotations.insert(SHADOW.to_owned(), cut(would, MAX_AUDIT_CHARS));
+        let (uid, warnings) = (uid.to_owned(), Vec::new());
+        Answer { version, uid, allowed: true, status: None, warnings, audit_annotations, patch: None }
+    }
+
     fn status(&self, request: Option<&Request<'_>>) -> Status {
         let (code, reason) = match &self.refusal {
             Some(Refusal::Unreadable(_)) => (400, "BadRequest"),
@@ -164,17 +217,27 @@ impl Verdict {
 impl Unreadable {
     /// The denial for a review that could not be read but for its uid; `None` where not even that is known.
     pub fn answer(&self) -> Option<Answer> {
-        let Self::WithUid { uid, version, .. } = self else { return None };
-        let verdict = Verdict::refused(Refusal::Unreadable(self.to_string()));
+        let (verdict, version, uid) = self.verdict()?;
         Some(Answer {
-            version: *version,
-            uid: uid.clone(),
+            version,
+            uid: uid.to_owned(),
             allowed: false,
             status: Some(verdict.status(None)),
             warnings: Vec::new(),
             audit_annotations: BTreeMap::new(),
             patch: None,
         })
+    }
+
+    /// The same from a server that only looks on; see [`Verdict::shadow_answer`].
+    pub fn shadow_answer(&self) -> Option<Answer> {
+        let (verdict, version, uid) = self.verdict()?;
+        Some(verdict.shadow_answer(version, uid))
+    }
+
+    fn verdict(&self) -> Option<(Verdict, Version, &str)> {
+        let Self::WithUid { uid, version, .. } = self else { return None };
+        Some((Verdict::refused(Refusal::Unreadable(self.to_string())), *version, uid))
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod certs;
 mod check;
+mod configuration;
 mod conformance;
 mod explain;
 mod inputs;

@@ -101,7 +101,7 @@ impl Root {
 impl Located {
     /// A finding about an object in a file.
     pub(super) fn in_manifest(finding: Finding, manifest: &Manifest) -> Self {
-        let Finding { rule, level, field, message, place: within, found, allowed, help } = finding;
+        let Finding { rule, level, field, message, place: within, found, allowed, help, .. } = finding;
         let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);
         let (place, path) = (manifest.place(&field), field.to_string());
         let (source, object) = (manifest.source.clone(), identity(&manifest.object));

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use super::configuration::{self, Configuration};
 use super::logging::Logging;
 use super::{OK, Unusable, inputs};
 use crate::admission::{Phase, Request, Verdict};
 use crate::artifacts::{self, Artifacts};
 use crate::catalog::{Catalog, cluster, manifests};
-use crate::config;
 use crate::gate::{Gate, Registry, Row};
 use crate::server::{Bound, Certificates, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, limits, metrics};
 
@@ -42,6 +42,9 @@ pub(super) struct Args {
     /// The oldest TLS version
     #[arg(long, value_enum, default_value = "1.2")]
     tls_min: TlsMin,
+    /// Decide and record, but let every request go on, unchanged and without a warning; read docs/rollout.md
+    #[arg(long, env = "PORTCULLIS_SHADOW")]
+    shadow: bool,
     #[command(flatten)]
     logging: Logging,
     /// The largest body, in bytes; an update carries two objects of up to 3 MiB
@@ -71,9 +74,6 @@ enum TlsMin {
     Tls13,
 }
 
-/// How often the configuration file is looked at.
-const CONFIG_POLL: Duration = Duration::from_secs(5);
-
 pub(super) fn run(args: Args) -> Result<u8, Unusable> {
     let _telemetry = args.logging.init()?;
     // Only fails where a provider is installed already, which is then as good.
@@ -90,7 +90,14 @@ async fn serve(args: Args) -> Result<(), Unusable> {
     let trees = Artifacts::new(artifacts::Limits::default(), artifacts::Metrics::register(&mut registry));
     let gate = Arc::new(args.gate(&readiness).await?.with_trees(Arc::new(trees)));
     if let Some(path) = args.config.clone() {
-        tokio::spawn(follow_config(path, gate.clone()));
+        let condition = readiness.condition("configuration", "not looked at yet");
+        let metrics = configuration::Metrics::register(&mut registry);
+        tokio::spawn(Configuration::new(path, gate.clone(), condition, metrics).follow());
+    }
+    if args.shadow {
+        let condition = readiness.condition("enforcement", "not said yet");
+        condition.noted(Some("off: --shadow is set, and every request goes on unchanged".to_owned()));
+        tracing::warn!("--shadow: every request goes on unchanged; what would be done is recorded only");
     }
     let rules = gate.registry().rows().into_iter().map(Row::id);
     let metrics = Arc::new(Metrics::register(&mut registry, rules));
@@ -110,6 +117,7 @@ impl Args {
             TlsMin::Tls12 => Floor::Tls12,
             TlsMin::Tls13 => Floor::Tls13,
         };
+        options.shadow = self.shadow;
         options.lame_duck = Duration::from_secs(self.lame_duck);
         options.drain = Duration::from_secs(self.drain);
         options.limits = Limits {
@@ -153,26 +161,6 @@ fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Unusable> {
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         Unusable::new(errors.join("\n"))
     })
-}
-
-/// Reloads the configuration file when it changes. One that cannot be used is logged, and the last good one holds.
-async fn follow_config(path: PathBuf, gate: Arc<Gate>) {
-    let mut seen = std::fs::read(&path).ok();
-    loop {
-        tokio::time::sleep(CONFIG_POLL).await;
-        let now = std::fs::read(&path).ok();
-        if now == seen {
-            continue;
-        }
-        seen = now;
-        match config::load(&path, gate.registry()) {
-            Ok(policy) => {
-                gate.set_policy(policy);
-                tracing::info!(path = %path.display(), "configuration reloaded");
-            }
-            Err(error) => tracing::error!(%error, "configuration not reloaded: the one from before holds"),
-        }
-    }
 }
 
 /// The gate, as the server calls it.

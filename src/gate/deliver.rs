@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use futures::future::join_all;
+use time::OffsetDateTime;
 
 use super::{Gate, Policy, Row, last, levelled};
 use crate::admission::{Finding, Level, Request};
@@ -15,6 +16,7 @@ pub(super) struct Round<'a> {
     pub(super) policy: &'a Policy,
     pub(super) request: &'a Request<'a>,
     pub(super) view: &'a View<'a>,
+    pub(super) now: OffsetDateTime,
 }
 
 impl Round<'_> {
@@ -57,7 +59,7 @@ impl Round<'_> {
     fn levelled(&self, mut finding: Finding, most: Level) -> Option<Finding> {
         let row: Row = self.gate.registry.row(finding.rule)?;
         finding.level = finding.level.min(most);
-        Some(levelled(finding, row, self.request, self.policy)).filter(|finding| finding.level != Level::Off)
+        Some(levelled(finding, row, self.request, self.policy, self.now)).filter(|finding| finding.level != Level::Off)
     }
 }
 

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use futures::future::join_all;
+use time::OffsetDateTime;
 
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
@@ -40,19 +41,30 @@ pub struct Gate {
     policy: ArcSwap<Policy>,
     catalog: Arc<Catalog>,
     trees: Arc<dyn Judge>,
+    clock: Clock,
 }
+
+/// Tells the time, by which exemptions expire.
+pub type Clock = fn() -> OffsetDateTime;
 
 impl Gate {
     /// A gate of these rules over a catalog. It judges trees that are in objects, and fetches none.
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
         catalog.choose(policy.composites.clone());
-        Self { registry, policy: ArcSwap::from_pointee(policy), catalog, trees: Arc::new(Inline) }
+        let (policy, trees) = (ArcSwap::from_pointee(policy), Arc::new(Inline));
+        Self { registry, policy, catalog, trees, clock: OffsetDateTime::now_utc }
     }
 
     /// Lets `trees` fetch and judge trees.
     #[must_use]
     pub fn with_trees(self, trees: Arc<dyn Judge>) -> Self {
         Self { trees, ..self }
+    }
+
+    /// Goes by another clock than the system's.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
 
     /// The rules and mutators.
@@ -63,6 +75,11 @@ impl Gate {
     /// What rules look up.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    /// What it decides by.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.load_full()
     }
 
     /// Decides by another policy from now on.
@@ -136,13 +153,14 @@ impl Gate {
         let wants: Vec<_> = of_rules.chain(deliveries.iter().filter_map(|delivery| delivery.confirm)).collect();
         let confirmed = self.confirm(request, &wants, &policy.settings).await;
         let view = View::new(&self.catalog, &confirmed).under(&policy.settings);
+        let now = (self.clock)();
         let mut findings = Vec::new();
         for rule in rules {
-            let found = (rule.check)(request, &view);
-            findings.extend(found.into_iter().map(|finding| levelled(finding, Row::Request(rule), request, policy)));
+            let found = (rule.check)(request, &view).into_iter();
+            findings.extend(found.map(|finding| levelled(finding, Row::Request(rule), request, policy, now)));
         }
         for delivery in deliveries {
-            let found = deliver::Round { gate: self, policy, request, view: &view }.of(delivery).await;
+            let found = deliver::Round { gate: self, policy, request, view: &view, now }.of(delivery).await;
             deliver::add(&mut findings, found);
         }
         Verdict { findings, ..Verdict::default() }
@@ -200,7 +218,7 @@ fn read(
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
 /// A finding at the level that the policy gives it.
-fn levelled(mut finding: Finding, row: Row, request: &Request<'_>, policy: &Policy) -> Finding {
+fn levelled(mut finding: Finding, row: Row, request: &Request<'_>, policy: &Policy, now: OffsetDateTime) -> Finding {
     let configured = policy.level_of(row.id(), row.family(), row.level(), &request.namespace);
     finding.level = Policy::levelled(finding.level, row.level(), configured);
     // The finalizers come off the object itself: a status on its own keeps nothing from being deleted.
@@ -208,7 +226,8 @@ fn levelled(mut finding: Finding, row: Row, request: &Request<'_>, policy: &Poli
     if is_object && request.operation == Operation::Update && request.is_being_deleted() {
         finding.level = finding.level.min(Level::Warn);
     }
-    if policy.skips(request) || policy.exempts(row, request) {
+    if policy.skips(request) || policy.exempts(row, request, now) {
+        finding.is_exempt = finding.level > Level::Off;
         finding.level = finding.level.min(Level::Audit);
     }
     finding

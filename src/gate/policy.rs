@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use super::Row;
 use crate::admission::{Level, Request};
@@ -55,6 +56,15 @@ pub struct Exemption {
     pub namespaces: Vec<String>,
     /// Names of users; all where there is none.
     pub users: Vec<String>,
+    /// When it expires: from then on it lets nothing through.
+    pub until: Option<OffsetDateTime>,
+}
+
+impl Exemption {
+    /// Whether it no longer lets anything through.
+    pub fn is_expired(&self, now: OffsetDateTime) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
 }
 
 impl Policy {
@@ -100,10 +110,11 @@ impl Policy {
         self.deliveries.get(delivery.name).copied().unwrap_or(delivery.most)
     }
 
-    /// Whether an exemption lets a request through. A `deny` for its namespace goes before any exemption.
-    pub fn exempts(&self, row: Row, request: &Request<'_>) -> bool {
+    /// Whether an exemption lets a request through, at this time. A `deny` for its namespace goes before any exemption.
+    pub fn exempts(&self, row: Row, request: &Request<'_>, now: OffsetDateTime) -> bool {
         let exempt = |exemption: &Exemption| {
-            [row.id(), row.family()].contains(&exemption.rule.as_str())
+            !exemption.is_expired(now)
+                && [row.id(), row.family()].contains(&exemption.rule.as_str())
                 && names(&exemption.namespaces, &request.namespace)
                 && (exemption.users.is_empty() || exemption.users.iter().any(|user| *user == request.user.name))
         };

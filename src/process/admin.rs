@@ -92,9 +92,10 @@ async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
     let mut text = String::new();
     for condition in &conditions {
         // Writing to a string cannot fail.
-        let _ = match &condition.unmet {
-            None => writeln!(text, "[+] {} ok", condition.name),
-            Some(reason) => writeln!(text, "[-] {}: {reason}", condition.name),
+        let _ = match (&condition.unmet, &condition.note) {
+            (None, None) => writeln!(text, "[+] {} ok", condition.name),
+            (None, Some(note)) => writeln!(text, "[+] {} ok, but {note}", condition.name),
+            (Some(reason), _) => writeln!(text, "[-] {}: {reason}", condition.name),
         };
     }
     let ready = conditions.iter().all(|condition| condition.unmet.is_none());

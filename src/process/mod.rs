@@ -2,6 +2,7 @@
 //! Knows neither webhooks nor controllers.
 
 pub mod admin;
+mod changes;
 mod line;
 mod outlet;
 pub mod readiness;
@@ -12,6 +13,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 pub use admin::{Admin, Report};
+pub use changes::Changes;
 pub use readiness::{Condition, Readiness};
 pub use signal::signalled;
 pub use telemetry::{Format, Telemetry};

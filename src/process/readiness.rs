@@ -13,6 +13,15 @@ pub struct State {
     pub name: &'static str,
     /// Why it is not met; `None` when it is.
     pub unmet: Option<String>,
+    /// What whoever looks should know of it all the same.
+    pub note: Option<String>,
+}
+
+impl State {
+    /// One that is met, or not because of `unmet`.
+    pub fn new(name: &'static str, unmet: Option<String>) -> Self {
+        Self { name, unmet, note: None }
+    }
 }
 
 /// The hand of whoever knows whether a condition is met. Dropping it leaves the condition as it is.
@@ -26,7 +35,7 @@ impl Readiness {
     /// Registers a condition that is not met yet, because of `reason`.
     pub fn condition(&self, name: &'static str, reason: impl Into<String>) -> Condition {
         let mut states = self.states();
-        states.push(State { name, unmet: Some(reason.into()) });
+        states.push(State::new(name, Some(reason.into())));
         Condition { readiness: self.clone(), index: states.len() - 1 }
     }
 
@@ -52,9 +61,16 @@ impl Condition {
         self.set(Some(reason.into()));
     }
 
+    /// Says that the condition is met, and what is to be known all the same; nothing, where there is no `note`.
+    pub fn noted(&self, note: Option<String>) {
+        if let Some(state) = self.readiness.states().get_mut(self.index) {
+            *state = State { note, ..State::new(state.name, None) };
+        }
+    }
+
     fn set(&self, unmet: Option<String>) {
         if let Some(state) = self.readiness.states().get_mut(self.index) {
-            state.unmet = unmet;
+            *state = State::new(state.name, unmet);
         }
     }
 }

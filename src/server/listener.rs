@@ -45,6 +45,8 @@ pub struct Options {
     pub lame_duck: Duration,
     /// How long to wait after that for the last answers.
     pub drain: Duration,
+    /// Whether it only looks on: it decides and records, and lets every request go on unchanged.
+    pub shadow: bool,
     /// How often to look whether the certificates' folder changed.
     pub certificate_poll: Duration,
 }
@@ -59,6 +61,7 @@ impl Options {
             limits: Limits::default(),
             lame_duck: LAME_DUCK,
             drain: DRAIN,
+            shadow: false,
             certificate_poll: CERTIFICATE_POLL,
         }
     }
@@ -138,10 +141,11 @@ impl Bound {
         let Self { options, webhook, admin, address, admin_address } = self;
         let Parts { decide, certificates, metrics, registry, readiness } = parts;
         let config = tls::server_config(Arc::clone(&certificates), options.floor)?;
+        metrics.shadowing(options.shadow);
         let shutdown = Shutdown::new();
         let connections = Connections {
             acceptor: TlsAcceptor::from(Arc::new(config)),
-            webhook: Arc::new(Webhook::new(decide, options.limits.clone(), Arc::clone(&metrics))),
+            webhook: Arc::new(Webhook::new(decide, options.limits.clone(), options.shadow, Arc::clone(&metrics))),
             limits: options.limits.clone(),
             shutdown: shutdown.clone(),
             metrics: Arc::clone(&metrics),

@@ -3,13 +3,20 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::admission::{Finding, Phase, Request, Verdict};
+use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 
 /// Rule ids in one line; the answer and the metrics have them all.
 const RULES: usize = 16;
 
-/// Tells of a decision. Texts that a user chose are quoted and escaped: they cannot begin a line of their own.
-pub(super) fn decision(phase: Phase, request: &Request<'_>, verdict: &Verdict, took: Duration) {
+/// Tells of a decision, and where the server only looks on, of what it would have come to. Texts that a user chose are
+/// quoted and escaped: they cannot begin a line of their own.
+pub(super) fn decision(
+    phase: Phase,
+    request: &Request<'_>,
+    verdict: &Verdict,
+    shadow: Option<Outcome>,
+    took: Duration,
+) {
     if !tracing::enabled!(target: "decision", tracing::Level::INFO) {
         return;
     }
@@ -27,7 +34,8 @@ pub(super) fn decision(phase: Phase, request: &Request<'_>, verdict: &Verdict, t
         name = name.as_str(),
         user = &*request.user.name,
         dry_run = request.dry_run,
-        allowed = verdict.is_allowed(),
+        allowed = shadow.is_some() || verdict.is_allowed(),
+        shadow = shadow.map(Outcome::as_str),
         rules = %Rules(&verdict.findings),
         micros,
     );

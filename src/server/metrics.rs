@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::admission::{Level, Operation, Phase, Verdict};
+use crate::admission::{Level, Operation, Outcome, Phase, Verdict};
 
 pub use crate::process::registry;
 
@@ -105,6 +105,8 @@ pub struct Metrics {
     bad_requests: [Counter; 10],
     shed: [Counter; 2],
     reloads: [Counter; 2],
+    shadowed: [Counter; 4],
+    shadow: Gauge,
     panics: Counter,
     body_bytes: Counter,
     failed_handshakes: Counter,
@@ -136,6 +138,13 @@ impl Metrics {
             bad_requests: one.counters("bad_requests", "Requests without a decision", "class", BadRequest::WORDS),
             shed: one.counters("shed", "Requests sent away with 429", "reason", Shed::WORDS),
             reloads: one.counters("certificate_reloads", "Changes of the certificate seen", "result", Reload::WORDS),
+            shadowed: one.counters(
+                "shadowed",
+                "Decisions that were not spoken, as --shadow is set, by what they would have come to",
+                "would",
+                Outcome::ALL.map(Outcome::as_str),
+            ),
+            shadow: one.gauge("shadow", "1 where --shadow is set: every request goes on, unchanged"),
             panics: one.counter("panics", "Decisions that panicked"),
             body_bytes: one.counter("body_bytes", "Bytes of request bodies read"),
             failed_handshakes: one.counter("failed_handshakes", "TLS handshakes that failed or took too long"),
@@ -148,8 +157,8 @@ impl Metrics {
         }
     }
 
-    pub(super) fn decided(&self, phase: Phase, operation: Operation, verdict: &Verdict, took: Duration) {
-        let allowed = verdict.is_allowed();
+    /// Counts a decision; `allowed` is what is answered.
+    pub(super) fn decided(&self, phase: Phase, operation: Operation, verdict: &Verdict, allowed: bool, took: Duration) {
         self.decisions[phase_index(phase)][operation_index(operation)][usize::from(allowed)].inc();
         self.latency[phase_index(phase)].observe(took.as_secs_f64());
         for finding in &verdict.findings {
@@ -157,6 +166,15 @@ impl Metrics {
                 counter.inc();
             }
         }
+    }
+
+    /// Says whether the server only looks on.
+    pub(super) fn shadowing(&self, shadow: bool) {
+        self.shadow.set(i64::from(shadow));
+    }
+
+    pub(super) fn shadowed(&self, would: Outcome) {
+        self.shadowed[would as usize].inc();
     }
 
     pub(super) fn unhandled(&self, phase: Phase) {

@@ -25,10 +25,10 @@ impl Report for ServerReport {
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>> {
         Box::pin(async move {
             if self.shutdown.stage() > Stage::Serving {
-                return vec![Condition { name: "serving", unmet: Some("shutting down".to_owned()) }];
+                return vec![Condition::new("serving", Some("shutting down".to_owned()))];
             }
-            let port = Condition { name: "webhook port", unmet: self.probe.call().await.err() };
-            let mut conditions = vec![Condition { name: "serving", unmet: None }, port];
+            let port = Condition::new("webhook port", self.probe.call().await.err());
+            let mut conditions = vec![Condition::new("serving", None), port];
             conditions.extend(self.readiness.report());
             conditions
         })

@@ -17,20 +17,22 @@ use super::metrics::{BadRequest, Metrics, Shed};
 use super::rejection::{JSON, Rejection};
 use super::{Decide, body, deadline, log, probe};
 use crate::admission::review::{self, Review};
-use crate::admission::{Answer, Phase, Refusal, Request, Verdict};
+use crate::admission::{Answer, Outcome, Phase, Refusal, Request, Unreadable, Verdict};
 
 /// What a call needs.
 pub(super) struct Webhook {
     decide: Arc<dyn Decide>,
     limits: Limits,
     load: Load,
+    /// Whether every request goes on, whatever is decided.
+    shadow: bool,
     metrics: Arc<Metrics>,
 }
 
 impl Webhook {
-    pub(super) fn new(decide: Arc<dyn Decide>, limits: Limits, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(decide: Arc<dyn Decide>, limits: Limits, shadow: bool, metrics: Arc<Metrics>) -> Self {
         let load = Load::new(&limits);
-        Self { decide, limits, load, metrics }
+        Self { decide, limits, load, shadow, metrics }
     }
 
     /// Answers a request, by its path. A router's boxes and copies would cost as much as reading the review.
@@ -83,34 +85,53 @@ impl Webhook {
                 review.request.deadline = Some(deadline);
                 self.decide(phase, &review, began).await
             }
-            Err(unreadable) => {
-                let answer = unreadable.answer().ok_or_else(|| Rejection::NoUid(unreadable.to_string()))?;
-                self.metrics.bad_request(BadRequest::Unreadable);
-                tracing::warn!(error = %unreadable, "a review is refused unread");
-                Ok(answer)
-            }
+            Err(unreadable) => self.unreadable(&unreadable),
         }
+    }
+
+    fn unreadable(&self, unreadable: &Unreadable) -> Result<Answer, Rejection> {
+        let answer = if self.shadow { unreadable.shadow_answer() } else { unreadable.answer() };
+        let answer = answer.ok_or_else(|| Rejection::NoUid(unreadable.to_string()))?;
+        self.metrics.bad_request(BadRequest::Unreadable);
+        if self.shadow {
+            self.metrics.shadowed(Outcome::Deny);
+            tracing::warn!(error = %unreadable, shadow = "deny", "a review goes on unread");
+        } else {
+            tracing::warn!(error = %unreadable, "a review is refused unread");
+        }
+        Ok(answer)
     }
 
     async fn decide(&self, phase: Phase, review: &Review<'_>, began: Instant) -> Result<Answer, Rejection> {
         let request = &review.request;
         let verdict = AssertUnwindSafe(self.verdict(phase, request, began)).catch_unwind().await;
-        let verdict = verdict.map_err(|panic| {
+        let verdict = verdict.or_else(|panic| {
             tracing::error!(uid = &*request.uid, panic = panic_text(&*panic), "a decision panicked");
-            Rejection::Panicked
+            self.panicked()
         })?;
-        match &verdict {
-            None => {
-                self.metrics.unhandled(phase);
-                log::unhandled(phase, request);
-            }
-            Some(verdict) => {
-                let took = began.elapsed();
-                self.metrics.decided(phase, request.operation, verdict, took);
-                log::decision(phase, request, verdict, took);
-            }
+        let Some(verdict) = verdict else {
+            self.metrics.unhandled(phase);
+            log::unhandled(phase, request);
+            return Ok(Verdict::default().answer(review.version, phase, request));
+        };
+        let (took, would) = (began.elapsed(), self.shadow.then(|| verdict.outcome()));
+        would.into_iter().for_each(|would| self.metrics.shadowed(would));
+        let allowed = self.shadow || verdict.is_allowed();
+        self.metrics.decided(phase, request.operation, &verdict, allowed, took);
+        log::decision(phase, request, &verdict, would, took);
+        Ok(match would {
+            Some(_) => verdict.shadow_answer(review.version, &request.uid),
+            None => verdict.answer(review.version, phase, request),
+        })
+    }
+
+    /// What follows from a panic: no decision, or where the server only looks on, a refusal that is not spoken.
+    fn panicked(&self) -> Result<Option<Verdict>, Rejection> {
+        if !self.shadow {
+            return Err(Rejection::Panicked);
         }
-        Ok(verdict.unwrap_or_default().answer(review.version, phase, request))
+        self.metrics.panicked();
+        Ok(Some(Verdict::refused(Refusal::Undecided(Rejection::Panicked.to_string()))))
     }
 
     /// The verdict, in time; `None` where nothing looks at such a request.
