@@ -22,6 +22,8 @@
 //!   identities:
 //!     - users: [system:serviceaccount:landscaper:manifest-deployer]
 //!       types: [landscaper.gardener.cloud/kubernetes-manifest]
+//! environmentConfigs:    # what follows when one is written so that somebody who uses it breaks; see EN010
+//!   onChange: warn
 //! deliveries:            # the gravest level of what is found in trees: see docs/delivery.md
 //!   flux-trees: warn
 //!   flux-sources: off
@@ -39,6 +41,7 @@ use time::{Date, OffsetDateTime};
 
 use crate::admission::Level;
 use crate::catalog::Settings;
+use crate::crossplane::configuration::{self as environments, EnvironmentConfigs};
 use crate::gate::{Exemption, NamespaceLevels, Policy, Registry, Row};
 use crate::landscaper::deployer::configuration::{Deployers, SECTION as DEPLOYERS};
 use crate::rule::Mode;
@@ -88,6 +91,7 @@ struct File {
     deliveries: BTreeMap<String, Spanned<Level>>,
     artifact_hosts: Vec<Spanned<String>>,
     deployers: Option<Spanned<Deployers>>,
+    environment_configs: Option<EnvironmentConfigs>,
 }
 
 type Levels = BTreeMap<String, Spanned<Level>>;
@@ -163,6 +167,9 @@ impl Check<'_> {
         }
         if let Some(deployers) = file.deployers {
             policy.settings = self.deployers(&deployers)?;
+        }
+        if let Some(section) = file.environment_configs {
+            policy.settings = policy.settings.with(environments::NAME, section.to_value());
         }
         for (name, level) in file.deliveries {
             let names: Vec<_> = self.registry.deliveries().iter().map(|delivery| delivery.name).collect();
@@ -261,6 +268,13 @@ mod tests {
         let error =
             read(&format!("deployers: {{identities: [{{users: [a], types: [b], targetSelectors: [{selector}]}}]}}"));
         assert!(error.unwrap_err().contains("the requirement on \"a\" has 0 values"));
+    }
+
+    #[test]
+    fn reads_what_follows_a_change_of_an_environment_config() {
+        let policy = read("environmentConfigs: {onChange: deny}\n").unwrap();
+        assert_eq!(policy.settings.section("environmentConfigs").unwrap().value()["onChange"], "deny");
+        assert!(read("environmentConfigs: {onDelete: deny}\n").unwrap_err().contains("onDelete"));
     }
 
     #[test]

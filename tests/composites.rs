@@ -7,8 +7,11 @@ use std::collections::HashSet;
 
 use cases::{Case, objects};
 use portcullis::admission::{Finding, Operation, Phase};
-use portcullis::gate::Policy;
+use portcullis::config;
+use portcullis::crossplane::breaks::MAX_JUDGED;
+use portcullis::gate::{Policy, Registry};
 use portcullis::rule::Mode;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const DEFINITION: &str = "
@@ -277,7 +280,7 @@ fn users_of_an_environment_config_are_named() {
         found(&case),
         [
             "EN010 warn EN010 metadata.labels: with these labels EnvironmentConfig \"prod\" is no longer selected by XExample \
-          \"mine\", which cannot do without it"
+          \"mine\", which cannot do without it; change or delete those first"
         ]
     );
 }
@@ -345,4 +348,276 @@ fn other_data_is_judged_for_those_who_use_it() {
     assert_eq!(broken.len(), 1, "{broken:?}");
     assert!(broken[0].starts_with("EN010 warn EN010 data: with this data XExample \"mine\" breaks: "), "{broken:?}");
     assert!(broken[0].contains("network.subnet: no such field"), "{broken:?}");
+}
+
+fn config(name: &str, labels: Value, data: Value) -> Value {
+    json!({"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig",
+           "metadata": {"name": name, "labels": labels}, "data": data})
+}
+
+/// What an update of the EnvironmentConfig `prod` finds.
+fn updated(stored: &[Value], change: impl Fn(&mut Value)) -> Vec<String> {
+    updated_under(Policy::default(), stored, change)
+}
+
+fn updated_under(policy: Policy, stored: &[Value], change: impl Fn(&mut Value)) -> Vec<String> {
+    let config = stored.iter().find(|object| object["metadata"]["name"] == "prod").unwrap().clone();
+    let mut now = config.clone();
+    change(&mut now);
+    found(&Case::new(Operation::Create, now).stored(stored.to_vec()).update(config).policy(policy))
+}
+
+fn using(composition: &str) -> Vec<Value> {
+    let mut stored = stored(composition);
+    stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
+    stored
+}
+
+#[test]
+fn the_patch_that_a_change_breaks_is_named() {
+    let failing = NATIVE.replace(
+        "fromFieldPath: network.vpc, toFieldPath: \"metadata.labels[example.org/vpc~1]\"",
+        "fromFieldPath: network.subnet, toFieldPath: spec.subnet, policy: {fromFieldPath: Required}",
+    );
+    let broken = updated(&using(&failing), |config| config["data"] = json!({"region": "eu-2"}));
+    assert_eq!(
+        broken,
+        ["EN010 warn EN010 data: with this data XExample \"mine\" breaks: Composition \"example\", \
+             spec.environment.patches[1]: network.subnet: no such field"]
+    );
+}
+
+#[test]
+fn a_config_that_comes_or_is_labelled_so_that_two_match_is_told() {
+    let second = || config("second", json!({"stage": "prod"}), json!({}));
+    let created = Case::new(Operation::Create, second()).stored(using(NATIVE));
+    let told = found(&created);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("EN010 warn EN010 with this EnvironmentConfig XExample \"mine\" breaks: "), "{told:?}");
+    assert!(told[0].contains("environmentConfigs[1]") || told[0].contains("found: 2"), "{told:?}");
+    let mut stored = using(NATIVE);
+    stored.push(config("second", json!({}), json!({})));
+    let case = Case::new(Operation::Create, second()).stored(stored.clone()).update(stored.last().unwrap().clone());
+    assert!(
+        found(&case)[0].contains("metadata.labels: with these labels XExample \"mine\" breaks: "),
+        "{:?}",
+        found(&case)
+    );
+    let other = Case::new(Operation::Create, config("other", json!({"stage": "dev"}), json!({}))).stored(using(NATIVE));
+    assert_eq!(found(&other), Vec::<String>::new());
+}
+
+#[test]
+fn a_composition_without_composites_is_judged_with_one_that_says_nothing() {
+    let fixed = NATIVE.replace(
+        "{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}",
+        "{type: Value, key: stage, value: prod}",
+    );
+    let told = updated(&stored(&fixed), |config| config["data"] = json!({"region": "eu-2"}));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("with this data Composition \"example\" breaks: "), "{told:?}");
+    assert!(told[0].contains("resource \"bucket\", patch of data.subnet"), "{told:?}");
+    assert_eq!(updated(&stored(&fixed), |config| config["data"]["more"] = json!(1)), Vec::<String>::new());
+}
+
+#[test]
+fn a_change_that_breaks_somebody_can_be_refused() {
+    let policy = config::parse("environmentConfigs: {onChange: deny}\n", "test", &Registry::standard()).unwrap();
+    let told = updated_under(policy.clone(), &using(NATIVE), |config| config["data"] = json!({}));
+    assert!(told[0].starts_with("EN010 deny EN010 data: with this data XExample \"mine\" breaks: "), "{told:?}");
+    let relabel = |config: &mut Value| config["metadata"]["labels"] = json!({"stage": "other"});
+    assert!(updated_under(policy.clone(), &using(NATIVE), relabel)[0].starts_with("EN010 deny"));
+    assert_eq!(updated_under(policy, &using(NATIVE), |config| config["data"]["more"] = json!(1)), Vec::<String>::new());
+    let off = config::parse("environmentConfigs: {onChange: off}\n", "test", &Registry::standard()).unwrap();
+    assert_eq!(updated_under(off, &using(NATIVE), |config| config["data"] = json!({})), Vec::<String>::new());
+}
+
+#[test]
+fn it_is_said_how_many_are_not_judged() {
+    let mut stored = stored(NATIVE);
+    for at in 0..MAX_JUDGED + 3 {
+        let mut one = composite(json!({"stage": "prod", "compositionRef": {"name": "example"}}));
+        one["metadata"]["name"] = json!(format!("mine-{at:03}"));
+        stored.push(one);
+    }
+    let told = updated(&stored, |config| config["data"] = json!({}));
+    assert_eq!(told.len(), 7, "{told:?}");
+    assert!(told[5].contains("with this data 95 more break"), "{told:?}");
+    assert!(told[6].contains("3 more composites use it and were not judged: at most 100 are"), "{told:?}");
+}
+
+#[test]
+fn what_cannot_be_sorted_is_said_of_the_composite_and_of_the_composition() {
+    let many = |matcher: &str| {
+        NATIVE.replace(
+            "selector: {matchLabels: [{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}]}",
+            &format!("selector: {{mode: Multiple, sortByFieldPath: data.priority, matchLabels: [{matcher}]}}"),
+        )
+    };
+    let from = "{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}";
+    let fixed = "{type: Value, key: stage, value: prod}";
+    let configs = |first: Value, second: Value| {
+        [config("one", json!({"stage": "prod"}), first), config("two", json!({"stage": "prod"}), second)]
+    };
+    let told = |composition: &str, configs: [Value; 2], is_composite: bool| {
+        let mut stored: Vec<Value> = [DEFINITION, composition].iter().flat_map(|text| objects(text)).collect();
+        stored.push(config("base", json!({}), json!({})));
+        stored.extend(configs);
+        let object = if is_composite { composite(json!({"stage": "prod"})) } else { objects(composition).remove(0) };
+        let found = found(&Case::new(Operation::Create, object).stored(stored)).into_iter();
+        found.filter(|line| line.starts_with("EN005") || line.starts_with("EN006")).collect::<Vec<_>>()
+    };
+    let (one, two, text, none) =
+        (json!({"priority": 1}), json!({"priority": 2}), json!({"priority": "high"}), json!({}));
+    for is_composite in [true, false] {
+        assert_eq!(told(&many(fixed), configs(one.clone(), two.clone()), is_composite), Vec::<String>::new());
+        for wrong in [configs(one.clone(), text.clone()), configs(one.clone(), none.clone())] {
+            let told = told(&many(fixed), wrong, is_composite);
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(told[0].starts_with("EN005 warn") && told[0].contains("sort by another path"), "{told:?}");
+        }
+    }
+    let wrong = told(&many(from), configs(one, text), true);
+    assert!(wrong.len() == 1 && wrong[0].contains("not matching types"), "{wrong:?}");
+    let nobody = told(&many(fixed), configs(none.clone(), none), false);
+    assert!(nobody[0].contains("no EnvironmentConfig that matches has data.priority, such as one, two"), "{nobody:?}");
+}
+
+/// The definition with a schema in which the region is immutable.
+fn keeping() -> String {
+    let schema = "schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {region: {type: string, \
+                  x-kubernetes-validations: [{rule: self == oldSelf}]}}}}}}";
+    DEFINITION.replace("referenceable: true}", &format!("referenceable: true, {schema}}}"))
+}
+
+#[test]
+fn what_the_definition_calls_immutable_stays_once_it_is_there() {
+    let stored: Vec<Value> = [&keeping(), CONFIGS, NATIVE].iter().flat_map(|text| objects(text)).collect();
+    let created = Case::new(Operation::Create, composite(json!({"stage": "prod"}))).stored(stored.clone());
+    assert_eq!(mutated(&created)["spec"]["region"], "eu-2");
+    let there = composite(json!({"stage": "prod", "region": "eu-9"}));
+    let kept = mutated(&Case::new(Operation::Create, there.clone()).stored(stored).update(there.clone()));
+    assert_eq!(kept["spec"]["region"], "eu-9");
+    assert_eq!(kept["metadata"]["labels"], json!({"example.org/vpc~1": "vpc-1"}), "the rest is written");
+    let free = mutated(&case(there.clone(), NATIVE).update(there));
+    assert_eq!(free["spec"]["region"], "eu-2", "without such a rule it is");
+}
+
+fn data() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        (0i64..3).prop_map(Value::from),
+        "[xy]{1,2}".prop_map(Value::from),
+        Just(json!([1, 2]))
+    ];
+    let value = leaf.prop_recursive(2, 8, 3, |inner| {
+        proptest::collection::btree_map("[a-c]", inner, 1..3).prop_map(|members| json!(members))
+    });
+    proptest::collection::btree_map("[a-c]", value, 1..4).prop_map(|members| json!(members))
+}
+
+fn patches() -> impl Strategy<Value = Vec<Value>> {
+    let path = "[a-c]([.][a-c])?";
+    let target = prop_oneof![
+        path.prop_map(|path| format!("spec.{path}")),
+        Just("spec.region".to_owned()),
+        Just("metadata.labels.zone".to_owned()),
+        Just("metadata.name".to_owned()),
+        Just("metadata.annotations[portcullis.dev/environment-source]".to_owned()),
+        Just("status.a".to_owned()),
+        Just("apiVersion".to_owned()),
+        Just("spec.environmentConfigRefs[0].name".to_owned()),
+    ];
+    let to = (path, target)
+        .prop_map(|(from, to)| json!({"type": "ToCompositeFieldPath", "fromFieldPath": from, "toFieldPath": to}));
+    let from = (path, path).prop_map(|(from, to)| json!({"type": "FromCompositeFieldPath", "fromFieldPath": format!("spec.{from}"), "toFieldPath": to}));
+    proptest::collection::vec(prop_oneof![3 => to, 1 => from], 0..5)
+}
+
+fn generated(patches: &[Value], resource: &[String], is_native: bool) -> Value {
+    let reference = json!([{"type": "Reference", "ref": {"name": "one"}}]);
+    let resource: Vec<_> = resource
+        .iter()
+        .map(|path| json!({"type": "FromEnvironmentFieldPath", "fromFieldPath": path, "toFieldPath": format!("data.{path}")}))
+        .collect();
+    let resources = json!([{"name": "one", "base": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": {"own": 1}}}, "patches": resource}]);
+    let mut spec = json!({"compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XExample"}});
+    if is_native {
+        spec["environment"] = json!({"environmentConfigs": reference, "patches": patches});
+        spec["resources"] = resources;
+    } else {
+        spec["mode"] = json!("Pipeline");
+        spec["pipeline"] = json!([
+            {"step": "a", "input": {"apiVersion": "environmentconfigs.fn.crossplane.io/v1beta1", "kind": "Input",
+                "spec": {"environmentConfigs": reference}}},
+            {"step": "b", "input": {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources",
+                "environment": {"patches": patches}, "resources": resources}},
+        ]);
+    }
+    json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "example"}, "spec": spec})
+}
+
+/// An object without what the mutator may write.
+fn untouchable(object: &Value) -> Value {
+    let mut rest = object.clone();
+    let members = rest.as_object_mut().unwrap();
+    members.remove("spec");
+    if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("labels");
+        metadata.remove("annotations");
+    }
+    rest
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever a Composition patches: done twice is done once; nothing is written that is not the mutator's to write; what
+    /// is immutable stays; and what the annotation says is what the engine makes of the composed resource.
+    #[test]
+    fn mutating_composites(
+        data in data(), spec in data(), patches in patches(), resource in proptest::collection::vec("[a-c]([.][a-c])?", 0..3),
+        is_native: bool, is_update: bool,
+    ) {
+        let composition = generated(&patches, &resource, is_native);
+        let mut stored: Vec<Value> = objects(&keeping());
+        stored.extend([config("one", json!({}), data), composition.clone()]);
+        let mut object = composite(spec);
+        object["spec"]["region"] = json!("mine");
+        object["status"] = json!({"a": "observed"});
+        let admit = |object: &Value| {
+            let case = Case::new(Operation::Create, object.clone()).stored(stored.clone());
+            if is_update { case.update(object.clone()) } else { case }
+        };
+        let once = mutated(&admit(&object));
+        prop_assert_eq!(admit(&once).decide(Phase::Mutate).patch, None, "twice is not once: {}", once);
+        prop_assert_eq!(untouchable(&once), untouchable(&object));
+        if is_update {
+            prop_assert_eq!(&once["spec"]["region"], &json!("mine"));
+        }
+        let given = once["spec"]["environmentConfigRefs"].as_array();
+        prop_assert!(given.is_none_or(|refs| is_native && refs.len() == 1 && refs[0]["name"] == "one"), "{:?}", given);
+        let annotated = annotation(&once, "environment-patches");
+        prop_assert_eq!(annotated.get("one").cloned(), engines_patch(&composition, &object, &stored));
+    }
+}
+
+/// What the engine makes of the only composed resource, as a JSON Patch of its base; `None` where it changes nothing.
+fn engines_patch(composition: &Value, object: &Value, stored: &[Value]) -> Option<Value> {
+    use portcullis::crossplane::environment::{ActionOutcome, compute};
+    let declaration = portcullis::crossplane::composition::declaration(composition)?;
+    let configs = stored.iter().filter(|object| object["kind"] == "EnvironmentConfig");
+    let configs: Vec<_> =
+        configs.map(|object| std::sync::Arc::new(portcullis::catalog::Stored::new(object.clone()))).collect();
+    let computation = compute(&declaration, object, configs.as_slice());
+    if computation.failure.is_some() {
+        return None;
+    }
+    let templates = computation.steps.iter().find_map(|step| match &step.action {
+        ActionOutcome::Patched { templates, .. } => templates.first(),
+        _ => None,
+    })?;
+    let rendered = templates.rendered.as_ref().ok()?;
+    let patch = json_patch::diff(&templates.base, rendered);
+    (!patch.0.is_empty()).then(|| serde_json::to_value(patch).unwrap())
 }

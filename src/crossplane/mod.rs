@@ -2,9 +2,11 @@
 //!
 //! | module | what is in it |
 //! |---|---|
+//! | [`breaks`] | what breaks when an EnvironmentConfig becomes another |
 //! | [`composite`] | composites: which Composition one uses, and which EnvironmentConfigs |
 //! | [`composition`] | Compositions: the environment that one declares, and what is wrong with its text |
 //! | [`configs`] | EnvironmentConfigs in the catalog |
+//! | [`configuration`] | what the configuration file says about environments |
 //! | [`environment`] | what a Composition says about its environment, and what comes of it |
 //! | [`explain`] | the working behind an environment, for people, programs and as a drawing |
 //! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
@@ -12,9 +14,11 @@
 //! | [`kinds`] | what is looked up |
 //! | [`users`] | who uses an EnvironmentConfig |
 
+pub mod breaks;
 pub mod composite;
 pub mod composition;
 pub mod configs;
+pub mod configuration;
 pub mod environment;
 pub mod explain;
 pub mod field_path;

@@ -13,7 +13,7 @@ use super::kinds::{BY_COMPOSITION, BY_REFERENCE, BY_REFERRED_CONFIG, BY_SELECTED
 use crate::catalog::{Reference, Stored, View};
 
 /// How many Compositions and composites are looked at. Of a deletion that so many are in the way of, nobody reads more.
-const MAX_LOOKED_AT: usize = 500;
+pub const MAX_LOOKED_AT: usize = 500;
 
 /// Somebody who uses an EnvironmentConfig.
 #[derive(Debug, Clone, PartialEq, Eq)]

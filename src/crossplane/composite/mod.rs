@@ -4,6 +4,8 @@ pub mod composition;
 pub mod computed;
 pub mod labels;
 pub mod mutator;
+pub mod unanswered;
+mod writable;
 
 use serde_json::Value;
 

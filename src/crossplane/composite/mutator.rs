@@ -9,11 +9,12 @@ use json_patch::Patch as JsonPatch;
 use serde_json::{Map, Value, json};
 
 use super::computed::{Computed, computed, confirm, reads_environment, writes_composite};
+use super::writable::Writable;
 use crate::admission::patch::{Draft, diff};
 use crate::admission::{Operation, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::environment::{ActionOutcome, Ending, Profile, TemplateOutcome};
-use crate::crossplane::field_path::{Path, Segment};
+use crate::crossplane::field_path::Path;
 use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, GROUP,
 };
@@ -45,9 +46,10 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     let Some(computed) = computed(&object, request, view) else { return Ok(Vec::new()) };
     let mut notices = Vec::new();
     if mode == Mode::Apply {
-        let written = written(&object, &computed);
+        let writable = Writable::of(request, view);
+        let written = written(&object, &computed, &writable);
         if written != object {
-            match self::computed(&written, request, view).map(|again| self::written(&written, &again)) {
+            match self::computed(&written, request, view).map(|again| self::written(&written, &again, &writable)) {
                 Some(twice) if twice == written => *draft.to_mut() = written,
                 _ => notices.push(
                     "what the environment patches into this composite is left to Crossplane: done twice, it is another value"
@@ -69,7 +71,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
 }
 
 /// A composite with the references and the values that its Composition gives to it.
-fn written(composite: &Value, computed: &Computed) -> Value {
+fn written(composite: &Value, computed: &Computed, writable: &Writable) -> Value {
     let mut written = composite.clone();
     if let Some(names) = computed.computation.references.as_ref().filter(|names| !names.is_empty()) {
         let reference = |name: &String| json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "EnvironmentConfig", "name": name});
@@ -85,7 +87,7 @@ fn written(composite: &Value, computed: &Computed) -> Value {
         if !writes_composite(patch) || outcome.ending != Ending::Written {
             continue;
         }
-        for path in outcome.written.iter().filter_map(|path| Path::parse(path).ok()).filter(is_writable) {
+        for path in outcome.written.iter().filter_map(|path| Path::parse(path).ok()).filter(|path| writable.has(path)) {
             if let Ok(value) = path.get(&computed.computation.composite) {
                 // Where it cannot be written, Crossplane could not either.
                 let _ = path.set(&mut written, value.clone());
@@ -93,21 +95,6 @@ fn written(composite: &Value, computed: &Computed) -> Value {
         }
     }
     written
-}
-
-/// Whether a mutating webhook may write there: the status and most of the metadata belong to others.
-fn is_writable(path: &Path) -> bool {
-    let mut names = path.segments().iter().map(|segment| match segment {
-        Segment::Field(name) => name.as_str(),
-        Segment::Index(_) => "",
-    });
-    match (names.next(), names.next(), names.next()) {
-        (Some("spec"), inner, _) => !matches!(inner, Some("environmentConfigRefs" | "resourceRefs" | "crossplane")),
-        (Some("metadata"), Some("labels" | "annotations"), Some(key)) => {
-            ![PATCHES_ANNOTATION, SOURCE_ANNOTATION].contains(&key)
-        }
-        _ => false,
-    }
 }
 
 /// What patches from the environment write into composed resources, by their names; `None` where that is nothing.

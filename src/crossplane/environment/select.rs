@@ -57,6 +57,8 @@ pub struct Sourced {
     pub to_field_path: Option<String>,
     /// Why it fails, in upstream's words.
     pub error: Option<String>,
+    /// Whether it fails because what matches cannot be sorted.
+    pub is_unsortable: bool,
 }
 
 /// What the sources of a selection come to, one by one, whatever becomes of the others.
@@ -91,6 +93,7 @@ impl Sourced {
             asked: true,
             to_field_path: source.to_field_path.clone().filter(|path| !path.is_empty()),
             error: None,
+            is_unsortable: false,
         }
     }
 
@@ -183,6 +186,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
                     return sourced.failed(self.counted(at, Wanted::AtLeast(least), count));
                 }
                 if let Err(error) = sort(self.profile, selector.sort_path(), &mut found) {
+                    sourced.is_unsortable = true;
                     return sourced.failed(self.within_source(at, &error));
                 }
                 let most = selector.max_match.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);

@@ -1,8 +1,18 @@
 //! EN005: bounds that contradict each other, and orders that cannot be.
 
-use super::{WRITTEN_COMPOSITIONS, of_text};
-use crate::admission::{Level, Operation};
-use crate::crossplane::composition::Topic;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, of_text, told};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Stored, View};
+use crate::crossplane::composite::computed::{self, computed};
+use crate::crossplane::composition::{self, Topic};
+use crate::crossplane::configs::Configs;
+use crate::crossplane::environment::{LabelMatcherType, Mode, Profile, Selector, Sourced, sort};
+use crate::crossplane::field_path::Path;
+use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
 use crate::rule::{Example, Page, Rule};
 
 /// The row of EN005.
@@ -11,15 +21,17 @@ pub(super) static RULE: Rule = Rule {
     name: "environment-selector-bounds",
     level: Level::Deny,
     summary: "a selector whose bounds contradict each other, or that sorts by what no EnvironmentConfig has",
-    scope: &WRITTEN_COMPOSITIONS,
-    looks_up: &[],
-    confirm: None,
-    check: |request, _| of_text(&RULE, Topic::Bounds, request),
+    scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
+    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    confirm: Some(|request, view| if is_composite(request) { computed::confirm(request, view) } else { Vec::new() }),
+    check,
     page: Page {
         why: "No number of EnvironmentConfigs satisfies a minMatch above maxMatch, and a negative bound cannot even be decoded. A \
               selector sorts by a path on the whole EnvironmentConfig, so that it begins with `data` or `metadata`. To \
-              Crossplane up to 1.17 each one that matches must have a value there, and all of the same type: whether they \
-              do is a matter of each composite, and EN006 says so.",
+              Crossplane up to 1.17 each one that matches must have a value there, and all of the same type; to the function \
+              what is missing counts as nothing, and only types must not differ. The rule sorts those that match now: of a \
+              Composition as far as its selectors do not read the composite, and for each composite. EnvironmentConfigs may \
+              change later, so that what is wrong with them is a warning.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -65,3 +77,65 @@ spec:
         mend: "Correct the bound, or sort by a path such as `data.priority` that every selected EnvironmentConfig has.",
     },
 };
+
+/// More names help nobody.
+const NAMED: usize = 5;
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    if is_composite(request) {
+        return of_composite(request, view).into_iter().map(told).collect();
+    }
+    let against_data = of_composition(request.object(), &Configs::of(view));
+    of_text(&RULE, Topic::Bounds, request).into_iter().chain(against_data.into_iter().map(told)).collect()
+}
+
+/// What the selectors of its Composition match for a composite, and cannot sort.
+fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
+    let finding = |(step, at, source): (usize, usize, &Sourced)| {
+        let error = source.error.as_ref().filter(|_| source.is_unsortable)?;
+        let step = &computed.declaration.steps[step].field;
+        let name = computed.composition.name();
+        Some(warning(FieldPath::root(), format!("Composition {name:?}, {step}, environmentConfigs[{at}]: {error}")))
+    };
+    computed.sources().filter_map(finding).collect()
+}
+
+/// What can be told of a Composition without a composite.
+fn of_composition(composition: &Value, configs: &Configs<'_>) -> Vec<Finding> {
+    let Some(profile) = composition::profile(composition).filter(|_| configs.is_complete()) else { return Vec::new() };
+    let mut findings = Vec::new();
+    for (field, selection) in composition::sources(composition) {
+        for (at, source) in selection.sources.iter().flatten().enumerate() {
+            let field = field.key("environmentConfigs").index(at).key("selector").key("sortByFieldPath");
+            let selector = source.selector.as_ref().filter(|selector| selector.effective_mode() == Mode::Multiple);
+            let problem = selector.and_then(|selector| unsorted(profile, selector, configs));
+            findings.extend(problem.map(|problem| warning(field, problem)));
+        }
+    }
+    findings
+}
+
+/// Why those that a selector matches cannot be sorted.
+fn unsorted(profile: Profile, selector: &Selector, configs: &Configs<'_>) -> Option<String> {
+    let path = selector.sort_by_field_path.as_deref().filter(|path| Path::parse(path).is_ok())?;
+    let is_fixed = |kind: LabelMatcherType| kind == LabelMatcherType::Value;
+    let fixed = selector.match_labels.iter().filter(|matcher| is_fixed(matcher.kind()));
+    let labels: Vec<_> = fixed.filter_map(|matcher| Some((matcher.key.as_str(), matcher.value.as_deref()?))).collect();
+    let mut found = configs.matching(&labels);
+    let has = |stored: &&Arc<Stored>| Path::parse(path).is_ok_and(|path| path.get(stored.value()).is_ok());
+    // Those that match are the first of these, or others: only what holds for all of them holds whatever matches.
+    if !found.is_empty() && !found.iter().any(|stored| has(&stored)) {
+        let names: Vec<_> = found.iter().take(NAMED).map(|stored| stored.name()).collect();
+        return Some(format!("no EnvironmentConfig that matches has {path}, such as {}", names.join(", ")));
+    }
+    let all_match = labels.len() == selector.match_labels.len();
+    all_match.then(|| sort(profile, path, &mut found).err())?
+}
+
+fn warning(field: FieldPath, message: String) -> Finding {
+    let mut finding =
+        RULE.finding(field, message).help("give all of them a value of one type there, or sort by another path");
+    finding.level = finding.level.min(Level::Warn);
+    finding
+}

@@ -1,6 +1,6 @@
 //! EN006: references and selectors that the EnvironmentConfigs in the cluster do not answer.
 
-use super::{WRITES, told};
+use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, told};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
 use crate::crossplane::composite::computed::{self, computed};
@@ -10,10 +10,7 @@ use crate::crossplane::environment::{
     EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Selector, SourceType, Sourced,
 };
 use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
-
-static SCOPE: [Match; 2] =
-    [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse), kinds::composites(WRITES, Outage::Admit)];
+use crate::rule::{Example, Page, Rule};
 
 /// The row of EN006.
 pub(super) static RULE: Rule = Rule {
@@ -21,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     name: "environment-not-selected",
     level: Level::Warn,
     summary: "a reference to no EnvironmentConfig, or a selector that matches none, too few or too many",
-    scope: &SCOPE,
+    scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
@@ -82,7 +79,7 @@ spec:
 
 /// A reference to what came a moment ago is no mistake.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    if request.resource.group != kinds::GROUP {
+    if is_composite(request) {
         return computed::confirm(request, view);
     }
     let selections = composition::sources(request.object());
@@ -97,7 +94,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 
 fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let configs = Configs::of(view);
-    if request.resource.group != kinds::GROUP {
+    if is_composite(request) {
         return of_composite(request, view, &configs);
     }
     if !configs.is_complete() {
@@ -126,7 +123,8 @@ fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 fn of_composite(request: &Request<'_>, view: &View<'_>, configs: &Configs<'_>) -> Vec<Finding> {
     let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
     let finding = |(step, at, source): (usize, usize, &Sourced)| {
-        let error = source.error.as_ref()?;
+        // EN005 speaks of what cannot be sorted.
+        let error = source.error.as_ref().filter(|_| !source.is_unsortable)?;
         let step = &computed.declaration.steps[step].field;
         let message =
             format!("Composition {:?}, {step}, environmentConfigs[{at}]: {error}", computed.composition.name());

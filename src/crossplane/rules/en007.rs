@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{WRITES, told};
+use super::{WRITES, is_composite, told};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request, json};
 use crate::catalog::View;
 use crate::crossplane::composite::computed::{computed, confirm};
@@ -64,10 +64,6 @@ data:
 
 /// What Crossplane writes into an environment.
 const RESERVED: [&str; 2] = ["apiVersion", "kind"];
-
-fn is_composite(request: &Request<'_>) -> bool {
-    request.resource.group != kinds::GROUP
-}
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     found(request, view).into_iter().map(told).collect()

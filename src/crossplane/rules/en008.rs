@@ -1,14 +1,10 @@
 //! EN008: patches that the merged environment does not answer.
 
-use serde_json::Value;
-
 use super::{WRITTEN_COMPOSITES, told};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::crossplane::composite::computed::{Computed, computed, confirm, reads_environment, writes_composite};
-use crate::crossplane::composition::distance;
-use crate::crossplane::environment::{ActionOutcome, Ending, Patch, PatchOutcome};
-use crate::crossplane::field_path::{Path, Segment};
+use crate::crossplane::composite::computed::{Computed, computed, confirm};
+use crate::crossplane::composite::unanswered::Unanswered;
 use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
 use crate::rule::{Example, Page, Rule};
 
@@ -92,100 +88,14 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 
 fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let computed = computed(request.object(), request, view).filter(|computed| !computed.is_uncertain());
-    computed.map(|computed| unanswered(&computed)).unwrap_or_default()
+    let unanswered = computed.iter().flat_map(Computed::unanswered);
+    unanswered.map(|unanswered| finding(&unanswered)).collect()
 }
 
-/// The patches that a composite's environment does not answer.
-pub(super) fn unanswered(computed: &Computed) -> Vec<Finding> {
-    let name = format!("Composition {:?}", computed.composition.name());
-    let mut findings = Vec::new();
-    for (step, at, patch, outcome) in computed.environment_patches() {
-        if writes_composite(patch) {
-            let place = place(computed, step).key("environment").key("patches").index(at);
-            findings.extend(judged(
-                &format!("{name}, {place}"),
-                outcome,
-                &computed.computation.steps[step].environment,
-            ));
-        }
-    }
-    for step in &computed.computation.steps {
-        let ActionOutcome::Patched { templates, .. } = &step.action else { continue };
-        for template in templates {
-            let from_environment = template.patches.iter().filter(|(patch, _)| reads_environment(patch));
-            let of = |(patch, outcome): &(Patch, PatchOutcome)| {
-                judged(&format!("{name}, resource {:?}, {}", template.name, shown(patch)), outcome, &step.environment)
-            };
-            findings.extend(from_environment.filter_map(of));
-        }
-    }
-    findings
-}
-
-fn place(computed: &Computed, step: usize) -> FieldPath {
-    computed.declaration.steps[step].field.clone()
-}
-
-fn shown(patch: &Patch) -> String {
-    let to = patch.to_field_path.as_deref().or(patch.from_field_path.as_deref()).unwrap_or_default();
-    format!("patch of {to}")
-}
-
-/// What is to be said of a patch that reads the environment.
-fn judged(place: &str, outcome: &PatchOutcome, environment: &Value) -> Option<Finding> {
-    if !outcome.mistakes.is_empty() {
-        let message = format!("{place}: the text would hold {}", outcome.mistakes.join(", "));
-        return Some(RULE.finding(FieldPath::root(), message).help("correct the format, or convert the value first"));
-    }
-    match &outcome.ending {
-        Ending::Skipped(why) => {
-            let message = format!("{place}: the environment has nothing there, and the patch does nothing: {why}");
-            Some(with_help(RULE.finding(FieldPath::root(), message), outcome, environment))
-        }
-        Ending::Failed(why) => {
-            let message = format!("{place}: {why}");
-            Some(with_help(RULE.finding(FieldPath::root(), message), outcome, environment))
-        }
-        Ending::Written | Ending::Ignored(_) | Ending::Deferred(_) => None,
-    }
-}
-
-/// Says what there is in the place of what was asked for.
-fn with_help(finding: Finding, outcome: &PatchOutcome, environment: &Value) -> Finding {
-    let missing = outcome.reads.iter().find(|read| read.value.is_none());
-    let Some(path) = missing.and_then(|read| Path::parse(&read.path).ok()) else { return finding };
-    match near(&path, environment) {
-        Some((at, keys)) => finding.help(format!("{at} has {keys}")),
+fn finding(unanswered: &Unanswered) -> Finding {
+    let finding = RULE.finding(FieldPath::root(), unanswered.to_string());
+    match &unanswered.help {
+        Some(help) => finding.help(help),
         None => finding,
     }
-}
-
-/// The last place on a path that there is, and its keys, those that are spelled alike first.
-fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
-    /// More keys help nobody.
-    const KEYS: usize = 8;
-    let (mut value, mut at) = (environment, "the environment".to_owned());
-    for segment in path.segments() {
-        let next = match segment {
-            Segment::Field(name) => value.get(name),
-            Segment::Index(index) => value.get(*index as usize),
-        };
-        if let Some(next) = next {
-            value = next;
-            at = match segment {
-                Segment::Field(name) if at == "the environment" => name.clone(),
-                Segment::Field(name) => format!("{at}.{name}"),
-                Segment::Index(index) => format!("{at}[{index}]"),
-            };
-            continue;
-        }
-        let Segment::Field(name) = segment else { return None };
-        let is_ours = |key: &&String| at != "the environment" || !["apiVersion", "kind"].contains(&key.as_str());
-        let mut keys: Vec<_> =
-            value.as_object()?.keys().filter(is_ours).map(|key| (distance(key, name), key.as_str())).collect();
-        keys.sort_unstable();
-        let keys: Vec<_> = keys.into_iter().take(KEYS).map(|(_, key)| key).collect();
-        return (!keys.is_empty()).then(|| (at, keys.join(", ")));
-    }
-    None
 }

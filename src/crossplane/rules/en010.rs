@@ -4,21 +4,20 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::told;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
-use crate::catalog::{Kind, Reference, Stored, View};
-use crate::crossplane::composite::composition::{Choice, choose};
-use crate::crossplane::composite::computed::Computed;
-use crate::crossplane::composition;
+use crate::catalog::{Reference, Stored, View};
+use crate::crossplane::breaks::{Broken, Judgement, MAX_JUDGED, judge};
 use crate::crossplane::configs::{Configs, Instead};
-use crate::crossplane::environment::compute;
-use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, BY_COMPOSITION, COMPOSITIONS, ENVIRONMENT_CONFIGS};
+use crate::crossplane::configuration::on_change;
+use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
 use crate::crossplane::users::{How, User, users};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(
     &ENVIRONMENT_CONFIGS,
     &["v1alpha1", "v1beta1"],
-    &[Operation::Update, Operation::Delete],
+    &[Operation::Create, Operation::Update, Operation::Delete],
     Outage::Admit,
 )];
 
@@ -29,15 +28,20 @@ pub(super) static RULE: Rule = Rule {
     level: Level::Deny,
     summary: "deleting an EnvironmentConfig that is used, or changing it so that those who use it break",
     scope: &SCOPE,
-    looks_up: &[&COMPOSITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
     page: Page {
         why: "Nothing keeps an EnvironmentConfig that is in use, and composites that need one which is gone are no longer \
               reconciled. Users are Compositions that name it, selectors that match its labels, and composites that \
               refer to it. Those whom it breaks are read from the API server before a deletion is refused. Where it is one \
-              of several, or may be missing, composites go on without its data, which is a warning; so is a change of its \
-              labels that leaves a selector without it, and data with which a composite that uses it breaks.",
+              of several, or may be missing, composites go on without its data, which is a warning.\n\nOf one that is \
+              created or changed, every Composition and composite that uses it is judged again, with the EnvironmentConfigs \
+              as they are and as they will be: a selector that is left without it or now matches two, a patch that no \
+              longer finds what it reads or fails. What is wrong only then is a warning that names them; \
+              `environmentConfigs: {onChange: deny}` in the configuration file refuses it. A Composition without composites \
+              is judged with one that says nothing, and only warned about. At most a hundred composites are judged, and it \
+              is said how many are left out.",
         wrong: Example {
             stored: STORED,
             operation: Operation::Delete,
@@ -89,105 +93,139 @@ const NAMED: usize = 5;
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let needing = lost(request, view).into_iter().filter(|user| user.how == How::Needed);
-    needing.take(NAMED).map(|user| user.who).collect()
+    let mut wanted: Vec<_> = needing.take(NAMED).map(|user| user.who).collect();
+    if request.operation != Operation::Delete && on_change(view) == Level::Deny {
+        let broken = judgement(request, view).broken.into_iter().take(NAMED);
+        wanted.extend(broken.flat_map(|broken| [broken.who, broken.composition]));
+    }
+    wanted
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let mut findings = unselected(request, view);
+    if request.operation != Operation::Delete {
+        findings.extend(broken(request, view));
+    }
+    findings.retain(|finding| finding.level != Level::Off);
+    findings.into_iter().map(told).collect()
+}
+
+/// What is to be said to those who use it no longer.
+fn unselected(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let name = request.display_name();
     let (needed, merged): (Vec<User>, Vec<User>) =
         lost(request, view).into_iter().partition(|user| user.how == How::Needed);
     let is_deletion = request.operation == Operation::Delete;
-    let (field, what) = match is_deletion {
-        true => (FieldPath::root(), "EnvironmentConfig"),
-        false => (FieldPath::of(["metadata", "labels"]), "with these labels EnvironmentConfig"),
+    let (field, what, said) = match is_deletion {
+        true => (FieldPath::root(), "EnvironmentConfig", "is used by"),
+        false => (LABELS.field(), "with these labels EnvironmentConfig", "is no longer selected by"),
     };
     let mut findings = Vec::new();
     if !needed.is_empty() {
-        let said = if is_deletion { "is used by" } else { "is no longer selected by" };
-        let mut finding = RULE
-            .finding(field.clone(), format!("{what} {name:?} {said} {}, which cannot do without it", named(&needed)));
+        let message = format!("{what} {name:?} {said} {}, which cannot do without it", named(&needed));
+        let mut finding = RULE.finding(field.clone(), message).help("change or delete those first");
         if !is_deletion {
-            finding.level = Level::Warn;
+            finding.level = on_change(view);
         }
-        findings.push(finding.help("change or delete those first"));
-    }
-    if !merged.is_empty() {
-        let mut finding = RULE
-            .finding(field, format!("{what} {name:?} is merged for {}, which go on without its data", named(&merged)));
-        finding.level = Level::Warn;
         findings.push(finding);
     }
-    if request.operation == Operation::Update {
-        findings.extend(broken(request, view));
+    if !merged.is_empty() {
+        let message = format!("{what} {name:?} is merged for {}, which go on without its data", named(&merged));
+        let mut finding = RULE.finding(field, message);
+        finding.level = Level::Warn.min(finding.level);
+        findings.push(finding);
     }
     findings
 }
 
-/// How many composites are judged again: each is a computation, and the API server waits.
-const MAX_JUDGED: usize = 20;
+/// What changes of an EnvironmentConfig.
+struct Changed {
+    words: &'static str,
+    field: &'static [&'static str],
+}
 
-/// The composites that other data breaks, each with the first thing that breaks.
+const LABELS: Changed = Changed { words: "with these labels", field: &["metadata", "labels"] };
+const DATA: Changed = Changed { words: "with this data", field: &["data"] };
+const BOTH: Changed = Changed { words: "with these labels and this data", field: &[] };
+const ALL: Changed = Changed { words: "with this EnvironmentConfig", field: &[] };
+
+impl Changed {
+    /// `None` where nobody would notice.
+    fn of(request: &Request<'_>) -> Option<Self> {
+        let (old, new) = (request.old_object(), request.object());
+        match (labels(old) != labels(new), old.get("data") != new.get("data")) {
+            _ if request.operation == Operation::Create => Some(ALL),
+            (true, true) => Some(BOTH),
+            (true, false) => Some(LABELS),
+            (false, true) => Some(DATA),
+            (false, false) => None,
+        }
+    }
+
+    fn field(&self) -> FieldPath {
+        self.field.iter().fold(FieldPath::root(), |field, key| field.key(*key))
+    }
+}
+
+fn labels(object: &Value) -> Option<&Value> {
+    object.get("metadata").and_then(|meta| meta.get("labels"))
+}
+
+/// Those who break with what is written, each with what breaks.
 fn broken(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let (old, new) = (request.old_object(), request.object());
-    if old.get("data") == new.get("data") {
-        return Vec::new();
+    let Some(changed) = Changed::of(request) else { return Vec::new() };
+    let Judgement { broken, left_out, is_counted } = judgement(request, view);
+    let finding = |message: String, level: Level| {
+        let mut finding = RULE.finding(changed.field(), message);
+        finding.level = level;
+        finding
+    };
+    let of = |broken: &Broken| {
+        let (who, troubles) = (shown(&broken.who), broken.troubles.join("; "));
+        // What no composite has yet may never be: a composite of its own may say what is missing.
+        let is_certain = !std::ptr::eq(broken.who.kind, &COMPOSITIONS);
+        let level = if is_certain { on_change(view) } else { on_change(view).min(Level::Warn) };
+        finding(format!("{} {who} breaks: {troubles}", changed.words), level)
+    };
+    let mut findings: Vec<_> = broken.iter().take(NAMED).map(of).collect();
+    if let Some(more) = broken.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        findings.push(finding(format!("{} {more} more break", changed.words), on_change(view)));
     }
-    let judge = |object: &Value| Instead { configs: Configs::of(view), config: Arc::new(Stored::new(object.clone())) };
-    let (before, after) = (judge(old), judge(new));
-    let mut findings = Vec::new();
-    for (kind, composite) in composites(old, view) {
-        let Choice::One(composition) = choose(composite.value(), kind.group, kind.plural, view) else { continue };
-        let known = troubles(composite.value(), &composition, &before);
-        let new =
-            troubles(composite.value(), &composition, &after).into_iter().find(|trouble| !known.contains(trouble));
-        if let Some(trouble) = new {
-            let who = shown(&Reference::new(kind, composite.namespace(), composite.name()));
-            let mut finding = RULE.finding(FieldPath::of(["data"]), format!("with this data {who} breaks: {trouble}"));
-            finding.level = Level::Warn;
-            findings.push(finding);
-        }
+    if left_out > 0 {
+        let least = if is_counted { "" } else { "at least " };
+        let message = format!("{least}{left_out} more composites use it and were not judged: at most {MAX_JUDGED} are");
+        findings.push(finding(message, Level::Warn));
     }
-    findings.truncate(NAMED);
     findings
 }
 
-/// The composites that use an EnvironmentConfig, themselves or by their Composition.
-fn composites(config: &Value, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stored>)> {
-    let mut found: Vec<(&'static Kind, Arc<Stored>)> = Vec::new();
-    for User { who, .. } in users(config, view) {
-        let of_composition =
-            view.declared().into_iter().filter(|_| std::ptr::eq(who.kind, &COMPOSITIONS)).flat_map(|kind| {
-                let composites = view.indexed_everywhere(kind, &BY_COMPOSITION, &who.name, MAX_JUDGED);
-                composites.into_iter().map(move |composite| (kind, composite))
-            });
-        let itself = view.find(who.kind, &who.namespace, &who.name).filter(|_| !std::ptr::eq(who.kind, &COMPOSITIONS));
-        let all: Vec<_> = of_composition.chain(itself.map(|composite| (who.kind, composite))).collect();
-        for (kind, composite) in all {
-            if !found.iter().any(|(_, known)| Arc::ptr_eq(known, &composite)) {
-                found.push((kind, composite));
-            }
-        }
+/// What becomes of those who use it before or after a request. Of those who no longer use it and cannot do without,
+/// [`unselected`] speaks.
+fn judgement(request: &Request<'_>, view: &View<'_>) -> Judgement {
+    if Changed::of(request).is_none() {
+        return Judgement::default();
     }
-    found.truncate(MAX_JUDGED);
-    found
-}
-
-/// What is wrong with the environment of a composite.
-fn troubles(composite: &Value, composition: &Arc<Stored>, configs: &Instead<'_>) -> Vec<String> {
-    let Some(declaration) = composition::declaration(composition.value()) else { return Vec::new() };
-    let computation = compute(&declaration, composite, configs);
-    let failure = computation.failure.clone();
-    let computed = Computed { composition: composition.clone(), declaration, computation };
-    let unanswered = super::en008::unanswered(&computed).into_iter().map(|finding| finding.message);
-    failure.into_iter().chain(unanswered).collect()
+    let (old, new) = (request.old_object(), request.object());
+    let instead =
+        |object: &Value| Instead { configs: Configs::of(view), config: Arc::new(Stored::new(object.clone())) };
+    let mut using = users(new, view);
+    if request.operation == Operation::Create {
+        return judge(&using, &Configs::of(view), &instead(new), view);
+    }
+    let lost = lost(request, view);
+    let is_lost = |user: &User| lost.iter().any(|lost| lost.who == user.who && lost.how == How::Needed);
+    let before = users(old, view).into_iter().filter(|user| !is_lost(user));
+    let before: Vec<_> = before.filter(|user| !using.iter().any(|known| known.who == user.who)).collect();
+    using.extend(before);
+    judge(&using, &instead(old), &instead(new), view)
 }
 
 /// Those who use an EnvironmentConfig before a request, and no longer after it.
 fn lost(request: &Request<'_>, view: &View<'_>) -> Vec<User> {
-    let labels = |object: &Value| object.get("metadata").and_then(|meta| meta.get("labels").cloned());
     let (old, new) = (request.old_object(), request.object());
     match request.operation {
         Operation::Delete => users(old, view),
+        Operation::Create => Vec::new(),
         _ if labels(old) == labels(new) => Vec::new(),
         _ => {
             let after = users(new, view);

@@ -44,6 +44,14 @@ static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"]
 /// Composites as people and Crossplane write them. Crossplane must go on while nobody answers.
 static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, Outage::Admit)];
 
+/// Compositions as they are written, and the composites that use them.
+static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 2] =
+    [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse), kinds::composites(WRITES, Outage::Admit)];
+
+fn is_composite(request: &Request<'_>) -> bool {
+    request.resource.group != kinds::GROUP
+}
+
 /// What is wrong with the text of a Composition on one topic.
 ///
 /// What an update leaves as it was is warned about only: a Composition that is in use must stay mendable step by step.

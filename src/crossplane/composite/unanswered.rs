@@ -1,0 +1,115 @@
+//! Patches that a composite's environment does not answer: they read what is not there, fail, or make `%!d(float64=7)` of a
+//! value.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::computed::{Computed, reads_environment, writes_composite};
+use crate::crossplane::composition::distance;
+use crate::crossplane::environment::{ActionOutcome, Ending, Patch, PatchOutcome};
+use crate::crossplane::field_path::{Path, Segment};
+
+/// A patch that is not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Which one: the Composition, and the place in it.
+    pub place: String,
+    /// What is wrong.
+    pub why: String,
+    /// How to mend it.
+    pub help: Option<String>,
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.why)
+    }
+}
+
+impl Computed {
+    /// The patches that read the environment, and are not answered.
+    pub fn unanswered(&self) -> Vec<Unanswered> {
+        self.read().filter_map(|(place, outcome, environment)| judged(place, outcome, environment)).collect()
+    }
+
+    /// The patches that read the environment, each with its place, and the environment after its step.
+    fn read(&self) -> impl Iterator<Item = (String, &PatchOutcome, &Value)> {
+        let name = format!("Composition {:?}", self.composition.name());
+        let of_composed = name.clone();
+        let of_composite = self.environment_patches().filter(|(_, _, patch, _)| writes_composite(patch));
+        let of_composite = of_composite.map(move |(step, at, _, outcome)| {
+            let place = self.declaration.steps[step].field.key("environment").key("patches").index(at);
+            (format!("{name}, {place}"), outcome, &self.computation.steps[step].environment)
+        });
+        let templates = self.computation.steps.iter().flat_map(|step| match &step.action {
+            ActionOutcome::Patched { templates, .. } => templates.iter().map(|one| (one, &step.environment)).collect(),
+            _ => Vec::new(),
+        });
+        of_composite.chain(templates.flat_map(move |(template, environment)| {
+            let of = format!("{of_composed}, resource {:?}", template.name);
+            let from_environment = template.patches.iter().filter(|(patch, _)| reads_environment(patch));
+            from_environment.map(move |(patch, outcome)| (format!("{of}, {}", shown(patch)), outcome, environment))
+        }))
+    }
+}
+
+fn shown(patch: &Patch) -> String {
+    let to = patch.to_field_path.as_deref().or(patch.from_field_path.as_deref()).unwrap_or_default();
+    format!("patch of {to}")
+}
+
+/// What is to be said of a patch that reads the environment.
+fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<Unanswered> {
+    if !outcome.mistakes.is_empty() {
+        let why = format!("the text would hold {}", outcome.mistakes.join(", "));
+        return Some(Unanswered {
+            place,
+            why,
+            help: Some("correct the format, or convert the value first".to_owned()),
+        });
+    }
+    let why = match &outcome.ending {
+        Ending::Skipped(why) => format!("the environment has nothing there, and the patch does nothing: {why}"),
+        Ending::Failed(why) => why.clone(),
+        Ending::Written | Ending::Ignored(_) | Ending::Deferred(_) => return None,
+    };
+    Some(Unanswered { place, why, help: help(outcome, environment) })
+}
+
+/// What there is in the place of what was asked for.
+fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
+    let missing = outcome.reads.iter().find(|read| read.value.is_none())?;
+    let (at, keys) = near(&Path::parse(&missing.path).ok()?, environment)?;
+    Some(format!("{at} has {keys}"))
+}
+
+/// The last place on a path that there is, and its keys, those that are spelled alike first.
+fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
+    /// More keys help nobody.
+    const KEYS: usize = 8;
+    let (mut value, mut at) = (environment, "the environment".to_owned());
+    for segment in path.segments() {
+        let next = match segment {
+            Segment::Field(name) => value.get(name),
+            Segment::Index(index) => value.get(*index as usize),
+        };
+        if let Some(next) = next {
+            value = next;
+            at = match segment {
+                Segment::Field(name) if at == "the environment" => name.clone(),
+                Segment::Field(name) => format!("{at}.{name}"),
+                Segment::Index(index) => format!("{at}[{index}]"),
+            };
+            continue;
+        }
+        let Segment::Field(name) = segment else { return None };
+        let is_ours = |key: &&String| at != "the environment" || !["apiVersion", "kind"].contains(&key.as_str());
+        let mut keys: Vec<_> =
+            value.as_object()?.keys().filter(is_ours).map(|key| (distance(key, name), key.as_str())).collect();
+        keys.sort_unstable();
+        let keys: Vec<_> = keys.into_iter().take(KEYS).map(|(_, key)| key).collect();
+        return (!keys.is_empty()).then(|| (at, keys.join(", ")));
+    }
+    None
+}
