@@ -7,6 +7,7 @@ mod certs;
 mod check;
 mod conformance;
 mod explain;
+mod families;
 mod inputs;
 mod logging;
 mod manifests;
