@@ -69,6 +69,8 @@ pub struct Example {
 pub struct Mutator {
     /// Stable name, such as `overwrite-patch`.
     pub name: &'static str,
+    /// The family of rules that it belongs to, such as `OW`: on and off with it.
+    pub family: &'static str,
     /// One line: what it adds.
     pub summary: &'static str,
     /// The requests it looks at.
@@ -102,6 +104,8 @@ pub struct Section {
 /// A CustomResourceDefinition of ours: a kind that a system adds.
 #[derive(Debug)]
 pub struct Definition {
+    /// The family of rules that it belongs to, such as `DR`: on and off with it.
+    pub family: &'static str,
     /// The file that it is written to.
     pub file: &'static str,
     /// The manifest.

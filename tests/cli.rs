@@ -328,6 +328,48 @@ fn manifests_are_written_and_compared() {
 }
 
 #[test]
+fn manifests_are_written_for_the_families_that_are_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().display().to_string();
+    assert_eq!(portcullis(&["manifests", "--out", &out, "--families", "KZ"]).code, 0);
+    let text = std::fs::read_to_string(folder.path().join("validating.yaml")).unwrap();
+    assert!(text.contains("kustomize.toolkit.fluxcd.io") && !text.contains("landscaper"), "{text}");
+    assert!(!folder.path().join("mutating.yaml").exists() && !folder.path().join("companion").exists());
+    let wrong = portcullis(&["manifests", "--out", &out, "--families", "KZ,XY"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("[possible values: DP, DR, EN, KZ, LS, OW]"), "{}", wrong.stderr);
+}
+
+#[test]
+fn the_companion_says_what_its_families_leave_out() {
+    let run = |args: &[&str]| {
+        let cluster = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(cluster.path(), KUBECONFIG).unwrap();
+        let kubeconfig = cluster.path().display().to_string();
+        portcullis(&[&["reconcile", "--admin-listen", "127.0.0.1:0", "--kubeconfig", &kubeconfig][..], args].concat())
+    };
+    let off = run(&["--families", "DR,KZ", "--overwrite-trees"]);
+    assert_eq!(off.code, 2);
+    assert!(
+        off.stderr.contains("--overwrite-trees belongs to the family OW, which --families DR,KZ leaves out"),
+        "{}",
+        off.stderr
+    );
+    let nothing = run(&["--families", "KZ"]);
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.stderr.contains("leaves nothing to do after admission"), "{}", nothing.stderr);
+}
+
+/// Of a cluster that nobody gets to ask.
+const KUBECONFIG: &str = "apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {}}]
+current-context: c
+";
+
+#[test]
 fn certs_keep_their_ca() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().display().to_string();

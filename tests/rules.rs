@@ -3,13 +3,15 @@
 
 mod cases;
 
+use std::collections::{BTreeSet, HashMap};
+
 use cases::{Case, objects, repository};
 use futures::executor::block_on;
 use portcullis::admission::{Level, Operation, Phase, Verdict};
 use portcullis::config;
-use portcullis::gate::registration::Registration;
+use portcullis::gate::registration::{Choice, Registration};
 use portcullis::gate::{Exemption, NamespaceLevels, Policy, Registry, pages};
-use portcullis::rule::{Example, Rule};
+use portcullis::rule::{Example, Match, Outage, Rule};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -96,38 +98,120 @@ fn the_committed_registration_is_the_one_that_would_be_written() {
     }
 }
 
-/// Every request that a row looks at is sent by exactly one webhook of its phase.
+/// Every choice of families but none at all.
+fn choices() -> Vec<Vec<&'static str>> {
+    let families = Registry::standard().families();
+    let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
+    (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
+}
+
+/// The manifests for some families: of each file the objects.
+fn written(families: &[&'static str]) -> HashMap<&'static str, Vec<Value>> {
+    let registration = Registration { families: Choice::These(families.to_vec()), ..Registration::default() };
+    let manifests = registration.manifests(&Registry::standard());
+    manifests.into_iter().map(|manifest| (manifest.file, objects(&manifest.text))).collect()
+}
+
+fn scopes(phase: Phase, registry: &Registry) -> Vec<&'static Match> {
+    let scopes: Vec<_> = match phase {
+        Phase::Mutate => registry.mutators().iter().flat_map(|mutator| mutator.scope).collect(),
+        Phase::Validate => {
+            let of_deliveries = registry.deliveries().iter().flat_map(|delivery| delivery.scope);
+            registry.rules().iter().flat_map(|rule| rule.scope).chain(of_deliveries).collect()
+        }
+    };
+    scopes.into_iter().filter(|scope| !scope.is_declared()).collect()
+}
+
+fn resource(scope: &Match) -> String {
+    match scope.subresource {
+        "" => scope.plural.to_owned(),
+        subresource => format!("{}/{subresource}", scope.plural),
+    }
+}
+
+/// Every request that a row looks at is sent by exactly one webhook of its phase, and no other request is sent: whichever
+/// families are on. Without a request there is no configuration.
 #[test]
 fn the_registration_covers_every_scope_once() {
-    let registry = Registry::standard();
-    let manifests = Registration::default().manifests(&registry);
-    let text = |file| &manifests.iter().find(|manifest| manifest.file == file).expect("it is written").text;
-    for (file, scopes) in [
-        (
-            "validating.yaml",
-            registry
-                .rules()
-                .iter()
-                .flat_map(|rule| rule.scope)
-                .chain(registry.deliveries().iter().flat_map(|delivery| delivery.scope))
-                .collect::<Vec<_>>(),
-        ),
-        ("mutating.yaml", registry.mutators().iter().flat_map(|mutator| mutator.scope).collect()),
-    ] {
-        let configuration = objects(text(file)).remove(0);
-        for scope in scopes.into_iter().filter(|scope| !scope.is_declared()) {
-            for operation in scope.operations {
-                let resource = match scope.subresource {
-                    "" => scope.plural.to_owned(),
-                    subresource => format!("{}/{subresource}", scope.plural),
-                };
-                let sent = senders(&configuration, scope.group, &resource, operation.as_str());
-                let shares: Vec<_> = sent.iter().filter_map(|webhook| share(webhook, &resource)).collect();
-                let is_shared = matches!(&shares[..], [(true, of), (false, other)] if of == other) && sent.len() == 2;
-                assert!(is_shared || sent.len() == 1 && shares.is_empty(), "{file}: {operation} {resource}");
+    for families in choices() {
+        let (registry, written) = (Registry::standard().only(&families), written(&families));
+        for (file, phase) in [("validating.yaml", Phase::Validate), ("mutating.yaml", Phase::Mutate)] {
+            let (scopes, configuration) = (scopes(phase, &registry), written.get(file).map(|objects| &objects[0]));
+            assert_eq!(scopes.is_empty(), configuration.is_none(), "{families:?}: {file}");
+            let Some(configuration) = configuration else { continue };
+            let mut wanted = BTreeSet::new();
+            for scope in &scopes {
+                for operation in scope.operations {
+                    wanted.insert(format!("{operation} {}/{}", scope.group, resource(scope)));
+                    assert_is_sent_once(configuration, scope, *operation, &scopes, &families);
+                }
             }
+            assert_eq!(sent(configuration), wanted, "{families:?}: {file}");
         }
     }
+}
+
+fn assert_is_sent_once(configuration: &Value, scope: &Match, operation: Operation, all: &[&Match], on: &[&str]) {
+    let sent = senders(configuration, scope.group, &resource(scope), operation.as_str());
+    let shares: Vec<_> = sent.iter().filter_map(|webhook| share(webhook, &resource(scope))).collect();
+    let is_like = |other: &&&Match| (other.group, resource(other)) == (scope.group, resource(scope));
+    let alike: Vec<_> = all.iter().filter(is_like).collect();
+    let is_right = match &shares[..] {
+        [] => sent.len() == 1,
+        // Nobody has anything to do with those that are spared.
+        [(false, _)] => sent.len() == 1 && alike.iter().all(|other| matches!(other.outage, Outage::RefuseUnless(_))),
+        [(true, of), (false, other)] => of == other && sent.len() == 2,
+        _ => false,
+    };
+    assert!(is_right, "{on:?}: {operation} {}", resource(scope));
+}
+
+/// All that a configuration has sent.
+fn sent(configuration: &Value) -> BTreeSet<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut sent = BTreeSet::new();
+    for rule in list(&configuration["webhooks"]).iter().flat_map(|webhook| list(&webhook["rules"])) {
+        for (group, resource) in list(&rule["apiGroups"])
+            .iter()
+            .flat_map(|group| list(&rule["resources"]).into_iter().map(move |one| (group.clone(), one)))
+        {
+            let of = |operation: &Value| format!("{} {}/{}", text(operation), text(&group), text(&resource));
+            sent.extend(list(&rule["operations"]).iter().map(of));
+        }
+    }
+    sent
+}
+
+/// The server may read what the rules of the families that are on look up, and the definitions of kinds; nothing else.
+#[test]
+fn rights_and_watches_follow_the_families() {
+    for families in choices() {
+        let (registry, written) = (Registry::standard().only(&families), written(&families));
+        let roles = written["rbac.yaml"].iter().filter(|object| object["kind"] == "ClusterRole");
+        let rules: Vec<_> = roles.flat_map(|role| role["rules"].as_array().expect("rules is a list")).collect();
+        let resources = |rule: &&Value| {
+            let group = rule["apiGroups"][0].as_str().unwrap_or_default().to_owned();
+            let plurals = rule["resources"].as_array().expect("resources is a list").clone();
+            plurals.into_iter().map(move |plural| format!("{group}/{}", plural.as_str().unwrap_or_default()))
+        };
+        let granted: BTreeSet<_> = rules.iter().flat_map(resources).collect();
+        let watched = registry.kinds().into_iter().map(|kind| format!("{}/{}", kind.group, kind.plural));
+        let definitions = "apiextensions.k8s.io/customresourcedefinitions".to_owned();
+        assert_eq!(granted, watched.chain([definitions]).collect(), "{families:?}");
+        let has_dry_runs = written.contains_key("crds/dryrunconfigurations.yaml");
+        assert_eq!(has_dry_runs, families.contains(&"DR"), "{families:?}");
+    }
+}
+
+#[test]
+fn what_is_off_is_not_there() {
+    let only = Registry::standard().only(&["OW", "KZ"]);
+    assert_eq!(only.families(), ["KZ", "OW"]);
+    assert!(only.mutators().iter().all(|mutator| mutator.family == "OW") && !only.mutators().is_empty());
+    assert!(only.row("OW001").is_some() && only.row("KZ001").is_some() && only.row("DR001").is_none());
+    assert!(!only.deliveries().is_empty() && Registry::standard().only(&["OW"]).deliveries().is_empty());
 }
 
 /// The webhooks that are sent such a request.
@@ -163,7 +247,7 @@ fn level(policy: Policy) -> Level {
     verdict.findings.first().map_or(Level::Off, |finding| finding.level)
 }
 
-fn levels<const N: usize>(levels: [(&str, Level); N]) -> std::collections::HashMap<String, Level> {
+fn levels<const N: usize>(levels: [(&str, Level); N]) -> HashMap<String, Level> {
     levels.into_iter().map(|(name, level)| (name.to_owned(), level)).collect()
 }
 

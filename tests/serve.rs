@@ -262,6 +262,23 @@ async fn a_shadow_refuses_nothing_and_nobody_forgets_that_it_is_one() {
     server.until_log(|log| log.lines().any(tells)).await;
 }
 
+/// What is off does not decide, and what the configuration says of it is no mistake: at the start, nor later.
+#[tokio::test]
+async fn only_the_families_that_are_on_decide() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("portcullis.yaml");
+    std::fs::write(&config, "rules: {OW001: deny, DP: deny}\n").unwrap();
+    let config_path = config.display().to_string();
+    let server =
+        Server::start(&["--manifests", "examples/landscaper", "--config", &config_path, "--families", "KZ,DR"]);
+    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    assert_eq!(server.post("/validate", &review("refused.json")).await["response"]["allowed"], true);
+    assert!(!is_patched(&server.post("/mutate", &review("patched.json")).await));
+    std::fs::write(&config, "rules: {OW001: warn, DP: deny}\n").unwrap();
+    server.until_log(|log| log.contains("configuration reloaded")).await;
+    assert!(!server.log().contains("not reloaded"), "{}", server.log());
+}
+
 /// Not ready, alive, and quiet: one line for each kind, not one for each attempt.
 #[tokio::test]
 async fn an_unreachable_api_server_is_waited_for() {

@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::config;
-use crate::gate::{Exemption, Gate};
+use crate::gate::{Exemption, Gate, Registry as Rules};
 use crate::process::{Changes, Condition};
 
 /// How often the file is looked at, and whether an exemption has expired, besides when its folder tells of a change.
@@ -94,7 +94,7 @@ impl Configuration {
 
     fn load(&mut self) {
         let path = self.path.display();
-        match config::load(&self.path, self.gate.registry()) {
+        match config::load(&self.path, &Rules::standard()) {
             Ok(policy) => {
                 self.problem = None;
                 self.metrics.last_success.set(OffsetDateTime::now_utc().unix_timestamp());

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::families::Families;
 use super::{DENIED, OK, Unusable, inputs, say};
 use crate::catalog::Kind;
 use crate::gate::Registry;
-use crate::gate::registration::{Endpoint, Registration};
+use crate::gate::registration::{Choice, Endpoint, Registration};
 use crate::reconciler;
 
 /// Write the webhook configurations, permissions and CRDs that fit the rules.
@@ -21,7 +22,7 @@ pub(super) struct Args {
     #[arg(long)]
     check: bool,
     /// Write the templates of the chart instead
-    #[arg(long, conflicts_with_all = ["url", "ca_bundle", "namespace", "service", "service_account"])]
+    #[arg(long, conflicts_with_all = ["url", "ca_bundle", "namespace", "service", "service_account", "families"])]
     chart: bool,
     /// Where the API server reaches the server, if not through its Service
     #[arg(long, value_name = "https://HOST:PORT", conflicts_with = "service")]
@@ -44,6 +45,8 @@ pub(super) struct Args {
     /// The name of its ServiceAccount
     #[arg(long, default_value = "portcullis")]
     service_account: String,
+    #[command(flatten)]
+    families: Families,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
@@ -82,7 +85,7 @@ impl Args {
         let companion = reconciler::registration::Registration {
             namespace: registration.namespace.clone(),
             service_account: format!("{}-companion", registration.service_account),
-            is_chart: self.chart,
+            families: registration.families.clone(),
         };
         let of_server = registration.manifests(&Registry::standard()).into_iter();
         let mut manifests: Vec<_> = of_server.map(|manifest| (manifest.file.to_owned(), manifest.text)).collect();
@@ -103,8 +106,8 @@ impl Args {
         };
         let ca_bundle = self.ca_bundle.as_ref().map(|path| ca_bundle(path)).transpose()?;
         let (namespace, service_account) = (self.namespace.clone(), self.service_account.clone());
-        let (metadata, declared) = (String::new(), self.declared()?);
-        Ok(Registration { endpoint, ca_bundle, namespace, service_account, metadata, declared, opt_in: None })
+        let (declared, families) = (self.declared()?, Choice::These(self.families.on()));
+        Ok(Registration { endpoint, ca_bundle, namespace, service_account, declared, families })
     }
 
     /// What the chosen definitions declare.

@@ -8,6 +8,7 @@ mod check;
 mod configuration;
 mod conformance;
 mod explain;
+mod families;
 mod inputs;
 mod logging;
 mod manifests;

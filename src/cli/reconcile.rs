@@ -9,6 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use tokio::net::TcpListener;
 
+use super::families::Families;
 use super::logging::Logging;
 use super::registries::Registries;
 use super::{OK, Unusable, inputs};
@@ -56,6 +57,8 @@ pub(super) struct Args {
     /// A definition that is chosen besides those with the label, as in the configuration file; `*` for all
     #[arg(long, value_name = "NAME", requires = "composites")]
     composites_of: Vec<String>,
+    #[command(flatten)]
+    families: Families,
     #[command(flatten)]
     registries: Registries,
     #[command(flatten)]
@@ -146,6 +149,28 @@ impl Args {
         let wanted: Vec<_> = optional.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(name, _)| name).collect();
         let mut controllers = controllers(&Settings { dry_run, trees, composites: self.composites_of.clone() });
         controllers.retain(|controller| !controller.is_optional() || wanted.contains(&controller.name()));
+        self.of_families(controllers)
+    }
+
+    /// Those whose family is on. One that was asked for by its flag is not left out in silence.
+    fn of_families(&self, controllers: Vec<Box<dyn Controller>>) -> Result<Vec<Box<dyn Controller>>, Unusable> {
+        let on = self.families.on();
+        let (controllers, off): (Vec<_>, Vec<_>) =
+            controllers.into_iter().partition(|controller| on.contains(&controller.family()));
+        if let Some(asked) = off.iter().find(|controller| controller.is_optional()) {
+            let (name, family, on) = (asked.name(), asked.family(), on.join(","));
+            let text = format!(
+                "--{name} belongs to the family {family}, which --families {on} leaves out; add it, or leave out --{name}"
+            );
+            return Err(Unusable::new(text));
+        }
+        if controllers.is_empty() {
+            let text = format!(
+                "--families {} leaves nothing to do after admission; there is no need to run this",
+                on.join(",")
+            );
+            return Err(Unusable::new(text));
+        }
         Ok(controllers)
     }
 }

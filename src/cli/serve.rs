@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::configuration::{self, Configuration};
+use super::families::Families;
 use super::logging::Logging;
 use super::{OK, Unusable, inputs};
 use crate::admission::{Phase, Request, Verdict};
@@ -39,6 +40,8 @@ pub(super) struct Args {
     /// The configuration file, reloaded when it changes
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    families: Families,
     /// The oldest TLS version
     #[arg(long, value_enum, default_value = "1.2")]
     tls_min: TlsMin,
@@ -131,8 +134,9 @@ impl Args {
 
     /// The gate over its catalog, which is kept up to date from now on.
     async fn gate(&self, readiness: &Readiness) -> Result<Gate, Unusable> {
-        let registry = Registry::standard();
-        let policy = inputs::policy(self.config.as_deref(), &registry)?;
+        // What the file says of a family that is off is no mistake.
+        let policy = inputs::policy(self.config.as_deref(), &Registry::standard())?;
+        let registry = self.families.registry();
         let mut catalog = registry.catalog();
         let catalog = match &self.manifests {
             Some(folder) => {

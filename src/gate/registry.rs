@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::admission::{Level, Request};
-use crate::catalog::{Catalog, Declaration, Kind, NAMESPACES};
+use crate::catalog::{Catalog, Declaration, Kind};
 use crate::crossplane;
 use crate::kustomize;
-use crate::kustomize::delivery::Delivery;
+use crate::kustomize::delivery::{self, Delivery};
 use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
 use crate::rule::{Definition, Match, Mutator, Rule, Section};
@@ -114,6 +114,21 @@ impl Registry {
         standard.with_deliveries(kustomize::delivery::deliveries())
     }
 
+    /// What belongs to these families, as if there were no others: their rows, the kinds that those look up and add.
+    #[must_use]
+    pub fn only(self, families: &[&str]) -> Self {
+        let is_on = |family: &str| families.contains(&family);
+        let rules = self.rules.into_iter().filter(|rule| is_on(rule.family())).collect();
+        let mutators = self.mutators.into_iter().filter(|mutator| is_on(mutator.family)).collect();
+        let mut only = Self::new(rules, mutators);
+        only.tree_rules = self.tree_rules.into_iter().filter(|rule| is_on(rule.family())).collect();
+        only.definitions = self.definitions.into_iter().filter(|definition| is_on(definition.family)).collect();
+        only.optional = self.optional.into_iter().filter(|definition| is_on(definition.family)).collect();
+        let looks_at = |declaration: &&'static Declaration| only.looking_at(declaration).next().is_some();
+        only.declarations = self.declarations.into_iter().filter(looks_at).collect();
+        if is_on(delivery::FAMILY) { only.with_deliveries(self.deliveries) } else { only }
+    }
+
     /// Just these.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
         let mut looking: HashMap<_, Looking> = HashMap::new();
@@ -204,19 +219,44 @@ impl Registry {
         families
     }
 
-    /// Every kind that a rule, mutator or delivery looks up, and namespaces.
+    /// Every kind that a rule, mutator or delivery looks up.
     pub fn kinds(&self) -> Vec<&'static Kind> {
-        let mut kinds: Vec<&'static Kind> = vec![&NAMESPACES];
-        let of_rules = self.rules.iter().flat_map(|rule| rule.looks_up);
-        let of_mutators = self.mutators.iter().flat_map(|mutator| mutator.looks_up);
-        let declaring = self.declarations.iter().map(|declaration| &declaration.by);
-        let of_deliveries = self.deliveries.iter().flat_map(|delivery| delivery.looks_up);
-        for kind in of_rules.chain(of_mutators).chain(of_deliveries).chain(declaring) {
-            if !kinds.iter().any(|known| std::ptr::eq(*known, *kind)) {
-                kinds.push(kind);
+        self.looked_up().into_iter().map(|(kind, _)| kind).collect()
+    }
+
+    /// Every kind that is looked up, and the families whose rows do.
+    pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
+        let mut kinds: Vec<(&'static Kind, Vec<&'static str>)> = Vec::new();
+        let of_rules = self.rules.iter().map(|rule| (rule.family(), rule.looks_up));
+        let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.looks_up));
+        let of_deliveries = self.deliveries.iter().map(|delivery| (delivery::FAMILY, delivery.looks_up));
+        let of_rows = of_rules.chain(of_mutators).chain(of_deliveries);
+        let of_rows = of_rows.flat_map(|(family, kinds)| kinds.iter().map(move |kind| (family, *kind)));
+        for (family, kind) in of_rows.chain(self.declaring()) {
+            match kinds.iter_mut().find(|(known, _)| std::ptr::eq(*known, kind)) {
+                Some((_, families)) if families.contains(&family) => {}
+                Some((_, families)) => families.push(family),
+                None => kinds.push((kind, vec![family])),
             }
         }
         kinds
+    }
+
+    /// The kinds whose objects declare others, and the families that look at those.
+    fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
+        let of = |declaration: &&'static Declaration| {
+            let by = declaration.by;
+            self.looking_at(declaration).map(move |family| (family, by)).collect::<Vec<_>>()
+        };
+        self.declarations.iter().flat_map(of)
+    }
+
+    /// The families of the rows that look at what is declared so.
+    fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
+        let of_rules = self.rules.iter().map(|rule| (rule.family(), rule.scope));
+        let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.scope));
+        let looks = |scope: &[Match]| scope.iter().any(|one| one.is_declared() && one.plural == declaration.name);
+        of_rules.chain(of_mutators).filter(move |(_, scope)| looks(scope)).map(|(family, _)| family)
     }
 
     /// The rules that look at a request; `declared_as` is the declaration of its kind, where it has one.

@@ -24,6 +24,7 @@ static WATCHES: [&Kind; 3] = [&DEFINITIONS, &MUTATING, &VALIDATING];
 static PERMISSIONS: [Permission; 1] = [Permission {
     group: GROUP,
     resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+    names: &[DECLARED_NAME],
     verbs: &["patch"],
 }];
 
@@ -42,6 +43,10 @@ impl Controller for Composites {
         NAME
     }
 
+    fn family(&self) -> &'static str {
+        "EN"
+    }
+
     fn summary(&self) -> &'static str {
         "the webhooks for composites name the kinds that chosen CompositeResourceDefinitions declare"
     }
@@ -54,7 +59,7 @@ impl Controller for Composites {
         &PERMISSIONS
     }
 
-    /// Its right cannot be bound to our configurations, so that it is given only where it is wanted.
+    /// It watches all configurations, as a watch cannot be bound to ours; so its rights are given only where it is wanted.
     fn is_optional(&self) -> bool {
         true
     }

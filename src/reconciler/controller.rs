@@ -14,6 +14,9 @@ pub trait Controller: Send + Sync + 'static {
     /// Its name, for metrics, the log and its ClusterRole: `dry-run-marks`.
     fn name(&self) -> &'static str;
 
+    /// The family of rules that it belongs to, such as `DR`: on and off with it.
+    fn family(&self) -> &'static str;
+
     /// What it does, in one line.
     fn summary(&self) -> &'static str;
 
@@ -104,6 +107,8 @@ pub struct Permission {
     pub group: &'static str,
     /// Plural names, with their subresource: `deployitems/status`.
     pub resources: &'static [&'static str],
+    /// The only objects that it is a right to; of all, where none is named.
+    pub names: &'static [&'static str],
     /// Verbs.
     pub verbs: &'static [&'static str],
 }

@@ -8,7 +8,7 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::Value;
 
 use super::confirm::confirmed;
-use super::{Controller, Failure, Next, Permission, Severity, Tools};
+use super::{Controller, Failure, Next, Permission, Severity, Tools, events};
 use crate::catalog::{Kind, Reference, Scope, cluster};
 use crate::landscaper::dry_run::following::{Following, agrees, following};
 use crate::landscaper::dry_run::mark::Mark;
@@ -34,6 +34,10 @@ impl Controller for DryRunDeployer {
         "dry-run-deployer"
     }
 
+    fn family(&self) -> &'static str {
+        "DR"
+    }
+
     fn summary(&self) -> &'static str {
         "does the DeployItems that are in dry run, without touching a target"
     }
@@ -48,9 +52,15 @@ impl Controller for DryRunDeployer {
 
     fn permissions(&self) -> &'static [Permission] {
         &[
-            Permission { group: GROUP, resources: &["deployitems", "deployitems/status"], verbs: &["patch"] },
-            Permission { group: GROUP, resources: &["dryrunconfigurations"], verbs: &["get"] },
-            Permission { group: "", resources: &["secrets"], verbs: &["create", "get", "patch"] },
+            Permission {
+                group: GROUP,
+                resources: &["deployitems", "deployitems/status"],
+                names: &[],
+                verbs: &["patch"],
+            },
+            Permission { group: GROUP, resources: &["dryrunconfigurations"], names: &[], verbs: &["get"] },
+            Permission { group: "", resources: &["secrets"], names: &[], verbs: &["create", "get", "patch"] },
+            events::RIGHT,
         ]
     }
 

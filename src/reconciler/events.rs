@@ -10,6 +10,8 @@ use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
+use super::Permission;
+
 /// Who says so, in every event.
 const REPORTER: &str = "portcullis.dev/companion";
 /// Events at once; a large dry run that fails everywhere is told by its first ones.
@@ -20,6 +22,10 @@ const PER_MINUTE: u32 = 60;
 const LONGEST_NOTE: usize = 1000;
 /// An event is not worth waiting for.
 const LIMIT: Duration = Duration::from_secs(5);
+
+/// What a controller may do that publishes events.
+pub(super) const RIGHT: Permission =
+    Permission { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["create", "patch"] };
 
 /// Publishes events.
 pub struct Events {

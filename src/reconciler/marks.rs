@@ -34,6 +34,10 @@ impl Controller for Marks {
         "dry-run-marks"
     }
 
+    fn family(&self) -> &'static str {
+        "DR"
+    }
+
     fn summary(&self) -> &'static str {
         "the dry-run annotations of a root on everything below it that exists already"
     }
@@ -43,7 +47,12 @@ impl Controller for Marks {
     }
 
     fn permissions(&self) -> &'static [Permission] {
-        &[Permission { group: GROUP, resources: &["deployitems", "executions", "installations"], verbs: &["patch"] }]
+        &[Permission {
+            group: GROUP,
+            resources: &["deployitems", "executions", "installations"],
+            names: &[],
+            verbs: &["patch"],
+        }]
     }
 
     /// The object, and all below it where its word or its place changed.

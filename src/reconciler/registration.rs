@@ -1,19 +1,19 @@
-//! The companion's rights, derived from its controllers: one ClusterRole for those that always run, and one in a file of
-//! its own for each that runs only where it is asked for.
+//! The companion's rights, derived from its controllers: one ClusterRole for each, in a file of its own, as some run only
+//! where they are asked for, and each only where its family of rules is on.
 
 use std::collections::BTreeMap;
 
 use super::{Controller, Permission};
 use crate::catalog::Kind;
+use crate::gate::registration::Choice;
 
 /// The Lease that replicas compete for, where nothing else is said.
 pub const LEASE: &str = "portcullis-companion";
 
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const NAME: &str = "portcullis-companion";
-
-/// Events are written for whatever is looked at.
-const EVENTS: Permission = Permission { group: "events.k8s.io", resources: &["events"], verbs: &["create", "patch"] };
+/// In the chart: whether there is anything for the companion to do; see `_helpers.tpl`.
+const RUNS: &str = "include \"portcullis.companion\" .";
 
 /// How the manifests are written.
 #[derive(Debug, Clone)]
@@ -22,36 +22,50 @@ pub struct Registration {
     pub namespace: String,
     /// The name of its ServiceAccount.
     pub service_account: String,
-    /// Whether it is for the chart, where a release decides what is wanted.
-    pub is_chart: bool,
+    /// The families that are on; in the chart a release decides, and what else is wanted too.
+    pub families: Choice,
 }
 
 impl Registration {
-    /// All files: their paths, and their texts.
+    /// All files: their paths, and their texts. Without a controller there are none.
     pub fn manifests(&self, controllers: &[Box<dyn Controller>]) -> Vec<(String, String)> {
-        let always: Vec<_> = controllers.iter().filter(|controller| !controller.is_optional()).collect();
+        let on: Vec<_> =
+            controllers.iter().map(AsRef::as_ref).filter(|one| self.families.may_have(one.family())).collect();
+        if on.is_empty() {
+            return Vec::new();
+        }
+        let (optional, always): (Vec<_>, Vec<_>) = on.into_iter().partition(|controller| controller.is_optional());
         let account = format!(
             "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {}\n  namespace: {}\n---\n",
             self.service_account, self.namespace
         );
-        let rules = rules(always.iter().map(|controller| controller.as_ref()), [&EVENTS]);
-        let text = format!("{account}{}---\n{}", self.lease_role(), self.cluster_role(NAME, &rules));
-        let mut files = vec![("companion/rbac.yaml".to_owned(), self.file(".Values.companion.enabled", &text))];
-        for controller in controllers.iter().filter(|controller| controller.is_optional()) {
-            let name = controller.name();
-            let condition = format!("and .Values.companion.enabled (has \"{name}\" .Values.companion.controllers)");
-            let role = self.cluster_role(&format!("{NAME}-{name}"), &self::rules([controller.as_ref()], []));
-            let text = format!("# For --{name}: {}\n{role}", controller.summary());
-            files.push((format!("companion/{name}.yaml"), self.file(&condition, &text)));
-        }
+        let mut files = vec![("companion/rbac.yaml".to_owned(), self.file(RUNS, &(account + &self.lease_role())))];
+        files.extend(always.into_iter().map(|controller| self.role_of(controller, "Always")));
+        files.extend(
+            optional.into_iter().map(|controller| self.role_of(controller, &format!("For --{}", controller.name()))),
+        );
         files
     }
 
+    /// The ClusterRole of a controller, in a file of its own.
+    fn role_of(&self, controller: &dyn Controller, wanted: &str) -> (String, String) {
+        let (name, family) = (controller.name(), controller.family());
+        let asked = if controller.is_optional() {
+            format!(" (has \"{name}\" .Values.companion.controllers)")
+        } else {
+            String::new()
+        };
+        let condition = format!("and .Values.companion.enabled .Values.families.{family}{asked}");
+        let role = self.cluster_role(&format!("{NAME}-{name}"), &rules(controller));
+        let text = format!("# {wanted}: {}\n{role}", controller.summary());
+        (format!("companion/{name}.yaml"), self.file(&condition, &text))
+    }
+
     fn file(&self, condition: &str, text: &str) -> String {
-        if self.is_chart {
-            return format!("{GENERATED}{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n");
+        match self.families {
+            Choice::Values => format!("{GENERATED}{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"),
+            Choice::These(_) => format!("{GENERATED}{text}"),
         }
-        format!("{GENERATED}{text}")
     }
 
     /// The Lease, in the companion's namespace. A creation cannot be bound to a name.
@@ -85,31 +99,27 @@ impl Registration {
 }
 
 /// Reading what is watched, and CustomResourceDefinitions to notice kinds that come later; then what is written.
-fn rules<'c>(
-    controllers: impl IntoIterator<Item = &'c dyn Controller>,
-    further: impl IntoIterator<Item = &'static Permission>,
-) -> String {
+fn rules(controller: &dyn Controller) -> String {
     let mut reads: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let mut writes: Vec<&'static Permission> = Vec::new();
-    for controller in controllers {
-        reads.insert("apiextensions.k8s.io", vec!["customresourcedefinitions"]);
-        for kind in [controller.watches(), controller.looks_up()].concat() {
-            let Kind { group, plural, .. } = kind;
-            reads.entry(group).or_default().push(plural);
-        }
-        writes.extend(controller.permissions());
+    for Kind { group, plural, .. } in [controller.watches(), controller.looks_up()].concat() {
+        reads.entry(group).or_default().push(plural);
     }
-    writes.extend(further);
+    let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
     let read = |(group, mut plurals): (&str, Vec<&str>)| {
         plurals.sort_unstable();
         plurals.dedup();
-        line(group, &plurals, &["get", "list", "watch"])
+        line(group, &plurals, &[], &["get", "list", "watch"])
     };
-    let write = |permission: &Permission| line(permission.group, permission.resources, permission.verbs);
-    reads.into_iter().map(read).chain(writes.into_iter().map(write)).collect()
+    let write = |Permission { group, resources, names, verbs }: &Permission| line(group, resources, names, verbs);
+    [definitions]
+        .into_iter()
+        .chain(reads.into_iter().map(read))
+        .chain(controller.permissions().iter().map(write))
+        .collect()
 }
 
-fn line(group: &str, resources: &[&str], verbs: &[&str]) -> String {
+fn line(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> String {
     let (resources, verbs) = (resources.join(", "), verbs.join(", "));
-    format!("  - {{apiGroups: [\"{group}\"], resources: [{resources}], verbs: [{verbs}]}}\n")
+    let names = if names.is_empty() { String::new() } else { format!("resourceNames: [{}], ", names.join(", ")) };
+    format!("  - {{apiGroups: [\"{group}\"], resources: [{resources}], {names}verbs: [{verbs}]}}\n")
 }

@@ -32,6 +32,7 @@ static SCOPE: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Up
 /// Works out what the environment makes of a composite.
 pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
     name: "environments",
+    family: "EN",
     summary: "a composite's references to EnvironmentConfigs, what the environment patches into it, and what it will patch \
               into composed resources",
     scope: &SCOPE,

@@ -6,6 +6,7 @@ use crate::rule::Definition;
 pub(super) static DEFINITIONS: [&Definition; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 
 static KUSTOMIZATIONS: Definition = Definition {
+    family: super::FAMILY,
     file: "crds/kustomize/kustomizations.yaml",
     text: "\
 apiVersion: apiextensions.k8s.io/v1
@@ -15,6 +16,7 @@ metadata:
   labels:
     app.kubernetes.io/name: portcullis
   annotations:
+    helm.sh/resource-policy: keep
     api-approved.kubernetes.io: unapproved, kustomize has no kinds of its own
 spec:
   group: kustomize.config.k8s.io
@@ -50,6 +52,7 @@ spec:
 };
 
 static COMPONENTS: Definition = Definition {
+    family: super::FAMILY,
     file: "crds/kustomize/components.yaml",
     text: "\
 apiVersion: apiextensions.k8s.io/v1
@@ -59,6 +62,7 @@ metadata:
   labels:
     app.kubernetes.io/name: portcullis
   annotations:
+    helm.sh/resource-policy: keep
     api-approved.kubernetes.io: unapproved, kustomize has no kinds of its own
 spec:
   group: kustomize.config.k8s.io

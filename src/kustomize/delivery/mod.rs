@@ -38,6 +38,9 @@ use crate::rule::{Definition, Match, Rule};
 /// build in the tree of a ConfigMap.
 pub const PATH_ANNOTATION: &str = "portcullis.dev/path";
 
+/// The family of all rules about trees, and of every delivery: on and off with it.
+pub const FAMILY: &str = "KZ";
+
 /// A way in which trees reach a cluster: a row of the registry.
 pub struct Delivery {
     /// Stable name, such as `flux-trees`.

@@ -32,6 +32,7 @@ static INDEXES: [&Index; 2] = [&BY_PATH, &BY_REFERENCE];
 static KUSTOMIZATIONS: Kind = kind("v1beta1", "Kustomization", "kustomizations");
 static COMPONENTS: Kind = kind("v1alpha1", "Component", "components");
 static KINDS: [&Kind; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
+static LOOKS_UP: [&Kind; 3] = [&KUSTOMIZATIONS, &COMPONENTS, &NAMESPACES];
 
 /// By the folder that an object stands in.
 static BY_PATH: Index =
@@ -68,7 +69,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     most: Level::Deny,
     scope: &SCOPE,
     narrowed: None,
-    looks_up: &KINDS,
+    looks_up: &LOOKS_UP,
     confirm: Some(confirm),
     ahead: None,
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },

@@ -4,6 +4,7 @@ use crate::rule::Definition;
 
 /// Its CustomResourceDefinition: the fields that name a fragment's object are required, all others kept.
 pub(super) static DRY_RUN_CONFIGURATIONS: Definition = Definition {
+    family: "DR",
     file: "crds/dryrunconfigurations.yaml",
     text: "\
 apiVersion: apiextensions.k8s.io/v1
@@ -12,6 +13,8 @@ metadata:
   name: dryrunconfigurations.landscaper.gardener.cloud
   labels:
     app.kubernetes.io/name: portcullis
+  annotations:
+    helm.sh/resource-policy: keep
 spec:
   group: landscaper.gardener.cloud
   scope: Namespaced

@@ -33,6 +33,7 @@ static SCOPE: [Match; 3] = [
 /// Gives an object the marks of its root.
 pub(super) static MUTATOR: Mutator = Mutator {
     name: "dry-run",
+    family: "DR",
     summary: "the dry-run annotations of the root on every sub-installation, Execution and DeployItem below it",
     scope: &SCOPE,
     looks_up: &[&INSTALLATIONS, &EXECUTIONS],

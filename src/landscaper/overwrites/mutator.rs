@@ -31,6 +31,7 @@ static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit
 /// Works out what overwrites do to an Installation.
 pub(super) static MUTATOR: Mutator = Mutator {
     name: "overwrites",
+    family: "OW",
     summary: "the substitution of an Installation's component reference, precomputed as a JSON Patch",
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &OVERWRITES],

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use self::pull_secrets::PullSecrets;
 use self::write::Write;
-use super::{Controller, Failure, Next, Permission, Tools};
+use super::{Controller, Failure, Next, Permission, Tools, events};
 use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View};
 use crate::landscaper::components::closure::{Closure, Gap};
 use crate::landscaper::components::inline::Inline;
@@ -76,6 +76,10 @@ impl Controller for OverwriteTrees {
         "overwrite-trees"
     }
 
+    fn family(&self) -> &'static str {
+        "OW"
+    }
+
     fn summary(&self) -> &'static str {
         "what overwrites make of every reference in the trees of components, precomputed"
     }
@@ -86,9 +90,20 @@ impl Controller for OverwriteTrees {
 
     fn permissions(&self) -> &'static [Permission] {
         &[
-            Permission { group: GROUP, resources: &["installations", "installations/status"], verbs: &["patch"] },
-            Permission { group: "", resources: &["configmaps"], verbs: &["create", "delete", "get", "patch"] },
-            Permission { group: "", resources: &["secrets"], verbs: &["get"] },
+            Permission {
+                group: GROUP,
+                resources: &["installations", "installations/status"],
+                names: &[],
+                verbs: &["patch"],
+            },
+            Permission {
+                group: "",
+                resources: &["configmaps"],
+                names: &[],
+                verbs: &["create", "delete", "get", "patch"],
+            },
+            Permission { group: "", resources: &["secrets"], names: &[], verbs: &["get"] },
+            events::RIGHT,
         ]
     }
 

@@ -1,0 +1,106 @@
+{{/* The families that are on, as --families takes them. */}}
+{{- define "portcullis.families" -}}
+{{- $on := list -}}
+{{- range $family, $isOn := .Values.families }}{{ if $isOn }}{{ $on = append $on $family }}{{ end }}{{ end -}}
+{{- join "," $on -}}
+{{- end }}
+
+{{/* What cannot be said by the schema: values that do not go together. */}}
+{{- define "portcullis.check" -}}
+{{- if not (include "portcullis.families" .) -}}
+{{- fail "families: all are off; with none there is nothing to install" -}}
+{{- end -}}
+{{- $families := dict "composites" "EN" "dry-run-deployer" "DR" "overwrite-trees" "OW" -}}
+{{- range .Values.companion.controllers -}}
+{{- $family := get $families . -}}
+{{- if not (get $.Values.families $family) -}}
+{{- fail (printf "companion.controllers: %s belongs to the family %s, which families.%s switches off" . $family $family) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.certificate.way "secret") (not .Values.certificate.caBundle) -}}
+{{- fail "certificate.caBundle: with certificate.way secret it is the CA that signed the certificate, PEM in base64" -}}
+{{- end -}}
+{{- if and .Values.clientCertificates.names (not (include "portcullis.clientCertificates" .)) -}}
+{{- fail "clientCertificates.names: name the ConfigMap or the Secret with their CA too" -}}
+{{- end -}}
+{{- if and .Values.audit.enabled (not .Values.companion.enabled) -}}
+{{- fail "audit.enabled: it is the companion that audits, and companion.enabled is false" -}}
+{{- end -}}
+{{- end }}
+
+{{/* Whether the companion has anything to do. */}}
+{{- define "portcullis.companion" -}}
+{{- if and .Values.companion.enabled (or .Values.families.DR .Values.companion.controllers .Values.audit.enabled) -}}true{{- end -}}
+{{- end }}
+
+{{- define "portcullis.clientCertificates" -}}
+{{- or .Values.clientCertificates.configMapName .Values.clientCertificates.secretName -}}
+{{- end }}
+
+{{- define "portcullis.image" -}}
+{{- with .Values.image -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The labels of an object; a component of it by name: (list . "companion") */}}
+{{- define "portcullis.labels" -}}
+{{ include "portcullis.selector" . }}
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
+helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version }}
+{{- end }}
+
+{{/* What a Deployment selects its pods by; never changes. */}}
+{{- define "portcullis.selector" -}}
+app.kubernetes.io/name: {{ index . 1 }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+{{- end }}
+
+{{/* What every pod has. */}}
+{{- define "portcullis.pod" -}}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Where replicas are put: (list . "portcullis") */}}
+{{- define "portcullis.spread" -}}
+topologySpreadConstraints:
+  {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - maxSkew: 1
+    topologyKey: {{ $key }}
+    whenUnsatisfiable: {{ (index $ 0).Values.topologySpread.whenUnsatisfiable }}
+    labelSelector:
+      matchLabels:
+        {{- include "portcullis.selector" $ | nindent 8 }}
+  {{- end }}
+{{- end }}
+
+{{/* What every container may: as little as there is. */}}
+{{- define "portcullis.container" -}}
+image: {{ include "portcullis.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end }}

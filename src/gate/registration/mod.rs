@@ -1,0 +1,296 @@
+//! The registration: which requests the API server is told to send, derived from the rows of the registry.
+//!
+//! A webhook has one failure policy, so the requests of a phase are split in two: those that must not go through while
+//! nobody answers, and the rest. Each request is sent once in each phase. What is registered depends on the families of
+//! rules that are on; a webhook or a configuration without requests is not written at all.
+
+mod requests;
+mod rights;
+mod when;
+
+use requests::{Rules, Share, WEBHOOKS, Webhook, webhooks};
+pub use when::Choice;
+use when::When;
+
+use super::Registry;
+use crate::admission::{COLLECTORS, Operation, Phase};
+use crate::catalog::Kind;
+use crate::kustomize::delivery::Narrowed;
+use crate::rule::{Definition, Spared};
+
+/// Where the API server finds the webhooks.
+#[derive(Debug, Clone)]
+pub enum Endpoint {
+    /// A Service in the cluster.
+    Service {
+        /// Its namespace, which is also left out of all webhooks.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// An address outside of it, without a path.
+    Url(String),
+}
+
+/// How the manifests are written.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    /// Where the API server finds the webhooks.
+    pub endpoint: Endpoint,
+    /// The CA of the serving certificate, PEM in base64; `None` where something else will fill it in.
+    pub ca_bundle: Option<String>,
+    /// The namespace that portcullis runs in.
+    pub namespace: String,
+    /// The name of its ServiceAccount.
+    pub service_account: String,
+    /// The kinds that objects in the cluster declare, and that are looked at.
+    pub declared: Vec<&'static Kind>,
+    /// The families that are on; with the values of a release, what is written is a template of the chart.
+    pub families: Choice,
+}
+
+impl Default for Registration {
+    fn default() -> Self {
+        let namespace = "portcullis-system".to_owned();
+        let service_account = "portcullis".to_owned();
+        let endpoint = Endpoint::Service { namespace: namespace.clone(), name: service_account.clone() };
+        let families = Choice::These(Registry::standard().families());
+        Self { endpoint, ca_bundle: None, namespace, service_account, declared: Vec::new(), families }
+    }
+}
+
+/// A file of the registration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Its name, in the folder of them all.
+    pub file: &'static str,
+    /// Its text.
+    pub text: String,
+}
+
+const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
+const GENERATED_FOR_DECLARED: &str = "# Written by `portcullis manifests`; do not edit. The rules follow the \
+                                      CompositeResourceDefinitions that are chosen.\n";
+/// The name of the two configurations of webhooks.
+pub const NAME: &str = "portcullis";
+/// The name of the configurations for kinds that are declared.
+pub const DECLARED_NAME: &str = "portcullis-composites";
+
+/// In the chart: who puts the CA of the serving certificate into the configurations.
+const CHART_METADATA: &str = "  {{- if eq .Values.certificate.way \"cert-manager\" }}\n  annotations:\n    \
+                              cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ .Release.Name }}\n  {{- end }}\n";
+const CHART_CA_BUNDLE: &str = "      {{- if eq .Values.certificate.way \"secret\" }}\n      \
+                               caBundle: {{ .Values.certificate.caBundle }}\n      {{- end }}\n";
+/// In the chart: further namespaces that are left out, or the only ones that are not.
+const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.matchExpressions }}\n        \
+                                {{- toYaml . | nindent 8 }}\n        {{- end }}\n";
+/// In the chart: the value that must be true for kinds that not everybody wants.
+const CHART_OPTIONAL: &str = ".Values.storedKustomizations";
+
+impl Registration {
+    /// The templates of the chart: what a release decides is left to Helm.
+    pub fn chart() -> Self {
+        let (namespace, name) = ("{{ .Release.Namespace }}".to_owned(), "{{ .Release.Name }}".to_owned());
+        Self {
+            endpoint: Endpoint::Service { namespace: namespace.clone(), name: name.clone() },
+            ca_bundle: None,
+            namespace,
+            service_account: name,
+            declared: Vec::new(),
+            families: Choice::Values,
+        }
+    }
+
+    /// All files: the definitions of kinds, the two webhook configurations and the permissions. The registry is that of
+    /// all families; those that are off are left out here.
+    pub fn manifests(&self, registry: &Registry) -> Vec<Manifest> {
+        let definition = |definition: &&'static Definition| self.definition(definition, None);
+        let optional = |definition: &&'static Definition| self.definition(definition, Some(CHART_OPTIONAL));
+        let mut manifests: Vec<_> = registry.definitions().iter().filter_map(definition).collect();
+        manifests.extend(registry.optional_definitions().iter().filter_map(optional));
+        for (file, phase) in [("mutating.yaml", Phase::Mutate), ("validating.yaml", Phase::Validate)] {
+            manifests.extend(self.configuration(phase, registry).map(|text| Manifest { file, text }));
+        }
+        manifests.push(Manifest { file: "rbac.yaml", text: self.rbac(registry) });
+        for (file, phase) in
+            [("mutating-composites.yaml", Phase::Mutate), ("validating-composites.yaml", Phase::Validate)]
+        {
+            manifests.extend(self.composites(phase, registry).map(|text| Manifest { file, text }));
+        }
+        manifests
+    }
+
+    fn is_chart(&self) -> bool {
+        self.families == Choice::Values
+    }
+
+    fn definition(&self, definition: &'static Definition, value: Option<&str>) -> Option<Manifest> {
+        let when = When::any([definition.family].into());
+        if !self.families.may(&when) {
+            return None;
+        }
+        let mut text = definition.text.to_owned();
+        if let Some(value) = value.filter(|_| self.is_chart()) {
+            text = format!("{{{{- if {value} }}}}\n{text}{{{{- end }}}}\n");
+        }
+        Some(Manifest { file: definition.file, text: format!("{GENERATED}{}", self.families.lines(&when, None, text)) })
+    }
+
+    fn configuration(&self, phase: Phase, registry: &Registry) -> Option<String> {
+        let webhooks: Vec<_> =
+            webhooks(phase, registry).into_iter().map(|webhook| (webhook.rules(registry), webhook)).collect();
+        let all = When::either(webhooks.iter().flat_map(|(rules, _)| rules).map(|rules| &rules.when));
+        let text: String =
+            webhooks.iter().map(|(rules, webhook)| self.lines_of(webhook, rules, registry, &all)).collect();
+        let text = self.families.lines(&all, None, self.head(phase, NAME) + &text);
+        self.families.may(&all).then(|| format!("{GENERATED}{text}"))
+    }
+
+    fn lines_of(&self, webhook: &Webhook, rules: &[Rules], registry: &Registry, around: &When) -> String {
+        let when = When::either(rules.iter().map(|rules| &rules.when));
+        if !self.families.may(&when) {
+            return String::new();
+        }
+        let rule = |rules: &Rules| self.families.lines(&rules.when, Some(&when), rules.yaml());
+        let listed = format!("\n{}", rules.iter().map(rule).collect::<String>());
+        let conditions = self.match_conditions(rules, webhook.narrowed) + &self.shares(webhook, registry);
+        self.families.lines(&when, Some(around), self.webhook(webhook, &conditions, &listed))
+    }
+
+    /// The configuration for kinds that are declared: apart, so that its rules can follow them without the others.
+    fn composites(&self, phase: Phase, registry: &Registry) -> Option<String> {
+        let webhooks: Vec<_> = WEBHOOKS.iter().filter(|webhook| webhook.phase == phase).collect();
+        let whens: Vec<_> = webhooks.iter().map(|webhook| webhook.declared_when(registry)).collect();
+        let all = When::either(&whens);
+        let webhook = |(webhook, when): (&&Webhook, &When)| {
+            let rules = webhook.declared_rules(registry, &self.declared);
+            let listed = match &rules[..] {
+                [] => " []\n".to_owned(),
+                rules => format!("\n{}", rules.iter().map(Rules::yaml).collect::<String>()),
+            };
+            let text = self.webhook(webhook, &self.match_conditions(&rules, None), &listed);
+            if self.families.may(when) { self.families.lines(when, Some(&all), text) } else { String::new() }
+        };
+        let text: String = webhooks.iter().zip(&whens).map(webhook).collect();
+        let text = self.families.lines(&all, None, self.head(phase, DECLARED_NAME) + &text);
+        self.families.may(&all).then(|| format!("{GENERATED_FOR_DECLARED}{text}"))
+    }
+
+    fn head(&self, phase: Phase, name: &str) -> String {
+        let kind = match phase {
+            Phase::Mutate => "MutatingWebhookConfiguration",
+            Phase::Validate => "ValidatingWebhookConfiguration",
+        };
+        let metadata = if self.is_chart() { CHART_METADATA } else { "" };
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n  \
+             labels:\n    app.kubernetes.io/name: portcullis\n{metadata}webhooks:\n"
+        )
+    }
+
+    fn webhook(&self, webhook: &Webhook, conditions: &str, rules: &str) -> String {
+        let failure_policy = if webhook.outage.refuses() { "Fail" } else { "Ignore" };
+        let reinvocation = match webhook.phase {
+            Phase::Mutate => {
+                "    # Another webhook may change what ours looks at; ours is idempotent.\n    \
+                              reinvocationPolicy: IfNeeded\n"
+            }
+            Phase::Validate => "",
+        };
+        format!(
+            "  - name: {name}\n    admissionReviewVersions: [v1, v1beta1]\n    sideEffects: None\n    \
+             matchPolicy: Equivalent\n    timeoutSeconds: {timeout}\n    # {reason}\n    \
+             failurePolicy: {failure_policy}\n{reinvocation}{client}{selector}{conditions}    rules:{rules}",
+            name = webhook.name,
+            timeout = webhook.timeout_seconds,
+            reason = webhook.reason,
+            client = self.client_config(webhook.phase),
+            selector = self.namespace_selector(),
+        )
+    }
+
+    fn client_config(&self, phase: Phase) -> String {
+        let path = phase.as_str();
+        let place = match &self.endpoint {
+            Endpoint::Service { namespace, name } => format!(
+                "      service:\n        namespace: {namespace}\n        name: {name}\n        path: /{path}\n        \
+                 port: 443\n"
+            ),
+            Endpoint::Url(url) => format!("      url: {}/{path}\n", url.trim_end_matches('/')),
+        };
+        let ca = self.ca_bundle.as_ref().map(|ca| format!("      caBundle: {ca}\n"));
+        let in_chart = if self.is_chart() { CHART_CA_BUNDLE } else { "" };
+        format!("    clientConfig:\n{place}{}", ca.as_deref().unwrap_or(in_chart))
+    }
+
+    /// Our own namespace and the cluster's are left out: a cluster must be able to start without us.
+    fn namespace_selector(&self) -> String {
+        let further = if self.is_chart() { CHART_NAMESPACES } else { "" };
+        format!(
+            "    namespaceSelector:\n      matchExpressions:\n        - key: kubernetes.io/metadata.name\n          \
+             operator: NotIn\n          values: [kube-system, {}]\n{further}",
+            self.namespace
+        )
+    }
+
+    /// Calls that are not made: for objects on their way out, whose finalizers must come off, and for the controllers that
+    /// delete what has lost its namespace or owner.
+    fn match_conditions(&self, rules: &[Rules], narrowed: Option<&Narrowed>) -> String {
+        let when = |has: fn(&Rules) -> bool| When::either(rules.iter().filter(|rule| has(rule)).map(|rule| &rule.when));
+        let deletes = when(|rules| rules.operations.contains(&Operation::Delete));
+        let has_status = when(|rules| rules.resources.iter().any(|resource| resource.ends_with("/status")));
+        let delete = self.families.words(&deletes, "request.operation == 'DELETE' || ");
+        let status = "(has(request.subResource) && request.subResource == 'status') || ";
+        let status = self.families.words(&has_status, status);
+        let mut text = format!(
+            "    matchConditions:\n      - name: not-being-deleted\n        expression: \
+             \"{delete}{status}!has(object.metadata.deletionTimestamp)\"\n"
+        );
+        if self.families.may(&deletes) {
+            text.push_str(&self.families.lines(&deletes, None, not_deleted_by_a_collector()));
+        }
+        text.push_str(&narrowed.map(worth_a_call).unwrap_or_default());
+        text
+    }
+
+    /// How the two webhooks of a phase share the requests of such a resource: each goes to one of them.
+    fn shares(&self, webhook: &Webhook, registry: &Registry) -> String {
+        let (prefix, not) = if webhook.outage.refuses() { ("all-but", "!") } else { ("only", "") };
+        let share = |share: Share| {
+            let (resource, Spared { name, expression }) = (&share.resource, share.spared);
+            let text = format!(
+                "      - name: {prefix}-{name}-of-{resource}\n        expression: >-\n          \
+                 request.resource.resource != '{resource}' ||\n          {not}({expression})\n"
+            );
+            if self.families.may(&share.when) { self.families.lines(&share.when, None, text) } else { String::new() }
+        };
+        webhook.shares(registry).into_iter().map(share).collect()
+    }
+}
+
+fn not_deleted_by_a_collector() -> String {
+    let users: Vec<_> = COLLECTORS.iter().map(|user| format!("'{user}'")).collect();
+    format!(
+        "      - name: not-deleted-by-a-collector\n        expression: >-\n          request.operation != 'DELETE' || \
+         !(request.userInfo.username in\n          [{}])\n",
+        users.join(",\n           ")
+    )
+}
+
+fn worth_a_call(narrowed: &Narrowed) -> String {
+    let alternatives: Vec<_> = narrowed.when.iter().map(|when| format!("({when})")).collect();
+    format!("      - name: worth-a-call\n        expression: >-\n          {}\n", alternatives.join(" ||\n          "))
+}
+
+impl Rules {
+    fn yaml(&self) -> String {
+        let operations: Vec<_> = self.operations.iter().map(|operation| operation.as_str()).collect();
+        format!(
+            "      - apiGroups: [\"{}\"]\n        apiVersions: [{}]\n        operations: [{}]\n        resources: [{}]\n",
+            self.group,
+            self.versions.join(", "),
+            operations.join(", "),
+            self.resources.join(", "),
+        )
+    }
+}

@@ -1,0 +1,242 @@
+//! Which requests a webhook is sent, derived from the rows of the registry: of every family, and when each is on.
+
+use std::collections::BTreeMap;
+
+use super::when::{Families, When};
+use crate::admission::{Operation, Phase};
+use crate::catalog::Kind;
+use crate::gate::Registry;
+use crate::kustomize::delivery::{self, Narrowed};
+use crate::rule::{Match, Outage, Spared};
+
+/// A webhook of a configuration.
+pub(super) struct Webhook {
+    pub(super) name: &'static str,
+    pub(super) phase: Phase,
+    pub(super) outage: Outage,
+    pub(super) timeout_seconds: u8,
+    pub(super) reason: &'static str,
+    /// What narrows it to some deliveries.
+    pub(super) narrowed: Option<&'static Narrowed>,
+}
+
+pub(super) const WEBHOOKS: [Webhook; 4] = [
+    Webhook {
+        name: "mutate.portcullis.dev",
+        phase: Phase::Mutate,
+        outage: Outage::Admit,
+        timeout_seconds: 2,
+        reason: "What is missing is added with the next change of the object; nothing is deployed wrongly without it.",
+        narrowed: None,
+    },
+    Webhook {
+        name: "require.portcullis.dev",
+        phase: Phase::Mutate,
+        outage: Outage::Refuse,
+        timeout_seconds: 3,
+        reason: "Without the change the object would do what it must not do.",
+        narrowed: None,
+    },
+    Webhook {
+        name: "validate.portcullis.dev",
+        phase: Phase::Validate,
+        outage: Outage::Refuse,
+        timeout_seconds: 3,
+        reason: "People and pipelines write these, rarely; a wrong one breaks everything in its namespace that uses it.",
+        narrowed: None,
+    },
+    Webhook {
+        name: "advise.portcullis.dev",
+        phase: Phase::Validate,
+        outage: Outage::Admit,
+        timeout_seconds: 3,
+        reason: "Controllers write these all the time, and a deletion must never hang on us; the harm is small or mendable.",
+        narrowed: None,
+    },
+];
+
+/// The webhooks of a phase, those that are narrowed last.
+pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
+    let mut webhooks: Vec<_> = WEBHOOKS.into_iter().filter(|webhook| webhook.phase == phase).collect();
+    for narrowed in registry.deliveries().iter().filter_map(|delivery| delivery.narrowed) {
+        if phase == Phase::Validate && !webhooks.iter().any(|known| known.narrowed == Some(narrowed)) {
+            webhooks.push(Webhook {
+                name: narrowed.webhook,
+                phase,
+                outage: Outage::Admit,
+                timeout_seconds: 3,
+                reason: narrowed.reason,
+                narrowed: Some(narrowed),
+            });
+        }
+    }
+    webhooks
+}
+
+/// Requests of the same group, versions and operations, and when they are sent.
+pub(super) struct Rules {
+    pub(super) group: &'static str,
+    pub(super) versions: &'static [&'static str],
+    pub(super) operations: Vec<Operation>,
+    pub(super) resources: Vec<String>,
+    pub(super) when: When,
+}
+
+/// A resource of which an outage stops only some requests, which are then shared by the two webhooks of a phase.
+pub(super) struct Share {
+    pub(super) resource: String,
+    pub(super) spared: &'static Spared,
+    /// When somebody has the others refused.
+    pub(super) when: When,
+}
+
+/// A resource: its group, and its plural name with the subresource.
+type Key = (&'static str, String);
+/// What rows of a family look at.
+type Scoped = (&'static str, &'static Match);
+
+/// Who wants requests of one resource and operation.
+#[derive(Default)]
+struct Wanted {
+    refusing: Families,
+    admitting: Families,
+}
+
+impl Webhook {
+    /// The requests of this webhook: those of its phase and outage that the stricter webhook of the phase does not get.
+    pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
+        let spared = self.spared(registry);
+        let mut rules: Vec<Rules> = Vec::new();
+        for ((group, resource), (versions, wanted)) in self.requests(registry) {
+            let is_shared = spared.contains_key(&(group, resource.clone()));
+            for (operations, when) in self.sent(&wanted, is_shared) {
+                let like = |rule: &&mut Rules| {
+                    (rule.group, rule.versions, &rule.operations, &rule.when) == (group, versions, &operations, &when)
+                };
+                match rules.iter_mut().find(like) {
+                    Some(rule) => rule.resources.push(resource.clone()),
+                    None => rules.push(Rules { group, versions, operations, resources: vec![resource.clone()], when }),
+                }
+            }
+        }
+        rules
+    }
+
+    /// The operations that this webhook is sent, those together that are wanted by the same families.
+    fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
+        let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
+        for (operation, Wanted { refusing, admitting }) in wanted {
+            let (any, none) = match self.outage.refuses() {
+                true => (refusing, Families::new()),
+                false if is_shared => (admitting, Families::new()),
+                false => (admitting, refusing.clone()),
+            };
+            if any.is_subset(&none) {
+                continue;
+            }
+            let when = When::any_but(any.clone(), none);
+            match sent.iter_mut().find(|(_, known)| *known == when) {
+                Some((operations, _)) => operations.push(*operation),
+                None => sent.push((vec![*operation], when)),
+            }
+        }
+        sent
+    }
+
+    fn requests(&self, registry: &Registry) -> BTreeMap<Key, (&'static [&'static str], Vec<(Operation, Wanted)>)> {
+        let mut requests = BTreeMap::new();
+        for (family, scope) in self.fixed(registry) {
+            let (_, wanted): &mut (_, Vec<(Operation, Wanted)>) =
+                requests.entry(key(scope)).or_insert((scope.versions, Vec::new()));
+            for operation in scope.operations {
+                if !wanted.iter().any(|(known, _)| known == operation) {
+                    wanted.push((*operation, Wanted::default()));
+                    wanted.sort_by_key(|(operation, _)| *operation as u8);
+                }
+                let of_operation = wanted.iter_mut().filter(|(known, _)| known == operation);
+                for (_, Wanted { refusing, admitting }) in of_operation {
+                    (if scope.outage.refuses() { &mut *refusing } else { &mut *admitting }).insert(family);
+                }
+            }
+        }
+        requests
+    }
+
+    /// The requests of this webhook about kinds that are declared.
+    pub(super) fn declared_rules(&self, registry: &Registry, kinds: &[&'static Kind]) -> Vec<Rules> {
+        let scopes = self.declared(registry);
+        let mut operations: Vec<Operation> = scopes.iter().flat_map(|(_, scope)| scope.operations).copied().collect();
+        operations.sort_by_key(|operation| *operation as u8);
+        operations.dedup();
+        let mut groups: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+        for kind in kinds {
+            groups.entry(kind.group).or_default().push(kind.plural.to_owned());
+        }
+        let rules = |(group, mut resources): (_, Vec<String>)| {
+            resources.sort_unstable();
+            let (versions, when) = (&["\"*\""][..], self.declared_when(registry));
+            Rules { group, versions, operations: operations.clone(), resources, when }
+        };
+        groups.into_iter().map(rules).collect()
+    }
+
+    /// When it is sent requests about kinds that are declared.
+    pub(super) fn declared_when(&self, registry: &Registry) -> When {
+        When::either(&[When::any(self.declared(registry).into_iter().map(|(family, _)| family).collect())])
+    }
+
+    fn declared(&self, registry: &Registry) -> Vec<Scoped> {
+        let is_its = |(_, scope): &Scoped| scope.is_declared() && scope.outage == self.outage;
+        self.scopes(registry).into_iter().filter(is_its).collect()
+    }
+
+    /// The resources that both webhooks of a phase are sent, each some of the requests. A resource that only some rows
+    /// would have shared is not.
+    pub(super) fn shares(&self, registry: &Registry) -> Vec<Share> {
+        let share = |((_, resource), (spared, families)): (Key, (&'static Spared, Families))| Share {
+            resource,
+            spared,
+            when: When::any(families),
+        };
+        self.spared(registry).into_iter().map(share).collect()
+    }
+
+    fn spared(&self, registry: &Registry) -> BTreeMap<Key, (&'static Spared, Families)> {
+        let mut spared: BTreeMap<Key, (Option<&'static Spared>, Families)> = BTreeMap::new();
+        for (family, scope) in self.fixed(registry).into_iter().filter(|(_, scope)| scope.outage.refuses()) {
+            let one = match scope.outage {
+                Outage::RefuseUnless(one) => Some(one),
+                Outage::Refuse | Outage::Admit => None,
+            };
+            let (all, families) = spared.entry(key(scope)).or_insert((one, Families::new()));
+            *all = all.filter(|all| Some(*all) == one);
+            families.insert(family);
+        }
+        spared.into_iter().filter_map(|(key, (one, families))| Some((key, (one?, families)))).collect()
+    }
+
+    fn fixed(&self, registry: &Registry) -> Vec<Scoped> {
+        self.scopes(registry).into_iter().filter(|(_, scope)| !scope.is_declared()).collect()
+    }
+
+    fn scopes(&self, registry: &Registry) -> Vec<Scoped> {
+        let of = |family: &'static str, scope: &'static [Match]| scope.iter().map(move |one| (family, one));
+        match self.phase {
+            Phase::Mutate => registry.mutators().iter().flat_map(|mutator| of(mutator.family, mutator.scope)).collect(),
+            Phase::Validate => {
+                let rules = registry.rules().iter().filter(|_| self.narrowed.is_none());
+                let deliveries = registry.deliveries().iter().filter(|delivery| delivery.narrowed == self.narrowed);
+                let of_rules = rules.flat_map(|rule| of(rule.family(), rule.scope));
+                of_rules.chain(deliveries.flat_map(|delivery| of(delivery::FAMILY, delivery.scope))).collect()
+            }
+        }
+    }
+}
+
+fn key(scope: &Match) -> Key {
+    let resource = match scope.subresource {
+        "" => scope.plural.to_owned(),
+        subresource => format!("{}/{subresource}", scope.plural),
+    };
+    (scope.group, resource)
+}

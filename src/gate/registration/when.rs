@@ -1,0 +1,169 @@
+//! When something is registered: which families of rules have to be on for it.
+//!
+//! The same condition is decided here, for `portcullis manifests`, and written as a condition of Helm's, for the chart. So
+//! what the chart renders for some families is what is written for them.
+
+use std::collections::BTreeSet;
+
+/// Families of rules, such as `OW`.
+pub(super) type Families = BTreeSet<&'static str>;
+
+/// Who says which families are on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// These are.
+    These(Vec<&'static str>),
+    /// The values of a release of the chart, `families`.
+    Values,
+}
+
+/// A condition on the families that are on: one of its cases holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct When(Vec<Case>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Case {
+    /// One of these is on.
+    any: Families,
+    /// None of these is.
+    none: Families,
+}
+
+impl When {
+    /// One of these is on.
+    pub(super) fn any(any: Families) -> Self {
+        Self::any_but(any, Families::new())
+    }
+
+    /// One of these is on, and none of those.
+    pub(super) fn any_but(any: Families, none: Families) -> Self {
+        Self(vec![Case { any, none }])
+    }
+
+    /// One of several holds.
+    pub(super) fn either<'w>(several: impl IntoIterator<Item = &'w Self>) -> Self {
+        let mut plain = Families::new();
+        let mut others: Vec<Case> = Vec::new();
+        for case in several.into_iter().flat_map(|when| &when.0) {
+            if case.none.is_empty() {
+                plain.extend(&case.any);
+            } else if !others.contains(case) {
+                others.push(case.clone());
+            }
+        }
+        others.retain(|case| !case.any.is_subset(&plain));
+        let plain = Some(Case { any: plain, none: Families::new() }).filter(|case| !case.any.is_empty());
+        Self(plain.into_iter().chain(others).collect())
+    }
+
+    fn holds(&self, on: &[&str]) -> bool {
+        let is_on = |family: &&str| on.contains(family);
+        self.0.iter().any(|case| case.any.iter().any(is_on) && !case.none.iter().any(is_on))
+    }
+
+    /// As an argument of Helm's `if`.
+    fn template(&self) -> String {
+        let cases: Vec<_> = self.0.iter().map(Case::template).collect();
+        joined("or", &cases)
+    }
+}
+
+impl Case {
+    fn template(&self) -> String {
+        let any = either_value(&self.any);
+        if self.none.is_empty() {
+            any
+        } else {
+            format!("and {} (not {})", bracketed(&any), bracketed(&either_value(&self.none)))
+        }
+    }
+}
+
+fn either_value(families: &Families) -> String {
+    let values: Vec<_> = families.iter().map(|family| format!(".Values.families.{family}")).collect();
+    joined("or", &values)
+}
+
+fn joined(function: &str, arguments: &[String]) -> String {
+    match arguments {
+        [only] => only.clone(),
+        several => format!("{function} {}", several.iter().map(|one| bracketed(one)).collect::<Vec<_>>().join(" ")),
+    }
+}
+
+fn bracketed(argument: &str) -> String {
+    if argument.contains(' ') { format!("({argument})") } else { argument.to_owned() }
+}
+
+impl Choice {
+    /// Whole lines, where the condition holds. Within `around`, which holds anyway, the same is not asked again.
+    pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
+        match self {
+            Self::These(on) if !when.holds(on) => String::new(),
+            Self::Values if around != Some(when) => {
+                format!("{{{{- if {} }}}}\n{text}{{{{- end }}}}\n", when.template())
+            }
+            Self::These(_) | Self::Values => text,
+        }
+    }
+
+    /// A part of a line, where the condition holds.
+    pub(super) fn words(&self, when: &When, text: &str) -> String {
+        match self {
+            _ if when.0.is_empty() => String::new(),
+            Self::These(on) if !when.holds(on) => String::new(),
+            Self::These(_) => text.to_owned(),
+            Self::Values => format!("{{{{ if {} }}}}{text}{{{{ end }}}}", when.template()),
+        }
+    }
+
+    /// Whether it can be that this family is on.
+    pub fn may_have(&self, family: &str) -> bool {
+        match self {
+            Self::These(on) => on.contains(&family),
+            Self::Values => true,
+        }
+    }
+
+    /// Whether it can be that the condition holds.
+    pub(super) fn may(&self, when: &When) -> bool {
+        match self {
+            Self::These(on) => when.holds(on),
+            Self::Values => !when.0.is_empty(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn when(any: &[&'static str], none: &[&'static str]) -> When {
+        When::any_but(any.iter().copied().collect(), none.iter().copied().collect())
+    }
+
+    #[test]
+    fn is_written_as_helm_reads_it() {
+        assert_eq!(when(&["OW"], &[]).template(), ".Values.families.OW");
+        assert_eq!(when(&["OW", "DR"], &[]).template(), "or .Values.families.DR .Values.families.OW");
+        let but = when(&["OW"], &["DR", "KZ"]);
+        assert_eq!(but.template(), "and .Values.families.OW (not (or .Values.families.DR .Values.families.KZ))");
+        let either = When::either([&but, &when(&["EN"], &[])]);
+        assert_eq!(either.template(), format!("or .Values.families.EN ({})", but.template()));
+    }
+
+    #[test]
+    fn of_several_that_are_alike_one_is_asked() {
+        let both = When::either([&when(&["OW"], &["DR"]), &when(&["OW"], &[]), &when(&["KZ"], &[])]);
+        assert_eq!(both, when(&["KZ", "OW"], &[]));
+        assert!(both.holds(&["OW", "DR"]) && !both.holds(&["DR"]));
+        assert!(!when(&["OW"], &["DR"]).holds(&["OW", "DR"]));
+    }
+
+    #[test]
+    fn nothing_never_holds() {
+        let nothing = When::either([]);
+        assert_eq!(Choice::Values.words(&nothing, "text"), "");
+        assert!(!Choice::Values.may(&nothing) && !Choice::These(vec!["OW"]).may(&nothing));
+    }
+}
