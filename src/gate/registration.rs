@@ -274,7 +274,28 @@ impl Registration {
              portcullis\nrules:\n{rules}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n\
              metadata:\n  name: portcullis\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  \
              name: portcullis\nsubjects:\n  - kind: ServiceAccount\n    name: {service_account}\n    namespace: \
-             {namespace}\n"
+             {namespace}\n{}",
+            self.reading_by_name(kinds)
+        )
+    }
+
+    /// What is read when it is named, and never watched: in our own namespace only. Whoever keeps such objects elsewhere
+    /// gives the right there.
+    fn reading_by_name(&self, kinds: &[&Kind]) -> String {
+        let Self { namespace, service_account, .. } = self;
+        let rule = |kind: &&&Kind| {
+            format!("  - {{apiGroups: [\"{}\"], resources: [{}], verbs: [get]}}\n", kind.group, kind.plural)
+        };
+        let rules: String = kinds.iter().filter(|kind| kind.is_read_by_name()).map(|kind| rule(&kind)).collect();
+        if rules.is_empty() {
+            return rules;
+        }
+        format!(
+            "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: portcullis-reads-by-name\n  \
+             namespace: {namespace}\nrules:\n{rules}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\n\
+             metadata:\n  name: portcullis-reads-by-name\n  namespace: {namespace}\nroleRef:\n  apiGroup: \
+             rbac.authorization.k8s.io\n  kind: Role\n  name: portcullis-reads-by-name\nsubjects:\n  - kind: \
+             ServiceAccount\n    name: {service_account}\n    namespace: {namespace}\n"
         )
     }
 }
@@ -283,7 +304,7 @@ impl Registration {
 fn permissions(kinds: &[&Kind]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     groups.insert("apiextensions.k8s.io", vec!["customresourcedefinitions"]);
-    for kind in kinds {
+    for kind in kinds.iter().filter(|kind| !kind.is_read_by_name()) {
         groups.entry(kind.group).or_default().push(kind.plural);
     }
     let rule = |(group, mut plurals): (&str, Vec<&str>)| {
