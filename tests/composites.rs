@@ -621,3 +621,32 @@ fn engines_patch(composition: &Value, object: &Value, stored: &[Value]) -> Optio
     let patch = json_patch::diff(&templates.base, rendered);
     (!patch.0.is_empty()).then(|| serde_json::to_value(patch).unwrap())
 }
+
+#[test]
+fn a_composite_is_told_of_other_types_than_are_declared_and_not_of_what_may_be_missing() {
+    let declaring = |schema: &str| {
+        let misspelled = NATIVE.replace("fromFieldPath: network.subnet,", "fromFieldPath: network.optional,");
+        let annotation = format!("annotations: {{portcullis.dev/environment-schema: '{schema}'}}");
+        misspelled.replace("metadata: {name: example,", &format!("metadata: {{name: example, {annotation},"))
+    };
+    let told = |composition: &str| {
+        let found = found(&case(composite(json!({"stage": "prod"})), composition));
+        found.into_iter().filter(|line| line.starts_with("EN008")).collect::<Vec<_>>()
+    };
+    let of = |network: &str| {
+        told(&declaring(&format!(r#"{{"properties": {{"region": {{"type": "string"}}, "network": {network}}}}}"#)))
+    };
+    let missing = of("{}");
+    assert!(missing.len() == 1 && missing[0].contains("network.optional: no such field"), "{missing:?}");
+    assert_eq!(of(r#"{"properties": {"optional": {}, "vpc": {"type": "string"}}}"#), Vec::<String>::new());
+    let required = r#"{"properties": {"region": {}, "network": {"required": ["optional"], "properties": {"optional": {}}}}, "required": ["network"]}"#;
+    assert!(told(&declaring(required))[0].contains("network.optional: no such field"));
+    let typed = of(r#"{"properties": {"optional": {}, "vpc": {"type": "integer"}}}"#);
+    assert_eq!(
+        typed,
+        [
+            "EN008 warn EN008 Composition \"example\", spec.environment.patches[1]: the environment's network.vpc is string, and \
+          its schema declares integer"
+        ]
+    );
+}

@@ -349,3 +349,127 @@ fn regular_expressions_are_gos() {
         );
     }
 }
+
+/// The schema that the Compositions below declare for their environment.
+const SCHEMA: &str = "
+type: object
+required: [region]
+properties:
+  region: {type: string}
+  size: {type: integer}
+  network: {type: object, properties: {subnets: {type: array, items: {type: string}}}}
+";
+
+fn declaring(mut composition: Value, annotation: &str, text: &str) -> Value {
+    composition["metadata"]["annotations"] = json!({format!("portcullis.dev/{annotation}"): text});
+    composition
+}
+
+/// Field, message and help of every finding of EN008.
+fn against(object: Value, stored: &[Value]) -> Vec<String> {
+    let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
+    let found = verdict.findings.iter().filter(|finding| finding.rule == "EN008");
+    found.map(|finding| format!("{} {}: {}", finding.level, finding.field, finding.message)).collect()
+}
+
+fn reading(path: &str, transforms: Value) -> Value {
+    json!({"type": "ToCompositeFieldPath", "fromFieldPath": path, "toFieldPath": "spec.x", "transforms": transforms})
+}
+
+#[test]
+fn patches_are_judged_by_the_schema_that_is_declared() {
+    let upper = json!([{"type": "string", "string": {"type": "Convert", "convert": "ToUpper"}}]);
+    let map = json!([{"type": "map", "map": {"a": "b"}}]);
+    let twice = json!([{"type": "math", "math": {"type": "Multiply", "multiply": 2}}]);
+    for make in
+        [native as fn(Value) -> Value, |environment| resources(json!({"environment": environment, "resources": []}))]
+    {
+        let found =
+            |patch: Value| against(declaring(make(json!({"patches": [patch]})), "environment-schema", SCHEMA), &[]);
+        for (path, transforms) in [("region", &upper), ("region", &map), ("size", &twice), ("network.subnets[0]", &map)]
+        {
+            assert_eq!(found(reading(path, transforms.clone())), Vec::<String>::new(), "{path}");
+        }
+        let misspelled = found(reading("network.subnet[0]", json!([])));
+        assert_eq!(misspelled.len(), 1, "{misspelled:?}");
+        assert!(
+            misspelled[0].starts_with("warn spec.") && misspelled[0].contains("environment.patches[0].fromFieldPath")
+        );
+        assert!(
+            misspelled[0].ends_with("the environment's schema has nothing there; network has subnets"),
+            "{misspelled:?}"
+        );
+        for (path, transforms, words) in [
+            ("size", &map, "a map transform cannot take a number"),
+            ("region", &twice, "a math transform cannot take a string"),
+            ("network.subnets", &map, "a map transform cannot take a list"),
+            ("region.name", &map, "the environment's schema has nothing there"),
+        ] {
+            let found = found(reading(path, transforms.clone()));
+            assert!(found.len() == 1 && found[0].contains(words), "{path}: {found:?}");
+        }
+        let combined = json!({"type": "CombineToComposite", "toFieldPath": "spec.x", "combine": {"strategy": "string",
+            "string": {"fmt": "%s-%s"}, "variables": [{"fromFieldPath": "region"}, {"fromFieldPath": "zone"}]}});
+        let found = found(combined);
+        assert!(found.len() == 1 && found[0].contains("combine.variables[1].fromFieldPath"), "{found:?}");
+    }
+}
+
+#[test]
+fn what_a_composition_puts_into_its_environment_need_not_be_declared() {
+    let own = json!({"defaultData": {"zone": "a"}, "patches": [
+        {"fromFieldPath": "spec.name", "toFieldPath": "own.name"}, reading("own.name", json!([])), reading("zone", json!([]))]});
+    assert_eq!(against(declaring(native(own), "environment-schema", SCHEMA), &[]), Vec::<String>::new());
+    // Another function may put anything there.
+    let mut piped = resources(json!({"environment": {"patches": [reading("other", json!([]))]}, "resources": []}));
+    assert_eq!(against(declaring(piped.clone(), "environment-schema", SCHEMA), &[]).len(), 1);
+    piped["spec"]["pipeline"].as_array_mut().unwrap().insert(0, json!({"step": "other"}));
+    assert_eq!(against(declaring(piped, "environment-schema", SCHEMA), &[]), Vec::<String>::new());
+}
+
+#[test]
+fn patches_of_composed_resources_are_judged_by_the_schema_too() {
+    let mut composition = native(json!({}));
+    composition["spec"]["patchSets"] = json!([{"name": "common", "patches": [
+        {"type": "FromEnvironmentFieldPath", "fromFieldPath": "zone", "toFieldPath": "a"}]}]);
+    composition["spec"]["resources"] = json!([{"name": "one", "base": {}, "patches": [
+        {"type": "PatchSet", "patchSetName": "common"},
+        {"type": "FromEnvironmentFieldPath", "fromFieldPath": "region", "toFieldPath": "b"},
+        {"type": "FromCompositeFieldPath", "fromFieldPath": "spec.any", "toFieldPath": "c"},
+        {"type": "FromEnvironmentFieldPath", "fromFieldPath": "regions", "toFieldPath": "d"}]}]);
+    let found = against(declaring(composition, "environment-schema", SCHEMA), &[]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("spec.patchSets[0].patches[0].fromFieldPath"), "{found:?}");
+    assert!(found[1].contains("spec.resources[0].patches[3].fromFieldPath"), "{found:?}");
+}
+
+#[test]
+fn a_schema_in_a_config_map_is_read_when_it_is_named() {
+    let wrong = || native(json!({"patches": [reading("zone", json!([]))]}));
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "schemas", "namespace": "platform"},
+                     "data": {"environment.yaml": SCHEMA}});
+    let from =
+        |reference: &str| against(declaring(wrong(), "environment-schema-from", reference), std::slice::from_ref(&map));
+    let found = from("platform/schemas/environment.yaml");
+    assert!(found.len() == 1 && found[0].contains("the environment's schema has nothing there"), "{found:?}");
+    let place = "warn metadata.annotations[portcullis.dev/environment-schema-from]: ";
+    for (reference, words) in [
+        ("platform/schemas/other.yaml", "names other.yaml of ConfigMap platform/schemas, which does not exist"),
+        ("platform/missing/environment.yaml", "names ConfigMap platform/missing, which does not exist"),
+        ("schemas", "must name a key of a ConfigMap, as NAMESPACE/NAME/KEY"),
+    ] {
+        let found = from(reference);
+        assert!(found.len() == 1 && found[0].starts_with(place) && found[0].contains(words), "{found:?}");
+    }
+}
+
+#[test]
+fn a_schema_that_cannot_be_read_is_a_finding_and_everything_else_goes_on() {
+    for text in ["{", "[]", "type: text", "$ref: '#/nowhere'", "properties: {a: 1}"] {
+        let wrong = declaring(native(json!({"patches": [{"type": "Nope"}]})), "environment-schema", text);
+        let found = against(wrong.clone(), &[]);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert!(found[0].starts_with("warn metadata.annotations[portcullis.dev/environment-schema]: "), "{found:?}");
+        assert!(brief(wrong).iter().any(|line| line.starts_with("EN001 deny patches[0].type")));
+    }
+}

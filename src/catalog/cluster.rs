@@ -29,7 +29,7 @@ const SAY_AGAIN: Duration = Duration::from_secs(60);
 pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     let (bell, _) = watch::channel(());
     let bell = Arc::new(bell);
-    let kinds: Vec<_> = catalog.kinds().collect();
+    let kinds: Vec<_> = catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect();
     let watches = kinds.into_iter().map(|kind| {
         let follow = Follow { client: client.clone(), catalog: catalog.clone(), kind, said: None };
         follow.run(bell.subscribe())
@@ -65,7 +65,7 @@ async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch:
 /// # Errors
 /// When a kind cannot be listed; that the cluster does not have it is no error.
 pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> {
-    for kind in catalog.kinds().collect::<Vec<_>>() {
+    for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {
         load_kind(&client, catalog, kind).await?;
     }
     for kind in catalog.declared() {

@@ -41,6 +41,10 @@ pub struct Index {
 /// nobody but their user should have, such as credentials.
 pub static METADATA_ONLY: Index = Index { name: "metadata only", keys: |_| Vec::new() };
 
+/// An index that files nothing: the kind is not watched. An object of it is read from the API server when a rule names it
+/// for a confirmed read, so that the right to get that one is enough.
+pub static READ_BY_NAME: Index = Index { name: "read by name", keys: |_| Vec::new() };
+
 /// The core kind `Namespace`: rules ask whether one is terminating.
 pub static NAMESPACES: Kind =
     Kind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", scope: Scope::Cluster, indexes: &[] };
@@ -62,6 +66,11 @@ impl Kind {
     /// Whether only the metadata of its objects is kept.
     pub(super) fn is_metadata_only(&self) -> bool {
         self.indexes.iter().any(|index| std::ptr::eq(*index, &METADATA_ONLY))
+    }
+
+    /// Whether its objects are only read when one is named, and never watched.
+    pub fn is_read_by_name(&self) -> bool {
+        self.indexes.iter().any(|index| std::ptr::eq(*index, &READ_BY_NAME))
     }
 
     /// The name for people: `contexts.landscaper.gardener.cloud`.

@@ -27,7 +27,7 @@ use tokio::sync::watch;
 pub use change::{Change, Observe};
 use declared::DeclaredKinds;
 pub use declared::{CHOOSING_LABEL, Declaration, Declared};
-pub use kind::{Index, Kind, METADATA_ONLY, NAMESPACES, Scope};
+pub use kind::{Index, Kind, METADATA_ONLY, NAMESPACES, READ_BY_NAME, Scope};
 pub use settings::Settings;
 pub use store::{Coverage, Stored};
 use store::{Store, Users};
@@ -120,7 +120,8 @@ impl Catalog {
 
     /// The kinds that are still to be listed for the first time.
     pub fn pending(&self) -> Vec<&'static Kind> {
-        self.kinds().filter(|kind| self.coverage(kind) == Coverage::Pending).collect()
+        let is_awaited = |kind: &&'static Kind| !kind.is_read_by_name() && self.coverage(kind) == Coverage::Pending;
+        self.kinds().filter(is_awaited).collect()
     }
 
     /// The object of that name.

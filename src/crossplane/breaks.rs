@@ -118,7 +118,7 @@ impl Subject {
         if computed.is_uncertain() {
             return computed.sources().filter_map(|(.., source)| source.error.clone()).collect();
         }
-        let unanswered = computed.unanswered().into_iter().map(|unanswered| unanswered.to_string());
+        let unanswered = computed.unanswered(None).into_iter().map(|unanswered| unanswered.to_string());
         // A patch from the environment that fails is among those already, with its place in the Composition.
         let is_told = computed
             .environment_patches()

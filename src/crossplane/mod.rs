@@ -12,6 +12,7 @@
 //! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
 //! | [`go`] | what Go's standard library makes of values: the parts that Crossplane's results depend on |
 //! | [`kinds`] | what is looked up |
+//! | [`schema`] | the schema that a Composition declares for its environment |
 //! | [`users`] | who uses an EnvironmentConfig |
 
 pub mod breaks;
@@ -25,6 +26,7 @@ pub mod field_path;
 pub mod go;
 pub mod kinds;
 mod rules;
+pub mod schema;
 pub mod users;
 
 use crate::catalog::Declaration;

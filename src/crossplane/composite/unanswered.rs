@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::computed::{Computed, reads_environment, writes_composite};
 use crate::crossplane::composition::distance;
-use crate::crossplane::environment::{ActionOutcome, Ending, Patch, PatchOutcome};
+use crate::crossplane::environment::{ActionOutcome, Ending, Patch, PatchOutcome, Read};
 use crate::crossplane::field_path::{Path, Segment};
+use crate::crossplane::schema::{Found, Schema, Types};
 
 /// A patch that is not answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +29,18 @@ impl fmt::Display for Unanswered {
 }
 
 impl Computed {
-    /// The patches that read the environment, and are not answered.
-    pub fn unanswered(&self) -> Vec<Unanswered> {
-        self.read().filter_map(|(place, outcome, environment)| judged(place, outcome, environment)).collect()
+    /// The patches that read the environment, and are not answered. What a schema declares, but does not require, may be
+    /// missing; what is there must be of a type that it declares.
+    pub fn unanswered(&self, schema: Option<&Schema>) -> Vec<Unanswered> {
+        let one = |(place, outcome, environment)| {
+            let of_another_type = schema.and_then(|schema| of_another_type(schema, outcome));
+            match of_another_type {
+                Some(why) => Some(Unanswered { place, why, help: None }),
+                None if may_be_missing(schema, outcome) => None,
+                None => judged(place, outcome, environment),
+            }
+        };
+        self.read().filter_map(one).collect()
     }
 
     /// The patches that read the environment, each with its place, and the environment after its step.
@@ -52,6 +62,28 @@ impl Computed {
             from_environment.map(move |(patch, outcome)| (format!("{of}, {}", shown(patch)), outcome, environment))
         }))
     }
+}
+
+fn found(schema: &Schema, read: &Read) -> Option<Found> {
+    Some(schema.at(&Path::parse(&read.path).ok()?))
+}
+
+/// Whether a patch that is passed over reads what a schema says may be missing.
+fn may_be_missing(schema: Option<&Schema>, outcome: &PatchOutcome) -> bool {
+    let missing = outcome.reads.iter().find(|read| read.value.is_none());
+    let found = schema.zip(missing).and_then(|(schema, missing)| found(schema, missing));
+    matches!(outcome.ending, Ending::Skipped(_)) && matches!(found, Some(Found::Something { is_required: false, .. }))
+}
+
+/// What is read and is not what a schema declares.
+fn of_another_type(schema: &Schema, outcome: &PatchOutcome) -> Option<String> {
+    outcome.reads.iter().find_map(|read| match (&read.value, found(schema, read)) {
+        (Some(value), Some(Found::Something { types, .. })) if !types.meets(Types::of(value)) => {
+            let (path, is) = (&read.path, Types::of(value));
+            Some(format!("the environment's {path} is {is}, and its schema declares {types}"))
+        }
+        _ => None,
+    })
 }
 
 fn shown(patch: &Patch) -> String {

@@ -5,6 +5,7 @@
 //! function-environment-configs and function-patch-and-transform. Both are read here. The first design spelled some
 //! fields otherwise; what is left of it is read where it can be, and told how to write it today.
 
+mod declared;
 mod decode;
 mod expressions;
 mod formats;
@@ -23,6 +24,8 @@ use serde_json::Value;
 
 use crate::admission::FieldPath;
 use crate::crossplane::environment::Profile;
+use crate::crossplane::schema::Schema;
+use declared::Declared;
 pub use decode::{declaration, profile, sources};
 pub use problem::{Problem, Topic};
 pub(super) use reader::distance;
@@ -30,14 +33,26 @@ use reader::{Node, Reader};
 
 /// Everything that is wrong with the text of a Composition, in the order in which it stands there.
 pub fn problems(composition: &Value) -> Arc<[Problem]> {
-    let Some(spec) = composition.get("spec") else { return Arc::default() };
+    checked(composition, None).into()
+}
+
+/// What a Composition reads from its environment that a schema does not have, or has of other types than it can take.
+pub fn against_schema(composition: &Value, schema: Arc<Schema>) -> Vec<Problem> {
+    let declared = Declared::new(schema, declaration(composition).as_ref());
+    let mut problems = checked(composition, Some(Arc::new(declared)));
+    problems.retain(|problem| problem.topic == Topic::Schema);
+    problems
+}
+
+fn checked(composition: &Value, declared: Option<Arc<Declared>>) -> Vec<Problem> {
+    let Some(spec) = composition.get("spec") else { return Vec::new() };
     let spec = Node::new(spec, FieldPath::of(["spec"]));
-    let mut native = Reader::new(Profile::Native117);
+    let mut native = Reader { declared: declared.clone(), ..Reader::new(Profile::Native117) };
     if !native.is_object(&spec) {
-        return native.problems.into();
+        return native.problems;
     }
     native::check(&mut native, &spec);
-    let mut functions = Reader::new(Profile::Function);
+    let mut functions = Reader { declared, ..Reader::new(Profile::Function) };
     pipeline::check(&mut functions, &spec);
     native.problems.into_iter().chain(functions.problems).collect()
 }

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::declared;
 use super::problem::{Problem, Topic};
 use super::reader::{Node, Reader};
 use super::transforms;
@@ -74,6 +75,7 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     }
     check_policy(reader, patch);
     check_target(reader, patch, kind, place);
+    declared::check(reader, patch, kind, place);
 }
 
 /// Types that the first design had for patches of the environment, and 1.12 took without doing anything for them.

@@ -18,7 +18,14 @@ pub const PATCH_AND_TRANSFORM: &str = "pt.fn.crossplane.io";
 
 /// Checks the inputs that are about environments.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
-    for input in reader.objects(spec, "pipeline").iter().filter_map(|step| step.member("input")) {
+    for step in reader.objects(spec, "pipeline") {
+        let input = step.member("input");
+        if !input.as_ref().is_some_and(|input| [ENVIRONMENT_CONFIGS, PATCH_AND_TRANSFORM].contains(&group(input.value)))
+        {
+            // Another function may put anything into the environment.
+            reader.declared = None;
+        }
+        let Some(input) = input else { continue };
         match group(input.value) {
             ENVIRONMENT_CONFIGS => check_input(reader, &input),
             PATCH_AND_TRANSFORM => check_resources(reader, &input),

@@ -21,6 +21,8 @@ pub enum Topic {
     Ignored,
     /// Fields that there are not.
     Unknown,
+    /// What the declared schema of the environment does not have.
+    Schema,
 }
 
 /// What is wrong with a value.

@@ -1,7 +1,10 @@
 //! Reading a Composition with the place of everything, and with everything that is wrong at once.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
+use super::declared::Declared;
 use super::problem::{Problem, Topic};
 use crate::admission::FieldPath;
 use crate::crossplane::environment::Profile;
@@ -31,11 +34,13 @@ pub(super) struct Reader {
     pub(super) profile: Profile,
     /// What is wrong.
     pub(super) problems: Vec<Problem>,
+    /// What the environment is declared to be, where it is.
+    pub(super) declared: Option<Arc<Declared>>,
 }
 
 impl Reader {
     pub(super) fn new(profile: Profile) -> Self {
-        Self { profile, problems: Vec::new() }
+        Self { profile, problems: Vec::new(), declared: None }
     }
 
     pub(super) fn is_native(&self) -> bool {

@@ -38,14 +38,22 @@ const TO: &[&str] = &["string", "int", "int64", "bool", "float64", "object", "ar
 
 /// Checks the transforms of a patch whose value begins as `shape`.
 pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, shape: Option<Shape>) {
-    let mut shape = shape.unwrap_or(Shape::Any);
+    let mut input = Input { shape: shape.unwrap_or(Shape::Any), whence: "which is what comes to it" };
     for transform in reader.objects(patch, "transforms") {
-        shape = check_transform(reader, &transform, shape);
+        let shape = check_transform(reader, &transform, input);
+        input = Input { shape, whence: "which the transform before it makes" };
     }
 }
 
+/// What comes to a transform.
+#[derive(Clone, Copy)]
+struct Input {
+    shape: Shape,
+    whence: &'static str,
+}
+
 /// Checks a transform, and gives what is known of its result.
-fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Shape) -> Shape {
+fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> Shape {
     reader.known(transform, &["type", "map", "match", "math", "string", "convert"]);
     let Some(kind) = word(reader, transform, "type", TYPES, "transform type is required") else { return Shape::Any };
     for other in TYPES.iter().filter(|other| **other != kind) {
@@ -64,9 +72,9 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Shape) -> S
     match kind {
         "map" => check_map(reader, &settings),
         "match" => check_match(reader, &settings),
-        "math" => check_math(reader, &settings, input),
-        "string" => check_string(reader, &settings, input),
-        _ => check_convert(reader, &settings, input),
+        "math" => check_math(reader, &settings, input.shape),
+        "string" => check_string(reader, &settings, input.shape),
+        _ => check_convert(reader, &settings, input.shape),
     }
 }
 
@@ -81,15 +89,16 @@ fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], 
 }
 
 /// Says when a transform can never take what comes to it.
-fn takes(reader: &mut Reader, transform: &Node<'_>, kind: &str, input: Shape) {
+fn takes(reader: &mut Reader, transform: &Node<'_>, kind: &str, input: Input) {
+    let Input { shape, whence } = input;
     let never = match kind {
-        "map" => !matches!(input, Shape::Any | Shape::Text),
-        "math" => matches!(input, Shape::Text | Shape::Bool | Shape::List | Shape::Object),
-        "convert" => matches!(input, Shape::List | Shape::Object),
+        "map" => !matches!(shape, Shape::Any | Shape::Text),
+        "math" => matches!(shape, Shape::Text | Shape::Bool | Shape::List | Shape::Object),
+        "convert" => matches!(shape, Shape::List | Shape::Object),
         _ => false,
     };
     if never {
-        let detail = format!("a {kind} transform cannot take {}, which the transform before it makes", input.name());
+        let detail = format!("a {kind} transform cannot take {}, {whence}", shape.name());
         let value = Value::from(kind);
         reader.report(Problem::invalid(Topic::Expression, transform.at.key("type"), &value, detail));
     }

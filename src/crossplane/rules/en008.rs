@@ -1,11 +1,16 @@
 //! EN008: patches that the merged environment does not answer.
 
-use super::{WRITTEN_COMPOSITES, told};
+use serde_json::Value;
+
+use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, told};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
-use crate::catalog::View;
-use crate::crossplane::composite::computed::{Computed, computed, confirm};
+use crate::catalog::{Reference, View};
+use crate::crossplane::composite::composition::{Choice, choose};
+use crate::crossplane::composite::computed::{self, computed};
 use crate::crossplane::composite::unanswered::Unanswered;
+use crate::crossplane::composition;
 use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::crossplane::schema::{self, CONFIG_MAPS};
 use crate::rule::{Example, Page, Rule};
 
 /// The row of EN008.
@@ -14,8 +19,8 @@ pub(super) static RULE: Rule = Rule {
     name: "environment-path-missing",
     level: Level::Warn,
     summary: "a patch that reads what the merged environment does not have, or has of another type than it needs",
-    scope: &WRITTEN_COMPOSITES,
-    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
+    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS, &CONFIG_MAPS],
     confirm: Some(confirm),
     check,
     page: Page {
@@ -23,7 +28,15 @@ pub(super) static RULE: Rule = Rule {
               the composite is not reconciled. Either way a misspelled path shows nowhere. The rule computes the composite's \
               environment from the EnvironmentConfigs that are there, runs every patch with its transforms, and names those \
               that read nothing, that fail, or whose format makes `%!d(float64=7)` of a value. What is read from the \
-              composite itself may come later, and is not looked at.",
+              composite itself may come later, and is not looked at.\n\nA Composition may declare what its environment is, \
+              as JSON Schema in the annotation `portcullis.dev/environment-schema`, or in a ConfigMap that \
+              `portcullis.dev/environment-schema-from: NAMESPACE/NAME/KEY` names. Then its patches are judged before there \
+              is any composite: each path must be in the schema, and of a type that the transforms can take. The schema \
+              is read as a structure: where `properties` are listed there are no others, unless `additionalProperties` says \
+              so; what the Composition's own patches and `defaultData` put into the environment need not be in it. \
+              Composites are told of values of another type than is declared, and no more of what is declared and not \
+              `required`. A schema that cannot be read is a warning itself. ConfigMaps are not watched; the role that comes \
+              with portcullis lets it get those in its own namespace, and for another namespace a role is needed there.",
         wrong: Example { stored: STORED, operation: Operation::Create, object: WRONG },
         right: Example {
             stored: STORED,
@@ -83,19 +96,51 @@ spec:
 ";
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    found(request, view).into_iter().map(told).collect()
+    let findings =
+        if is_composite(request) { of_composite(request, view) } else { of_composition(request.object(), view) };
+    findings.into_iter().map(told).collect()
 }
 
-fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+/// A Composition itself is what its schema is read for; a composite's Composition is known when everything else is.
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    if !is_composite(request) {
+        return schema::confirm(request.object()).into_iter().collect();
+    }
+    let (group, plural) = (&request.resource.group, &request.resource.plural);
+    let mut wanted = computed::confirm(request, view);
+    if let Choice::One(composition) = choose(request.object(), group, plural, view) {
+        wanted.extend(schema::confirm(composition.value()));
+    }
+    wanted
+}
+
+/// What the environment of a composite does not answer.
+fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let computed = computed(request.object(), request, view).filter(|computed| !computed.is_uncertain());
-    let unanswered = computed.iter().flat_map(Computed::unanswered);
-    unanswered.map(|unanswered| finding(&unanswered)).collect()
+    let Some(computed) = computed else { return Vec::new() };
+    // Of a schema that cannot be read the Composition is told.
+    let schema = schema::declared(computed.composition.value(), view).and_then(|(_, schema)| schema.ok());
+    computed.unanswered(schema.as_deref()).iter().map(finding).collect()
+}
+
+/// What a Composition reads that its environment is not declared to have.
+fn of_composition(composition: &Value, view: &View<'_>) -> Vec<Finding> {
+    match schema::declared(composition, view) {
+        None => Vec::new(),
+        Some((annotation, Err(error))) => {
+            let field = FieldPath::of(["metadata", "annotations"]).key(annotation);
+            let help = "patches are judged against the data of each composite as long as there is no schema";
+            vec![RULE.finding(field, error.to_string()).help(help)]
+        }
+        Some((_, Ok(schema))) => {
+            let problems = composition::against_schema(composition, schema).into_iter();
+            problems
+                .map(|problem| Finding { help: problem.help, ..RULE.finding(problem.field, problem.message) })
+                .collect()
+        }
+    }
 }
 
 fn finding(unanswered: &Unanswered) -> Finding {
-    let finding = RULE.finding(FieldPath::root(), unanswered.to_string());
-    match &unanswered.help {
-        Some(help) => finding.help(help),
-        None => finding,
-    }
+    Finding { help: unanswered.help.clone(), ..RULE.finding(FieldPath::root(), unanswered.to_string()) }
 }

@@ -1,0 +1,157 @@
+//! Patches against the schema that a Composition declares for its environment.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::patches::Place;
+use super::problem::{Problem, Topic};
+use super::reader::{Node, Reader};
+use super::transforms::{self, Shape};
+use crate::admission::FieldPath;
+use crate::crossplane::environment::{Action, Declaration, Patch, PatchType, Patches};
+use crate::crossplane::field_path::Path;
+use crate::crossplane::schema::{Found, Schema, Types};
+
+/// What is declared to be in an environment, and what the Composition itself puts there.
+pub(super) struct Declared {
+    schema: Arc<Schema>,
+    /// Where patches write into the environment.
+    written: Vec<Path>,
+    /// Default data of the Composition.
+    defaults: Vec<Value>,
+}
+
+impl Declared {
+    /// A schema, for the Composition that declares it.
+    pub(super) fn new(schema: Arc<Schema>, declaration: Option<&Declaration>) -> Self {
+        let (mut written, mut defaults) = (Vec::new(), Vec::new());
+        for step in declaration.into_iter().flat_map(|declaration| &declaration.steps) {
+            match &step.action {
+                Action::Select(selection) => defaults.extend(selection.default_data.clone().map(Value::Object)),
+                Action::Patch(patches) => written.extend(written_by(patches)),
+                Action::Other => {}
+            }
+        }
+        Self { schema, written, defaults }
+    }
+
+    fn at(&self, path: &Path) -> Found {
+        let found = self.schema.at(path);
+        let is_own = || {
+            let near = |one: &Path| one.segments().iter().zip(path.segments()).all(|(one, other)| one == other);
+            self.written.iter().any(near) || self.defaults.iter().any(|data| path.get(data).is_ok())
+        };
+        if matches!(found, Found::Nothing { .. }) && is_own() { Found::Anything } else { found }
+    }
+}
+
+/// Where patches write into the environment. Wildcards stand for what is there already.
+fn written_by(patches: &Patches) -> Vec<Path> {
+    use PatchType::{CombineFromComposite, CombineToEnvironment, FromCompositeFieldPath, ToEnvironmentFieldPath};
+    let of_environment = patches
+        .environment
+        .iter()
+        .filter(|patch| matches!(patch.kind(), FromCompositeFieldPath | CombineFromComposite | ToEnvironmentFieldPath));
+    let sets = patches.patch_sets.iter().flat_map(|set| &set.patches);
+    let resources = patches.templates.iter().flat_map(|template| &template.patches).chain(sets);
+    let of_resources = resources.filter(|patch| matches!(patch.kind(), ToEnvironmentFieldPath | CombineToEnvironment));
+    let target = |patch: &Patch| {
+        let path = patch.to_field_path.as_deref().or(patch.from_field_path.as_deref())?;
+        Path::parse(path).ok()
+    };
+    of_environment.chain(of_resources).filter_map(target).collect()
+}
+
+/// Whether a patch of a type reads the environment.
+fn reads(kind: &str, place: Place) -> bool {
+    match place {
+        Place::Environment => {
+            ["ToCompositeFieldPath", "CombineToComposite", "FromEnvironmentFieldPath"].contains(&kind)
+        }
+        Place::Resource | Place::Set => ["FromEnvironmentFieldPath", "CombineFromEnvironment"].contains(&kind),
+    }
+}
+
+/// Checks what a patch reads from the environment, and whether its transforms can take it.
+pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
+    let Some(declared) = reader.declared.clone().filter(|_| reads(kind, place)) else { return };
+    if kind.starts_with("Combine") {
+        let combine = patch.member("combine");
+        let variables = combine.and_then(|combine| combine.member("variables"));
+        let count = variables.as_ref().and_then(|list| list.value.as_array()).map_or(0, Vec::len);
+        for at in 0..count {
+            let node = variables.as_ref().map(|list| Node::new(&list.value[at], list.at.index(at)));
+            node.inspect(|node| {
+                read(reader, &declared, node);
+            });
+        }
+        return;
+    }
+    let Some(types) = read(reader, &declared, patch) else { return };
+    let shapes: Vec<Shape> = types.names().into_iter().filter_map(|name| shape(name, reader.is_native())).collect();
+    // What fails for every type that there may be always fails.
+    let mut failing = shapes.iter().map(|shape| misfits(reader, patch, *shape)).collect::<Vec<_>>().into_iter();
+    let Some(first) = failing.next() else { return };
+    if !first.is_empty() && failing.all(|others| !others.is_empty()) {
+        for problem in first {
+            let message = format!("{}: the environment's schema declares {types} here", problem.message);
+            let problem = Problem { message, topic: Topic::Schema, ..problem };
+            reader.report(problem);
+        }
+    }
+}
+
+/// Reads `fromFieldPath` of a node in the schema; the types that there are, where something is known of them.
+fn read(reader: &mut Reader, declared: &Declared, node: &Node<'_>) -> Option<Types> {
+    let from = node.member("fromFieldPath")?;
+    let path = Path::parse(from.value.as_str()?).ok()?;
+    match declared.at(&path) {
+        Found::Anything => None,
+        Found::Something { types, .. } => (types != Types::ALL).then_some(types),
+        Found::Nothing { at, has } => {
+            reader.report(nothing(from.at, &path, &at, &has));
+            None
+        }
+    }
+}
+
+fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
+    let message = format!("Invalid value: \"{path}\": the environment's schema has nothing there");
+    let problem = Problem::new(Topic::Schema, field, message);
+    let place = if at.is_empty() { "the environment" } else { at };
+    match has {
+        [] => problem.help(format!("{place} has no such members there; correct the path or the schema")),
+        has => problem.help(format!("{place} has {}", has.join(", "))),
+    }
+}
+
+/// What is wrong with the transforms of a patch for a value of a shape, and for no other.
+fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
+    let found = |shape: Option<Shape>| {
+        let mut reader = Reader::new(reader.profile);
+        transforms::check(&mut reader, patch, shape);
+        reader.problems
+    };
+    let always = found(None);
+    found(Some(shape)).into_iter().filter(|problem| !problem.is_mild && !always.contains(problem)).collect()
+}
+
+/// The shape of a type; nothing is known of what `null` becomes.
+fn shape(name: &str, is_native: bool) -> Option<Shape> {
+    Some(match name {
+        "boolean" => Shape::Bool,
+        // Natively a whole number is of either of Go's types, depending on what was patched before.
+        "integer" | "number" => {
+            if is_native {
+                Shape::Number
+            } else {
+                Shape::Float
+            }
+        }
+        "string" => Shape::Text,
+        "array" => Shape::List,
+        "object" => Shape::Object,
+        _ => return None,
+    })
+}

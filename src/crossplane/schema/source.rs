@@ -1,0 +1,75 @@
+//! Where a Composition declares the schema of its environment.
+//!
+//! ConfigMaps are not watched: a watch on those of all namespaces would need the right to read them all. The one that is
+//! named is read when it is needed, for which the right to get it is enough; the role for that is in portcullis' own
+//! namespace, and whoever keeps schemas elsewhere gives it there.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Schema, SchemaError};
+use crate::catalog::{Confirmation, Kind, READ_BY_NAME, Reference, Scope, View};
+
+/// The annotation that holds the schema: JSON Schema, as JSON or YAML.
+pub const ANNOTATION: &str = "portcullis.dev/environment-schema";
+/// The annotation that names the key of a ConfigMap with the schema: `NAMESPACE/NAME/KEY`.
+pub const FROM_ANNOTATION: &str = "portcullis.dev/environment-schema-from";
+
+/// ConfigMaps that hold schemas.
+pub static CONFIG_MAPS: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "ConfigMap",
+    plural: "configmaps",
+    scope: Scope::Namespaced,
+    indexes: &[&READ_BY_NAME],
+};
+
+/// The schema that a Composition declares, if it does, and the annotation that says so.
+///
+/// # Errors
+/// When it declares one that cannot be had.
+pub fn declared(composition: &Value, view: &View<'_>) -> Option<(&'static str, Result<Arc<Schema>, SchemaError>)> {
+    if let Some(text) = annotation(composition, ANNOTATION) {
+        return Some((ANNOTATION, Schema::read(text)));
+    }
+    let reference = annotation(composition, FROM_ANNOTATION)?;
+    Some((FROM_ANNOTATION, from_config_map(reference, view)))
+}
+
+/// The ConfigMap to read for a Composition.
+pub fn confirm(composition: &Value) -> Option<Reference> {
+    if annotation(composition, ANNOTATION).is_some() {
+        return None;
+    }
+    let (namespace, name, _) = parts(annotation(composition, FROM_ANNOTATION)?)?;
+    Some(Reference::new(&CONFIG_MAPS, namespace, name))
+}
+
+fn from_config_map(text: &str, view: &View<'_>) -> Result<Arc<Schema>, SchemaError> {
+    let (namespace, name, key) = parts(text).ok_or(SchemaError::NoReference)?;
+    let shown = format!("ConfigMap {namespace}/{name}");
+    if let Some(Confirmation::Unknown(why)) = view.confirmation(&Reference::new(&CONFIG_MAPS, namespace, name)) {
+        let is_forbidden = why.to_lowercase().contains("forbidden");
+        let why = if is_forbidden {
+            ": its ServiceAccount needs the right to get it"
+        } else {
+            " now: the API server gave no answer"
+        };
+        return Err(SchemaError::Unread(shown, why));
+    }
+    let found = view.find(&CONFIG_MAPS, namespace, name).ok_or(SchemaError::Missing(shown.clone()))?;
+    let text = found.value().get("data").and_then(|data| data.get(key)?.as_str());
+    Schema::read(text.ok_or_else(|| SchemaError::Missing(format!("{key} of {shown}")))?)
+}
+
+fn annotation<'v>(composition: &'v Value, name: &str) -> Option<&'v str> {
+    composition.get("metadata")?.get("annotations")?.get(name)?.as_str()
+}
+
+/// The namespace, the name and the key of a reference.
+fn parts(reference: &str) -> Option<(&str, &str, &str)> {
+    let mut parts = reference.trim().splitn(3, '/').filter(|part| !part.is_empty());
+    Some((parts.next()?, parts.next()?, parts.next()?))
+}

@@ -1,0 +1,63 @@
+//! The types of JSON, as JSON Schema names them.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A set of types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Types(u8);
+
+const NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+
+impl Types {
+    /// Every type.
+    pub const ALL: Self = Self(0x7f);
+    /// None.
+    pub(super) const NONE: Self = Self(0);
+
+    /// The type of a name. Every whole number is a number.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let at = NAMES.iter().position(|known| *known == name)?;
+        Some(Self(if name == "number" { 0b1100 } else { 1 << at }))
+    }
+
+    /// The type of a value.
+    pub fn of(value: &Value) -> Self {
+        Self(match value {
+            Value::Null => 1,
+            Value::Bool(_) => 2,
+            // To merging, every number is a floating-point number: 1.0 is as whole as 1.
+            Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => 4,
+            Value::Number(_) => 8,
+            Value::String(_) => 16,
+            Value::Array(_) => 32,
+            Value::Object(_) => 64,
+        })
+    }
+
+    /// The types in either.
+    #[must_use]
+    pub(super) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether a type of the other is among these.
+    pub fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The names of the types.
+    pub fn names(self) -> Vec<&'static str> {
+        let is_in = |at: &usize| self.0 & (1 << at) != 0;
+        let all: Vec<_> = (0..NAMES.len()).filter(is_in).map(|at| NAMES[at]).collect();
+        let is_number = all.contains(&"number");
+        all.into_iter().filter(|name| !(is_number && *name == "integer")).collect()
+    }
+}
+
+impl fmt::Display for Types {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.names().join(" or "))
+    }
+}
