@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::json;
-use super::scan::{Scanner, Unread};
+use super::scan::{Jump, Scanner, Unread};
 
 /// Where in an object something stands: the names of its members, from the outside in.
 pub type Path = &'static [&'static str];
@@ -16,15 +16,15 @@ const MANAGED_FIELDS: &str = "managedFields";
 
 /// Reads an object without `metadata.managedFields`; of the rest only what stands at `parts`, where they are given.
 ///
-/// What is passed over is followed by its quotes and brackets alone.
+/// What is passed over is followed by its quotes and brackets alone, or jumped over where that was done before.
 ///
 /// # Errors
 /// For whatever is not as usual: no JSON, no object, too deep, metadata that is none. [`json::parse`] says what it is.
-pub(super) fn parse(text: &str, parts: Option<&[Path]>) -> Result<Value, Unread> {
+pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Result<Value, Unread> {
     if json::is_too_deep(text) {
         return Err(Unread::Misplaced("an object that is not as deep", 0));
     }
-    let mut scanner = Scanner::new(text);
+    let mut scanner = Scanner::new(text).jumping(jumps);
     let object = Part::Object(parts).read(&mut scanner)?;
     scanner.end()?;
     Ok(object)
@@ -97,13 +97,13 @@ mod tests {
         let text =
             r#"{"a":{"managedFields":1},"metadata":{"name":"n","managedFields":[{"f:a":{}}]},"managedFields":2}"#;
         let lean = json!({"a": {"managedFields": 1}, "metadata": {"name": "n"}, "managedFields": 2});
-        assert_eq!(parse(text, None).unwrap(), lean);
+        assert_eq!(parse(text, &[], None).unwrap(), lean);
     }
 
     #[test]
     fn parts_are_read_and_nothing_else_but_metadata() {
         let text = r#"{"metadata":{"name":"n"},"spec":{"a":{"b":1},"c":{"d":2,"e":3},"f":4},"status":{"spec":5}}"#;
-        let read = |parts: &[Path]| parse(text, Some(parts)).unwrap();
+        let read = |parts: &[Path]| parse(text, &[], Some(parts)).unwrap();
         assert_eq!(read(&[]), json!({"metadata": {"name": "n"}}));
         let parts: [Path; 3] = [&["spec", "a"], &["spec", "c", "e"], &["spec", "none"]];
         assert_eq!(read(&parts), json!({"metadata": {"name": "n"}, "spec": {"a": {"b": 1}, "c": {"e": 3}}}));
@@ -112,11 +112,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_passed_over_is_jumped_over() {
+        let text = r#"{"metadata":{"name":"n","labels":{"a":"]"}},"spec":{"a":[{"b":"{"}],"c":{"d":[2]},"e":[[3]]}}"#;
+        let mut jumps = Vec::new();
+        Scanner::new(&format!(" {text}")).value_and_jumps(&mut jumps).unwrap();
+        assert_eq!(jumps.len(), 4);
+        for parts in [&[][..], &[&["spec", "a"][..]], &[&["spec", "c", "d"]], &[&["spec"]]] {
+            assert_eq!(parse(text, &jumps, Some(parts)).unwrap(), parse(text, &[], Some(parts)).unwrap());
+        }
+        assert_eq!(parse(text, &jumps, None).unwrap(), parse(text, &[], None).unwrap());
+    }
+
+    #[test]
     fn what_is_not_as_usual_is_for_others() {
         for text in ["[]", "{", "{} {}", r#"{"metadata":null}"#, r#"{"metadata":{"managedFields":}}"#, r#"{"a":01}"#] {
-            assert!(parse(text, None).is_err(), "{text}");
+            assert!(parse(text, &[], None).is_err(), "{text}");
         }
-        assert!(parse(r#"{"spec":7}"#, Some(&[&["spec", "a"]])).is_err());
+        assert!(parse(r#"{"spec":7}"#, &[], Some(&[&["spec", "a"]])).is_err());
     }
 
     #[test]
@@ -124,9 +136,9 @@ mod tests {
         let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
         for levels in [0, 1, 125, 126, 127, 128, 1_000] {
             let text = nested(levels);
-            assert_eq!(parse(&text, Some(&[])).is_err(), json::parse(&text).is_err(), "{levels}");
+            assert_eq!(parse(&text, &[], Some(&[])).is_err(), json::parse(&text).is_err(), "{levels}");
         }
         let wide = format!(r#"{{"a":[{}"[[["]}}"#, r#"{"}}[[\"":[]},"#.repeat(500));
-        assert!(parse(&wide, Some(&[])).is_ok());
+        assert!(parse(&wide, &[], Some(&[])).is_ok());
     }
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::json::{self, JsonError};
+use super::scan::Jump;
 use super::{Kept, Path, lean};
 
 /// What a request does.
@@ -97,6 +98,7 @@ impl User<'_> {
 #[derive(Debug, Default)]
 pub struct Object<'a> {
     raw: Option<&'a str>,
+    jumps: Vec<Jump>,
     parsed: OnceLock<Parsed>,
     whole: OnceLock<Option<Value>>,
     view: Kept,
@@ -116,6 +118,11 @@ impl<'a> Object<'a> {
     /// An object that is not parsed yet: its JSON text, or `None` where the request carries none.
     pub fn raw(raw: Option<&'a str>) -> Self {
         Self { raw, ..Self::default() }
+    }
+
+    /// As [`Object::raw`], from a text that was walked through.
+    pub(super) fn scanned(raw: Option<&'a str>, jumps: Vec<Jump>) -> Self {
+        Self { raw, jumps, ..Self::default() }
     }
 
     /// An object that is there already, from a file.
@@ -141,7 +148,7 @@ impl<'a> Object<'a> {
             }
             return Ok(());
         }
-        let value = lean::parse(raw, parts).or_else(|_| json::parse(raw))?;
+        let value = lean::parse(raw, &self.jumps, parts).or_else(|_| json::parse(raw))?;
         if !value.is_object() {
             return Err(JsonError::Malformed(format!("it is {}, not an object", json::kind_of(&value))));
         }

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::scan::Scanner;
+use super::scan::{Jump, Scanner};
 use super::{Object, Operation, Request, Resource, User, json};
 
 /// The version of the AdmissionReview API; an answer has the version of its review.
@@ -123,6 +123,8 @@ struct WireRequest<'a> {
     user_info: Raw<'a>,
     object: Raw<'a>,
     old_object: Raw<'a>,
+    /// Of the object, and of the old one.
+    jumps: [Vec<Jump>; 2],
     dry_run: Raw<'a>,
 }
 
@@ -186,7 +188,11 @@ impl<'a> WireRequest<'a> {
         let mut request = Self::default();
         scanner.open()?;
         while let Some(key) = scanner.key()? {
-            let value = scanner.value()?;
+            let value = match &*key {
+                "object" => scanner.value_and_jumps(&mut request.jumps[0])?,
+                "oldObject" => scanner.value_and_jumps(&mut request.jumps[1])?,
+                _ => scanner.value()?,
+            };
             if let Some(member) = request.member(&key) {
                 set(member, &key, value)?;
             }
@@ -221,9 +227,11 @@ impl<'a> WireRequest<'a> {
             format!("request.operation {word:?} is not known; CREATE, UPDATE, DELETE and CONNECT are")
         })?;
         let user: WireUser<'_> = read_member(self.user_info, "request.userInfo")?;
+        let resource = self.resource()?;
+        let [of_object, of_old_object] = self.jumps;
         Ok(Request {
             uid,
-            resource: self.resource()?,
+            resource,
             name: text(self.name, "request.name")?,
             namespace: text(self.namespace, "request.namespace")?,
             operation,
@@ -232,8 +240,8 @@ impl<'a> WireRequest<'a> {
                 groups: user.groups.unwrap_or_default().into_iter().map(|group| group.0).collect(),
             },
             dry_run: read_member(self.dry_run, "request.dryRun")?,
-            object: Object::raw(self.object.filter(|text| *text != NULL)),
-            old_object: Object::raw(self.old_object.filter(|text| *text != NULL)),
+            object: Object::scanned(self.object.filter(|text| *text != NULL), of_object),
+            old_object: Object::scanned(self.old_object.filter(|text| *text != NULL), of_old_object),
             deadline: None,
         })
     }

@@ -18,7 +18,22 @@ pub(super) struct Scanner<'a> {
     at: usize,
     /// Whether the next member is the first one of its object.
     is_first: bool,
+    /// What was passed over in this text before.
+    jumps: &'a [Jump],
 }
+
+/// Where an object or list begins and ends that is three levels deep in a value, such as what `spec.imports` holds in an
+/// Installation: whoever walks through the value a second time need not follow it again. Bytes from the value's first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Jump {
+    from: usize,
+    to: usize,
+}
+
+/// The level at which [`Jump`]s are kept: above it, parts of objects are wanted; below it they are wanted whole or not at all.
+const JUMPED: usize = 3;
+/// A large object has some tens of members there; one that has many more is a list of small things.
+const MOST_JUMPS: usize = 64;
 
 /// Why a text could not be followed.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +54,12 @@ impl From<Unread> for String {
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, is_first: true }
+        Self { text, at: 0, is_first: true, jumps: &[] }
+    }
+
+    /// Walks through a value of which something is known from [`Scanner::value_and_jumps`].
+    pub(super) fn jumping(self, jumps: &'a [Jump]) -> Self {
+        Self { jumps, ..self }
     }
 
     /// Enters the object that begins here.
@@ -67,11 +87,19 @@ impl<'a> Scanner<'a> {
 
     /// The text of the value that begins here.
     pub(super) fn value(&mut self) -> Result<&'a str, Unread> {
+        self.value_and_jumps(&mut Vec::new())
+    }
+
+    /// As [`Scanner::value`]; keeps what a second walk through the value can jump over.
+    pub(super) fn value_and_jumps(&mut self, jumps: &mut Vec<Jump>) -> Result<&'a str, Unread> {
         let first = self.peek();
         let start = self.at;
         match first {
             Some(b'"') => self.skip_string()?,
-            Some(b'{' | b'[') => self.skip_nested()?,
+            Some(b'{' | b'[') => match self.jumps.binary_search_by_key(&start, |jump| jump.from) {
+                Ok(known) => self.at = self.jumps.get(known).map_or(start, |jump| jump.to),
+                Err(_) => self.skip_nested(jumps)?,
+            },
             _ => self.skip_word(),
         }
         match self.text.get(start..self.at) {
@@ -131,16 +159,26 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn skip_nested(&mut self) -> Result<(), Unread> {
-        let mut depth = 0_usize;
+    fn skip_nested(&mut self, jumps: &mut Vec<Jump>) -> Result<(), Unread> {
+        let (start, mut depth, mut from) = (self.at, 0_usize, 0);
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {
                 b'"' => {
                     self.skip_string()?;
                     continue;
                 }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
+                b'{' | b'[' => {
+                    depth += 1;
+                    if depth == JUMPED {
+                        from = self.at - start;
+                    }
+                }
+                b'}' | b']' => {
+                    if depth == JUMPED && jumps.len() < MOST_JUMPS {
+                        jumps.push(Jump { from, to: self.at + 1 - start });
+                    }
+                    depth -= 1;
+                }
                 _ => {}
             }
             self.at += 1;
@@ -187,14 +225,16 @@ fn closing_quote(bytes: &[u8]) -> Option<usize> {
         && let Some(chunk) = bytes.get(at..)?.first_chunk()
     {
         let word = u64::from_le_bytes(*chunk);
-        let (quotes, escapes) = (holds(word, b'"'), holds(word, b'\\'));
-        let found = (quotes | escapes).trailing_zeros();
-        at += found as usize / 8;
-        match found {
-            u64::BITS => {}
-            _ if quotes.trailing_zeros() == found => return Some(at),
-            _ => at += 2,
+        let found = holds(word, b'"') | holds(word, b'\\');
+        if found == 0 {
+            at += 8;
+            continue;
         }
+        at += found.trailing_zeros() as usize / 8;
+        if bytes.get(at) == Some(&b'"') {
+            return Some(at);
+        }
+        at += 2;
     }
     quote_after_even_backslashes(bytes, at)
 }

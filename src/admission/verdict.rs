@@ -267,7 +267,9 @@ fn warning(finding: &Finding) -> String {
 
 /// Warnings travel in an HTTP header: control characters would lose them.
 fn one_line(text: &str) -> String {
-    if !text.contains(char::is_control) {
+    // Without a control character of ASCII's, text of ASCII has none.
+    let is_plain = text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_control());
+    if is_plain || !text.contains(char::is_control) {
         return cut(text.to_owned(), MAX_WARNING_CHARS);
     }
     cut(text.replace(char::is_control, " "), MAX_WARNING_CHARS)

@@ -170,8 +170,11 @@ impl Effect {
     /// does not fit an Installation that was changed since. Of an inline descriptor, its references are patched too.
     pub fn patch(&self) -> Patch {
         let (own, inline) = (self.own_operations(), self.inline_operations());
+        if inline.is_empty() {
+            return Patch(own);
+        }
         let whole = Patch([own.as_slice(), &inline].concat());
-        if !inline.is_empty() && is_too_large(&whole) { Patch(own) } else { whole }
+        if is_too_large(&whole) { Patch(own) } else { whole }
     }
 
     fn inline_operations(&self) -> Vec<PatchOperation> {
