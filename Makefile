@@ -1,6 +1,7 @@
 # `make run` shows it, `make test` tests it. Nothing else needs to be set up first.
 
-.PHONY: run test test-fast test-registry test-e2e test-differential differential fuzz lint generate book bench
+.PHONY: run test test-fast test-registry test-e2e test-differential differential fuzz lint generate book bench \
+	image test-kind chart dist sbom checksums
 
 ## Build, make a development certificate, start the server, and show what a person sees of three requests
 run:
@@ -78,3 +79,35 @@ bench:
 	cargo bench --locked --bench companion -- --write
 	cargo bench --locked --bench environment -- --write
 	cargo bench --locked --bench delivery -- --write
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+IMAGE ?= portcullis:$(VERSION)
+TRIPLE ?= $(shell rustc -vV | sed -n 's/^host: //p')
+
+## The image, for this machine's platform; needs a container engine with buildx
+image:
+	docker buildx build --load --file Containerfile --tag $(IMAGE) .
+
+## The image and the chart on a kind cluster; needs kind, kubectl and helm besides
+test-kind:
+	tests/kind/run.sh $(IMAGE)
+
+## The chart as an archive in dist/
+chart:
+	helm package charts/portcullis --destination dist
+
+## The binary of a platform as an archive in dist/: `make dist TRIPLE=aarch64-unknown-linux-gnu`
+dist:
+	cargo build --release --locked --bin portcullis --target $(TRIPLE)
+	mkdir -p dist
+	tar -czf dist/portcullis-$(VERSION)-$(TRIPLE).tar.gz -C target/$(TRIPLE)/release portcullis
+
+## What the binary is made of, as CycloneDX; needs cargo-cyclonedx
+sbom:
+	mkdir -p dist
+	cargo cyclonedx --format json --override-filename portcullis-$(VERSION).cdx
+	mv portcullis-$(VERSION).cdx.json dist/
+
+## The SHA-256 sums of all that is in dist/
+checksums:
+	cd dist && sha256sum -- * > SHA256SUMS

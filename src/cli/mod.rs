@@ -20,6 +20,8 @@ mod review;
 mod rules;
 mod serve;
 mod trees;
+mod unregister;
+mod verify;
 mod walk;
 
 use std::io::Write;
@@ -62,6 +64,10 @@ enum Command {
     Rules(rules::Args),
     /// Write the webhook configurations, permissions and CRDs that fit the rules
     Manifests(manifests::Args),
+    /// Delete our webhook configurations from a cluster, so that nobody is asked any more
+    Unregister(unregister::Args),
+    /// Ask the API server, in dry runs, whether portcullis answers
+    Verify(verify::Args),
     /// Make a development CA and a serving certificate
     Certs(certs::Args),
     /// Write a completion script for a shell
@@ -109,6 +115,8 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::Conformance(kit) => conformance::run(&kit),
         Command::Rules(args) => rules::run(&args),
         Command::Manifests(args) => manifests::run(&args),
+        Command::Unregister(args) => unregister::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Certs(args) => certs::run(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "portcullis", &mut std::io::stdout());

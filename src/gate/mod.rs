@@ -35,6 +35,10 @@ const CONFIRM_ROUNDS: usize = 8;
 /// What is kept of a deadline for writing the answer.
 const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 
+/// In a dry run an object with this annotation asks whether anybody answers, and is told so in a warning: for
+/// `portcullis verify`.
+pub const VERIFY_ANNOTATION: &str = "portcullis.dev/verify";
+
 /// Decides about requests.
 pub struct Gate {
     registry: Registry,
@@ -109,10 +113,14 @@ impl Gate {
     /// Decides about a request.
     pub async fn decide(&self, phase: Phase, request: &Request<'_>) -> Verdict {
         let policy = self.policy.load();
-        match phase {
+        let mut verdict = match phase {
             Phase::Mutate => self.mutate(request, &policy).await,
             Phase::Validate => self.validate(request, &policy).await,
+        };
+        if phase == Phase::Validate && request.dry_run && verdict.refusal.is_none() && asks_who_answers(request) {
+            verdict.notices.push(concat!("portcullis ", env!("CARGO_PKG_VERSION"), " answers").to_owned());
         }
+        verdict
     }
 
     async fn mutate(&self, request: &Request<'_>, policy: &Policy) -> Verdict {
@@ -192,6 +200,13 @@ impl Gate {
         };
         (reference, confirmation)
     }
+}
+
+fn asks_who_answers(request: &Request<'_>) -> bool {
+    request
+        .object()
+        .pointer("/metadata/annotations")
+        .is_some_and(|annotations| annotations.get(VERIFY_ANNOTATION).is_some())
 }
 
 /// When everything that is asked for has to be there.

@@ -3,7 +3,8 @@
 //! The programs come from the folder in `KUBEBUILDER_ASSETS`, as setup-envtest fills it; without it they are built with
 //! Go, once, from the versions pinned in `assets/go.mod`. The CRDs come from the folders in `PORTCULLIS_CRDS` and
 //! `PORTCULLIS_CROSSPLANE_CRDS`, or from the Go modules pinned there and in `assets/crossplane/go.mod`, which is a
-//! module of its own: its many requirements would change what the programs are built from.
+//! module of its own: its many requirements would change what the programs are built from. Helm, which renders the chart,
+//! is the program in `PORTCULLIS_HELM`, or built from `assets/helm/go.mod` in the same way.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -19,6 +20,10 @@ const GO_MOD: &str = include_str!("assets/go.mod");
 const GO_SUM: &str = include_str!("assets/go.sum");
 const CROSSPLANE_PINS: (&str, &str) =
     (include_str!("assets/crossplane/go.mod"), include_str!("assets/crossplane/go.sum"));
+
+/// A module of its own too, for the same reason.
+const HELM_PINS: (&str, &str) = (include_str!("assets/helm/go.mod"), include_str!("assets/helm/go.sum"));
+const HELM_VARIABLE: &str = "PORTCULLIS_HELM";
 
 /// Every program, and the Go package it is built from.
 const PROGRAMS: [(&str, &str); 3] = [
@@ -80,6 +85,12 @@ pub enum AssetsError {
          KUBEBUILDER_ASSETS to a folder that holds them; `make test-fast` runs everything else"
     )]
     NoPrograms,
+    /// Neither Go nor a Helm.
+    #[error(
+        "the end-to-end tests need Helm, for the chart: install Go 1.26 or newer, or set {HELM_VARIABLE} to the path of \
+         a Helm 3 or 4; `make test-fast` runs everything else"
+    )]
+    NoHelm,
     /// Neither Go nor a folder of CRDs.
     #[error(
         "the end-to-end tests need the CRDs of {module}: install Go 1.26 or newer, or set {variable} to a folder that \
@@ -153,6 +164,22 @@ pub fn pinned_kubernetes() -> &'static str {
 pub fn kubectl() -> Result<PathBuf, AssetsError> {
     let programs = given_programs()?.map_or_else(|| built_programs(&key()), Ok)?;
     Ok(programs.join("kubectl"))
+}
+
+/// The path of Helm.
+pub fn helm() -> Result<PathBuf, AssetsError> {
+    if let Some(given) = cache::folder_in(HELM_VARIABLE) {
+        return Ok(given);
+    }
+    let key = cache::key(&[HELM_PINS.0, HELM_PINS.1, OS, ARCH]);
+    let folder = Cache::open(&key)?.entry("helm", |folder| {
+        require_go(AssetsError::NoHelm)?;
+        eprintln!("e2e: building Helm: minutes the first time, then kept");
+        let mut command = go();
+        command.current_dir(Path::new(PINS).join("helm"));
+        build_with(command, "-s -w", "helm.sh/helm/v4/cmd/helm", &folder.join("helm"))
+    })?;
+    Ok(folder.join("helm"))
 }
 
 /// Changes whenever what is built would be another program.
@@ -229,10 +256,11 @@ fn require_go(otherwise: AssetsError) -> Result<(), AssetsError> {
 
 fn build(package: &str, target: &Path) -> Result<(), AssetsError> {
     eprintln!("e2e: building {package}");
-    let mut command = go();
-    command.args(["build", "-mod=readonly", "-buildvcs=false", "-ldflags"]);
-    command.arg(format!("-s -w {}", version_stamps(pinned_kubernetes())));
-    command.arg("-o").arg(target).arg(package);
+    build_with(go(), &format!("-s -w {}", version_stamps(pinned_kubernetes())), package, target)
+}
+
+fn build_with(mut command: Command, flags: &str, package: &str, target: &Path) -> Result<(), AssetsError> {
+    command.args(["build", "-mod=readonly", "-buildvcs=false", "-ldflags", flags, "-o"]).arg(target).arg(package);
     let ended = Process::start(&mut command).and_then(|process| process.wait());
     match ended.map_err(AssetsError::Run)? {
         status if status.success() => Ok(()),

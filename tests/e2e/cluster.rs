@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
 
 use crate::assets::{Assets, AssetsError};
-use crate::control_plane::{start_api_server, start_etcd};
+use crate::control_plane::{AUDIT_LOG, start_api_server, start_etcd};
 use crate::daemon::{Daemon, DaemonError, PAUSE};
 use crate::delivery_crds::{self, CrdsError};
 use crate::kubectl::Kubectl;
@@ -41,6 +41,8 @@ const KEEPS_ENVIRONMENT: &str = r#"[
 pub struct Cluster {
     // Dropped in this order.
     client: Client,
+    authority: CertificateDer<'static>,
+    port: u16,
     runtime: Runtime,
     _api_server: Daemon,
     _etcd: Daemon,
@@ -85,11 +87,13 @@ impl Cluster {
         let (folder, runtime) = (temporary_folder()?, new_runtime()?);
         let authority = write_files(folder.path())?;
         let (etcd, etcd_port) = start_etcd(&assets, folder.path())?;
-        let is_ready = |port| runtime.block_on(is_ready(port, &authority));
-        let (api_server, port) = start_api_server(&assets, folder.path(), etcd_port, is_ready)?;
+        let answers = |port| runtime.block_on(is_ready(port, &authority));
+        let (api_server, port) = start_api_server(&assets, folder.path(), etcd_port, answers)?;
         write_kubeconfigs(folder.path(), port).map_err(doing("writing kubeconfigs"))?;
         Ok(Self {
-            client: runtime.block_on(async { client(port, &authority) })?,
+            client: runtime.block_on(async { client(port, &authority, User::Admin) })?,
+            authority,
+            port,
             runtime,
             _api_server: api_server,
             _etcd: etcd,
@@ -119,6 +123,15 @@ impl Cluster {
     /// A client with the administrator's rights. Its calls run in [`Cluster::block_on`].
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// A client with the rights of `user`. Its calls run in [`Cluster::block_on`].
+    ///
+    /// # Panics
+    ///
+    /// When none can be made.
+    pub fn client_as(&self, user: User) -> Client {
+        self.runtime.block_on(async { client(self.port, &self.authority, user) }).expect("there was a client before")
     }
 
     /// Runs a future to its end.
@@ -179,6 +192,11 @@ impl Cluster {
         &self.assets
     }
 
+    /// What the API server wrote down of the requests of those that a release makes, one JSON object a line.
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder().join(AUDIT_LOG)
+    }
+
     /// A folder that is deleted with the cluster.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -206,6 +224,7 @@ fn write_files(folder: &Path) -> Result<CertificateDer<'static>, ClusterError> {
     write("tls.crt", made.cert.pem())
         .and_then(|()| write("tls.key", made.signing_key.serialize_pem()))
         .and_then(|()| write("tokens.csv", user::tokens()))
+        .and_then(|()| write("audit-policy.yaml", user::audit_policy()))
         .map_err(doing("writing certificate and tokens"))?;
     Ok(made.cert.into())
 }
@@ -220,7 +239,7 @@ fn kubeconfig_of(user: User, folder: &Path) -> PathBuf {
 }
 
 async fn is_ready(port: u16, authority: &CertificateDer<'_>) -> bool {
-    let Ok(client) = client(port, authority) else {
+    let Ok(client) = client(port, authority, User::Admin) else {
         return false;
     };
     let request = Request::get("/readyz").body(Vec::new()).expect("a constant path is a request");
@@ -228,13 +247,13 @@ async fn is_ready(port: u16, authority: &CertificateDer<'_>) -> bool {
     matches!(answer, Ok(Ok(_)))
 }
 
-fn client(port: u16, authority: &CertificateDer<'_>) -> Result<Client, kube::Error> {
+fn client(port: u16, authority: &CertificateDer<'_>, user: User) -> Result<Client, kube::Error> {
     // A second call finds the provider installed, and that is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = Uri::try_from(format!("https://127.0.0.1:{port}")).expect("a port makes a URL");
     let mut config = Config::new(url);
     config.root_cert = Some(vec![authority.to_vec()]);
-    config.auth_info = AuthInfo { token: Some(User::Admin.token().into()), ..AuthInfo::default() };
+    config.auth_info = AuthInfo { token: Some(user.token().into()), ..AuthInfo::default() };
     Client::try_from(config)
 }
 

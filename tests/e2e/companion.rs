@@ -7,15 +7,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::cluster::Cluster;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
+use crate::helm::NAMESPACE;
 use crate::http;
 use crate::user::User;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const READY_LIMIT: Duration = Duration::from_secs(30);
 
-/// Held by a trial that uses the one Lease to which the ServiceAccount has a right.
+/// Held by a trial that uses the Lease of the release itself.
 pub static ACCOUNT_LEASE: Mutex<()> = Mutex::new(());
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -33,8 +36,8 @@ pub struct Options<'a> {
     pub namespace: &'a str,
     /// How it reaches the API server.
     pub kubeconfig: PathBuf,
-    /// Where its Lease is, and its name; without, the Lease that its ServiceAccount has the right to.
-    pub lease: Option<(&'a str, &'a str)>,
+    /// The namespace of its Lease.
+    pub lease: &'a str,
     /// Further arguments.
     pub arguments: &'a [&'a str],
 }
@@ -43,18 +46,15 @@ pub struct Options<'a> {
 pub const QUICK: [&str; 6] = ["--lease-duration", "1", "--renew-deadline", "0.8", "--retry-period", "0.2"];
 
 impl<'a> Options<'a> {
-    /// As the administrator, with a Lease in the trial's own namespace, and the deployer of dry runs.
+    /// As its ServiceAccount, with a Lease in the trial's own namespace, and the deployer of dry runs.
     pub fn new(cluster: &Cluster, namespace: &'a str) -> Self {
-        Self {
-            namespace,
-            kubeconfig: cluster.kubeconfig(User::Admin),
-            lease: Some((namespace, "companion")),
-            arguments: &["--dry-run-deployer"],
-        }
+        let kubeconfig = cluster.kubeconfig(User::Companion);
+        Self { namespace, kubeconfig, lease: namespace, arguments: &["--dry-run-deployer"] }
     }
 
     /// Starts it, and waits until it is ready.
     pub fn start(&self, cluster: &Cluster) -> Companion {
+        grant_lease(cluster, self.lease);
         let taken = |error: &DaemonError| error.port_was_taken();
         on_free_ports(|[port]| self.start_on(cluster, port), taken).expect("a companion runs")
     }
@@ -63,14 +63,28 @@ impl<'a> Options<'a> {
         let mut command = Command::new(BINARY);
         command.args(["reconcile", "--namespace", self.namespace]).arg("--kubeconfig").arg(&self.kubeconfig);
         command.args(["--admin-listen", &format!("127.0.0.1:{port}")]).args(QUICK).args(self.arguments);
-        let (namespace, name) = self.lease.unwrap_or(("portcullis-system", "portcullis-companion"));
-        command.args(["--lease-namespace", namespace, "--lease-name", name]);
+        command.args(["--lease-namespace", self.lease]);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("companion-{number}.log"));
         let daemon = Daemon::start("portcullis reconcile", &mut command, &log)?;
         let companion = Companion { daemon, admin_port: port, log };
         companion.daemon.wait_until(READY_LIMIT, || http::is_ok(&http::get(port, "/readyz")))?;
         Ok(companion)
+    }
+}
+
+/// Trials would fight for the one Lease of the release. So the Role that the chart rendered for it is granted in another
+/// namespace too, as if the release were there.
+fn grant_lease(cluster: &Cluster, namespace: &str) {
+    if namespace == NAMESPACE {
+        return;
+    }
+    for kind in ["role", "rolebinding"] {
+        let get = ["get", kind, "portcullis-companion", "--namespace", NAMESPACE, "-o", "json"];
+        let rendered = cluster.kubectl().args(get).run().expect_success().stdout;
+        let mut object: Value = serde_json::from_str(&rendered).expect("kubectl writes JSON");
+        object["metadata"] = json!({"name": "portcullis-companion", "namespace": namespace});
+        cluster.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(object.to_string()).run().expect_success();
     }
 }
 

@@ -8,6 +8,8 @@ use crate::assets::Assets;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
 use crate::http;
 
+/// What those of the release asked the API server for, one JSON object a line.
+pub const AUDIT_LOG: &str = "audit.log";
 const ETCD_LIMIT: Duration = Duration::from_secs(30);
 const API_SERVER_LIMIT: Duration = Duration::from_mins(1);
 
@@ -22,7 +24,7 @@ pub fn start_etcd(assets: &Assets, folder: &Path) -> Result<(Daemon, u16), Daemo
     on_free_ports(start, DaemonError::port_was_taken)
 }
 
-/// Starts the API server with `tls.crt`, `tls.key` and `tokens.csv` of `folder`, until `is_ready` says of its port that
+/// Starts the API server with `tls.crt`, `tls.key`, `tokens.csv` and `audit-policy.yaml` of `folder`, until `is_ready` says of its port that
 /// it serves. Gives the port as well.
 pub fn start_api_server(
     assets: &Assets,
@@ -65,6 +67,8 @@ fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16)
         format!("--tls-cert-file={}", file("tls.crt")),
         format!("--tls-private-key-file={}", file("tls.key")),
         format!("--token-auth-file={}", file("tokens.csv")),
+        format!("--audit-policy-file={}", file("audit-policy.yaml")),
+        format!("--audit-log-path={}", file(AUDIT_LOG)),
         // The certificate, as a public key is not read out of a private key in PKCS #8.
         format!("--service-account-key-file={}", file("tls.crt")),
         format!("--service-account-signing-key-file={}", file("tls.key")),

@@ -103,13 +103,13 @@ fn composites(ctx: &Context) {
     });
 }
 
-/// As `portcullis manifests --definitions` writes it, for the address that the other webhooks have.
+/// As `portcullis manifests --definitions` writes it, with the CA and the port that the other webhooks have.
 fn register(ctx: &Context) {
     let get = ["get", "validatingwebhookconfiguration", "portcullis", "-o", "json"];
     let registered: Value =
         serde_json::from_str(&kubectl(ctx, &get).expect_success().stdout).expect("kubectl writes JSON");
     let client = &registered["webhooks"][0]["clientConfig"];
-    let (url, ca) = (client["url"].as_str().expect("a URL"), client["caBundle"].as_str().expect("a CA"));
+    let ca = client["caBundle"].as_str().expect("a CA");
     let folder = ctx.cluster.folder().join("composites");
     fs::create_dir_all(&folder).expect("the cluster's folder can be written to");
     let (definitions, authority) = (folder.join("definition.yaml"), folder.join("ca.crt"));
@@ -118,10 +118,12 @@ fn register(ctx: &Context) {
     fs::write(&authority, pem).expect("as above");
     let mut manifests = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     manifests.arg("manifests").arg("--out").arg(&folder).arg("--definitions").arg(&definitions);
-    manifests.arg("--url").arg(url.trim_end_matches("/validate")).arg("--ca-bundle").arg(&authority);
-    assert!(manifests.status().expect("it can be run").success());
+    assert!(manifests.arg("--ca-bundle").arg(&authority).status().expect("it can be run").success());
     for file in ["mutating-composites.yaml", "validating-composites.yaml"] {
-        kubectl(ctx, &["apply", "--server-side", "-f", &folder.join(file).to_string_lossy()]).expect_success();
+        let text = fs::read_to_string(folder.join(file)).expect("it was written");
+        let text = text.replace("port: 443", &format!("port: {}", client["service"]["port"]));
+        let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+        ctx.cluster.kubectl().args(apply).stdin(text).run().expect_success();
     }
 }
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::Case;
 use crate::companion::{ACCOUNT_LEASE, Options};
 use crate::context::Context;
+use crate::helm::NAMESPACE;
 use crate::landscaper::{Landscaper, Template, name};
 use crate::proxy::{Cut, Proxy};
 use crate::sentences::{accepts, eventually};
@@ -85,14 +86,13 @@ fn exported(ctx: &Context, ns: &str, item: &Value) -> Value {
     serde_json::from_slice(&data["config"].0).expect("it is JSON")
 }
 
-/// With the rights of its ServiceAccount, as it is deployed.
+/// With the Lease of the release, as it is deployed.
 fn a_whole_dry_run_succeeds(ctx: &Context) {
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
     let ns = namespace(ctx);
     accepts(ctx, &ns, &SEED_INSTALLATION.replace("namespace: cu-example", &format!("namespace: {ns}")));
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
-    let kubeconfig = ctx.cluster.kubeconfig(User::Companion);
-    let companion = Options { kubeconfig, lease: None, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    let companion = Options { lease: NAMESPACE, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
     let history = History::of(ctx, &landscaper);
     let subs: [(&str, Vec<Template>); 2] = [
         ("exports", vec![("test-item", MANIFEST, exporting()), ("other", MANIFEST, exporting())]),
@@ -125,8 +125,8 @@ fn a_whole_dry_run_succeeds(ctx: &Context) {
 /// The commands of the page, one block after the other, with a companion beside; what is shown there comes out.
 fn the_walk_of_the_example_can_be_walked(ctx: &Context) {
     const WALK: &str = include_str!("../../examples/dry-run/README.md");
-    const NAMESPACE: &str = "cu-example";
-    let companion = Options { lease: Some(("default", "walk")), ..Options::new(&ctx.cluster, NAMESPACE) };
+    const EXAMPLE: &str = "cu-example";
+    let companion = Options { lease: "default", ..Options::new(&ctx.cluster, EXAMPLE) };
     let companion = companion.start(&ctx.cluster);
     eventually(|| companion.leads().then_some(()));
     let blocks: Vec<_> = WALK.split("\n```").collect();

@@ -1,4 +1,5 @@
-//! Portcullis as it is deployed: its own certificates and manifests, its ServiceAccount's rights, registered webhooks.
+//! Portcullis as the chart deploys it: run with the arguments that Helm rendered, under the rights that it rendered, behind
+//! the Service and the webhooks that it rendered.
 
 use std::fs;
 use std::io;
@@ -7,8 +8,14 @@ use std::process::{Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portcullis::yaml;
+use serde_json::{Value, json};
+
 use crate::cluster::Cluster;
 use crate::daemon::{Daemon, DaemonError, PAUSE, on_free_ports};
+use crate::helm::{Helm, HelmError, NAMESPACE, RELEASE, Rendered};
 use crate::http;
 use crate::kubectl::Output;
 use crate::manifests::Manifests;
@@ -57,6 +64,9 @@ pub enum GateError {
         /// What it wrote to standard error.
         stderr: String,
     },
+    /// The chart is not rendered.
+    #[error(transparent)]
+    Helm(#[from] HelmError),
     /// The API server refused a manifest.
     #[error("applying portcullis' {what}:\n{output}")]
     Apply {
@@ -101,17 +111,17 @@ impl Gate {
         http::get(self.admin_port, path)
     }
 
-    fn serve(cluster: &Cluster, options: &GateOptions<'_>, ports: [u16; 2]) -> Result<Self, GateError> {
-        let [port, admin_port] = ports;
+    fn serve(cluster: &Cluster, options: &GateOptions<'_>, [port, admin_port]: [u16; 2]) -> Result<Self, GateError> {
         let folder = cluster.folder().join(format!("portcullis-{port}"));
-        let manifests = prepare(&folder, port)?;
+        let rendered = prepare(&folder, options)?;
+        let manifests = Manifests::of(&rendered, port);
         apply(cluster, "namespace and CRDs", &manifests.foundations)?;
-        if manifests.foundations.contains("kind: CustomResourceDefinition") {
-            cluster.wait_for_crds();
-        }
+        cluster.wait_for_crds();
         apply(cluster, "manifests", &manifests.others)?;
-        let mut command =
-            serve_command(cluster, options, &folder, ports).map_err(doing("writing its configuration"))?;
+        let mut command = Command::new(BINARY);
+        command.args(arguments(&rendered, &folder)).arg("--kubeconfig").arg(cluster.kubeconfig(User::Portcullis));
+        command.arg("--listen").arg(format!("127.0.0.1:{port}"));
+        command.arg("--admin-listen").arg(format!("127.0.0.1:{admin_port}"));
         let daemon = Daemon::start("portcullis", &mut command, &folder.join("log"))?;
         let gate = Self { daemon, admin_port, manifests };
         gate.daemon.wait_until(READY_LIMIT, || http::is_ok(&gate.admin("/readyz")))?;
@@ -144,37 +154,38 @@ pub fn warns(cluster: &Cluster, words: &str, yaml: &str) -> bool {
     answer.contains("Warning:") && answer.contains(words)
 }
 
-/// Writes certificates and manifests for a server on `port`.
-fn prepare(folder: &Path, port: u16) -> Result<Manifests, GateError> {
-    let (certs, manifests) = (folder.join("certs"), folder.join("manifests"));
+/// Writes certificates and the configuration file into `folder`, and renders the chart for them.
+fn prepare(folder: &Path, options: &GateOptions<'_>) -> Result<Rendered, GateError> {
+    let (certs, config) = (folder.join("certs"), folder.join("config"));
     fs::create_dir_all(&certs).map_err(doing("making a folder"))?;
-    fs::create_dir_all(&manifests).map_err(doing("making a folder"))?;
-    let hosts = ["--host", "127.0.0.1", "--host", "localhost"];
-    run("certs", |command| command.arg("--out").arg(&certs).args(hosts))?;
-    run("manifests", |command| {
-        command.arg("--out").arg(&manifests).arg("--url").arg(format!("https://127.0.0.1:{port}"));
-        command.arg("--ca-bundle").arg(certs.join("ca.crt"))
-    })?;
-    Manifests::read(&manifests).map_err(doing("reading manifests"))
+    fs::create_dir_all(&config).map_err(doing("making a folder"))?;
+    let service = format!("{RELEASE}.{NAMESPACE}.svc");
+    run("certs", |command| command.arg("--out").arg(&certs).args(["--host", &service]))?;
+    let authority = fs::read(certs.join("ca.crt")).map_err(doing("reading the CA"))?;
+    let rendered = Helm::find()?.render(&values(&authority, options))?;
+    let file = &rendered.find("ConfigMap", RELEASE)["data"]["portcullis.yaml"];
+    fs::write(config.join("portcullis.yaml"), file.as_str().unwrap_or_default())
+        .map_err(doing("writing its configuration"))?;
+    Ok(rendered)
 }
 
-fn serve_command(
-    cluster: &Cluster,
-    options: &GateOptions<'_>,
-    folder: &Path,
-    [port, admin_port]: [u16; 2],
-) -> io::Result<Command> {
-    let mut command = Command::new(BINARY);
-    command.arg("serve").arg("--certs").arg(folder.join("certs"));
-    command.arg("--listen").arg(format!("127.0.0.1:{port}"));
-    command.arg("--admin-listen").arg(format!("127.0.0.1:{admin_port}"));
-    command.arg("--kubeconfig").arg(cluster.kubeconfig(User::Portcullis));
-    if let Some(config) = options.config {
-        let file = folder.join("config.yaml");
-        fs::write(&file, config)?;
-        command.arg("--config").arg(file);
-    }
-    Ok(command)
+/// All that there is, switched on.
+fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
+    let config =
+        options.config.map(|text| yaml::read(text, &yaml::Limits::default()).expect("it is YAML").remove(0).value);
+    json!({
+        "certificate": {"way": "secret", "caBundle": STANDARD.encode(authority)},
+        "config": config.unwrap_or_else(|| json!({})),
+        "companion": {"controllers": ["composites", "dry-run-deployer", "overwrite-trees"]},
+        "storedKustomizations": true,
+        "log": {"format": "text"},
+    })
+}
+
+/// The rendered arguments, with the folders that a pod would have mounted where they are here.
+pub fn arguments(rendered: &Rendered, folder: &Path) -> Vec<String> {
+    let here = folder.display().to_string();
+    rendered.arguments(RELEASE).into_iter().map(|argument| argument.replace("/etc/portcullis", &here)).collect()
 }
 
 /// Runs a subcommand to its end.

@@ -7,6 +7,7 @@
 
 #[path = "../artifacts/mod.rs"]
 mod artifacts;
+#[allow(dead_code, reason = "shared with the tests of random trees")]
 mod assets;
 mod cache;
 mod cluster;
@@ -22,6 +23,7 @@ mod deployer;
 mod dry_run;
 mod dry_run_deployer;
 mod gate;
+mod helm;
 mod http;
 mod kubectl;
 mod landscaper;

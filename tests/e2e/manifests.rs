@@ -1,13 +1,13 @@
-//! What `portcullis manifests` wrote, in the order in which it can be applied.
+//! What the chart rendered for the portcullis of the trials, in the order in which it can be applied.
+//!
+//! What does not exist outside of a cluster's network is put in its place, and nothing else: the Service leads to this
+//! machine, and the webhooks to the port that portcullis has here.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use serde_json::{Value, json};
 
-/// Where Roles and the ServiceAccount belong, whether or not the manifests create it.
-const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: portcullis-system\n";
+use crate::helm::{NAMESPACE, Rendered, list};
 
-/// Manifests in three parts, each a stream of yaml documents.
+/// Objects in three parts, each to be applied at once.
 pub struct Manifests {
     /// Namespaces and CRDs, which the others need.
     pub foundations: String,
@@ -18,44 +18,34 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// Reads the yaml files of a folder, in the order of their paths.
-    pub fn read(folder: &Path) -> io::Result<Self> {
-        let mut manifests = Self { foundations: NAMESPACE.to_owned(), others: String::new(), webhooks: String::new() };
-        for file in yaml_files(folder)? {
-            let text = fs::read_to_string(file)?;
-            text.split("\n---").for_each(|document| manifests.add(document));
+    /// Those of a release whose server listens on `port`.
+    pub fn of(rendered: &Rendered, port: u16) -> Self {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        let (mut foundations, mut others, mut webhooks) = (vec![namespace], Vec::new(), Vec::new());
+        for object in rendered.objects.iter().cloned() {
+            match object["kind"].as_str().unwrap_or_default() {
+                "Namespace" | "CustomResourceDefinition" => foundations.push(object),
+                "Service" => others.push(leading_here(object)),
+                kind if kind.ends_with("WebhookConfiguration") => webhooks.push(calling(object, port)),
+                _ => others.push(object),
+            }
         }
-        Ok(manifests)
-    }
-
-    fn add(&mut self, document: &str) {
-        let part = match kind(document) {
-            None => return,
-            Some("Namespace" | "CustomResourceDefinition") => &mut self.foundations,
-            Some(kind) if kind.ends_with("WebhookConfiguration") => &mut self.webhooks,
-            Some(_) => &mut self.others,
-        };
-        part.push_str("\n---\n");
-        part.push_str(document);
+        // What hooks may do. Their Jobs are run by the trials.
+        others.extend(rendered.hooks.iter().filter(|hook| hook["kind"] != "Job").cloned());
+        Self { foundations: list(&foundations), others: list(&others), webhooks: list(&webhooks) }
     }
 }
 
-/// None for a document without an object.
-fn kind(document: &str) -> Option<&str> {
-    document.lines().find_map(|line| line.strip_prefix("kind:")).map(str::trim)
+/// A name that every machine has, in place of pods.
+fn leading_here(mut service: Value) -> Value {
+    service["spec"] = json!({"type": "ExternalName", "externalName": "localhost"});
+    service
 }
 
-/// The yaml files of a folder and those in it, in the order of their paths.
-fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files.append(&mut yaml_files(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "yaml") {
-            files.push(path);
-        }
+/// What stands for pods has no port of its own.
+fn calling(mut configuration: Value, port: u16) -> Value {
+    for webhook in configuration["webhooks"].as_array_mut().expect("a configuration has webhooks") {
+        webhook["clientConfig"]["service"]["port"] = json!(port);
     }
-    files.sort();
-    Ok(files)
+    configuration
 }

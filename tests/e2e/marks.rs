@@ -1,6 +1,5 @@
 //! Marks reach what exists already.
 
-use std::path::PathBuf;
 use std::sync::PoisonError;
 
 use serde_json::{Value, json};
@@ -81,17 +80,15 @@ fn version(landscaper: &Landscaper<'_>, kind: &str, name: &str) -> Value {
     landscaper.get(kind, name).expect("it is there")["metadata"]["resourceVersion"].clone()
 }
 
-/// The webhooks leave our own namespace out, so what is created there is as if they had not been there yet. With the rights of
-/// its ServiceAccount, as it is deployed.
+/// The webhooks leave our own namespace out, so what is created there is as if they had not been there yet. With the
+/// Lease of the release, as it is deployed.
 fn what_came_before_the_webhooks_is_marked(ctx: &Context) {
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: "portcullis-system" };
     let tree = tree(&landscaper, &json!({DRY_RUN: "true", CONFIGURATION: "configuration"}));
     let unmarked = landscaper.get("DeployItem", "one").expect("it is there");
     assert_eq!(unmarked["metadata"]["annotations"], Value::Null);
-    let kubeconfig: PathBuf = ctx.cluster.kubeconfig(crate::user::User::Companion);
-    let options =
-        Options { kubeconfig, lease: None, arguments: &[], ..Options::new(&ctx.cluster, "portcullis-system") };
+    let options = Options { arguments: &[], ..Options::new(&ctx.cluster, "portcullis-system") };
     let _companion = options.start(&ctx.cluster);
     all_say(&landscaper, &tree, &json!("true"), &json!("configuration"));
 }

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use crate::cluster::Cluster;
 use crate::daemon::PAUSE;
 use crate::sentences::EVENTUALLY;
+use crate::user::User;
 
 /// On which side of a write the way is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub enum Cut {
     After,
 }
 
-/// A way to the API server, with the administrator's rights. Dropped, it is gone.
+/// A way to the API server, with the companion's rights. Dropped, it is gone.
 pub struct Proxy {
     state: Arc<State>,
     port: u16,
@@ -52,7 +53,7 @@ impl Proxy {
     /// A way that is cut at the write number `at`, from 0; neither Leases nor events count.
     pub fn start(cluster: &Cluster, at: usize, cut: Cut) -> Self {
         let (writes, is_cut) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let state = Arc::new(State { client: cluster.client(), at, cut, writes, is_cut });
+        let state = Arc::new(State { client: cluster.client_as(User::Companion), at, cut, writes, is_cut });
         let (port, task) = cluster.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("there are ports");
             let port = listener.local_addr().expect("it is bound").port();

@@ -11,13 +11,20 @@ pub enum User {
     Portcullis,
     /// The ServiceAccount that the companion runs as.
     Companion,
+    /// The ServiceAccount of the hook that asks whether portcullis answers.
+    Verify,
+    /// The ServiceAccount of the hook that takes the registration away.
+    Unregister,
     /// A person without rights, until a trial grants some.
     Developer,
 }
 
 impl User {
     /// Everybody.
-    pub const ALL: [Self; 4] = [Self::Admin, Self::Portcullis, Self::Companion, Self::Developer];
+    pub const ALL: [Self; 6] =
+        [Self::Admin, Self::Portcullis, Self::Companion, Self::Verify, Self::Unregister, Self::Developer];
+    /// Those that a release makes: each may do what the chart grants, and no more.
+    pub const OF_RELEASE: [Self; 4] = [Self::Portcullis, Self::Companion, Self::Verify, Self::Unregister];
 
     /// The name that RBAC and audit logs know.
     pub fn name(self) -> &'static str {
@@ -25,6 +32,8 @@ impl User {
             Self::Admin => "admin",
             Self::Portcullis => "system:serviceaccount:portcullis-system:portcullis",
             Self::Companion => "system:serviceaccount:portcullis-system:portcullis-companion",
+            Self::Verify => "system:serviceaccount:portcullis-system:portcullis-verify",
+            Self::Unregister => "system:serviceaccount:portcullis-system:portcullis-unregister",
             Self::Developer => "developer",
         }
     }
@@ -35,6 +44,8 @@ impl User {
             Self::Admin => "admin-token",
             Self::Portcullis => "portcullis-token",
             Self::Companion => "companion-token",
+            Self::Verify => "verify-token",
+            Self::Unregister => "unregister-token",
             Self::Developer => "developer-token",
         }
     }
@@ -62,7 +73,9 @@ current-context: e2e
     fn groups(self) -> &'static str {
         match self {
             Self::Admin => "system:masters",
-            Self::Portcullis | Self::Companion => "system:serviceaccounts,system:serviceaccounts:portcullis-system",
+            Self::Portcullis | Self::Companion | Self::Verify | Self::Unregister => {
+                "system:serviceaccounts,system:serviceaccounts:portcullis-system"
+            }
             Self::Developer => "developers",
         }
     }
@@ -72,4 +85,14 @@ current-context: e2e
 pub fn tokens() -> String {
     let line = |user: User| format!("{},{1},{1},\"{2}\"\n", user.token(), user.name(), user.groups());
     User::ALL.map(line).concat()
+}
+
+/// What the API server is to write down: every request of those that a release makes, without its body.
+pub fn audit_policy() -> String {
+    let users: Vec<_> = User::OF_RELEASE.map(|user| format!("{:?}", user.name())).into();
+    format!(
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- {{level: Metadata, users: \
+         [{}]}}\n- {{level: None}}\n",
+        users.join(", ")
+    )
 }

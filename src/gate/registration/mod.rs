@@ -152,7 +152,7 @@ impl Registration {
             return String::new();
         }
         let rule = |rules: &Rules| self.families.lines(&rules.when, Some(&when), rules.yaml());
-        let listed = format!("\n{}", rules.iter().map(rule).collect::<String>());
+        let listed = format!("    rules:\n{}", rules.iter().map(rule).collect::<String>());
         let conditions = self.match_conditions(rules, webhook.narrowed) + &self.shares(webhook, registry);
         self.families.lines(&when, Some(around), self.webhook(webhook, &conditions, &listed))
     }
@@ -165,8 +165,10 @@ impl Registration {
         let webhook = |(webhook, when): (&&Webhook, &When)| {
             let rules = webhook.declared_rules(registry, &self.declared);
             let listed = match &rules[..] {
-                [] => " []\n".to_owned(),
-                rules => format!("\n{}", rules.iter().map(Rules::yaml).collect::<String>()),
+                // What a release does not say, an upgrade does not take back.
+                [] if self.is_chart() => String::new(),
+                [] => "    rules: []\n".to_owned(),
+                rules => format!("    rules:\n{}", rules.iter().map(Rules::yaml).collect::<String>()),
             };
             let text = self.webhook(webhook, &self.match_conditions(&rules, None), &listed);
             if self.families.may(when) { self.families.lines(when, Some(&all), text) } else { String::new() }
@@ -200,7 +202,7 @@ impl Registration {
         format!(
             "  - name: {name}\n    admissionReviewVersions: [v1, v1beta1]\n    sideEffects: None\n    \
              matchPolicy: Equivalent\n    timeoutSeconds: {timeout}\n    # {reason}\n    \
-             failurePolicy: {failure_policy}\n{reinvocation}{client}{selector}{conditions}    rules:{rules}",
+             failurePolicy: {failure_policy}\n{reinvocation}{client}{selector}{conditions}{rules}",
             name = webhook.name,
             timeout = webhook.timeout_seconds,
             reason = webhook.reason,

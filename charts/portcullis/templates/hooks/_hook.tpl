@@ -1,0 +1,73 @@
+{{/* The annotations of a hook's object: (list "pre-delete" "-5") */}}
+{{- define "portcullis.hook" -}}
+helm.sh/hook: {{ index . 0 }}
+helm.sh/hook-weight: {{ index . 1 | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
+{{/* A Job that runs a subcommand once: (list . "verify" "post-install,post-upgrade" (list "--namespace=default")) */}}
+{{- define "portcullis.job" -}}
+{{- $root := index . 0 }}
+{{- $name := printf "%s-%s" $root.Release.Name (index . 1) }}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "portcullis.labels" (list $root (printf "portcullis-%s" (index . 1))) | nindent 4 }}
+  annotations:
+    {{- include "portcullis.hook" (list (index . 2) "0") | nindent 4 }}
+spec:
+  backoffLimit: 3
+  activeDeadlineSeconds: 600
+  template:
+    metadata:
+      labels:
+        {{- include "portcullis.labels" (list $root (printf "portcullis-%s" (index . 1))) | nindent 8 }}
+    spec:
+      serviceAccountName: {{ $name }}
+      restartPolicy: Never
+      {{- include "portcullis.pod" $root | nindent 6 }}
+      containers:
+        - name: {{ index . 1 }}
+          {{- include "portcullis.container" $root | nindent 10 }}
+          args:
+            - {{ index . 1 }}
+            {{- range index . 3 }}
+            - {{ . }}
+            {{- end }}
+          resources:
+            requests: {cpu: 10m, memory: 16Mi}
+            limits: {memory: 64Mi}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  annotations:
+    {{- include "portcullis.hook" (list (index . 2) "-5") | nindent 4 }}
+{{- end }}
+
+{{/* The binding of a role of the same name to a hook's ServiceAccount: (list . "verify" "post-install" "ClusterRole" "") */}}
+{{- define "portcullis.binding" -}}
+{{- $root := index . 0 }}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ index . 3 }}Binding
+metadata:
+  name: portcullis-{{ index . 1 }}
+  {{- with index . 4 }}
+  namespace: {{ . }}
+  {{- end }}
+  annotations:
+    {{- include "portcullis.hook" (list (index . 2) "-5") | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ index . 3 }}
+  name: portcullis-{{ index . 1 }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ $root.Release.Name }}-{{ index . 1 }}
+    namespace: {{ $root.Release.Namespace }}
+{{- end }}

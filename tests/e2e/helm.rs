@@ -1,0 +1,124 @@
+//! The chart, rendered by a real Helm, and taken apart.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use portcullis::yaml;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::assets::{self, AssetsError};
+
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/portcullis");
+/// The release of the trials: it is called as `portcullis manifests` calls things.
+pub const RELEASE: &str = "portcullis";
+/// Its namespace.
+pub const NAMESPACE: &str = "portcullis-system";
+
+/// Helm, with folders of its own.
+pub struct Helm {
+    program: PathBuf,
+    home: TempDir,
+}
+
+/// Why there is no rendering.
+#[derive(Debug, thiserror::Error)]
+pub enum HelmError {
+    /// There is no Helm.
+    #[error(transparent)]
+    Assets(#[from] AssetsError),
+    /// The system refused something.
+    #[error("running Helm: {0}")]
+    Io(#[from] io::Error),
+    /// Helm does not render the chart.
+    #[error("helm template with {values}:\n{stderr}")]
+    Template {
+        /// The values.
+        values: String,
+        /// What it said.
+        stderr: String,
+    },
+    /// What it rendered is no YAML.
+    #[error("what Helm rendered: {0}")]
+    Yaml(String),
+}
+
+/// What a release consists of.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// What is installed.
+    pub objects: Vec<Value>,
+    /// What is there only for a hook.
+    pub hooks: Vec<Value>,
+}
+
+impl Helm {
+    /// Finds Helm, or builds it.
+    pub fn find() -> Result<Self, HelmError> {
+        Ok(Self { program: assets::helm()?, home: TempDir::new()? })
+    }
+
+    /// `helm lint --strict`.
+    pub fn lint(&self, values: &Value) -> io::Result<Output> {
+        self.run(&["lint", "--strict", CHART], values)
+    }
+
+    /// `helm template`.
+    pub fn template(&self, values: &Value) -> io::Result<Output> {
+        self.run(&["template", RELEASE, CHART, "--namespace", NAMESPACE], values)
+    }
+
+    /// The objects that `helm template` writes.
+    pub fn render(&self, values: &Value) -> Result<Rendered, HelmError> {
+        let output = self.template(values)?;
+        if !output.status.success() {
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(HelmError::Template { values: values.to_string(), stderr });
+        }
+        Rendered::read(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    fn run(&self, arguments: &[&str], values: &Value) -> io::Result<Output> {
+        let file = tempfile::NamedTempFile::new_in(self.home.path())?;
+        fs::write(file.path(), values.to_string())?;
+        let mut command = Command::new(&self.program);
+        command.args(arguments).arg("--values").arg(file.path()).env_remove("KUBECONFIG").env("HOME", self.home.path());
+        for folder in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            command.env(folder, self.home.path());
+        }
+        command.output()
+    }
+}
+
+impl Rendered {
+    fn read(text: &str) -> Result<Self, HelmError> {
+        let documents = yaml::read(text, &yaml::Limits::default());
+        let documents = documents.map_err(|error| HelmError::Yaml(error.to_string()))?;
+        let objects = documents.into_iter().map(|document| document.value).filter(|value| !value.is_null());
+        let is_hook = |object: &Value| object["metadata"]["annotations"]["helm.sh/hook"].is_string();
+        let (hooks, objects) = objects.partition(is_hook);
+        Ok(Self { objects, hooks })
+    }
+
+    /// An object that is installed.
+    #[track_caller]
+    pub fn find(&self, kind: &str, name: &str) -> &Value {
+        let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        self.objects.iter().find(is_it).unwrap_or_else(|| panic!("there is no {kind} {name}"))
+    }
+
+    /// The arguments of the container in a Deployment.
+    #[track_caller]
+    pub fn arguments(&self, deployment: &str) -> Vec<String> {
+        let arguments = &self.find("Deployment", deployment)["spec"]["template"]["spec"]["containers"][0]["args"];
+        let arguments = arguments.as_array().expect("a container has arguments").iter();
+        arguments.map(|argument| argument.as_str().expect("an argument is a text").to_owned()).collect()
+    }
+}
+
+/// As kubectl applies them: one after the other.
+pub fn list(objects: &[Value]) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The image and the chart on a kind cluster: installed, refusing, upgraded, uninstalled.
+#
+#   tests/kind/run.sh IMAGE      an image that the local engine has; needs kind, kubectl, helm and a container engine
+set -euo pipefail
+image=${1:?name an image, such as portcullis:0.1.0}
+here=$(cd "$(dirname "$0")" && pwd)
+chart=$here/../../charts/portcullis
+cluster=portcullis-$$
+export KUBECONFIG=$(mktemp)
+trap 'kind delete cluster --name "$cluster"; rm -f "$KUBECONFIG"' EXIT
+
+say() { printf '\n== %s\n' "$*"; }
+fail() { printf 'FAILED: %s\n' "$*" >&2; kubectl -n portcullis-system logs deploy/portcullis --tail=50 >&2 || true; exit 1; }
+
+say "a cluster with the image"
+kind create cluster --name "$cluster" --wait 120s
+kind load docker-image "$image" --name "$cluster"
+
+say "installed: the hook asks whether it answers"
+install() {
+  helm upgrade --install portcullis "$chart" --namespace portcullis-system --create-namespace --wait --timeout 5m \
+    --set "image.repository=${image%:*}" --set "image.tag=${image##*:}" --set image.pullPolicy=Never "$@"
+}
+install
+
+say "a wrong tree is refused, a right one is not"
+if out=$(kubectl apply -f "$here/wrong.yaml" 2>&1); then fail "a wrong tree was stored: $out"; fi
+grep -q KZ001 <<< "$out" || fail "refused, but not by KZ001: $out"
+kubectl apply -f "$here/right.yaml"
+
+say "upgraded: nothing goes without an answer"
+install --set shadow=true
+kubectl apply -f "$here/wrong.yaml"
+install --set shadow=false
+
+say "uninstalled: nothing asks for it any more"
+helm uninstall portcullis --namespace portcullis-system --wait
+left=$(kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o name | grep portcullis || true)
+[ -z "$left" ] || fail "left behind: $left"
+kubectl delete -f "$here/wrong.yaml"
+say "done"

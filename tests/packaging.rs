@@ -1,0 +1,179 @@
+//! What is around the binary: the chart's values and their documentation, the image, the workflows. What needs a container
+//! engine is not run here; this is what can be known without one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use portcullis::gate::Registry;
+use portcullis::yaml;
+use serde_json::Value;
+
+fn path(of: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(of)
+}
+
+fn text(of: &str) -> String {
+    fs::read_to_string(path(of)).unwrap_or_else(|error| panic!("{of}: {error}"))
+}
+
+fn read(of: &str) -> Value {
+    let documents = yaml::read(&text(of), &yaml::Limits::default());
+    documents.unwrap_or_else(|error| panic!("{of}: {error}")).remove(0).value
+}
+
+fn keys(value: &Value) -> Vec<String> {
+    value.as_object().expect("it is an object").keys().cloned().collect()
+}
+
+/// What has no values in it, by its path.
+fn leaves(value: &Value, at: &str, found: &mut BTreeMap<String, String>) {
+    match value.as_object().filter(|members| !members.is_empty()) {
+        None => drop(found.insert(at.to_owned(), value.to_string())),
+        Some(members) => members.iter().for_each(|(key, member)| {
+            let at = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+            leaves(member, &at, found);
+        }),
+    }
+}
+
+#[test]
+fn the_charts_readme_tells_every_value_and_its_default() {
+    let mut values = BTreeMap::new();
+    leaves(&read("charts/portcullis/values.yaml"), "", &mut values);
+    let readme = text("charts/portcullis/README.md");
+    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"));
+    let mut told = BTreeMap::new();
+    for row in rows {
+        let [name, default, what] = row.splitn(3, " | ").collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let default: Value =
+            serde_json::from_str(default.trim_matches('`')).unwrap_or_else(|error| panic!("{row}: {error}"));
+        assert!(!what.trim().is_empty(), "{name} is not explained");
+        told.insert(name.trim_end_matches('`').to_owned(), default.to_string());
+    }
+    assert_eq!(told, values);
+}
+
+#[test]
+fn the_charts_families_are_those_of_the_rules() {
+    let families = Registry::standard().families();
+    let values = read("charts/portcullis/values.yaml");
+    assert_eq!(keys(&values["families"]), families);
+    assert!(values["families"].as_object().unwrap().values().all(|is_on| is_on == true));
+    let schema: Value = serde_json::from_str(&text("charts/portcullis/values.schema.json")).unwrap();
+    assert_eq!(keys(&schema["properties"]["families"]["properties"]), families);
+}
+
+/// An object either has just the keys that are listed, or is a map of anything to values of one shape.
+#[test]
+fn the_schema_leaves_nothing_open() {
+    // What subcharts share; and what the server reads with rules of its own.
+    const OPEN: [&str; 3] = [
+        "/properties/global",
+        "/properties/config/properties/exemptions/items",
+        "/properties/config/properties/deployers",
+    ];
+    let schema: Value = serde_json::from_str(&text("charts/portcullis/values.schema.json")).unwrap();
+    let mut open = Vec::new();
+    walk(&schema, "", &mut |place, value| {
+        let is_closed = value["additionalProperties"] == false || value["additionalProperties"].is_object();
+        if value["type"] == "object" && !is_closed && !OPEN.contains(&place) {
+            open.push(place.to_owned());
+        }
+    });
+    assert!(open.is_empty(), "{open:?}");
+}
+
+fn walk(value: &Value, place: &str, look: &mut impl FnMut(&str, &Value)) {
+    look(place, value);
+    if let Some(members) = value.as_object() {
+        members.iter().for_each(|(key, member)| walk(member, &format!("{place}/{key}"), look));
+    }
+    if let Some(items) = value.as_array() {
+        items.iter().enumerate().for_each(|(at, item)| walk(item, &format!("{place}/{at}"), look));
+    }
+}
+
+#[test]
+fn versions_agree() {
+    let chart = read("charts/portcullis/Chart.yaml");
+    assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+    let rust = env!("CARGO_PKG_RUST_VERSION");
+    assert!(
+        text("Containerfile").contains(&format!("ARG RUST_VERSION={rust}\n")),
+        "the image is built with Rust {rust}"
+    );
+    let pinned = text("tests/e2e/assets/helm/go.mod");
+    let helm = pinned.lines().find_map(|line| line.strip_prefix("require helm.sh/helm/v4 ")).expect("Helm is pinned");
+    for workflow in ["ci", "release"] {
+        let workflow = text(&format!(".github/workflows/{workflow}.yml"));
+        assert!(workflow.contains(&format!("with: {{version: {helm}}}")), "{workflow} has another Helm than {helm}");
+    }
+}
+
+#[test]
+fn the_image_has_no_root_and_no_shell() {
+    let file = text("Containerfile");
+    let last = file.rsplit("\nFROM ").next().expect("it has a stage");
+    assert!(last.starts_with("gcr.io/distroless/") && last.contains(":nonroot\n"), "{last}");
+    for line in ["USER 65532:65532\n", "ENTRYPOINT [\"/portcullis\"]\n"] {
+        assert!(last.contains(line), "{line:?} is missing:\n{last}");
+    }
+    assert!(!last.contains("\nRUN "), "there is nothing to run it with:\n{last}");
+    let helpers = text("charts/portcullis/templates/_helpers.tpl");
+    assert!(helpers.contains("runAsUser: 65532\n"), "the chart runs it as the same user");
+}
+
+/// The commands of a workflow's steps.
+fn commands(workflow: &Value) -> Vec<String> {
+    let mut commands = Vec::new();
+    walk(workflow, "", &mut |place, value| {
+        if let Some(command) = value.as_str().filter(|_| place.ends_with("/run")) {
+            commands.push(command.to_owned());
+        }
+    });
+    commands
+}
+
+fn uses(workflow: &Value) -> Vec<String> {
+    let mut uses = Vec::new();
+    walk(workflow, "", &mut |place, value| {
+        if let Some(action) = value.as_str().filter(|_| place.ends_with("/uses")) {
+            uses.push(action.to_owned());
+        }
+    });
+    uses
+}
+
+#[test]
+fn workflows_name_what_there_is() {
+    let makefile = text("Makefile");
+    let targets: BTreeSet<_> = makefile.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name).collect();
+    for workflow in ["ci", "release"] {
+        let workflow = read(&format!(".github/workflows/{workflow}.yml"));
+        let named: Vec<_> = commands(&workflow).into_iter().filter(|command| command.starts_with("make ")).collect();
+        assert!(!named.is_empty());
+        for command in named {
+            let words =
+                command.split_whitespace().skip(1).take_while(|word| !word.contains('='));
+            words.for_each(|target| assert!(targets.contains(target), "{command}: there is no target {target}"));
+        }
+        for action in uses(&workflow) {
+            let is_here = action.strip_prefix("./").is_some_and(|file| path(file).is_file());
+            assert!(is_here || action.contains("@v"), "{action} is not pinned to a version");
+        }
+        // Nobody's code is run with more rights than reading, unless the job says so.
+        assert_eq!(workflow["permissions"], serde_json::json!({"contents": "read"}));
+    }
+}
+
+#[test]
+fn scripts_are_shell() {
+    for script in ["tests/kind/run.sh", ".ci/run"] {
+        let checked = Command::new("bash").arg("-n").arg(path(script)).output().expect("there is a bash");
+        assert!(checked.status.success(), "{script}: {}", String::from_utf8_lossy(&checked.stderr));
+    }
+}
