@@ -3,6 +3,7 @@
 //! Exit codes are the same everywhere: 0 when all is well, 1 when something is denied (or differs), 2 when the input or
 //! the arguments cannot be used.
 
+mod audit;
 mod certs;
 mod check;
 mod configuration;
@@ -49,6 +50,8 @@ enum Command {
     Reconcile(reconcile::Args),
     /// Judge Kubernetes manifests in files, before anything is applied
     Check(check::Args),
+    /// Judge what a cluster holds already, by the rules of admission
+    Audit(audit::Args),
     /// Answer an AdmissionReview from standard input
     Review(review::Args),
     /// Show the working behind a decision
@@ -103,6 +106,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::Serve(args) => serve::run(args),
         Command::Reconcile(args) => reconcile::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Review(args) => review::run(&args),
         Command::Explain(topic) => explain::run(&topic),
         Command::Conformance(kit) => conformance::run(&kit),

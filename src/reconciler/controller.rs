@@ -28,6 +28,16 @@ pub trait Controller: Send + Sync + 'static {
     /// What it may do in the cluster, besides reading and watching those kinds.
     fn permissions(&self) -> &'static [Permission];
 
+    /// Resources that it lists by itself, as group and plural: they are neither watched nor in the catalog.
+    fn lists(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// What it does for as long as this replica leads, besides looking at objects. It may be dropped at any `await`.
+    fn lead<'a>(&'a self, _tools: &'a Tools) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Whether it runs only where it is asked for; its rights are then granted apart.
     fn is_optional(&self) -> bool {
         false

@@ -90,12 +90,16 @@ fn rules<'c>(
     further: impl IntoIterator<Item = &'static Permission>,
 ) -> String {
     let mut reads: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut lists: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut writes: Vec<&'static Permission> = Vec::new();
     for controller in controllers {
         reads.insert("apiextensions.k8s.io", vec!["customresourcedefinitions"]);
         for kind in [controller.watches(), controller.looks_up()].concat() {
             let Kind { group, plural, .. } = kind;
             reads.entry(group).or_default().push(plural);
+        }
+        for (group, plural) in controller.lists() {
+            lists.entry(group).or_default().push(plural);
         }
         writes.extend(controller.permissions());
     }
@@ -105,8 +109,9 @@ fn rules<'c>(
         plurals.dedup();
         line(group, &plurals, &["get", "list", "watch"])
     };
+    let list = |(group, plurals): (&str, Vec<&str>)| line(group, &plurals, &["list"]);
     let write = |permission: &Permission| line(permission.group, permission.resources, permission.verbs);
-    reads.into_iter().map(read).chain(writes.into_iter().map(write)).collect()
+    reads.into_iter().map(read).chain(lists.into_iter().map(list)).chain(writes.into_iter().map(write)).collect()
 }
 
 fn line(group: &str, resources: &[&str], verbs: &[&str]) -> String {
