@@ -93,7 +93,9 @@ fn rules<'c>(
     let mut lists: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut writes: Vec<&'static Permission> = Vec::new();
     for controller in controllers {
-        reads.insert("apiextensions.k8s.io", vec!["customresourcedefinitions"]);
+        if !controller.watches().is_empty() {
+            reads.insert("apiextensions.k8s.io", vec!["customresourcedefinitions"]);
+        }
         for kind in [controller.watches(), controller.looks_up()].concat() {
             let Kind { group, plural, .. } = kind;
             reads.entry(group).or_default().push(plural);

@@ -8,6 +8,7 @@
 #[path = "../artifacts/mod.rs"]
 mod artifacts;
 mod assets;
+mod audit;
 mod cache;
 mod cluster;
 mod companion;
@@ -64,6 +65,7 @@ type Stage = Arc<OnceLock<Context>>;
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
+    audit::CASES,
     conformance::CASES,
     crossplane::CASES,
     delivery::CASES,
