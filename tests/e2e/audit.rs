@@ -11,7 +11,9 @@ use crate::Case;
 use crate::companion::{ACCOUNT_LEASE, Options};
 use crate::context::Context;
 use crate::delivery_crds;
-use crate::sentences::{accepts, eventually};
+use crate::push::{Packing, Pusher, v2};
+use crate::registry::{Options as RegistryOptions, Registry};
+use crate::sentences::{accepts, eventually, warns};
 use crate::user::User;
 
 /// The trials of this file.
@@ -163,24 +165,25 @@ fn the_companion_audits(ctx: &Context) {
 /// The companion has followed the tree of the one Installation: its note says what matched.
 fn an_idle_entry_is_told_of(ctx: &Context) {
     let ns = ctx.cluster.namespace("audit");
-    let context = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n\
-                   repositoryContext: {type: ociRegistry, baseUrl: example.org}\n\
-                   componentVersionOverwrites: mine\n";
+    let registry = Registry::start(&RegistryOptions::default());
+    let pusher = Pusher::new(&registry.url(), None, None);
+    pusher.component("components", &v2("example.org/server", "v2.0.0", &[]), Packing::Archive);
+    let head = |kind: &str, name: &str| {
+        format!("apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\n")
+    };
     let entry = |name: &str| format!("  - source: {{componentName: {name}}}\n    substitution: {{version: v2.0.0}}\n");
-    let overwrites = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: \
-                      {name: mine}\noverwrites:\n";
-    let descriptor = "{meta: {schemaVersion: v2}, component: {name: example.org/server, version: v1.0.0, provider: internal, \
-                      repositoryContexts: [], sources: [], resources: [], componentReferences: []}}";
-    let installation = format!(
-        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\nmetadata: {{name: server}}\nspec:\n  context: \
-         default\n  blueprint: {{inline: {{filesystem: {{}}}}}}\n  componentDescriptor: {{inline: {descriptor}}}\n"
+    let entries = entry("example.org/server") + &entry("example.org/left-long-ago");
+    accepts(ctx, &ns, &format!("{}overwrites:\n{entries}", head("ComponentVersionOverwrites", "mine")));
+    let repository = "repositoryContext: {type: ociRegistry, baseUrl: example.org/components}\n";
+    accepts(ctx, &ns, &format!("{}{repository}componentVersionOverwrites: mine\n", head("Context", "default")));
+    let reference = "{ref: {componentName: example.org/server, version: v1.0.0}}";
+    let spec = format!(
+        "spec: {{context: default, blueprint: {{ref: {{resourceName: b}}}}, componentDescriptor: {reference}}}\n"
     );
-    accepts(ctx, &ns, &format!("{overwrites}{}{}", entry("example.org/server"), entry("example.org/left-long-ago")));
-    accepts(ctx, &ns, context);
-    let apply = ["apply", "--namespace", &ns, "-f", "-"];
-    ctx.cluster.kubectl().args(apply).stdin(installation).run().expect_success();
-    let options = Options { arguments: &["--overwrite-trees"], ..Options::new(&ctx.cluster, &ns) };
-    let companion = options.start(&ctx.cluster);
+    warns(ctx, &ns, &format!("{}{spec}", head("Installation", "server")), &["component overwritten"]);
+    let mirror = format!("example.org={}", registry.url());
+    let arguments = ["--overwrite-trees", "--registry-mirror", &mirror];
+    let companion = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
     eventually(|| {
         let (code, stdout, stderr) = audit(ctx, &["--namespace", &ns, "--rules", "OW009"]);
         assert_eq!(code, Some(0), "{stdout}{stderr}\n{}", companion.log());

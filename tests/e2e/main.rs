@@ -40,6 +40,7 @@ mod push;
 #[allow(dead_code, reason = "shared with the tests of registries")]
 #[path = "../registry/server.rs"]
 mod registry;
+mod rollout;
 mod sentences;
 mod smoke;
 mod user;
@@ -77,6 +78,7 @@ const WITH_GATE: &[&[Case]] = &[
     overwrite_trees::CASES,
     overwrites::CASES,
     protocol::CASES,
+    rollout::CASES,
     validation::CASES,
 ];
 
