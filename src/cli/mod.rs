@@ -126,6 +126,12 @@ fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+/// Writes to standard output bit by bit, as [`print`].
+fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let _ = write(&mut out).and_then(|()| out.flush());
+}
+
 /// Writes to standard error.
 fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
