@@ -16,6 +16,7 @@
 //! | [`oci`] | reading from OCI registries, within bounds; knows no component |
 //! | [`artifacts`] | trees that are fetched, judged and kept beside the handler |
 //! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
+//! | [`audit`] | what is stored, judged by the same rules; policy reports |
 //! | [`config`] | the configuration file |
 //! | [`conformance`] | trials of deployers on a cluster |
 //! | [`process`] | log, plain port, signals: what every long-running face has |
@@ -25,6 +26,7 @@
 
 pub mod admission;
 pub mod artifacts;
+pub mod audit;
 pub mod catalog;
 pub mod cli;
 pub mod config;

@@ -202,6 +202,66 @@ fn profiles_and_roots_are_chosen() {
     assert_eq!(check(folder.path(), &["--profile", "helm", "."]).0, 2);
 }
 
+/// What a root does not reach is not read: what is wrong there is no matter.
+#[test]
+fn with_a_root_only_what_it_reaches_is_read() {
+    let folder = tree(&[
+        ("app/kustomization.yaml", "resources: [../base]\n"),
+        ("base/kustomization.yaml", "resources: [map.yaml]\n"),
+        ("base/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+        ("elsewhere/kustomization.yaml", "resources: [missing.yaml]\n"),
+        ("elsewhere/broken.yaml", "a: [\n"),
+    ]);
+    assert_eq!(check(folder.path(), &["."]).0, 2);
+    for args in [&["--root", "app"][..], &[".", "--root", "app"]] {
+        let (code, stdout, stderr) = check(folder.path(), args);
+        assert_eq!((code, &*stderr), (0, ""), "{stdout}");
+        let report = report(folder.path(), args);
+        assert_eq!((&report["files"], verdicts(&report)), (&0.into(), vec![("app".to_owned(), "accept".to_owned())]));
+    }
+    // A file that is named is read.
+    let (code, stdout, _) = check(folder.path(), &["elsewhere/broken.yaml", "--root", "app"]);
+    assert_eq!(code, 2, "{stdout}");
+}
+
+/// An object of few bytes and some ninety thousand values.
+fn bomb(name: &str) -> String {
+    let (zeros, aliases) = (["0"; 300].join(","), ["*a"; 300].join(","));
+    let head = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\n";
+    format!("{head}metadata: {{name: {name}}}\nspec:\n  a: &a [{zeros}]\n  b: [{aliases}]\n")
+}
+
+/// Each is below the bound of a document; all together would take gigabytes.
+#[test]
+fn many_alias_bombs_are_not_held_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..200 {
+        fs::write(folder.path().join(format!("{number}.yaml")), bomb(&format!("bomb-{number}"))).unwrap();
+    }
+    let (code, stdout, _) = check(folder.path(), &["."]);
+    assert_eq!(code, 2);
+    let refused =
+        stdout.matches("its anchors and aliases make 90601 values, and with those of other documents").count();
+    assert_eq!(refused, 189, "eleven of them are a million values: {}", &stdout[..stdout.len().min(2000)]);
+    assert!(stdout.contains("checked 11 objects in 200 files"), "{}", &stdout[stdout.len().saturating_sub(200)..]);
+}
+
+#[test]
+fn the_alias_bombs_of_a_root_are_not_held_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<_> = (0..20).map(|number| format!("bomb-{number}")).collect();
+    let resources: String = names.iter().map(|name| format!("  - {name}.yaml\n")).collect();
+    fs::write(folder.path().join("kustomization.yaml"), format!("resources:\n{resources}")).unwrap();
+    for name in &names {
+        fs::write(folder.path().join(format!("{name}.yaml")), bomb(name)).unwrap();
+    }
+    let report = report(folder.path(), &["--root", "."]);
+    assert_eq!(verdicts(&report), [(".".to_owned(), "unknown".to_owned())]);
+    let reasons = report["roots"][0]["reasons"].as_array().unwrap();
+    let is_told = |reason: &&Value| reason.as_str().is_some_and(|reason| reason.contains("more than 250000 values"));
+    assert_eq!(reasons.iter().filter(is_told).count(), 18, "two files are held: {reasons:?}");
+}
+
 #[test]
 fn levels_are_those_of_the_configuration() {
     let folder =

@@ -78,6 +78,17 @@ fn json_has_places() {
     assert_eq!(documents[0].value["a"][0], json!(1.0));
 }
 
+/// A long text counts as many values: copied as often as a short one it would take gigabytes.
+#[test]
+fn a_long_text_is_not_copied_as_often_as_a_short_one() {
+    let text = |length: usize| format!("a: &a {}\nb: [{}]\n", "x".repeat(length), ["*a"; 1000].join(","));
+    assert_eq!(yaml::read(&text(10), &Limits::default()).unwrap()[0].aliased, 1001);
+    let error = yaml::read(&text(100_000), &Limits::default()).unwrap_err();
+    assert_eq!(error.problem, Problem::TooManyAliased(100_000));
+    let keys = format!("a: &a {{{}: 1}}\nb: [{}]\n", "x".repeat(900), ["*a"; 20_000].join(","));
+    assert!(yaml::read(&keys, &Limits::default()).is_err());
+}
+
 #[test]
 fn aliases_and_merged_entries_stand_where_they_are_used() {
     let text = "a: &x {p: {q: 1}}\nb: *x\nc:\n  <<: *x\n  r: 2\n";

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, PartialObjectMeta};
+use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
 use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
@@ -16,7 +16,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::{Catalog, Confirm, Confirming, Coverage, Kind, Reference};
+use super::pages::Pages;
+use super::{Catalog, Confirm, Confirming, Coverage, Kind, Reference, store};
 
 /// How long to wait for a definition when the watch on them does not ring, or may not be opened.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
@@ -65,28 +66,49 @@ async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch:
 /// # Errors
 /// When a kind cannot be listed; that the cluster does not have it is no error.
 pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> {
-    for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {
-        load_kind(&client, catalog, kind).await?;
+    match load_what_can_be(&client, catalog).await.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
     }
+}
+
+/// The same, and what cannot be listed, with the reason; nothing is known of it then.
+pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'static Kind, kube::Error)> {
+    let mut failed = Vec::new();
+    for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {
+        failed.extend(load_kind(client, catalog, kind).await.err().map(|error| (kind, error)));
+    }
+    // What is declared is known when the others are there.
     for kind in catalog.declared() {
-        load_kind(&client, catalog, kind).await?;
+        failed.extend(load_kind(client, catalog, kind).await.err().map(|error| (kind, error)));
+    }
+    failed
+}
+
+async fn load_kind(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<(), kube::Error> {
+    match list(client, kind).await {
+        Ok(objects) => catalog.replace(kind, Coverage::Complete, objects),
+        Err(kube::Error::Api(status)) if status.code == 404 => catalog.set_coverage(kind, Coverage::Absent),
+        Err(error) => return Err(error),
     }
     Ok(())
 }
 
-async fn load_kind(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<(), kube::Error> {
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
-    match api.list(&ListParams::default()).await {
-        Ok(list) => {
-            let objects = list.items.into_iter().filter_map(|object| to_value(kind, object)).collect();
-            catalog.replace(kind, Coverage::Complete, objects);
+async fn list(client: &Client, kind: &'static Kind) -> Result<Vec<Value>, kube::Error> {
+    let mut pages = Pages::of(Api::all_with(client.clone(), &resource(kind)));
+    let mut objects = Vec::new();
+    while let Some(page) = pages.next().await? {
+        if page.is_first {
+            objects.clear();
         }
-        Err(kube::Error::Api(status)) if status.code == 404 => {
-            catalog.set_coverage(kind, Coverage::Absent);
-        }
-        Err(error) => return Err(error),
+        // What no rule reads is dropped page by page: it may be more than half of a cluster.
+        objects.extend(page.objects.into_iter().filter_map(|object| {
+            let mut value = to_value(kind, object)?;
+            store::trim(&mut value);
+            Some(value)
+        }));
     }
-    Ok(())
+    Ok(objects)
 }
 
 /// Rings whenever a definition comes or changes.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -18,6 +19,9 @@ use crate::yaml::{self, Document, Place};
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Folders nested deeper are a mistake, such as a link into itself.
 const MAX_FOLDER_DEPTH: usize = 64;
+/// Values that all objects of a run have because of anchors and aliases: some 150 MB. Two hundred files of a few lines could else
+/// take gigabytes.
+const MOST_ALIASED: usize = 1_000_000;
 /// How often the folder is looked at, besides when the system tells of a change.
 const POLL: Duration = Duration::from_secs(2);
 
@@ -84,6 +88,22 @@ impl fmt::Display for ManifestError {
     }
 }
 
+/// How many values, made by anchors and aliases, all manifests of a run hold; cheap to clone, all clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Aliased(Arc<AtomicUsize>);
+
+impl Aliased {
+    /// Takes room for so many values, if there is.
+    fn take(&self, values: usize) -> bool {
+        let with = |held: usize| held.checked_add(values).filter(|held| *held <= MOST_ALIASED);
+        values == 0 || self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
+    }
+
+    fn give_back(&self, values: usize) {
+        self.0.fetch_sub(values, Ordering::Relaxed);
+    }
+}
+
 /// Manifests, and what could not be read of them.
 #[derive(Debug, Default)]
 pub struct Manifests {
@@ -97,13 +117,19 @@ pub struct Manifests {
     pub files: usize,
     /// Objects that were read and not kept.
     pub passed: usize,
+    aliased: Aliased,
 }
 
 impl Manifests {
     /// Reads files and folders; in folders, every `.yaml`, `.yml` and `.json` file. Objects without a namespace get
     /// `namespace`, as kubectl gives them.
     pub fn load<P: AsRef<Path>>(paths: &[P], namespace: &str) -> Self {
-        let mut manifests = Self::default();
+        Self::load_within(paths, namespace, &Aliased::default())
+    }
+
+    /// The same, where other files of the run hold `aliased` already. What would make them too many is an error.
+    pub fn load_within<P: AsRef<Path>>(paths: &[P], namespace: &str, aliased: &Aliased) -> Self {
+        let mut manifests = Self { aliased: aliased.clone(), ..Self::default() };
         for path in paths {
             manifests.add_path(path.as_ref(), namespace, 0);
         }
@@ -128,9 +154,10 @@ impl Manifests {
 
     /// Leaves out the objects that are not wanted, and counts them.
     pub fn keep(&mut self, wanted: impl Fn(&Value) -> bool) {
-        let before = self.found.len();
+        let (before, aliased) = (self.found.len(), self.held());
         self.found.retain(|manifest| wanted(&manifest.object));
         self.passed += before - self.found.len();
+        self.aliased.give_back(aliased - self.held());
     }
 
     /// Adds what was read elsewhere.
@@ -145,6 +172,12 @@ impl Manifests {
     /// Just the objects.
     pub fn objects(self) -> Vec<Value> {
         self.found.into_iter().map(|manifest| manifest.object).collect()
+    }
+
+    /// The values, made by anchors and aliases, of the documents that are kept.
+    fn held(&self) -> usize {
+        let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
+        documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()
     }
 
     fn add_path(&mut self, path: &Path, namespace: &str, depth: usize) {
@@ -169,6 +202,15 @@ impl Manifests {
     }
 
     fn add_document(&mut self, source: &Arc<Source>, mut document: Document, namespace: &str) {
+        if !self.aliased.take(document.aliased) {
+            let problem = format!(
+                "its anchors and aliases make {} values, and with those of other documents more than {MOST_ALIASED}: write \
+                 them out, or read fewer files at once",
+                document.aliased
+            );
+            let (name, place) = (source.name.clone(), Some((source.clone(), document.start())));
+            return self.errors.push(ManifestError { name, place, problem });
+        }
         let value = document.value.take();
         let document = Arc::new(document);
         let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));

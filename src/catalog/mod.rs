@@ -11,6 +11,7 @@ pub mod cluster;
 mod declared;
 mod kind;
 pub mod manifests;
+pub mod pages;
 mod settings;
 mod store;
 mod view;
@@ -214,6 +215,13 @@ impl Catalog {
             self.replace(kind, Coverage::Complete, objects);
         }
         rest
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        for kind in self.kinds().chain(self.declared()).collect::<Vec<_>>() {
+            self.replace(kind, Coverage::Pending, Vec::new());
+        }
     }
 
     /// Says how much is known of a kind.

@@ -154,7 +154,7 @@ impl Store {
 }
 
 /// Drops what no rule reads and every object carries: often more than half of its size.
-fn trim(object: &mut Value) {
+pub(super) fn trim(object: &mut Value) {
     const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     metadata.remove("managedFields");

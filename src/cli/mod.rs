@@ -3,6 +3,7 @@
 //! Exit codes are the same everywhere: 0 when all is well, 1 when something is denied (or differs), 2 when the input or
 //! the arguments cannot be used.
 
+mod audit;
 mod certs;
 mod check;
 mod configuration;
@@ -52,6 +53,8 @@ enum Command {
     Reconcile(reconcile::Args),
     /// Judge Kubernetes manifests in files, before anything is applied
     Check(check::Args),
+    /// Judge what a cluster holds already, by the rules of admission
+    Audit(audit::Args),
     /// Answer an AdmissionReview from standard input
     Review(review::Args),
     /// Show the working behind a decision
@@ -110,6 +113,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::Serve(args) => serve::run(args),
         Command::Reconcile(args) => reconcile::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Review(args) => review::run(&args),
         Command::Explain(topic) => explain::run(&topic),
         Command::Conformance(kit) => conformance::run(&kit),
@@ -129,6 +133,12 @@ fn run(command: Command) -> Result<u8, Unusable> {
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Writes to standard output bit by bit, as [`print`].
+fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let _ = write(&mut out).and_then(|()| out.flush());
 }
 
 /// Writes to standard error.

@@ -9,17 +9,23 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use tokio::net::TcpListener;
 
+use super::configuration::{self, Configuration};
 use super::families::Families;
 use super::logging::Logging;
 use super::registries::Registries;
 use super::{OK, Unusable, inputs};
+use crate::artifacts::{self, Artifacts};
+use crate::audit::{self, Audit, Chosen};
 use crate::catalog::cluster;
+use crate::gate::{Gate, Registry};
 use crate::landscaper::dry_run::run::{Deployer, TYPES};
+use crate::landscaper::duration;
 use crate::process::{self, Admin, Readiness, signalled};
 use crate::reconciler::composites;
 use crate::reconciler::registration::LEASE;
 use crate::reconciler::{
-    Companion, Controller, Elector, Events, Lead, Metrics, Settings, Timing, Tools, TreeSettings, controllers,
+    AUDIT, AuditSettings, Companion, Controller, Elector, Events, Lead, Metrics, Settings, Timing, Tools, TreeSettings,
+    controllers,
 };
 
 /// Act after admission: bring what is stored to what it should be.
@@ -57,6 +63,22 @@ pub(super) struct Args {
     /// A definition that is chosen besides those with the label, as in the configuration file; `*` for all
     #[arg(long, value_name = "NAME", requires = "composites")]
     composites_of: Vec<String>,
+    /// Audit what is stored, and write policy reports; every so often, such as 6h; read docs/audit.md first
+    #[arg(
+        long,
+        value_name = "INTERVAL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "24h",
+        value_parser = interval
+    )]
+    audit: Option<Duration>,
+    /// Fetch the trees behind objects, such as Flux Kustomizations, for the audit
+    #[arg(long, requires = "audit")]
+    audit_fetch_trees: bool,
+    /// The configuration file with the levels and exemptions of audits, reloaded when it changes
+    #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE", requires = "audit")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     families: Families,
     #[command(flatten)]
@@ -95,6 +117,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+/// Go's way to write a duration.
+fn interval(text: &str) -> Result<Duration, String> {
+    let nanoseconds = duration::nanoseconds(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
+    match nanoseconds.filter(|nanoseconds| *nanoseconds > 0) {
+        Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
+        None => Err(format!("{text:?} is no interval; write 30m, 6h or the like")),
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let _telemetry = args.logging.init()?;
     args.election.timing()?;
@@ -109,11 +140,12 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     let mut registry = process::registry();
     let metrics = Metrics::register(&mut registry);
     let identity = args.election.identity();
-    let companion = Companion::new(args.controllers(&identity)?, metrics.clone()).within(&args.namespace);
+    let readiness = Readiness::default();
+    let audit = args.audit(&mut registry, &readiness)?;
+    let companion = Companion::new(args.controllers(&identity, audit)?, metrics.clone()).within(&args.namespace);
     let mut catalog = companion.catalog();
     catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
     let catalog = Arc::new(catalog);
-    let readiness = Readiness::default();
     let condition = readiness.condition("catalog", "nothing is listed yet");
     tokio::spawn(inputs::until_listed(Arc::clone(&catalog), condition));
     let listener = TcpListener::bind(args.admin_listen)
@@ -136,7 +168,7 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
 
 impl Args {
     /// The controllers that run.
-    fn controllers(&self, identity: &str) -> Result<Vec<Box<dyn Controller>>, Unusable> {
+    fn controllers(&self, identity: &str, audit: Option<AuditSettings>) -> Result<Vec<Box<dyn Controller>>, Unusable> {
         let types = self.dry_run_type.clone();
         let dry_run = Deployer { types, identity: identity.to_owned(), has_old_phase: self.deploy_item_phase };
         let library = if self.overwrite_trees { Some(Arc::new(self.registries.library()?)) } else { None };
@@ -145,9 +177,11 @@ impl Args {
             ("dry-run-deployer", self.dry_run_deployer),
             ("overwrite-trees", self.overwrite_trees),
             (composites::NAME, self.composites),
+            (AUDIT, audit.is_some()),
         ];
         let wanted: Vec<_> = optional.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(name, _)| name).collect();
-        let mut controllers = controllers(&Settings { dry_run, trees, composites: self.composites_of.clone() });
+        let settings = Settings { dry_run, trees, composites: self.composites_of.clone(), audit };
+        let mut controllers = controllers(&settings);
         controllers.retain(|controller| !controller.is_optional() || wanted.contains(&controller.name()));
         self.of_families(controllers)
     }
@@ -155,10 +189,11 @@ impl Args {
     /// Those whose family is on. One that was asked for by its flag is not left out in silence.
     fn of_families(&self, controllers: Vec<Box<dyn Controller>>) -> Result<Vec<Box<dyn Controller>>, Unusable> {
         let on = self.families.on();
-        let (controllers, off): (Vec<_>, Vec<_>) =
-            controllers.into_iter().partition(|controller| on.contains(&controller.family()));
+        let (controllers, off): (Vec<_>, Vec<_>) = controllers
+            .into_iter()
+            .partition(|controller| controller.family().is_none_or(|family| on.contains(&family)));
         if let Some(asked) = off.iter().find(|controller| controller.is_optional()) {
-            let (name, family, on) = (asked.name(), asked.family(), on.join(","));
+            let (name, family, on) = (asked.name(), asked.family().unwrap_or_default(), on.join(","));
             let text = format!(
                 "--{name} belongs to the family {family}, which --families {on} leaves out; add it, or leave out --{name}"
             );
@@ -172,6 +207,31 @@ impl Args {
             return Err(Unusable::new(text));
         }
         Ok(controllers)
+    }
+
+    /// The audit, if one is asked for; its configuration is followed from now on.
+    fn audit(
+        &self,
+        metrics: &mut prometheus_client::registry::Registry,
+        readiness: &Readiness,
+    ) -> Result<Option<AuditSettings>, Unusable> {
+        let Some(every) = self.audit else { return Ok(None) };
+        let policy = inputs::policy(self.config.as_deref(), &Registry::standard())?;
+        let registry = self.families.registry();
+        let catalog = Arc::new(registry.catalog());
+        let mut gate = Gate::new(registry, policy, catalog);
+        if self.audit_fetch_trees {
+            let trees = Artifacts::new(artifacts::Limits::default(), artifacts::Metrics::register(metrics));
+            gate = gate.with_trees(Arc::new(trees));
+        }
+        let gate = Arc::new(gate);
+        if let Some(path) = self.config.clone() {
+            let condition = readiness.condition("configuration", "not looked at yet");
+            let metrics = configuration::Metrics::register(metrics);
+            tokio::spawn(Configuration::new(path, Arc::clone(&gate), condition, metrics).follow());
+        }
+        let audit = Audit { gate, namespaces: self.namespace.clone(), chosen: Chosen::default() };
+        Ok(Some(AuditSettings { audit: Arc::new(audit), every, metrics: audit::Metrics::register(metrics) }))
     }
 }
 

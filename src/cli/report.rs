@@ -2,9 +2,12 @@
 
 mod render;
 
+use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::pretty;
@@ -68,33 +71,54 @@ impl Report {
         self.findings.iter().filter(|located| located.level == level).count()
     }
 
-    /// It as a text for standard output.
-    pub(super) fn render(&self, output: Output, registry: &Registry) -> String {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// When `out` takes no more.
+    pub(super) fn write(&self, output: Output, registry: &Registry, out: &mut dyn Write) -> io::Result<()> {
         match output {
-            Output::Text => render::text(self),
-            Output::Json => pretty(&self.json()),
-            Output::Sarif => pretty(&render::sarif(self, registry)),
-            Output::Github => render::github(self),
+            Output::Text => out.write_all(render::text(self).as_bytes()),
+            Output::Json => {
+                serde_json::to_writer_pretty(&mut *out, self)?;
+                out.write_all(b"\n")
+            }
+            Output::Sarif => out.write_all(pretty(&render::sarif(self, registry)).as_bytes()),
+            Output::Github => out.write_all(render::github(self).as_bytes()),
         }
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "findings": self.findings.iter().map(|located| located.json()).collect::<Vec<_>>(),
-            "roots": self.roots.iter().map(Root::json).collect::<Vec<_>>(),
-            "errors": self.errors.iter().map(error_json).collect::<Vec<_>>(),
-            "objects": self.objects,
-            "files": self.files,
-        })
     }
 }
 
-impl Root {
-    fn json(&self) -> Value {
-        json!({
-            "root": self.root, "profile": self.profile, "verdict": self.verdict, "reasons": self.reasons,
-            "findings": self.findings.iter().map(|located| located.json()).collect::<Vec<_>>(),
-        })
+/// One object, made root by root: what many roots have in common stands in each of them, and is never there as often.
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(Some(5))?;
+        members.serialize_entry("errors", &self.errors.iter().map(error_json).collect::<Vec<_>>())?;
+        members.serialize_entry("files", &self.files)?;
+        members.serialize_entry("findings", &Each(&self.findings))?;
+        members.serialize_entry("objects", &self.objects)?;
+        members.serialize_entry("roots", &self.roots)?;
+        members.end()
+    }
+}
+
+impl Serialize for Root {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(Some(5))?;
+        members.serialize_entry("findings", &Each(&self.findings))?;
+        members.serialize_entry("profile", self.profile)?;
+        members.serialize_entry("reasons", &self.reasons)?;
+        members.serialize_entry("root", &self.root)?;
+        members.serialize_entry("verdict", self.verdict)?;
+        members.end()
+    }
+}
+
+/// Findings, each made when it is written.
+struct Each<'a>(&'a [Rc<Located>]);
+
+impl Serialize for Each<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|located| located.json()))
     }
 }
 

@@ -82,6 +82,12 @@ impl Policy {
         own.or_else(|| entry(&self.levels, id, family)).unwrap_or(default)
     }
 
+    /// Whether a rule may find something in any namespace.
+    pub fn may_speak(&self, id: &str, family: &str, default: Level) -> bool {
+        let of_namespaces = self.namespaces.iter().filter_map(|levels| entry(&levels.levels, id, family));
+        of_namespaces.chain([entry(&self.levels, id, family).unwrap_or(default)]).any(|level| level > Level::Off)
+    }
+
     /// The level of a finding in files that `row` gave `level`; see [`Policy::levelled`].
     pub fn level_in_files(&self, row: Row, level: Level) -> Level {
         Self::levelled(level, row.level(), self.level_of(row.id(), row.family(), row.level(), ""))

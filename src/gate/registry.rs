@@ -60,6 +60,11 @@ impl Row {
         }
     }
 
+    /// Whether it looks at trees, of files or behind objects.
+    pub fn is_of_trees(self) -> bool {
+        matches!(self, Self::Tree(_))
+    }
+
     /// Its name in words.
     pub fn name(self) -> &'static str {
         match self {

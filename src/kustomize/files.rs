@@ -9,6 +9,9 @@ use super::tree::{Tree, TreePath, Unreadable};
 /// A file with its places takes some kilobytes; beyond this number the cache begins anew. Roots that stand beside one
 /// another share most, so that more would help little.
 const MOST_FILES: usize = 1_000;
+/// A file of which anchors and aliases make more values is read again for each root that wants it: a thousand such files would
+/// take gigabytes.
+const MOST_ALIASED: usize = 1_000;
 
 /// Kustomization files that were read, shared by all roots of a run.
 #[derive(Debug, Default)]
@@ -43,6 +46,9 @@ impl Files {
             // another reader may have better luck
             Err(unreadable) => return Err(NotRead::Unreadable(unreadable)),
         };
+        if read.as_ref().is_ok_and(|file| file.aliased() > MOST_ALIASED) {
+            return read;
+        }
         let mut known = self.read.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_FILES {
             known.clear();

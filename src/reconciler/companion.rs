@@ -116,10 +116,11 @@ impl Companion {
     async fn term(&self, tools: &Arc<Tools>, lead: &mut Lead, stop: impl Future<Output = ()>) -> End {
         tracing::info!("leading");
         self.metrics.leading(true);
-        let mut workers = JoinSet::new();
+        let (mut workers, mut leads) = (JoinSet::new(), JoinSet::new());
         for run in &self.runs {
             run.queue.open();
             workers.spawn(Arc::clone(run).feed(Arc::clone(tools)));
+            leads.spawn(Arc::clone(run).lead(Arc::clone(tools)));
             for _ in 0..WORKERS {
                 workers.spawn(Arc::clone(run).work(Arc::clone(tools)));
             }
@@ -142,6 +143,7 @@ impl Companion {
                 () = ended => End::Stopped,
             },
         };
+        leads.shutdown().await;
         workers.abort_all();
         self.runs.iter().for_each(|run| run.queue.close());
         while workers.join_next().await.is_some() {}
@@ -174,6 +176,10 @@ impl Run {
             }
             self.queue.caught_up().await;
         }
+    }
+
+    async fn lead(self: Arc<Self>, tools: Arc<Tools>) {
+        self.controller.lead(&tools).await;
     }
 
     async fn work(self: Arc<Self>, tools: Arc<Tools>) {

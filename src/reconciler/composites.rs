@@ -43,8 +43,8 @@ impl Controller for Composites {
         NAME
     }
 
-    fn family(&self) -> &'static str {
-        "EN"
+    fn family(&self) -> Option<&'static str> {
+        Some("EN")
     }
 
     fn summary(&self) -> &'static str {

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use kube::Client;
 
 use super::Events;
+use crate::audit::Listed;
 use crate::catalog::{Catalog, Change, Kind, Reference};
 
 /// Something that keeps objects of a kind as they should be.
@@ -14,8 +15,8 @@ pub trait Controller: Send + Sync + 'static {
     /// Its name, for metrics, the log and its ClusterRole: `dry-run-marks`.
     fn name(&self) -> &'static str;
 
-    /// The family of rules that it belongs to, such as `DR`: on and off with it.
-    fn family(&self) -> &'static str;
+    /// The family of rules that it belongs to, such as `DR`: on and off with it. `None` where it is for all families.
+    fn family(&self) -> Option<&'static str>;
 
     /// What it does, in one line.
     fn summary(&self) -> &'static str;
@@ -30,6 +31,16 @@ pub trait Controller: Send + Sync + 'static {
 
     /// What it may do in the cluster, besides reading and watching those kinds.
     fn permissions(&self) -> &'static [Permission];
+
+    /// Resources that it lists by itself: they are neither watched nor in the catalog.
+    fn lists(&self) -> &'static [Listed] {
+        &[]
+    }
+
+    /// What it does for as long as this replica leads, besides looking at objects. It may be dropped at any `await`.
+    fn lead<'a>(&'a self, _tools: &'a Tools) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// Whether it runs only where it is asked for; its rights are then granted apart.
     fn is_optional(&self) -> bool {

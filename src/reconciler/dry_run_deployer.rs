@@ -34,8 +34,8 @@ impl Controller for DryRunDeployer {
         "dry-run-deployer"
     }
 
-    fn family(&self) -> &'static str {
-        "DR"
+    fn family(&self) -> Option<&'static str> {
+        Some("DR")
     }
 
     fn summary(&self) -> &'static str {

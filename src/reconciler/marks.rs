@@ -34,8 +34,8 @@ impl Controller for Marks {
         "dry-run-marks"
     }
 
-    fn family(&self) -> &'static str {
-        "DR"
+    fn family(&self) -> Option<&'static str> {
+        Some("DR")
     }
 
     fn summary(&self) -> &'static str {

@@ -11,6 +11,7 @@
 //! resourceVersion of what it read. So a companion that is killed anywhere is followed by one that sees how far it came,
 //! and a replica that takes itself for the leader for too long is refused by the API server.
 
+mod audits;
 mod companion;
 pub mod composites;
 mod confirm;
@@ -24,6 +25,7 @@ mod overwrite_trees;
 pub mod queue;
 pub mod registration;
 
+pub use audits::{AuditSettings, NAME as AUDIT};
 pub use companion::{Companion, Lead};
 pub use controller::{Controller, Failure, Next, Permission, Tools};
 pub use events::{Events, Severity};
@@ -34,7 +36,7 @@ pub use overwrite_trees::TreeSettings;
 use crate::landscaper::dry_run::run::{self, Deployer};
 
 /// What controllers are told at the start.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Settings {
     /// The deployer of dry runs.
     pub dry_run: Deployer,
@@ -42,6 +44,8 @@ pub struct Settings {
     pub trees: TreeSettings,
     /// Definitions of composites that are chosen besides those with the label.
     pub composites: Vec<String>,
+    /// What is audited, where it is.
+    pub audit: Option<AuditSettings>,
 }
 
 impl Default for Settings {
@@ -51,6 +55,7 @@ impl Default for Settings {
             dry_run: Deployer { types, identity: run::NAME.to_owned(), has_old_phase: false },
             trees: TreeSettings::default(),
             composites: Vec::new(),
+            audit: None,
         }
     }
 }
@@ -62,5 +67,6 @@ pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
         Box::new(dry_run_deployer::DryRunDeployer { deployer: settings.dry_run.clone() }),
         Box::new(overwrite_trees::OverwriteTrees::new(settings.trees.clone())),
         Box::new(composites::Composites { chosen: settings.composites.clone() }),
+        Box::new(audits::Audits { settings: settings.audit.clone() }),
     ]
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Controller, Permission};
+use crate::audit::Listed;
 use crate::catalog::Kind;
 use crate::gate::registration::Choice;
 
@@ -29,8 +30,11 @@ pub struct Registration {
 impl Registration {
     /// All files: their paths, and their texts. Without a controller there are none.
     pub fn manifests(&self, controllers: &[Box<dyn Controller>]) -> Vec<(String, String)> {
-        let on: Vec<_> =
-            controllers.iter().map(AsRef::as_ref).filter(|one| self.families.may_have(one.family())).collect();
+        let on: Vec<_> = controllers
+            .iter()
+            .map(AsRef::as_ref)
+            .filter(|one| one.family().is_none_or(|family| self.families.may_have(family)))
+            .collect();
         if on.is_empty() {
             return Vec::new();
         }
@@ -49,14 +53,16 @@ impl Registration {
 
     /// The ClusterRole of a controller, in a file of its own.
     fn role_of(&self, controller: &dyn Controller, wanted: &str) -> (String, String) {
-        let (name, family) = (controller.name(), controller.family());
-        let asked = if controller.is_optional() {
-            format!(" (has \"{name}\" .Values.companion.controllers)")
-        } else {
-            String::new()
+        let name = controller.name();
+        let asked = match controller.family() {
+            None => format!(".Values.{name}.enabled"),
+            Some(family) if controller.is_optional() => {
+                format!(".Values.families.{family} (has \"{name}\" .Values.companion.controllers)")
+            }
+            Some(family) => format!(".Values.families.{family}"),
         };
-        let condition = format!("and .Values.companion.enabled .Values.families.{family}{asked}");
-        let role = self.cluster_role(&format!("{NAME}-{name}"), &rules(controller));
+        let condition = format!("and .Values.companion.enabled {asked}");
+        let role = self.cluster_role(&format!("{NAME}-{name}"), &self.rules(controller));
         let text = format!("# {wanted}: {}\n{role}", controller.summary());
         (format!("companion/{name}.yaml"), self.file(&condition, &text))
     }
@@ -81,6 +87,37 @@ impl Registration {
         )
     }
 
+    /// Reading what is watched, and CustomResourceDefinitions to notice kinds that come later; then what is listed, and what is
+    /// written.
+    fn rules(&self, controller: &dyn Controller) -> String {
+        let mut reads: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for Kind { group, plural, .. } in [controller.watches(), controller.looks_up()].concat() {
+            reads.entry(group).or_default().push(plural);
+        }
+        let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
+        let read = |(group, mut plurals): (&str, Vec<&str>)| {
+            plurals.sort_unstable();
+            plurals.dedup();
+            line(group, &plurals, &[], &["get", "list", "watch"])
+        };
+        let write = |Permission { group, resources, names, verbs }: &Permission| line(group, resources, names, verbs);
+        let watches = !controller.watches().is_empty();
+        let reading = watches.then_some(definitions).into_iter().chain(reads.into_iter().map(read));
+        reading.chain([self.lists(controller)]).chain(controller.permissions().iter().map(write)).collect()
+    }
+
+    /// A line for the resources of a group that are listed for the same families.
+    fn lists(&self, controller: &dyn Controller) -> String {
+        let mut lists: BTreeMap<(&str, &[&'static str]), Vec<&str>> = BTreeMap::new();
+        for Listed { group, plural, families } in controller.lists() {
+            lists.entry((group, families)).or_default().push(plural);
+        }
+        let list = |((group, families), plurals): ((&str, &[&'static str]), Vec<&str>)| {
+            self.families.lines_for(families, line(group, &plurals, &[], &["list"]))
+        };
+        lists.into_iter().map(list).collect()
+    }
+
     fn cluster_role(&self, name: &str, rules: &str) -> String {
         format!(
             "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {name}\nrules:\n{rules}---\n\
@@ -96,26 +133,6 @@ impl Registration {
             self.service_account, self.namespace
         )
     }
-}
-
-/// Reading what is watched, and CustomResourceDefinitions to notice kinds that come later; then what is written.
-fn rules(controller: &dyn Controller) -> String {
-    let mut reads: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for Kind { group, plural, .. } in [controller.watches(), controller.looks_up()].concat() {
-        reads.entry(group).or_default().push(plural);
-    }
-    let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
-    let read = |(group, mut plurals): (&str, Vec<&str>)| {
-        plurals.sort_unstable();
-        plurals.dedup();
-        line(group, &plurals, &[], &["get", "list", "watch"])
-    };
-    let write = |Permission { group, resources, names, verbs }: &Permission| line(group, resources, names, verbs);
-    [definitions]
-        .into_iter()
-        .chain(reads.into_iter().map(read))
-        .chain(controller.permissions().iter().map(write))
-        .collect()
 }
 
 fn line(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> String {

@@ -18,7 +18,7 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     let values = serde_json::Deserializer::from_str(chunk.text).into_iter::<Value>();
     let values = values.collect::<Result<Vec<_>, _>>().ok()?;
     let mut walk = Walk { chunk, at: 0, line: chunk.lines + 1, column: 1, nodes: limits.nodes };
-    values.into_iter().map(|value| Some(Document { value, spot: walk.value(limits.depth)? })).collect()
+    values.into_iter().map(|value| Some(Document { value, aliased: 0, spot: walk.value(limits.depth)? })).collect()
 }
 
 /// A walk over a text that is known to be JSON; `None` stands for a limit reached.

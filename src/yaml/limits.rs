@@ -13,7 +13,7 @@ const DEPTH: usize = 128;
 pub struct Limits {
     /// The most values, keys included, in a document.
     pub nodes: usize,
-    /// The most values that are copied because of anchors and aliases in a document.
+    /// The most values that are copied because of anchors and aliases in a document; a long text counts as many.
     pub aliased: usize,
     /// The most mappings and lists within one another.
     pub depth: usize,

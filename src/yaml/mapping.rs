@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::error::{Problem, YamlError};
 use super::place::{Entry, Kids, Place, Spot};
-use super::reader::{Node, Reader, content};
+use super::reader::{Node, Reader, content, weight};
 use super::scalar::{self, Scalar};
 
 /// The order of a mapping's entries in [`Kids::Map`].
@@ -45,7 +45,7 @@ impl<'t> Reader<'t, '_> {
             let (event, span) = self.event()?;
             let Node { value, spot, size: size_of, height: height_of } = self.node(event, span, depth + 1)?;
             place.end = place.end.max(key_place.end).max(spot.place.end);
-            (size, height) = (size + size_of, height.max(height_of));
+            (size, height) = (size + weight(&key) + size_of, height.max(height_of));
             pairs.push(Pair { entry: Entry { key, key_place, spot, merged: false, odd }, value });
         }
     }

@@ -73,6 +73,8 @@ use stream::{Chunk, Chunks};
 pub struct Document {
     /// The value. The places stay as they were read if this is changed or taken.
     pub value: Value,
+    /// How many of its values were copied because of anchors and aliases, as [`Limits::aliased`] counts them.
+    pub aliased: usize,
     spot: Spot,
 }
 

@@ -13,6 +13,10 @@ use super::stream::Chunk;
 use super::strict::{self, Strict};
 use super::{Document, Limits};
 
+/// Bytes of text that are counted as a value: about what a value and its place take. Else a single long text, anchored, could
+/// be copied as often as a short one.
+const TEXT_OF_A_VALUE: usize = 128;
+
 /// What becomes of scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scalars {
@@ -43,7 +47,7 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, scalars: Scalars) -> Resul
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) spot: Spot,
-    /// How many values it has, itself included.
+    /// How much it is to copy: values, itself included, and text.
     pub(super) size: usize,
     /// How many mappings and lists are within one another in it.
     pub(super) height: usize,
@@ -112,7 +116,8 @@ impl<'t, 'l> Reader<'t, 'l> {
                 (event, span) => {
                     let Node { value, spot, .. } = self.node(event, span, 0)?;
                     self.event()?;
-                    return Ok((!value.is_null()).then_some(Document { value, spot }));
+                    let aliased = self.aliased;
+                    return Ok((!value.is_null()).then_some(Document { value, aliased, spot }));
                 }
             }
         }
@@ -164,11 +169,12 @@ impl<'t, 'l> Reader<'t, 'l> {
         span: Span,
     ) -> Result<Node, YamlError> {
         let place = self.scalar_place(span, style);
+        let size = 1 + weight(&text);
         let value = self
             .resolve(text, style == ScalarStyle::Plain, tag)
             .and_then(Scalar::into_value)
             .map_err(|problem| YamlError { place, problem })?;
-        Ok(Node { value, spot: Spot::leaf(place), size: 1, height: 0 })
+        Ok(Node { value, spot: Spot::leaf(place), size, height: 0 })
     }
 
     fn sequence(&mut self, start: Span, depth: usize) -> Result<Node, YamlError> {
@@ -289,6 +295,11 @@ impl<'t, 'l> Reader<'t, 'l> {
     pub(super) fn end(&self, last: usize, span: Span) -> usize {
         if span.is_empty() { last } else { self.span(span).end }
     }
+}
+
+/// How many values are as much to copy as a text, besides the value that it is.
+pub(super) fn weight(text: &str) -> usize {
+    text.len() / TEXT_OF_A_VALUE
 }
 
 /// The text of a scalar; the parser writes `~` for one that is not there.

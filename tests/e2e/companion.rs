@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
-use crate::helm::NAMESPACE;
 use crate::http;
 use crate::user::User;
 
+/// Where portcullis is installed.
+pub const NAMESPACE: &str = "portcullis-system";
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const READY_LIMIT: Duration = Duration::from_secs(30);
 

@@ -51,16 +51,34 @@ const MODULES: [Module; 3] = [
     },
 ];
 
+/// The two kinds of policy reports. wgpolicyk8s.io comes with Kyverno: the working group's own module is not to be had.
+const REPORTS: [Module; 2] = [
+    Module {
+        path: "github.com/openreports/reports-api",
+        version: "v0.2.1",
+        sum: "h1:g9KS3yle9Y1elmww4TK9EkD1rl6inIaiIJPX6e+u680=",
+        folder: "config/crd",
+        files: &["openreports.io_clusterreports.yaml", "openreports.io_reports.yaml"],
+    },
+    Module {
+        path: "github.com/kyverno/kyverno",
+        version: "v1.13.4",
+        sum: "h1:2zUi+eszlisLdCir+WIf2NtuUfFPvJtjUNpewdtLjVw=",
+        folder: "config/crds/policyreport",
+        files: &["wgpolicyk8s.io_clusterpolicyreports.yaml", "wgpolicyk8s.io_policyreports.yaml"],
+    },
+];
+
 /// Why the definitions are not there.
 #[derive(Debug, thiserror::Error)]
 pub enum CrdsError {
     /// Go did not get a module.
-    #[error(
-        "the definitions of {module}: {source}; set PORTCULLIS_DELIVERY_CRDS to a folder that holds them as yaml files"
-    )]
+    #[error("the definitions of {module}: {source}; set {variable} to a folder that holds them as yaml files")]
     Module {
         /// Which.
         module: &'static str,
+        /// What names another folder.
+        variable: &'static str,
         /// Why.
         source: io::Error,
     },
@@ -74,16 +92,30 @@ pub fn folder() -> Result<PathBuf, CrdsError> {
     if let Some(folder) = cache::folder_in("PORTCULLIS_DELIVERY_CRDS") {
         return Ok(folder);
     }
+    let variable = "PORTCULLIS_DELIVERY_CRDS";
     let sums: Vec<_> = MODULES.iter().map(|module| module.sum).chain([FLEET]).collect();
-    Cache::open(&cache::key(&sums))?.entry("delivery-crds", fill)
+    Cache::open(&cache::key(&sums))?.entry("delivery-crds", |folder| {
+        fill(&MODULES, variable, folder)?;
+        let write = fs::write(folder.join("bundles.yaml"), FLEET);
+        write.map_err(|source| CrdsError::Module { module: "fleet", variable, source })
+    })
 }
 
-fn fill(folder: &Path) -> Result<(), CrdsError> {
-    for module in &MODULES {
-        copy(module, folder).map_err(|source| CrdsError::Module { module: module.path, source })?;
+/// The folder that has the definitions of policy reports; a trial installs them.
+pub fn reports() -> Result<PathBuf, CrdsError> {
+    let variable = "PORTCULLIS_REPORT_CRDS";
+    if let Some(folder) = cache::folder_in(variable) {
+        return Ok(folder);
     }
-    let write = fs::write(folder.join("bundles.yaml"), FLEET);
-    write.map_err(|source| CrdsError::Module { module: "fleet", source })
+    let sums: Vec<_> = REPORTS.iter().map(|module| module.sum).collect();
+    Cache::open(&cache::key(&sums))?.entry("report-crds", |folder| fill(&REPORTS, variable, folder))
+}
+
+fn fill(modules: &[Module], variable: &'static str, folder: &Path) -> Result<(), CrdsError> {
+    for module in modules {
+        copy(module, folder).map_err(|source| CrdsError::Module { module: module.path, variable, source })?;
+    }
+    Ok(())
 }
 
 fn copy(module: &Module, target: &Path) -> io::Result<()> {

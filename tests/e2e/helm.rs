@@ -10,12 +10,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::assets::{self, AssetsError};
+pub use crate::companion::NAMESPACE;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/portcullis");
 /// The release of the trials: it is called as `portcullis manifests` calls things.
 pub const RELEASE: &str = "portcullis";
-/// Its namespace.
-pub const NAMESPACE: &str = "portcullis-system";
 
 /// Helm, with folders of its own.
 pub struct Helm {

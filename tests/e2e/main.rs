@@ -9,6 +9,7 @@
 mod artifacts;
 #[allow(dead_code, reason = "shared with the tests of random trees")]
 mod assets;
+mod audit;
 mod cache;
 mod cluster;
 mod companion;
@@ -41,6 +42,7 @@ mod push;
 #[allow(dead_code, reason = "shared with the tests of registries")]
 #[path = "../registry/server.rs"]
 mod registry;
+mod rollout;
 mod sentences;
 mod smoke;
 mod user;
@@ -66,6 +68,7 @@ type Stage = Arc<OnceLock<Context>>;
 const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
+    audit::CASES,
     conformance::CASES,
     crossplane::CASES,
     delivery::CASES,
@@ -77,6 +80,7 @@ const WITH_GATE: &[&[Case]] = &[
     overwrite_trees::CASES,
     overwrites::CASES,
     protocol::CASES,
+    rollout::CASES,
     validation::CASES,
 ];
 

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use super::report::{Output, Report};
-use super::{DENIED, OK, UNUSABLE, Unusable, inputs, print, say, walk};
+use super::{DENIED, OK, UNUSABLE, Unusable, inputs, print_with, say, walk};
 use crate::admission::Level;
 use crate::catalog::manifests::Manifests;
 use crate::gate::Registry;
@@ -19,8 +19,8 @@ use crate::kustomize::options::{Profile, Restrictor, Version};
 /// nothing is denied, 1 something is, 2 a file cannot be used.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files and folders; `-` is standard input
-    #[arg(required = true, value_name = "PATH")]
+    /// Files and folders; `-` is standard input. With --root, folders are not looked into
+    #[arg(required_unless_present = "roots", value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Files or folders with the objects that are in the cluster already
     #[arg(long, value_name = "PATH")]
@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// The namespace of objects that name none
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// A folder to judge as a kustomize root, instead of those that are found
+    /// A folder to judge as a kustomize root, instead of those that are found: only what it reaches is read
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
     /// Who builds the kustomizations: kubectl, flux, argocd, fleet or sveltos
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
         return Err(Unusable::because(paths.join(", "), "no .yaml, .yml or .json file is there"));
     }
-    print(&report.render(args.output, &registry));
+    print_with(|out| report.write(args.output, &registry, out));
     Ok(args.code(&report))
 }
 
@@ -78,7 +78,9 @@ impl Args {
     /// The files to look at, folders walked.
     fn files(&self) -> Result<Vec<PathBuf>, Unusable> {
         let mut files = Vec::new();
-        for path in self.paths.iter().filter(|path| path.as_os_str() != "-") {
+        let is_passed = |path: &&PathBuf| !self.roots.is_empty() && path.is_dir();
+        let given = self.paths.iter().filter(|path| path.as_os_str() != "-");
+        for path in given.filter(|path| !is_passed(path)) {
             files.extend(walk::manifests(path).map_err(Unusable::new)?);
         }
         Ok(files)

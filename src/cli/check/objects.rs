@@ -14,7 +14,7 @@ use super::super::walk::Progress;
 use super::super::{Unusable, inputs};
 use super::Args;
 use crate::admission::{Object, Operation, Phase, Request, Resource, User};
-use crate::catalog::manifests::Manifests;
+use crate::catalog::manifests::{Aliased, Manifests};
 use crate::gate::{Gate, Policy, Registry};
 use crate::rule::Match;
 
@@ -34,8 +34,9 @@ pub(super) fn read<P: AsRef<Path> + Sync>(files: &[P], namespace: &str, registry
             resource(group, kind, registry).is_some() || may_be_declared(group)
         }
     };
+    let aliased = Aliased::default();
     let read = |file: &P| {
-        let mut manifests = Manifests::load(&[file], namespace);
+        let mut manifests = Manifests::load_within(&[file], namespace, &aliased);
         manifests.keep(wanted);
         manifests
     };

@@ -107,6 +107,11 @@ impl Choice {
         }
     }
 
+    /// Whole lines, where one of these families is on.
+    pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
+        self.lines(&When::any(families.iter().copied().collect()), None, text)
+    }
+
     /// A part of a line, where the condition holds.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {

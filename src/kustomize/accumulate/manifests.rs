@@ -29,6 +29,8 @@ pub struct Manifests {
     pub fault: Option<(Place, ManifestFault)>,
     /// What we cannot say anything about.
     pub doubt: Option<(Place, String)>,
+    /// How many values were copied because of anchors and aliases.
+    pub aliased: usize,
 }
 
 /// Why a text is not a list of objects.
@@ -58,7 +60,15 @@ pub fn read(text: &str) -> Manifests {
     let mut queue = Vec::new();
     for document in yaml::manifests(text, &limits) {
         match document {
-            Ok(document) => queue.push(document),
+            Ok(document) => {
+                manifests.aliased += document.aliased;
+                if manifests.aliased > limits.aliased {
+                    let problem = Problem::TooManyAliased(limits.aliased).to_string();
+                    manifests.doubt = Some((document.start(), problem));
+                    return manifests;
+                }
+                queue.push(document);
+            }
             Err(error) => {
                 let text = error.problem.to_string();
                 match error.problem {

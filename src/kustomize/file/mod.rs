@@ -100,6 +100,11 @@ fn is_allowed(at: usize, c: char) -> bool {
 }
 
 impl KustomizationFile {
+    /// How many of its values were copied because of anchors and aliases.
+    pub fn aliased(&self) -> usize {
+        self.document.as_ref().map_or(0, |document| document.aliased)
+    }
+
     /// Reads the content of a kustomization file.
     ///
     /// # Errors

@@ -3,16 +3,33 @@
 
 use serde_json::Value;
 
-use super::Walk;
+use super::{Entry, Walk};
 use crate::kustomize::accumulate::json_patch::Operations;
 use crate::kustomize::finding::Site;
 
+/// The objects of a root together have no more values because of anchors and aliases: some 50 MB. Hardly any manifest has one.
+const MOST_ALIASED: usize = 250_000;
 /// All patches of a root together add no more: a million short words, or 160 MB of text.
 const MOST_ADDED: u64 = 160 << 20;
 /// About what a value takes, besides its text.
 const VALUE: u64 = 160;
 
 impl Walk<'_> {
+    /// Whether the objects of one more file, of which so many values are copies, are held; if not, that is written down.
+    pub(super) fn affords_aliases(&mut self, entry: &Entry<'_>, more: usize) -> bool {
+        self.aliased = self.aliased.saturating_add(more);
+        let affords = more == 0 || self.aliased <= MOST_ALIASED;
+        if !affords {
+            let reason = format!(
+                "with \"{}\", anchors and aliases make more than {MOST_ALIASED} values, which is not worked out here",
+                entry.text
+            );
+            self.aliased -= more;
+            self.doubt(&entry.site, reason);
+        }
+        affords
+    }
+
     /// Whether a merge of `patch` into one more object is worked out; if not, that is written down.
     pub(super) fn affords_merge(&mut self, site: &Site, patch: &Value) -> bool {
         self.affords(site, weight(patch))

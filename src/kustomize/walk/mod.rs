@@ -61,6 +61,8 @@ pub(super) struct Walk<'a> {
     /// Whether objects get an annotation that says where they come from.
     origins: bool,
     loaded: HashSet<super::tree::TreePath>,
+    /// How many values the objects have because of anchors and aliases.
+    aliased: usize,
 }
 
 /// A kustomization on the way from the root that is built.
@@ -117,6 +119,7 @@ impl<'a> Walk<'a> {
             doubts: 0,
             origins: false,
             loaded: HashSet::new(),
+            aliased: 0,
         }
     }
 

@@ -73,6 +73,10 @@ impl Walk<'_> {
             return;
         };
         let manifests = manifests::read(&text);
+        if !self.affords_aliases(entry, manifests.aliased) {
+            acc.complete = false;
+            return;
+        }
         let mut step = Step::new(entry.list, entry.text, Some(path.clone()), StepKind::File);
         let at = |place: Place| Site::new(path.clone(), place, Default::default());
         if let Some((place, reason)) = manifests.doubt {

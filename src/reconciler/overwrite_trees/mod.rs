@@ -76,8 +76,8 @@ impl Controller for OverwriteTrees {
         "overwrite-trees"
     }
 
-    fn family(&self) -> &'static str {
-        "OW"
+    fn family(&self) -> Option<&'static str> {
+        Some("OW")
     }
 
     fn summary(&self) -> &'static str {

@@ -1,0 +1,91 @@
+//! Judging one stored object.
+
+use std::collections::HashSet;
+
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use super::finding::{Audited, Entry, Subject};
+use super::target::{Chosen, Served, Target};
+use crate::admission::{Level, Object, Operation, Phase, Refusal, Request, Resource, User, Verdict};
+use crate::gate::{Gate, Row};
+
+/// Who updates what is stored, in the eyes of rules and exemptions.
+pub(super) const USER: &str = "portcullis:audit";
+
+/// An object as rules read it. Objects of a list do not always say what they are.
+pub(super) fn value(object: DynamicObject, served: &Served) -> Option<Value> {
+    let mut value = serde_json::to_value(object).ok()?;
+    value["apiVersion"] = served.api_version().into();
+    value["kind"] = served.target.kind.as_str().into();
+    Some(value)
+}
+
+/// What the rules say of an object, as it is.
+pub(super) async fn judge(gate: &Gate, chosen: &Chosen, target: &Target, object: Value) -> Audited {
+    let subject = Subject::of(&object);
+    let mut entries: Vec<Entry> = Vec::new();
+    for subresource in &target.subresources {
+        for operation in [Operation::Update, Operation::Create] {
+            let is_of_creation = operation == Operation::Create;
+            if is_of_creation && target.of_creation.is_empty() {
+                continue;
+            }
+            let request = request(target, &subject, &object, operation, subresource);
+            let verdict = gate.decide(Phase::Validate, &request).await;
+            let wanted = |rule: &str| !is_of_creation || target.of_creation.contains(rule);
+            add(&mut entries, &subject, verdict, |rule| wanted(rule) && is_chosen(gate, chosen, rule));
+        }
+    }
+    let found: HashSet<_> = entries.iter().map(|entry| entry.rule).collect();
+    let asked = target.asked.iter().chain(&target.of_creation);
+    let passes = asked.filter(|rule| !found.contains(**rule)).count();
+    let passes = [(subject.namespace, passes)].into();
+    Audited { entries, objects: 1, passes, ..Audited::default() }
+}
+
+fn is_chosen(gate: &Gate, chosen: &Chosen, rule: &str) -> bool {
+    gate.registry().row(rule).is_some_and(|row: Row| chosen.has(row.id(), row.family()))
+}
+
+fn add(entries: &mut Vec<Entry>, subject: &Subject, verdict: Verdict, is_wanted: impl Fn(&str) -> bool) {
+    let refused = verdict.refusal.map(|refusal| match refusal {
+        Refusal::Unreadable(why) | Refusal::Undecided(why) => Entry::unreadable(subject, why),
+    });
+    let wanted = verdict.findings.into_iter().filter(|finding| finding.level > Level::Off && is_wanted(finding.rule));
+    for entry in refused.into_iter().chain(wanted.map(|finding| Entry::new(subject, finding))) {
+        // Of an object and of its status alike.
+        if !entries.contains(&entry) {
+            entries.push(entry);
+        }
+    }
+}
+
+fn request(
+    target: &Target,
+    subject: &Subject,
+    object: &Value,
+    operation: Operation,
+    subresource: &'static str,
+) -> Request<'static> {
+    let version = subject.api_version.rsplit_once('/').map_or(&*subject.api_version, |(_, version)| version);
+    let old = (operation == Operation::Update).then(|| Object::parsed(object.clone()));
+    Request {
+        uid: "audit".into(),
+        resource: Resource {
+            group: target.group.clone().into(),
+            version: version.to_owned().into(),
+            plural: target.plural.clone().into(),
+            kind: target.kind.clone().into(),
+            subresource: subresource.into(),
+        },
+        name: subject.name.clone().into(),
+        namespace: subject.namespace.clone().into(),
+        operation,
+        user: User { name: USER.into(), groups: Vec::new() },
+        dry_run: true,
+        object: Object::parsed(object.clone()),
+        old_object: old.unwrap_or_default(),
+        deadline: None,
+    }
+}

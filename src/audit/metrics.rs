@@ -1,0 +1,66 @@
+//! What is counted of audits that run by themselves.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use time::OffsetDateTime;
+
+use super::Audited;
+
+type Label = [(&'static str, &'static str); 1];
+type Labels = [(&'static str, &'static str); 2];
+
+/// The metrics of audits.
+#[derive(Clone, Default)]
+pub struct Metrics {
+    runs: Family<Label, Counter>,
+    last_run: Gauge,
+    seconds: Gauge,
+    objects: Gauge,
+    unread: Gauge,
+    findings: Family<Labels, Gauge>,
+}
+
+impl Metrics {
+    /// Registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let registry = registry.sub_registry_with_prefix("audit");
+        let metrics = Self::default();
+        registry.register("runs", "Audits, by what came of them", metrics.runs.clone());
+        registry.register(
+            "last_run_timestamp_seconds",
+            "When the last audit ended that came to an end, in seconds since 1970",
+            metrics.last_run.clone(),
+        );
+        registry.register("last_run_seconds", "How long the last audit took", metrics.seconds.clone());
+        registry.register("objects", "Objects that the last audit judged", metrics.objects.clone());
+        registry.register("unread_kinds", "Kinds that the last audit could not read", metrics.unread.clone());
+        registry.register("findings", "What the last audit found, by rule and outcome", metrics.findings.clone());
+        metrics
+    }
+
+    /// An audit came to an end.
+    pub fn done(&self, audited: &Audited, took: Duration) {
+        self.runs.get_or_create(&[("result", "done")]).inc();
+        self.last_run.set(OffsetDateTime::now_utc().unix_timestamp());
+        self.seconds.set(i64::try_from(took.as_secs()).unwrap_or(i64::MAX));
+        self.objects.set(number(audited.objects));
+        self.unread.set(number(audited.unread.len()));
+        self.findings.clear();
+        for entry in &audited.entries {
+            self.findings.get_or_create(&[("rule", entry.rule), ("outcome", entry.outcome().as_str())]).inc();
+        }
+    }
+
+    /// An audit came to nothing, or its reports were not written.
+    pub fn failed(&self) {
+        self.runs.get_or_create(&[("result", "failed")]).inc();
+    }
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,194 @@
+//! Auditing: what is stored, judged by the rules of admission.
+//!
+//! ```text
+//! scopes of the rules ─► target ─► pages of objects ─► judge: an update that changes nothing, put to the gate
+//!                                                        └► Audited ─► text, JSON, metrics
+//!                                                              └► reports: PolicyReports, compared, written, cleaned up
+//! ```
+//!
+//! Every object is put to the gate as an update in which the object as it is to be is the object as it is. So a finding of
+//! level `deny` means that the next update of the object is refused, whatever it is for; rules that look at changes have
+//! nothing to say, and rules that tolerate what was there before say so by their level. Rules that look at creations only
+//! are asked about a creation.
+//!
+//! The gate's catalog holds what rules look up; the objects that are judged are listed in pages and forgotten.
+
+mod finding;
+mod judge;
+pub mod metrics;
+pub mod reports;
+mod target;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _, stream};
+use kube::Client;
+use serde_json::Value;
+
+pub use finding::{Audited, Entry, Outcome, Subject, UNREADABLE, Unread};
+pub use metrics::Metrics;
+pub use reports::{ReportError, Reports};
+pub use target::Chosen;
+
+use crate::catalog::cluster;
+use crate::catalog::pages::Pages;
+use crate::catalog::{Kind, Scope};
+use crate::gate::{Gate, Registry};
+use target::{Served, Target};
+
+/// Objects that are judged at once: some wait for trees.
+const AT_ONCE: usize = 8;
+
+/// An audit that can be run.
+pub struct Audit {
+    /// Decides; its catalog belongs to the audit, which fills and empties it.
+    pub gate: Arc<Gate>,
+    /// Whose objects are judged; those of all namespaces, and of none, where it is empty.
+    pub namespaces: Vec<String>,
+    /// The rules that are asked.
+    pub chosen: Chosen,
+}
+
+/// How far an audit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The objects that are judged.
+    pub done: usize,
+    /// The objects of which is known that they are there.
+    pub all: usize,
+}
+
+impl Audit {
+    /// Judges what a cluster holds; tells `progress` after every page.
+    ///
+    /// # Errors
+    /// When the cluster cannot be asked at all. A kind that cannot be read is in the outcome.
+    pub async fn cluster(
+        &self,
+        client: &Client,
+        mut progress: impl FnMut(Progress) + Send,
+    ) -> Result<Audited, kube::Error> {
+        client.apiserver_version().await?;
+        let failed = cluster::load_what_can_be(client, self.gate.catalog()).await;
+        let mut audited = Audited::default();
+        audited.unread.extend(failed.iter().map(|(kind, error)| Unread::kind(kind, error)));
+        for target in target::all(&self.gate, &self.chosen) {
+            let before = audited.objects;
+            let mut told =
+                |done: usize, left: usize| progress(Progress { done: before + done, all: before + done + left });
+            match self.target(client, target.clone(), &mut told).await {
+                Ok(judged) => audited.add(judged),
+                Err(error) if audited.unread.iter().any(|known| known.resource == target.full_name()) => drop(error),
+                Err(error) => audited.unread.push(Unread::target(&target, &error)),
+            }
+        }
+        self.gate.catalog().clear();
+        Ok(audited.sorted())
+    }
+
+    /// Judges objects that are there already, which stand for a cluster.
+    pub async fn objects(&self, objects: Vec<Value>, mut progress: impl FnMut(Progress)) -> Audited {
+        self.gate.catalog().replace_all(objects.clone());
+        let (mut audited, all) = (Audited::default(), objects.len());
+        for target in target::all(&self.gate, &self.chosen) {
+            let of_target = objects.iter().filter(|object| target.is_kind_of(object) && self.is_wanted(object));
+            let judged = self.judged(&target, of_target.cloned().collect()).await;
+            audited.add(judged);
+            progress(Progress { done: audited.objects, all });
+        }
+        audited.sorted()
+    }
+
+    fn is_wanted(&self, object: &Value) -> bool {
+        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+        self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace)
+    }
+
+    /// Judges the objects of a resource, if the cluster serves it.
+    async fn target(
+        &self,
+        client: &Client,
+        target: Target,
+        told: &mut (dyn FnMut(usize, usize) + Send),
+    ) -> Result<Audited, kube::Error> {
+        let mut audited = Audited::default();
+        let Some(served) = Served::find(client, target).await? else { return Ok(audited) };
+        let namespaces: Vec<Option<&str>> = match (self.namespaces.as_slice(), served.scope) {
+            ([], _) => vec![None],
+            (_, Scope::Cluster) => Vec::new(),
+            (namespaces, Scope::Namespaced) => namespaces.iter().map(|name| Some(name.as_str())).collect(),
+        };
+        for namespace in namespaces {
+            let mut pages = Pages::of(served.api(client, namespace));
+            let mut listed = Audited::default();
+            while let Some(page) = pages.next().await? {
+                if page.is_first {
+                    listed = Audited::default();
+                }
+                let objects = page.objects.into_iter().filter_map(|object| judge::value(object, &served)).collect();
+                listed.add(self.judged(&served.target, objects).await);
+                told(audited.objects + listed.objects, usize::try_from(page.left).unwrap_or(usize::MAX / 2));
+            }
+            audited.add(listed);
+        }
+        Ok(audited)
+    }
+
+    async fn judged(&self, target: &Target, objects: Vec<Value>) -> Audited {
+        let judging = objects.into_iter().map(|object| judge::judge(&self.gate, &self.chosen, target, object).boxed());
+        let judging: Vec<BoxFuture<'_, Audited>> = judging.collect();
+        let (mut judged, mut all) = (stream::iter(judging).buffered(AT_ONCE), Audited::default());
+        while let Some(one) = judged.next().await {
+            all.add(one);
+        }
+        all
+    }
+}
+
+impl Unread {
+    fn kind(kind: &Kind, error: &kube::Error) -> Self {
+        let group_kind = (kind.group.to_owned(), kind.kind.to_owned());
+        Self { resource: kind.full_name(), group_kind, why: error.to_string() }
+    }
+
+    fn target(target: &Target, error: &kube::Error) -> Self {
+        let group_kind = (target.group.clone(), target.kind.clone());
+        Self { resource: target.full_name(), group_kind, why: error.to_string() }
+    }
+}
+
+/// A resource that an audit lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its API group.
+    pub group: &'static str,
+    /// Its plural name.
+    pub plural: &'static str,
+    /// The families of rules for which it does, sorted.
+    pub families: Vec<&'static str>,
+}
+
+/// The resources that an audit lists, for whoever grants the right to. Composites are of kinds that are not known ahead.
+pub fn listed() -> Vec<Listed> {
+    let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for family in Registry::standard().families() {
+        for resource in resources(&Registry::standard().only(&[family])) {
+            all.entry(resource).or_default().push(family);
+        }
+    }
+    all.into_iter().map(|((group, plural), families)| Listed { group, plural, families }).collect()
+}
+
+fn resources(registry: &Registry) -> Vec<(&'static str, &'static str)> {
+    let of_rules = registry.rules().iter().flat_map(|rule| rule.scope);
+    let scopes = of_rules.chain(registry.deliveries().iter().flat_map(|delivery| delivery.scope));
+    let judged = scopes.filter(|scope| !scope.is_declared()).map(|scope| (scope.group, scope.plural));
+    let looked_up = registry.kinds().into_iter().map(|kind| (kind.group, kind.plural));
+    let mut all: Vec<_> =
+        judged.chain(looked_up).filter(|(group, plural)| !target::is_confidential(group, plural)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}

@@ -1,0 +1,74 @@
+//! The two APIs of policy reports: `wgpolicyk8s.io/v1alpha2`, of Kubernetes' policy working group, and
+//! `openreports.io/v1alpha1`, which follows it. Their results are the same but for a field that says whose the report is.
+
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+
+/// An API of reports, with a kind for namespaces and one for what is in none.
+#[derive(Debug)]
+pub(super) struct ReportApi {
+    group: &'static str,
+    version: &'static str,
+    /// Kind and plural name of reports in namespaces.
+    namespaced: (&'static str, &'static str),
+    /// Kind and plural name of reports in none.
+    cluster: (&'static str, &'static str),
+    /// Whether a report says whose it is, besides its results.
+    pub(super) has_source: bool,
+}
+
+/// Both, the one that is written where both are installed first.
+pub(super) static APIS: [ReportApi; 2] = [
+    ReportApi {
+        group: "openreports.io",
+        version: "v1alpha1",
+        namespaced: ("Report", "reports"),
+        cluster: ("ClusterReport", "clusterreports"),
+        has_source: true,
+    },
+    ReportApi {
+        group: "wgpolicyk8s.io",
+        version: "v1alpha2",
+        namespaced: ("PolicyReport", "policyreports"),
+        cluster: ("ClusterPolicyReport", "clusterpolicyreports"),
+        has_source: false,
+    },
+];
+
+impl ReportApi {
+    /// Whether the cluster serves it.
+    pub(super) async fn is_installed(&self, client: &Client) -> Result<bool, kube::Error> {
+        match client.list_api_group_resources(&self.api_version()).await {
+            Ok(served) => Ok(served.resources.iter().any(|resource| resource.name == self.namespaced.1)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+
+    /// The kind of reports in a namespace, or in none where that is empty.
+    pub(super) fn kind(&self, namespace: &str) -> &'static str {
+        if namespace.is_empty() { self.cluster.0 } else { self.namespaced.0 }
+    }
+
+    fn resource(&self, (kind, plural): (&str, &str)) -> ApiResource {
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(self.group, self.version, kind), plural)
+    }
+
+    /// The reports of a namespace, or those in none where that is empty.
+    pub(super) fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
+        match namespace {
+            "" => Api::all_with(client.clone(), &self.resource(self.cluster)),
+            namespace => Api::namespaced_with(client.clone(), namespace, &self.resource(self.namespaced)),
+        }
+    }
+
+    /// The reports of all namespaces, and those in none.
+    pub(super) fn everywhere(&self, client: &Client) -> [Api<DynamicObject>; 2] {
+        [self.namespaced, self.cluster].map(|names| Api::all_with(client.clone(), &self.resource(names)))
+    }
+}

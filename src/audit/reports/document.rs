@@ -1,0 +1,199 @@
+//! What stands in a report.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::api::ReportApi;
+use crate::admission::Level;
+use crate::audit::{Audited, Entry, Outcome, UNREADABLE};
+use crate::gate::Registry;
+
+/// The label by which reports of ours are known.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "portcullis");
+/// The version that wrote a report, and the one that first found something.
+pub const VERSION: &str = "portcullis.dev/version";
+/// How much of what was found has no place in the reports.
+pub const CUT: &str = "portcullis.dev/cut";
+/// Who reports.
+const SOURCE: &str = "portcullis";
+/// The name of a report; further parts have a number behind it.
+const NAME: &str = "portcullis-audit";
+/// Results in one report, in bytes of JSON: half of what etcd takes in a request, because the API server may keep a report
+/// twice in an update.
+const MAX_BYTES: usize = 700 * 1024;
+/// Reports of one namespace. What is left out is the least grave, and is counted.
+const MAX_PARTS: usize = 16;
+
+/// Tells results apart: rule, kind, namespace, name, field.
+pub(super) type Key = [String; 5];
+
+/// What is kept of a result from one audit to the next: who first found it, and when.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct First {
+    pub(super) version: Value,
+    pub(super) timestamp: Value,
+}
+
+/// Reads the key of a result in a report.
+pub(super) fn key(result: &Value) -> Key {
+    ["/policy", "/resources/0/kind", "/resources/0/namespace", "/resources/0/name", "/properties/field"]
+        .map(|part| result.pointer(part).and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
+pub(super) fn key_of(entry: &Entry) -> Key {
+    let subject = &entry.subject;
+    [entry.rule, &subject.kind, &subject.namespace, &subject.name, &entry.field].map(str::to_owned)
+}
+
+pub(super) fn first(result: &Value) -> First {
+    First { version: result["properties"]["version"].clone(), timestamp: result["timestamp"].clone() }
+}
+
+/// Writes results.
+pub(super) struct Writer<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) api: &'static ReportApi,
+    /// Seconds since 1970.
+    pub(super) now: i64,
+    /// What earlier reports said.
+    pub(super) known: &'a dyn Fn(&Key) -> Option<First>,
+}
+
+impl Writer<'_> {
+    /// The reports of each namespace that has something to report, by namespace and name. `kept` are results of earlier
+    /// reports about what could not be read this time.
+    pub(super) fn reports(
+        &self,
+        audited: &Audited,
+        kept: BTreeMap<String, Vec<Value>>,
+    ) -> BTreeMap<(String, String), Value> {
+        let mut results: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for entry in &audited.entries {
+            results.entry(entry.subject.namespace.clone()).or_default().push(self.result(entry));
+        }
+        for (namespace, kept) in kept {
+            results.entry(namespace).or_default().extend(kept);
+        }
+        let mut reports = BTreeMap::new();
+        for (namespace, results) in results {
+            let passes = audited.passes.get(&namespace).copied().unwrap_or_default();
+            for (number, part) in parts(results).into_iter().enumerate() {
+                let name = if number == 0 { NAME.to_owned() } else { format!("{NAME}-{}", number + 1) };
+                let passes = if number == 0 { passes } else { 0 };
+                let report = self.report(&namespace, &name, part, passes);
+                reports.insert((namespace.clone(), name), report);
+            }
+        }
+        reports
+    }
+
+    fn report(&self, namespace: &str, name: &str, part: Part, passes: usize) -> Value {
+        let mut annotations = json!({VERSION: env!("CARGO_PKG_VERSION")});
+        if part.cut > 0 {
+            annotations[CUT] =
+                format!("{} more results have no place here; `portcullis audit` prints them", part.cut).into();
+        }
+        let mut metadata = json!({"name": name, "labels": {MANAGED_BY.0: MANAGED_BY.1}, "annotations": annotations});
+        if !namespace.is_empty() {
+            metadata["namespace"] = namespace.into();
+        }
+        let mut summary = json!({"pass": passes});
+        for outcome in [Outcome::Fail, Outcome::Warn, Outcome::Error, Outcome::Skip].map(Outcome::as_str) {
+            summary[outcome] = part.results.iter().filter(|result| result["result"] == outcome).count().into();
+        }
+        let (api_version, kind) = (self.api.api_version(), self.api.kind(namespace));
+        let mut report = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "summary": summary});
+        report["results"] = part.results.into();
+        if self.api.has_source {
+            report["source"] = SOURCE.into();
+        }
+        report
+    }
+
+    fn result(&self, entry: &Entry) -> Value {
+        let row = self.registry.row(entry.rule);
+        let First { version, timestamp } = (self.known)(&key_of(entry)).unwrap_or_else(|| First {
+            version: env!("CARGO_PKG_VERSION").into(),
+            timestamp: json!({"seconds": self.now, "nanos": 0}),
+        });
+        let headline = if entry.field.is_empty() { String::new() } else { format!("{}: ", entry.field) };
+        let texts = [("level", entry.level.as_str()), ("field", &entry.field)];
+        let texts = texts.into_iter().chain(entry.help.as_deref().map(|help| ("help", help)));
+        let mut properties: Map<String, Value> = texts.map(|(key, text)| (key.to_owned(), text.into())).collect();
+        properties.insert("version".to_owned(), version);
+        json!({
+            "source": SOURCE,
+            "policy": entry.rule,
+            "rule": row.map_or(UNREADABLE, |row| row.name()),
+            "category": row.map_or("Portcullis", |row| category(row.family())),
+            "severity": severity(entry),
+            "result": entry.outcome().as_str(),
+            "scored": true,
+            "message": format!("{headline}{}", entry.message),
+            "resources": [resource(entry)],
+            "properties": properties,
+            "timestamp": timestamp,
+        })
+    }
+}
+
+fn resource(entry: &Entry) -> Value {
+    let subject = &entry.subject;
+    let texts = [
+        ("apiVersion", &subject.api_version),
+        ("kind", &subject.kind),
+        ("namespace", &subject.namespace),
+        ("name", &subject.name),
+        ("uid", &subject.uid),
+    ];
+    let members = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    members.map(|(key, text)| (key.to_owned(), Value::from(text.as_str()))).collect::<Map<_, _>>().into()
+}
+
+fn severity(entry: &Entry) -> &'static str {
+    match (entry.outcome(), entry.level) {
+        (Outcome::Fail | Outcome::Error, _) => "high",
+        (Outcome::Warn, Level::Warn) => "medium",
+        _ => "info",
+    }
+}
+
+/// What a family is about.
+fn category(family: &str) -> &'static str {
+    match family {
+        "DP" => "Deployer contract",
+        "DR" => "Dry runs",
+        "EN" => "Composition environments",
+        "KZ" => "Kustomize trees",
+        "LS" => "Landscaper",
+        "OW" => "Overwrites",
+        _ => "Portcullis",
+    }
+}
+
+/// Results of one report, and how many come after the last one.
+struct Part {
+    results: Vec<Value>,
+    cut: usize,
+}
+
+fn parts(results: Vec<Value>) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let (mut bytes, mut cut) = (MAX_BYTES, 0);
+    for result in results {
+        let size = result.to_string().len();
+        if bytes + size > MAX_BYTES {
+            if parts.len() == MAX_PARTS {
+                cut += 1;
+                continue;
+            }
+            parts.push(Part { results: Vec::new(), cut: 0 });
+            bytes = 0;
+        }
+        bytes += size;
+        parts.iter_mut().next_back().into_iter().for_each(|part| part.results.push(result.clone()));
+    }
+    parts.iter_mut().next_back().into_iter().for_each(|part| part.cut = cut);
+    parts
+}

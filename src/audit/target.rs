@@ -1,0 +1,190 @@
+//! Which stored objects are judged: those of every resource that a rule's scope covers, and that the cluster serves.
+
+use std::collections::{BTreeMap, HashSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use serde_json::Value;
+
+use crate::admission::Operation;
+use crate::catalog::Scope;
+use crate::gate::{Gate, Policy, Registry};
+use crate::rule::{Match, Rule};
+
+/// Rules that judge who writes: nobody writes what is stored.
+const ABOUT_WRITERS: [&str; 1] = ["DP010"];
+/// Kinds that are not listed: whoever lists them reads what is nobody else's business.
+const CONFIDENTIAL: [(&str, &str); 1] = [("", "secrets")];
+
+pub(super) fn is_confidential(group: &str, plural: &str) -> bool {
+    CONFIDENTIAL.contains(&(group, plural))
+}
+
+/// Which rules are asked.
+#[derive(Debug, Clone, Default)]
+pub struct Chosen {
+    /// Ids and families; all where there is none.
+    pub rules: Vec<String>,
+}
+
+impl Chosen {
+    /// Whether a rule is asked about what is stored.
+    pub(super) fn has(&self, id: &str, family: &str) -> bool {
+        let is_named = |name: &String| name == id || name == family;
+        !ABOUT_WRITERS.contains(&id) && (self.rules.is_empty() || self.rules.iter().any(is_named))
+    }
+
+    fn asks(&self, rule: &Rule, policy: &Policy) -> bool {
+        self.has(rule.id, rule.family()) && policy.may_speak(rule.id, rule.family(), rule.level)
+    }
+}
+
+/// A resource whose objects are judged.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) group: String,
+    /// Those that rules read, the best first.
+    pub(super) versions: Vec<String>,
+    pub(super) plural: String,
+    pub(super) kind: String,
+    /// The main resource as `""`, and what else of an object rules look at.
+    pub(super) subresources: Vec<&'static str>,
+    /// The rules that look at an update.
+    pub(super) asked: HashSet<&'static str>,
+    /// The rules that look at a creation only.
+    pub(super) of_creation: HashSet<&'static str>,
+}
+
+/// Every resource that rules look at, whether or not a cluster serves it; declared kinds as far as the catalog has them.
+pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
+    let (registry, policy) = (gate.registry(), gate.policy());
+    let mut targets: BTreeMap<(String, String), Target> = BTreeMap::new();
+    for (scope, rule) in scopes(registry, &policy, chosen) {
+        for target in of(scope, gate) {
+            let key = (target.group.clone(), target.plural.clone());
+            targets.entry(key).or_insert(target).add(scope, rule);
+        }
+    }
+    targets.into_values().filter(|target| !target.subresources.is_empty()).collect()
+}
+
+type Asked<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
+
+/// What the chosen rules look at, and what deliveries do, on whose behalf rules about trees speak.
+fn scopes<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Asked<'r> {
+    let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
+    let of_rules = rules.flat_map(|rule| rule.scope.iter().map(move |scope| (scope, Some(*rule))));
+    let asks_trees = registry.rows().iter().any(|row| row.is_of_trees() && chosen.has(row.id(), row.family()));
+    let deliveries = registry.deliveries().iter().filter(|_| asks_trees);
+    of_rules.chain(deliveries.flat_map(|delivery| delivery.scope.iter().map(|scope| (scope, None)))).collect()
+}
+
+/// The resources of a scope.
+fn of(scope: &Match, gate: &Gate) -> Vec<Target> {
+    if !scope.is_declared() {
+        let versions = scope.versions.iter().map(|version| (*version).to_owned()).collect();
+        return vec![Target::new(scope.group, versions, scope.plural, scope.kind)];
+    }
+    let declared = gate.catalog().declared().into_iter().filter(|kind| {
+        let declaration = gate.catalog().declared_as(kind.group, kind.plural);
+        declaration.is_some_and(|(declaration, _)| declaration.name == scope.plural)
+    });
+    declared.map(|kind| Target::new(kind.group, vec![kind.version.to_owned()], kind.plural, kind.kind)).collect()
+}
+
+impl Target {
+    fn new(group: &str, versions: Vec<String>, plural: &str, kind: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            versions,
+            plural: plural.to_owned(),
+            kind: kind.to_owned(),
+            subresources: Vec::new(),
+            asked: HashSet::new(),
+            of_creation: HashSet::new(),
+        }
+    }
+
+    fn add(&mut self, scope: &'static Match, rule: Option<&Rule>) {
+        let looks_at = |operation| scope.operations.contains(&operation);
+        if is_confidential(scope.group, scope.plural) || !(looks_at(Operation::Update) || looks_at(Operation::Create)) {
+            return;
+        }
+        if !self.subresources.contains(&scope.subresource) {
+            self.subresources.push(scope.subresource);
+        }
+        match rule {
+            Some(rule) if looks_at(Operation::Update) => self.asked.insert(rule.id),
+            Some(rule) => self.of_creation.insert(rule.id),
+            None => false,
+        };
+    }
+
+    /// The name for people: `installations.landscaper.gardener.cloud`.
+    pub(super) fn full_name(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// Whether an object is of this kind.
+    pub(super) fn is_kind_of(&self, object: &Value) -> bool {
+        let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
+        let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+        text("kind") == self.kind && group == self.group
+    }
+}
+
+/// A target that the cluster serves.
+#[derive(Debug, Clone)]
+pub(super) struct Served {
+    pub(super) target: Target,
+    pub(super) version: String,
+    pub(super) scope: Scope,
+}
+
+impl Served {
+    /// What the cluster serves of a target: the first version that rules read; `None` where it has none.
+    pub(super) async fn find(client: &Client, target: Target) -> Result<Option<Self>, kube::Error> {
+        for version in &target.versions {
+            let Some(resources) = resources(client, &target.group, version).await? else { continue };
+            if let Some(found) = resources.resources.iter().find(|resource| resource.name == target.plural) {
+                let scope = if found.namespaced { Scope::Namespaced } else { Scope::Cluster };
+                let version = version.clone();
+                return Ok(Some(Self { target, version, scope }));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn api_version(&self) -> String {
+        if self.target.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.target.group, self.version)
+        }
+    }
+
+    /// Where its objects are, in one namespace or in all.
+    pub(super) fn api(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk(&self.target.group, &self.version, &self.target.kind);
+        let resource = ApiResource::from_gvk_with_plural(&gvk, &self.target.plural);
+        match namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        }
+    }
+}
+
+/// The resources of a group's version; `None` where the cluster does not serve it.
+async fn resources(client: &Client, group: &str, version: &str) -> Result<Option<APIResourceList>, kube::Error> {
+    let listed = match group {
+        "" => client.list_core_api_resources(version).await,
+        group => client.list_api_group_resources(&format!("{group}/{version}")).await,
+    };
+    match listed {
+        Ok(resources) => Ok(Some(resources)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,186 @@
+//! `portcullis audit`: the rules over what is stored.
+
+mod table;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::executor::block_on;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::walk::Progress;
+use super::{DENIED, OK, UNUSABLE, Unusable, inputs, pretty, print, say};
+use crate::artifacts::{self, Artifacts};
+use crate::audit::{Audit, Audited, Chosen, Entry, Outcome, ReportError, Reports};
+use crate::gate::{Gate, Registry, Row};
+use crate::process;
+
+/// How findings are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// A table, and a line for each finding
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Judge what a cluster holds already, by the rules of admission.
+///
+/// Each object is judged as an update that changes nothing: what is denied here is refused at its next update. Run by a new
+/// version before the upgrade, it says what the new rules would refuse. Exit codes: 0 nothing is denied, 1 something is, 2 a
+/// kind cannot be read.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The cluster; without, the one around the pod, or the one that kubectl would ask
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Files or folders that stand for the cluster; may be said several times
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "report"])]
+    manifests: Vec<PathBuf>,
+    /// Judge objects in this namespace only; may be said several times. Without, also those in none
+    #[arg(long, short, value_name = "NAMESPACE")]
+    namespace: Vec<String>,
+    /// Ask only these rules or families, such as OW or KZ001; may be said several times, or with commas
+    #[arg(long, value_name = "RULE", value_delimiter = ',', conflicts_with = "report")]
+    rules: Vec<String>,
+    /// The configuration file, with levels and exemptions
+    #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Fetch the trees behind objects, such as Flux Kustomizations, and judge them; works inside of the cluster
+    #[arg(long)]
+    fetch_trees: bool,
+    /// Write policy reports: openreports.io where that is installed, else wgpolicyk8s.io
+    #[arg(long)]
+    report: bool,
+    /// How findings are written
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Output,
+    /// Exit with 1 when anything is found, warnings too
+    #[arg(long)]
+    strict: bool,
+}
+
+/// What came of an audit.
+struct Outcomes {
+    audited: Audited,
+    /// The version that wrote the reports which this was compared with.
+    before: Option<String>,
+    /// Why nothing was compared or written.
+    problem: Option<ReportError>,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    let registry = Registry::standard();
+    args.check(&registry)?;
+    let audit = args.audit(registry)?;
+    let outcomes = if args.manifests.is_empty() {
+        // Only fails where a provider is installed already, which is then as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        inputs::runtime()?.block_on(args.of_cluster(&audit))?
+    } else {
+        let objects = inputs::objects(&args.manifests, "default")?;
+        let mut progress = Progress::new("audited objects:");
+        let audited = block_on(audit.objects(objects, |at| progress.step(at.done, at.all)));
+        Outcomes { audited, before: None, problem: None }
+    };
+    print(&match args.output {
+        Output::Text => table::text(&outcomes.audited, outcomes.before.as_deref(), audit.gate.registry()),
+        Output::Json => pretty(&json(&outcomes)),
+    });
+    if let Some(problem) = &outcomes.problem {
+        say(&format!("warning: {problem}\n"));
+    }
+    Ok(args.code(&outcomes))
+}
+
+impl Args {
+    fn check(&self, registry: &Registry) -> Result<(), Unusable> {
+        let mut names = registry.families();
+        names.extend(registry.rows().into_iter().map(Row::id));
+        match self.rules.iter().find(|rule| !names.contains(&rule.as_str())) {
+            Some(rule) => Err(Unusable::new(format!("there is no rule {rule:?}; `portcullis rules` lists them"))),
+            None => Ok(()),
+        }
+    }
+
+    fn audit(&self, registry: Registry) -> Result<Audit, Unusable> {
+        let policy = inputs::policy(self.config.as_deref(), &registry)?;
+        let catalog = Arc::new(registry.catalog());
+        let mut gate = Gate::new(registry, policy, catalog);
+        if self.fetch_trees {
+            let metrics = artifacts::Metrics::register(&mut process::registry());
+            gate = gate.with_trees(Arc::new(Artifacts::new(artifacts::Limits::default(), metrics)));
+        }
+        let chosen = Chosen { rules: self.rules.clone() };
+        Ok(Audit { gate: Arc::new(gate), namespaces: self.namespace.clone(), chosen })
+    }
+
+    async fn of_cluster(&self, audit: &Audit) -> Result<Outcomes, Unusable> {
+        let client = inputs::client(self.kubeconfig.as_deref()).await?;
+        let mut progress = Progress::new("audited objects:");
+        let audited = audit.cluster(&client, |at| progress.step(at.done, at.all)).await;
+        let mut audited = audited.map_err(|error| Unusable::because("the cluster", error))?;
+        drop(progress);
+        let (before, problem) = self.reported(client, &mut audited, audit.gate.registry()).await?;
+        Ok(Outcomes { audited, before, problem })
+    }
+
+    /// Compares with the reports that there are, and where it is asked to, writes new ones.
+    async fn reported(
+        &self,
+        client: Client,
+        audited: &mut Audited,
+        registry: &Registry,
+    ) -> Result<(Option<String>, Option<ReportError>), Unusable> {
+        let reports = match Reports::read(client).await {
+            Ok(reports) => reports,
+            Err(error) if self.report => return Err(Unusable::new(error.to_string())),
+            Err(error) => return Ok((None, Some(error))),
+        };
+        reports.compare(audited);
+        let before = reports.version();
+        if self.report {
+            match reports.write(audited, registry, &self.namespace).await {
+                Ok(written) => say(&format!("reports: {written}\n")),
+                Err(error @ ReportError::NotInstalled) => return Err(Unusable::new(error.to_string())),
+                Err(error) => return Ok((before, Some(error))),
+            }
+        }
+        Ok((before, None))
+    }
+
+    fn code(&self, outcomes: &Outcomes) -> u8 {
+        let audited = &outcomes.audited;
+        if !audited.unread.is_empty() || (self.report && outcomes.problem.is_some()) {
+            return UNUSABLE;
+        }
+        let least = if self.strict { Outcome::Warn } else { Outcome::Fail };
+        let found = audited.entries.iter().any(|entry| entry.outcome() >= least);
+        if found { DENIED } else { OK }
+    }
+}
+
+fn json(outcomes: &Outcomes) -> Value {
+    let audited = &outcomes.audited;
+    let unread = audited.unread.iter().map(|unread| json!({"resource": unread.resource, "message": unread.why}));
+    json!({
+        "findings": audited.entries.iter().map(entry).collect::<Vec<_>>(),
+        "objects": audited.objects,
+        "passes": audited.passes.values().sum::<usize>(),
+        "cut": audited.cut,
+        "errors": unread.collect::<Vec<_>>(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "comparedWith": outcomes.before,
+    })
+}
+
+fn entry(entry: &Entry) -> Value {
+    let subject = &entry.subject;
+    json!({
+        "rule": entry.rule, "level": entry.level, "result": entry.outcome().as_str(), "new": entry.is_new,
+        "path": entry.field, "message": entry.message, "help": entry.help,
+        "object": {"apiVersion": subject.api_version, "kind": subject.kind, "namespace": subject.namespace,
+                   "name": subject.name},
+    })
+}

@@ -1,0 +1,155 @@
+//! `portcullis audit`: what is stored, judged by the rules of admission.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use cases::objects;
+use futures::executor::block_on;
+use portcullis::admission::Level;
+use portcullis::audit::{Audit, Audited, Chosen, Outcome};
+use portcullis::config;
+use portcullis::gate::{Gate, Policy, Registry};
+use serde_json::Value;
+
+/// Rules that judge a change, a deletion or who writes, and so have nothing to say of what is stored.
+const OF_CHANGES: [&str; 13] = [
+    "DP002", "DP003", "DP004", "DP007", "DP009", "DP010", "DP014", "DR009", "DR010", "EN010", "EN011", "OW006", "OW007",
+];
+
+fn audited(policy: Policy, objects: Vec<Value>) -> Audited {
+    let registry = Registry::standard();
+    let catalog = Arc::new(registry.catalog());
+    let gate = Arc::new(Gate::new(registry, policy, catalog));
+    let audit = Audit { gate, namespaces: Vec::new(), chosen: Chosen::default() };
+    block_on(audit.objects(objects, |_| ()))
+}
+
+/// What the wrong example of a rule's page leaves in a cluster.
+fn of_page(id: &str) -> Audited {
+    let registry = Registry::standard();
+    let rule = registry.rule(id).unwrap();
+    let mut policy = registry.section_of(id).map_or_else(Policy::default, |section| {
+        config::parse(section.example, "the page", &registry).expect("the example is a configuration")
+    });
+    if rule.level == Level::Off {
+        policy.levels.insert(id.to_owned(), Level::Deny);
+    }
+    let (mut stored, object) = (objects(rule.page.wrong.stored), objects(rule.page.wrong.object).remove(0));
+    let names = |object: &Value| ["/kind", "/metadata/name"].map(|part| object.pointer(part).cloned());
+    stored.retain(|other| names(other) != names(&object));
+    stored.push(object);
+    audited(policy, stored)
+}
+
+#[test]
+fn every_rule_about_what_is_finds_it_in_what_is_stored() {
+    let rules: Vec<_> = Registry::standard().rules().iter().map(|rule| rule.id).collect();
+    let finds = |id: &str| of_page(id).entries.iter().any(|entry| entry.rule == id);
+    let silent: Vec<_> = rules.into_iter().filter(|id| !finds(id)).collect();
+    assert_eq!(silent, OF_CHANGES);
+}
+
+fn overwrites(namespace: &str, repository_context: &str) -> String {
+    format!(
+        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: mine, \
+         namespace: {namespace}}}\noverwrites:\n  - source: {{componentName: example.org/a}}\n    substitution: \
+         {{version: v2.0.0, repositoryContext: {repository_context}}}\n"
+    )
+}
+
+const BAD: &str = "none";
+const GOOD: &str = "{type: ociRegistry, baseUrl: example.org}";
+
+fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    let output = command.args(["audit", "--manifests"]).arg(folder).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_table_and_a_line_for_each_finding() {
+    let folder = folder(&[("a.yaml", overwrites("team-a", BAD)), ("b.yaml", overwrites("team-b", GOOD))]);
+    let (code, stdout, stderr) = run(folder.path(), &[]);
+    assert_eq!((code, &*stderr), (Some(1), ""), "{stdout}");
+    let told = [
+        "rule                         denied      warned    recorded      exempt  unreadable\n",
+        "OW001       undecodable",
+        "\n  denied     OW001      team-a ComponentVersionOverwrites mine: overwrites[0].substitution.repositoryContext: ",
+        "audited 2 objects: 1 denied at their next update, 0 other findings\n",
+    ];
+    for part in told {
+        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+    }
+    assert!(!stdout.contains("team-b"), "{stdout}");
+    let (code, stdout, _) = run(folder.path(), &["--namespace", "team-b"]);
+    assert_eq!((code, &*stdout), (Some(0), "audited 1 objects: 0 denied at their next update, 0 other findings\n"));
+}
+
+#[test]
+fn json_holds_each_finding_with_its_object() {
+    let folder = folder(&[("a.yaml", overwrites("team-a", BAD))]);
+    let (code, stdout, _) = run(folder.path(), &["--output", "json"]);
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &report["objects"], &report["errors"]), (Some(1), &1.into(), &serde_json::json!([])));
+    let finding = &report["findings"][0];
+    let told = [("rule", "OW001"), ("level", "deny"), ("result", "fail")];
+    assert!(told.iter().all(|(key, value)| finding[key] == *value), "{finding}");
+    assert_eq!(finding["path"], "overwrites[0].substitution.repositoryContext");
+    assert_eq!((&finding["object"]["namespace"], &finding["new"]), (&"team-a".into(), &Value::Null));
+}
+
+#[test]
+fn what_is_exempt_is_skipped_and_levels_hold() {
+    let folder = folder(&[("a.yaml", overwrites("team-a", BAD))]);
+    let config = tempfile::NamedTempFile::new().unwrap();
+    let path = config.path().display().to_string();
+    let outcome = |text: &str| {
+        std::fs::write(config.path(), text).unwrap();
+        let (code, stdout, stderr) = run(folder.path(), &["--config", &path, "--output", "json"]);
+        let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));
+        (code, report["findings"][0]["result"].as_str().map(str::to_owned))
+    };
+    let exemption = "exemptions: [{rule: OW001, namespaces: [team-a], until: ";
+    assert_eq!(outcome(&format!("{exemption}2999-01-01}}]\n")), (Some(0), Some("skip".to_owned())));
+    assert_eq!(outcome(&format!("{exemption}2020-01-01}}]\n")), (Some(1), Some("fail".to_owned())));
+    assert_eq!(outcome("rules: {OW001: warn}\n"), (Some(0), Some("warn".to_owned())));
+    assert_eq!(outcome("rules: {OW: off}\n"), (Some(0), None));
+    assert_eq!(outcome("rules: {OW: off}\nnamespaces: [{names: [team-*], rules: {OW001: deny}}]\n").0, Some(1));
+}
+
+#[test]
+fn some_rules_alone_can_be_asked() {
+    let folder = folder(&[("a.yaml", overwrites("team-a", BAD))]);
+    assert_eq!(run(folder.path(), &["--rules", "OW"]).0, Some(1));
+    assert_eq!(run(folder.path(), &["--rules", "KZ,OW002"]).0, Some(0));
+    let (code, _, stderr) = run(folder.path(), &["--rules", "OW999"]);
+    assert_eq!((code, &*stderr), (Some(2), "error: there is no rule \"OW999\"; `portcullis rules` lists them\n"));
+}
+
+#[test]
+fn an_entry_that_matches_nothing_is_recorded_here_and_nowhere_shown() {
+    let audited = of_page("OW009");
+    let entry = audited.entries.iter().find(|entry| entry.rule == "OW009").expect("it is found");
+    assert_eq!((entry.level, entry.outcome(), &*entry.field), (Level::Audit, Outcome::Warn, "overwrites[1].source"));
+}
+
+#[test]
+fn passes_are_counted_where_rules_had_nothing_to_say() {
+    let good = audited(Policy::default(), objects(&overwrites("team-b", GOOD)));
+    let bad = audited(Policy::default(), objects(&overwrites("team-b", BAD)));
+    assert!(good.entries.is_empty() && good.passes["team-b"] > 0, "{good:?}");
+    assert_eq!(bad.passes["team-b"] + 1, good.passes["team-b"]);
+}

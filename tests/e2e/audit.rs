@@ -1,0 +1,195 @@
+//! What is stored, judged: by the command, by the companion; reports written, left, moved and taken away.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::companion::{ACCOUNT_LEASE, Options};
+use crate::context::Context;
+use crate::delivery_crds;
+use crate::push::{Packing, Pusher, v2};
+use crate::registry::{Options as RegistryOptions, Registry};
+use crate::sentences::{accepts, eventually, warns};
+use crate::user::User;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("audit::what_was_stored_before_a_rule_had_its_level_is_reported_until_it_is_mended", reported_until_mended),
+    ("audit::the_companion_audits_with_the_rights_of_its_service_account", the_companion_audits),
+    ("audit::an_entry_that_no_tree_matches_is_told_of_by_an_audit", an_idle_entry_is_told_of),
+];
+
+/// Which API there is for reports, and so where they are, is the same for the whole cluster.
+static REPORTS: Mutex<()> = Mutex::new(());
+
+/// In namespaces of this prefix the rules about dry runs only record.
+const LENIENT: &str = "kit-audit";
+
+/// A DryRunConfiguration whose Secret has no namespace: DR002, which is recorded here and denied by default.
+fn bad(name: &str) -> String {
+    configuration(name, "{name: a}")
+}
+
+fn configuration(name: &str, metadata: &str) -> String {
+    format!(
+        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: DryRunConfiguration\nmetadata: {{name: {name}}}\nspec:\n  \
+         exports:\n    - apiVersion: v1\n      kind: Secret\n      metadata: {metadata}\n      data: {{token: dG9rZW4=}}\n"
+    )
+}
+
+/// What `portcullis audit` answers: its exit code, standard output and standard error.
+fn audit(ctx: &Context, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.arg("audit").arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).args(arguments);
+    let output = command.output().expect("the binary is there");
+    let text = |bytes| String::from_utf8(bytes).expect("it writes text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn install(ctx: &Context, group: &str) {
+    let folder = delivery_crds::reports().expect("the definitions are there");
+    let files = fs::read_dir(folder).expect("it is a folder").map(|entry| entry.expect("it is a file").path());
+    let files: Vec<PathBuf> = files.filter(|path| path.to_string_lossy().contains(&format!("/{group}_"))).collect();
+    assert_eq!(files.len(), 2, "the definitions of {group}");
+    for file in files {
+        ctx.cluster.kubectl().args(["apply", "--server-side", "-f", &file.to_string_lossy()]).run().expect_success();
+    }
+    ctx.cluster.wait_for_crds();
+}
+
+fn uninstall_openreports(ctx: &Context) {
+    let crds = ["reports.openreports.io", "clusterreports.openreports.io"];
+    let delete = ["delete", "crd", "--ignore-not-found", crds[0], crds[1]];
+    ctx.cluster.kubectl().args(delete).run().expect_success();
+    let served = || ctx.cluster.kubectl().args(["get", "--raw", "/apis/openreports.io/v1alpha1"]).run();
+    eventually(|| (!served().status.success()).then_some(()));
+}
+
+/// Our report of a namespace, if there is one.
+fn report(ctx: &Context, resource: &str, namespace: &str) -> Option<Value> {
+    let get = ["get", resource, "portcullis-audit", "--namespace", namespace, "--output", "json", "--ignore-not-found"];
+    serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout).ok()
+}
+
+fn delete(ctx: &Context, namespace: &str, name: &str) {
+    let delete = ["delete", "dryrunconfiguration", name, "--namespace", namespace];
+    ctx.cluster.kubectl().args(delete).run().expect_success();
+}
+
+fn reported_until_mended(ctx: &Context) {
+    let _alone = REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let ns = ctx.cluster.namespace(LENIENT);
+    let arguments = ["--namespace", &ns, "--report"];
+    uninstall_openreports(ctx);
+    install(ctx, "wgpolicyk8s.io");
+    accepts(ctx, &ns, &bad("one"));
+    let others =
+        "apiVersion: wgpolicyk8s.io/v1alpha2\nkind: PolicyReport\nmetadata: {name: others}\nsummary: {fail: 1}\n";
+    accepts(ctx, &ns, others);
+
+    let (code, stdout, stderr) = audit(ctx, &arguments);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains(&format!("denied     DR002      {ns} DryRunConfiguration one: ")), "{stdout}");
+    assert!(stderr.contains("1 created, 0 changed, 0 deleted, 0 as they should be"), "{stderr}");
+    let first = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is written");
+    assert_eq!(first["metadata"]["labels"]["app.kubernetes.io/managed-by"], "portcullis");
+    let result = &first["results"][0];
+    let told = [("policy", "DR002"), ("result", "fail"), ("severity", "high"), ("source", "portcullis")];
+    assert!(told.iter().all(|(key, value)| result[key] == *value), "{result}");
+    assert_eq!((&result["resources"][0]["name"], &first["summary"]["fail"]), (&json!("one"), &json!(1)));
+    assert_eq!(result["properties"]["version"], env!("CARGO_PKG_VERSION"));
+
+    // What says the same already is not written.
+    let (_, stdout, stderr) = audit(ctx, &arguments);
+    assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 as they should be"), "{stderr}");
+    assert!(stdout.contains("As before:\n") && !stdout.contains("New since"), "{stdout}");
+    let again = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is there");
+    assert_eq!(again["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
+
+    // What is new is told apart, and what was there keeps its time.
+    accepts(ctx, &ns, &bad("two"));
+    let (_, stdout, stderr) = audit(ctx, &arguments);
+    let new = stdout.split("As before:").next().expect("it begins with what is new");
+    assert!(new.contains("New since the reports of") && new.contains("Configuration two"), "{stdout}");
+    assert!(!new.contains("Configuration one"), "{stdout}");
+    assert!(stderr.contains("0 created, 1 changed, 0 deleted"), "{stderr}");
+    let both = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is there");
+    let of_one =
+        both["results"].as_array().expect("it has results").iter().find(|one| one["resources"] == result["resources"]);
+    assert_eq!(of_one.map(|one| &one["timestamp"]), Some(&result["timestamp"]));
+
+    // A newer API takes over.
+    install(ctx, "openreports.io");
+    let (_, _, stderr) = audit(ctx, &arguments);
+    assert!(stderr.contains("1 created, 0 changed, 1 deleted"), "{stderr}");
+    assert_eq!(report(ctx, "policyreports.wgpolicyk8s.io", &ns), None);
+    let moved = report(ctx, "reports.openreports.io", &ns).expect("it is written");
+    assert_eq!((&moved["source"], &moved["summary"]["fail"]), (&json!("portcullis"), &json!(2)));
+
+    // What is over is taken away; what is somebody else's is not.
+    delete(ctx, &ns, "one");
+    accepts(ctx, &ns, &configuration("two", "{name: a, namespace: b}"));
+    let (code, stdout, stderr) = audit(ctx, &arguments);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stderr.contains("0 created, 0 changed, 1 deleted"), "{stderr}");
+    assert_eq!(report(ctx, "reports.openreports.io", &ns), None);
+    let get = ["get", "policyreports.wgpolicyk8s.io", "others", "--namespace", &ns];
+    ctx.cluster.kubectl().args(get).run().expect_success();
+}
+
+fn the_companion_audits(ctx: &Context) {
+    let (_reports, _lease) = (REPORTS.lock().unwrap_or_else(PoisonError::into_inner), ACCOUNT_LEASE.lock());
+    let ns = ctx.cluster.namespace(LENIENT);
+    install(ctx, "openreports.io");
+    accepts(ctx, &ns, &bad("one"));
+    let kubeconfig = ctx.cluster.kubeconfig(User::Companion);
+    let options = Options { kubeconfig, lease: None, arguments: &["--audit=1s"], ..Options::new(&ctx.cluster, &ns) };
+    let companion = options.start(&ctx.cluster);
+    let written = eventually(|| report(ctx, "reports.openreports.io", &ns));
+    assert_eq!(written["results"][0]["policy"], "DR002", "{}", companion.log());
+    let denied = "portcullis_audit_findings{rule=\"DR002\",outcome=\"fail\"} ";
+    assert_eq!(eventually(|| companion.metric(denied)), 1.0);
+    assert!(companion.metric("portcullis_audit_last_run_timestamp_seconds ").is_some_and(|at| at > 0.0));
+    // Kinds that definitions declare are granted apart.
+    let refused = |line: &str| line.contains("not audited") && line.contains(".landscaper.gardener.cloud");
+    assert!(!companion.log().lines().any(refused), "{}", companion.log());
+    delete(ctx, &ns, "one");
+    eventually(|| report(ctx, "reports.openreports.io", &ns).is_none().then_some(()));
+    companion.terminate();
+}
+
+/// The companion has followed the tree of the one Installation: its note says what matched.
+fn an_idle_entry_is_told_of(ctx: &Context) {
+    let ns = ctx.cluster.namespace("audit");
+    let registry = Registry::start(&RegistryOptions::default());
+    let pusher = Pusher::new(&registry.url(), None, None);
+    pusher.component("components", &v2("example.org/server", "v2.0.0", &[]), Packing::Archive);
+    let head = |kind: &str, name: &str| {
+        format!("apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\n")
+    };
+    let entry = |name: &str| format!("  - source: {{componentName: {name}}}\n    substitution: {{version: v2.0.0}}\n");
+    let entries = entry("example.org/server") + &entry("example.org/left-long-ago");
+    accepts(ctx, &ns, &format!("{}overwrites:\n{entries}", head("ComponentVersionOverwrites", "mine")));
+    let repository = "repositoryContext: {type: ociRegistry, baseUrl: example.org/components}\n";
+    accepts(ctx, &ns, &format!("{}{repository}componentVersionOverwrites: mine\n", head("Context", "default")));
+    let reference = "{ref: {componentName: example.org/server, version: v1.0.0}}";
+    let spec = format!(
+        "spec: {{context: default, blueprint: {{ref: {{resourceName: b}}}}, componentDescriptor: {reference}}}\n"
+    );
+    warns(ctx, &ns, &format!("{}{spec}", head("Installation", "server")), &["component overwritten"]);
+    let mirror = format!("example.org={}", registry.url());
+    let arguments = ["--overwrite-trees", "--registry-mirror", &mirror];
+    let companion = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    eventually(|| {
+        let (code, stdout, stderr) = audit(ctx, &["--namespace", &ns, "--rules", "OW009"]);
+        assert_eq!(code, Some(0), "{stdout}{stderr}\n{}", companion.log());
+        stdout.contains("recorded   OW009").then(|| {
+            assert!(stdout.contains("overwrites[1].source: matches no component"), "{stdout}");
+            assert!(!stdout.contains("overwrites[0]"), "{stdout}");
+        })
+    });
+}

@@ -1,0 +1,148 @@
+//! Rolling out: a portcullis that only looks on, and an exemption that ends.
+//!
+//! Both need a portcullis of their own, which is called for objects with a label in the namespace that the others leave out.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::Case;
+use crate::context::Context;
+use crate::daemon::{Daemon, DaemonError, on_free_ports};
+use crate::http;
+use crate::kubectl::Output;
+use crate::sentences::eventually;
+use crate::user::User;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("rollout::a_shadow_admits_and_says_what_it_would_have_denied", a_shadow_admits),
+    ("rollout::an_exemption_ends_by_itself", an_exemption_ends),
+];
+
+const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
+const NAMESPACE: &str = "portcullis-system";
+const READY_LIMIT: Duration = Duration::from_secs(30);
+
+/// A portcullis that validates objects labelled `trial: NAME`. Dropped, it takes its registration away before it ends.
+struct Second<'c> {
+    ctx: &'c Context,
+    name: &'static str,
+    daemon: Option<Daemon>,
+    admin_port: u16,
+    folder: PathBuf,
+}
+
+impl<'c> Second<'c> {
+    fn start(ctx: &'c Context, name: &'static str, arguments: &[String]) -> Self {
+        let taken = |error: &DaemonError| error.port_was_taken();
+        let folder = ctx.cluster.folder().join(name);
+        fs::create_dir_all(folder.join("certs")).expect("a folder can be made");
+        run(Command::new(BINARY).args(["certs", "--host", "127.0.0.1", "--out"]).arg(folder.join("certs")));
+        let serve = |[port, admin_port]: [u16; 2]| {
+            let mut command = Command::new(BINARY);
+            command.arg("serve").arg("--certs").arg(folder.join("certs")).args(arguments);
+            command.args([
+                "--listen",
+                &format!("127.0.0.1:{port}"),
+                "--admin-listen",
+                &format!("127.0.0.1:{admin_port}"),
+            ]);
+            command.arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Portcullis));
+            let daemon = Daemon::start("a second portcullis", &mut command, &folder.join("log"))?;
+            daemon.wait_until(READY_LIMIT, || http::is_ok(&http::get(admin_port, "/readyz")))?;
+            Ok((daemon, [port, admin_port]))
+        };
+        let (daemon, [port, admin_port]) = on_free_ports(serve, taken).expect("it runs");
+        let second = Self { ctx, name, daemon: Some(daemon), admin_port, folder };
+        second.register(port);
+        second
+    }
+
+    fn register(&self, port: u16) {
+        let manifests = self.folder.join("manifests");
+        let url = format!("https://127.0.0.1:{port}");
+        let mut command = Command::new(BINARY);
+        command.args(["manifests", "--url", &url, "--out"]).arg(&manifests);
+        run(command.arg("--ca-bundle").arg(self.folder.join("certs/ca.crt")));
+        let text = fs::read_to_string(manifests.join("validating.yaml")).expect("it is written");
+        let text = text.replace("  name: portcullis\n", &format!("  name: {}\n", self.name));
+        let text = text
+            .replace("operator: NotIn", "operator: In")
+            .replace("[kube-system, portcullis-system]", "[portcullis-system]");
+        let selector =
+            format!("    objectSelector: {{matchLabels: {{trial: {}}}}}\n    namespaceSelector:\n", self.name);
+        let text = text.replace("    namespaceSelector:\n", &selector);
+        self.ctx.cluster.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(text).run().expect_success();
+    }
+
+    /// A trial creation of overwrites that OW001 refuses.
+    fn create(&self) -> Output {
+        let yaml = format!(
+            "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: {0}, \
+             labels: {{trial: {0}}}}}\noverwrites: [{{source: {{}}, substitution: {{repositoryContext: none}}}}]\n",
+            self.name
+        );
+        let create = ["create", "--dry-run=server", "--namespace", NAMESPACE, "-f", "-"];
+        self.ctx.cluster.kubectl().args(create).stdin(yaml).run()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    fn admin(&self, path: &str) -> String {
+        http::get(self.admin_port, path).expect("it answers")
+    }
+}
+
+impl Drop for Second<'_> {
+    fn drop(&mut self) {
+        let delete = ["delete", "validatingwebhookconfiguration", self.name, "--ignore-not-found"];
+        self.ctx.cluster.kubectl().args(delete).run();
+        drop(self.daemon.take());
+    }
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().expect("the binary is there");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn is_denied(output: &Output) -> bool {
+    !output.status.success() && output.stderr.contains("denied the request") && output.stderr.contains("OW001")
+}
+
+fn a_shadow_admits(ctx: &Context) {
+    let shadow = Second::start(ctx, "shadow", &["--shadow".to_owned()]);
+    // Until the API server calls it, nothing is said of it.
+    let tells = |line: &str| {
+        line.contains("name=\"shadow\"") && line.contains("shadow=\"deny\"") && line.contains("OW001=deny")
+    };
+    eventually(|| {
+        let output = shadow.create().expect_success();
+        assert!(!output.stderr.contains("Warning:"), "nobody is warned: {output}");
+        shadow.log().lines().any(tells).then_some(())
+    });
+    let readyz = shadow.admin("/readyz");
+    assert!(readyz.contains("200 OK") && readyz.contains("[+] enforcement ok, but off"), "{readyz}");
+    assert!(shadow.admin("/metrics").contains("portcullis_shadow 1"));
+}
+
+fn an_exemption_ends(ctx: &Context) {
+    let config = ctx.cluster.folder().join("exemption.yaml");
+    fs::write(&config, "# none yet\n").expect("it can be written");
+    let second = Second::start(ctx, "exemption", &["--config".to_owned(), config.display().to_string()]);
+    eventually(|| is_denied(&second.create()).then_some(()));
+    let until = (OffsetDateTime::now_utc() + Duration::from_secs(8)).format(&Rfc3339).expect("it is a time");
+    let exemption = format!("exemptions:\n  - {{rule: OW001, namespaces: [{NAMESPACE}], until: '{until}'}}\n");
+    fs::write(&config, exemption).expect("it can be written");
+    eventually(|| second.create().status.success().then_some(()));
+    eventually(|| is_denied(&second.create()).then_some(()));
+    let told = || second.log().contains("an exemption has expired").then_some(());
+    eventually(told);
+}
