@@ -157,8 +157,7 @@ fn workflows_name_what_there_is() {
         let named: Vec<_> = commands(&workflow).into_iter().filter(|command| command.starts_with("make ")).collect();
         assert!(!named.is_empty());
         for command in named {
-            let words =
-                command.split_whitespace().skip(1).take_while(|word| !word.contains('='));
+            let words = command.split_whitespace().skip(1).take_while(|word| !word.contains('='));
             words.for_each(|target| assert!(targets.contains(target), "{command}: there is no target {target}"));
         }
         for action in uses(&workflow) {

@@ -82,7 +82,7 @@ const WITH_GATE: &[&[Case]] = &[
     protocol::CASES,
     validation::CASES,
 ];
-/// Trials that come one after the other when all of those have ended well: what ends portcullis' work, and, where nothing was
+/// Trials that come one after the other when all of those have ended: what ends portcullis' work, and, where nothing was
 /// left out, what looks back at all of it.
 const LAST: &[&[Case]] = &[chart::LAST, rights::CASES];
 
@@ -120,14 +120,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode, ContextError> {
         stage.set(context).unwrap_or_else(|_| unreachable!("it is set here only"));
     }
     let conclusion = libtest_mimic::run(arguments, without.into_iter().chain(with).collect());
-    if conclusion.has_failed() {
-        drop(stage);
-        return Ok(conclusion.exit_code());
-    }
     let one_by_one = Arguments { test_threads: Some(1), ..arguments.clone() };
-    let conclusion = libtest_mimic::run(&one_by_one, last);
+    let concluded = libtest_mimic::run(&one_by_one, last);
     drop(stage);
-    Ok(conclusion.exit_code())
+    Ok(if conclusion.has_failed() { conclusion } else { concluded }.exit_code())
 }
 
 /// Whether no trial is left out.
