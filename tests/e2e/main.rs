@@ -11,6 +11,7 @@ mod artifacts;
 mod assets;
 mod audit;
 mod cache;
+mod chart;
 mod cluster;
 mod companion;
 mod conformance;
@@ -42,6 +43,7 @@ mod push;
 #[allow(dead_code, reason = "shared with the tests of registries")]
 #[path = "../registry/server.rs"]
 mod registry;
+mod rights;
 mod rollout;
 mod sentences;
 mod smoke;
@@ -69,6 +71,7 @@ const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
     audit::CASES,
+    chart::CASES,
     conformance::CASES,
     crossplane::CASES,
     delivery::CASES,
@@ -83,6 +86,9 @@ const WITH_GATE: &[&[Case]] = &[
     rollout::CASES,
     validation::CASES,
 ];
+/// Trials that come one after the other when all of those have ended: what ends portcullis' work, and, where nothing was
+/// left out, what looks back at all of it.
+const LAST: &[&[Case]] = &[chart::LAST, rights::CASES];
 
 /// Its configuration.
 const CONFIG: &str = include_str!("config.yaml");
@@ -111,14 +117,22 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<ExitCode, ContextError> {
     let stage = Stage::default();
     let (without, with) = (trials(WITHOUT_GATE, &stage), trials(WITH_GATE, &stage));
-    let gate_is_needed = any_runs(arguments, &with);
+    let last = trials(if is_whole(arguments) { LAST } else { &LAST[..1] }, &stage);
+    let gate_is_needed = any_runs(arguments, &with) || any_runs(arguments, &last);
     if gate_is_needed || any_runs(arguments, &without) {
         let context = start(gate_is_needed)?;
         stage.set(context).unwrap_or_else(|_| unreachable!("it is set here only"));
     }
     let conclusion = libtest_mimic::run(arguments, without.into_iter().chain(with).collect());
+    let one_by_one = Arguments { test_threads: Some(1), ..arguments.clone() };
+    let concluded = libtest_mimic::run(&one_by_one, last);
     drop(stage);
-    Ok(conclusion.exit_code())
+    Ok(if conclusion.has_failed() { conclusion } else { concluded }.exit_code())
+}
+
+/// Whether no trial is left out.
+fn is_whole(arguments: &Arguments) -> bool {
+    arguments.filter.is_none() && arguments.skip.is_empty()
 }
 
 fn trials(groups: &[&[Case]], stage: &Stage) -> Vec<Trial> {

@@ -95,6 +95,9 @@ type Key = (&'static str, String);
 /// What rows of a family look at.
 type Scoped = (&'static str, &'static Match);
 
+/// The versions of a resource, and who wants which of its operations.
+type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
+
 /// Who wants requests of one resource and operation.
 #[derive(Default)]
 struct Wanted {
@@ -143,7 +146,7 @@ impl Webhook {
         sent
     }
 
-    fn requests(&self, registry: &Registry) -> BTreeMap<Key, (&'static [&'static str], Vec<(Operation, Wanted)>)> {
+    fn requests(&self, registry: &Registry) -> BTreeMap<Key, Requested> {
         let mut requests = BTreeMap::new();
         for (family, scope) in self.fixed(registry) {
             let (_, wanted): &mut (_, Vec<(Operation, Wanted)>) =

@@ -1,0 +1,387 @@
+//! The chart: what Helm makes of it, what the API server makes of that, and what becomes of a release.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use portcullis::gate::Registry;
+use portcullis::yaml;
+use serde_json::{Map, Value, json};
+
+use crate::Case;
+use crate::context::Context;
+use crate::daemon::{Daemon, DaemonError, on_free_ports};
+use crate::gate;
+use crate::helm::{Helm, NAMESPACE, RELEASE, Rendered, list};
+use crate::http;
+use crate::sentences::{accepts, eventually, rejects};
+use crate::user::User;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("chart::lint_finds_nothing", lint_finds_nothing),
+    ("chart::two_renderings_are_identical", two_renderings_are_identical),
+    ("chart::the_registration_is_what_manifests_writes", the_registration_is_what_manifests_writes),
+    ("chart::the_api_server_takes_every_rendering", the_api_server_takes_every_rendering),
+    ("chart::unknown_values_are_refused_at_every_level", unknown_values_are_refused),
+    ("chart::values_that_do_not_go_together_are_refused", values_that_do_not_go_together),
+    ("chart::pods_may_do_as_little_as_there_is", pods_may_do_as_little_as_there_is),
+    ("chart::a_server_of_one_family_runs_under_its_rights", a_server_of_one_family_runs),
+    ("chart::verify_tells_who_answers", verify_tells_who_answers),
+    ("chart::what_is_tried_on_kind_is_judged_so", what_is_tried_on_kind_is_judged_so),
+];
+
+/// Those that no other trial can follow.
+pub const LAST: &[Case] = &[("chart::unregister_takes_the_registration_away", unregister)];
+
+const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
+const VALUES: &str = include_str!("../../charts/portcullis/values.yaml");
+const READY_LIMIT: Duration = Duration::from_secs(30);
+/// Stand-ins for cert-manager's kinds, which take anything.
+const CERT_MANAGER: [(&str, &str); 2] = [("Issuer", "issuers"), ("Certificate", "certificates")];
+
+fn helm() -> Helm {
+    Helm::find().expect("there is a Helm")
+}
+
+/// The values of each way to certificates.
+fn ways() -> [Value; 4] {
+    [
+        json!({"certificate": {"way": "self-managed"}}),
+        json!({"certificate": {"way": "cert-manager"}}),
+        json!({"certificate": {"way": "cert-manager", "issuerRef": {"name": "ours", "kind": "ClusterIssuer"}}}),
+        json!({"certificate": {"way": "secret", "caBundle": "QQ=="}}),
+    ]
+}
+
+/// Every choice of families but none at all.
+fn choices() -> Vec<Vec<&'static str>> {
+    let families = Registry::standard().families();
+    let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
+    (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
+}
+
+/// The values of a release with these families, and with all that belongs to them.
+fn of_families(on: &[&str]) -> Value {
+    let all = Registry::standard().families();
+    let families: Map<_, _> = all.into_iter().map(|one| (one.to_owned(), json!(on.contains(&one)))).collect();
+    let controllers = [("composites", "EN"), ("dry-run-deployer", "DR"), ("overwrite-trees", "OW")];
+    let controllers: Vec<_> =
+        controllers.iter().filter(|(_, family)| on.contains(family)).map(|(name, _)| *name).collect();
+    json!({"families": families, "storedKustomizations": true, "companion": {"controllers": controllers}})
+}
+
+fn with(mut values: Value, more: &Value) -> Value {
+    for (key, value) in more.as_object().expect("values are an object") {
+        values[key] = value.clone();
+    }
+    values
+}
+
+fn lint_finds_nothing(_: &Context) {
+    let helm = helm();
+    for values in ways() {
+        let output = helm.lint(&values).expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+/// Nothing in it is random, and nothing depends on when it is rendered.
+fn two_renderings_are_identical(_: &Context) {
+    let helm = helm();
+    for values in ways() {
+        let render = || helm.template(&values).expect("it runs").stdout;
+        let (first, second) = (render(), render());
+        assert!(!first.is_empty() && first == second, "{values}");
+    }
+}
+
+/// Whichever families are on, and whichever way certificates come.
+fn the_registration_is_what_manifests_writes(_: &Context) {
+    let helm = helm();
+    for families in choices() {
+        let rendered = helm.render(&of_families(&families)).expect("it renders");
+        compare(&rendered, &families);
+    }
+    let all = Registry::standard().families();
+    for way in ways() {
+        compare(&helm.render(&with(of_families(&all), &way)).expect("it renders"), &all);
+    }
+}
+
+#[track_caller]
+fn compare(rendered: &Rendered, families: &[&str]) {
+    let folder = tempfile::tempdir().expect("there is room");
+    let mut command = Command::new(BINARY);
+    command.args(["manifests", "--families", &families.join(","), "--out"]).arg(folder.path());
+    assert!(command.status().expect("it runs").success());
+    let written = by_name(files(folder.path()).into_iter());
+    let of_registration = |object: &Value| written_by_manifests(object);
+    let rendered = by_name(rendered.objects.iter().filter(|object| of_registration(object)).cloned());
+    assert_eq!(rendered.keys().collect::<Vec<_>>(), written.keys().collect::<Vec<_>>(), "{families:?}");
+    for (name, object) in &written {
+        assert_eq!(&rendered[name], object, "{families:?}: {name}");
+    }
+}
+
+/// All but what only a release has: Deployments and what belongs to them, and the rights for its certificates.
+fn written_by_manifests(object: &Value) -> bool {
+    const KINDS: [&str; 6] =
+        ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"];
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let is_of_certificates = object["metadata"]["name"] == "portcullis-certificates";
+    (KINDS.contains(&kind) || kind.ends_with("WebhookConfiguration")) && !is_of_certificates
+}
+
+/// Without what the way to certificates decides, and with no rules for an empty list of them.
+fn by_name(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
+    let named = |mut object: Value| {
+        if object["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration")) {
+            object["metadata"].as_object_mut().expect("it has metadata").remove("annotations");
+            for webhook in object["webhooks"].as_array_mut().expect("it has webhooks") {
+                webhook["clientConfig"].as_object_mut().expect("it has a client").remove("caBundle");
+                if webhook["rules"].as_array().is_none_or(Vec::is_empty) {
+                    webhook.as_object_mut().expect("it is an object").remove("rules");
+                }
+            }
+        }
+        (format!("{} {}", object["kind"], object["metadata"]["name"]), object)
+    };
+    objects.map(named).collect()
+}
+
+fn files(folder: &std::path::Path) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for entry in fs::read_dir(folder).expect("it was written") {
+        let path = entry.expect("it can be listed").path();
+        if path.is_dir() {
+            objects.extend(files(&path));
+        } else {
+            let text = fs::read_to_string(path).expect("it can be read");
+            let documents = yaml::read(&text, &yaml::Limits::default()).expect("it is YAML");
+            objects.extend(documents.into_iter().map(|document| document.value));
+        }
+    }
+    objects
+}
+
+/// Each way to certificates, with all families and with each alone, and with everything else that values can say.
+fn the_api_server_takes_every_rendering(ctx: &Context) {
+    CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, kind, plural));
+    let helm = helm();
+    let all = Registry::standard().families();
+    let choices = all.iter().map(|family| vec![*family]).chain([all.clone()]);
+    for families in choices {
+        for way in ways() {
+            taken(ctx, &helm.render(&with(of_families(&families), &way)).expect("it renders"), &way);
+        }
+    }
+    let everything = json!({
+        "certificate": {"way": "self-managed"}, "shadow": true, "audit": {"enabled": true, "interval": "30m"},
+        "clientCertificates": {"configMapName": "clients", "names": ["kube-apiserver", "system:apiserver"]},
+        "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]},
+        "imagePullSecrets": [{"name": "registry"}], "nodeSelector": {"a": "b"}, "podAnnotations": {"a": "b"},
+        "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}],
+        "image": {"digest": format!("sha256:{}", "0".repeat(64))}, "arguments": ["--max-in-flight=10"],
+        "networkPolicy": {
+            "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+            "apiServer": {"cidrs": ["10.0.0.1/32"], "ports": [6443]},
+        },
+        "config": {"rules": {"OW": "warn"}, "namespaces": [{"names": ["a-*"], "rules": {"OW": "deny"}}]},
+    });
+    let rendered = helm.render(&with(of_families(&all), &everything)).expect("it renders");
+    taken(ctx, &rendered, &everything);
+    let arguments = rendered.arguments(RELEASE).join(" ");
+    let wanted = "--self-managed=portcullis-system/portcullis-ca --server-name=portcullis.portcullis-system.svc \
+                  --client-ca=/etc/portcullis/clients/ca.crt --client-name=kube-apiserver --client-name=system:apiserver \
+                  --shadow";
+    assert!(arguments.contains(wanted), "{arguments}");
+    assert!(rendered.arguments("portcullis-companion").contains(&"--audit=30m".to_owned()));
+}
+
+#[track_caller]
+fn taken(ctx: &Context, rendered: &Rendered, values: &Value) {
+    let objects = [&rendered.objects[..], &rendered.hooks].concat();
+    let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-"];
+    let output = ctx.cluster.kubectl().args(apply).stdin(list(&objects)).run();
+    assert!(output.status.success() && !output.stderr.contains("Warning"), "{values}\n{output}");
+}
+
+fn define(ctx: &Context, kind: &str, plural: &str) {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.cert-manager.io")},
+        "spec": {
+            "group": "cert-manager.io", "scope": "Namespaced", "versions": [version],
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
+        },
+    });
+    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(definition.to_string()).run().expect_success();
+    eventually(|| {
+        let get = ["get", &format!("{plural}.cert-manager.io"), "--namespace", NAMESPACE];
+        ctx.cluster.kubectl().args(get).run().status.success().then_some(())
+    });
+}
+
+/// Wherever the values have a key, another one beside it is a mistake.
+fn unknown_values_are_refused(_: &Context) {
+    let helm = helm();
+    let values = yaml::read(VALUES, &yaml::Limits::default()).expect("it is YAML").remove(0).value;
+    let mut places = Vec::new();
+    maps(&values, "", &mut places);
+    assert!(places.len() > 20, "{places:?}");
+    for place in places {
+        let mut wrong = values.clone();
+        // A map of anything takes any key, but no such value.
+        wrong.pointer_mut(&place).expect("it is there")["unknown"] = json!([]);
+        let output = helm.template(&wrong).expect("it runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && stderr.contains("schema"), "{place}: {stderr}");
+    }
+}
+
+fn maps(value: &Value, place: &str, places: &mut Vec<String>) {
+    if let Some(members) = value.as_object() {
+        places.push(place.to_owned());
+        members.iter().for_each(|(key, member)| maps(member, &format!("{place}/{key}"), places));
+    }
+}
+
+fn values_that_do_not_go_together(_: &Context) {
+    let helm = helm();
+    let none: Map<_, _> =
+        Registry::standard().families().into_iter().map(|one| (one.to_owned(), json!(false))).collect();
+    for (values, expected) in [
+        (json!({"families": none}), "families: all are off"),
+        (
+            json!({"families": {"OW": false}, "companion": {"controllers": ["overwrite-trees"]}}),
+            "companion.controllers: overwrite-trees belongs to the family OW, which families.OW switches off",
+        ),
+        (json!({"certificate": {"way": "secret"}}), "certificate.caBundle: "),
+        (json!({"clientCertificates": {"names": ["a"]}}), "clientCertificates.names: "),
+        (json!({"audit": {"enabled": true}, "companion": {"enabled": false}}), "audit.enabled: "),
+    ] {
+        let output = helm.template(&values).expect("it runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && stderr.contains(expected), "{values}: {stderr}");
+    }
+}
+
+fn pods_may_do_as_little_as_there_is(_: &Context) {
+    let rendered = helm().render(&of_families(&Registry::standard().families())).expect("it renders");
+    let pods: Vec<_> = rendered.objects.iter().chain(&rendered.hooks).filter_map(pod).collect();
+    assert_eq!(pods.len(), 4, "server, companion and two Jobs");
+    for pod in pods {
+        let (context, container) = (&pod["securityContext"], &pod["containers"][0]["securityContext"]);
+        assert_eq!(context["runAsNonRoot"], true);
+        assert_eq!(context["seccompProfile"]["type"], "RuntimeDefault");
+        assert_eq!(container["readOnlyRootFilesystem"], true);
+        assert_eq!(container["allowPrivilegeEscalation"], false);
+        assert_eq!(container["capabilities"], json!({"drop": ["ALL"]}));
+        assert!(pod["containers"][0]["resources"]["limits"]["memory"].is_string());
+    }
+}
+
+fn pod(object: &Value) -> Option<Value> {
+    let is_run = ["Deployment", "Job"].iter().any(|kind| object["kind"] == *kind);
+    is_run.then(|| object["spec"]["template"]["spec"].clone())
+}
+
+/// The rights of a release with one family, in the name of somebody who has no others.
+fn a_server_of_one_family_runs(ctx: &Context) {
+    let helm = helm();
+    for family in Registry::standard().families() {
+        let secret = json!({"certificate": {"way": "secret", "caBundle": "QQ=="}});
+        let rendered = helm.render(&with(of_families(&[family]), &secret)).expect("it renders");
+        let name = format!("only-{}", family.to_lowercase());
+        grant(ctx, &rendered, &name);
+        let folder = ctx.cluster.folder().join(&name);
+        fs::create_dir_all(folder.join("config")).expect("there is room");
+        let config = rendered.find("ConfigMap", RELEASE)["data"]["portcullis.yaml"].as_str().expect("it is a file");
+        fs::write(folder.join("config/portcullis.yaml"), config).expect("there is room");
+        let certs = Command::new(BINARY).args(["certs", "--out"]).arg(folder.join("certs")).output();
+        assert!(certs.expect("it runs").status.success());
+        let kubeconfig = folder.join("kubeconfig");
+        let admin = fs::read_to_string(ctx.cluster.kubeconfig(User::Admin)).expect("it was written");
+        let who = format!("\", as: \"system:serviceaccount:{NAMESPACE}:{name}\"}}");
+        fs::write(&kubeconfig, admin.replace("-token\"}", &format!("-token{who}"))).expect("there is room");
+        let start = |[port, admin]: [u16; 2]| {
+            let mut command = Command::new(BINARY);
+            command.args(gate::arguments(&rendered, &folder)).arg("--kubeconfig").arg(&kubeconfig);
+            command.args(["--listen", &format!("127.0.0.1:{port}"), "--admin-listen", &format!("127.0.0.1:{admin}")]);
+            let daemon = Daemon::start("portcullis serve", &mut command, &folder.join("log"))?;
+            daemon.wait_until(READY_LIMIT, || http::is_ok(&http::get(admin, "/readyz")))?;
+            Ok(daemon)
+        };
+        let server: Daemon =
+            on_free_ports(start, DaemonError::port_was_taken).unwrap_or_else(|error| panic!("{family}: {error}"));
+        assert!(server.terminate().expect("it can be sent a signal").success(), "{family}");
+        let log = fs::read_to_string(folder.join("log")).expect("it has a log");
+        assert!(!log.contains("cannot watch") && !log.to_lowercase().contains("forbidden"), "{family}: {log}");
+    }
+}
+
+fn grant(ctx: &Context, rendered: &Rendered, name: &str) {
+    let mut role = rendered.find("ClusterRole", "portcullis").clone();
+    let mut binding = rendered.find("ClusterRoleBinding", "portcullis").clone();
+    role["metadata"]["name"] = json!(name);
+    binding["metadata"]["name"] = json!(name);
+    binding["roleRef"]["name"] = json!(name);
+    binding["subjects"][0]["name"] = json!(name);
+    let apply = ["apply", "--server-side", "-f", "-"];
+    ctx.cluster.kubectl().args(apply).stdin(list(&[role, binding])).run().expect_success();
+}
+
+fn portcullis(ctx: &Context, user: User, arguments: &[&str]) -> Output {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).arg("--kubeconfig").arg(ctx.cluster.kubeconfig(user)).output().expect("it is built")
+}
+
+/// As the hook of the chart does, with its rights.
+fn verify_tells_who_answers(ctx: &Context) {
+    let arguments = ["verify", "--namespace=default", "--within=30"];
+    let output = portcullis(ctx, User::Verify, &arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for kind in [
+        "configmaps (KZ)",
+        "contexts (OW)",
+        "dryrunconfigurations (DR)",
+        "executions (DP, LS)",
+        "environmentconfigs (EN)",
+    ] {
+        assert!(
+            text.contains(&format!("{kind}: portcullis {} answers\n", env!("CARGO_PKG_VERSION"))),
+            "{kind}: {text}"
+        );
+    }
+    let left = ctx.cluster.kubectl().args(["get", "configmaps,contexts", "-n", "default", "-o", "name"]).run().stdout;
+    assert!(!left.contains("portcullis-verify"), "it is a dry run: {left}");
+    let excluded = portcullis(ctx, User::Admin, &["verify", "--namespace=kube-system", "--within=0", "--families=KZ"]);
+    let text = String::from_utf8_lossy(&excluded.stdout);
+    assert_eq!(excluded.status.code(), Some(1), "{text}");
+    assert!(
+        text.starts_with("configmaps (KZ): NOT ANSWERED: the API server took the object and asked nobody"),
+        "{text}"
+    );
+}
+
+/// The manifests of `make test-kind`, which needs more than there is everywhere.
+fn what_is_tried_on_kind_is_judged_so(ctx: &Context) {
+    rejects(ctx, "default", include_str!("../kind/wrong.yaml"), &["KZ001"]);
+    accepts(ctx, "default", include_str!("../kind/right.yaml"));
+}
+
+/// As the hook of the chart does before a release goes, with its rights. After it nothing is refused any more.
+fn unregister(ctx: &Context) {
+    let output = portcullis(ctx, User::Unregister, &["unregister"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("validatingwebhookconfigurations/portcullis: deleted"), "{text}");
+    eventually(|| (!gate::refuses(&ctx.cluster, "portcullis.dev", crate::PROBE)).then_some(()));
+    let again = portcullis(ctx, User::Unregister, &["unregister"]);
+    assert_eq!(String::from_utf8_lossy(&again.stdout).matches(": not there\n").count(), 4, "{again:?}");
+}

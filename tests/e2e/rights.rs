@@ -1,0 +1,136 @@
+//! The rights that the chart grants are the ones that are needed: nothing was forbidden to those of the release in all trials,
+//! and nothing is granted to them that they never made use of.
+//!
+//! The API server's audit log tells. So this runs after all other trials, and only if none of them was left out.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::Case;
+use crate::context::Context;
+use crate::user::User;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("rights::nothing_that_is_needed_is_missing", nothing_is_missing),
+    ("rights::nothing_is_granted_that_is_not_used", nothing_is_superfluous),
+];
+
+/// What is granted, and used only by what no trial can have happen.
+const UNREACHED: &[(&str, &str, &str)] = &[];
+
+/// Something that somebody may do, or did.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    user: &'static str,
+    verb: String,
+    /// With its group and subresource.
+    resource: String,
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.user.rsplit(':').next().unwrap_or_default();
+        write!(f, "{user}: {} {}", self.verb, self.resource)
+    }
+}
+
+fn nothing_is_missing(ctx: &Context) {
+    let is_forbidden = |event: &Value| event["annotations"]["authorization.k8s.io/decision"] == "forbid";
+    let forbidden: BTreeSet<_> = events(ctx).iter().filter(|event| is_forbidden(event)).filter_map(used).collect();
+    assert!(forbidden.is_empty(), "the chart does not grant what is needed:\n{}", lines(&forbidden));
+}
+
+fn nothing_is_superfluous(ctx: &Context) {
+    let (used, granted): (BTreeSet<_>, _) = (events(ctx).iter().filter_map(used).collect(), granted(ctx));
+    let is_unreached =
+        |right: &Right| UNREACHED.iter().any(|(verb, resource, _)| right.verb == *verb && right.resource == *resource);
+    let unused: BTreeSet<_> = granted.difference(&used).filter(|right| !is_unreached(right)).cloned().collect();
+    assert!(unused.is_empty(), "granted, and never used:\n{}", lines(&unused));
+    for (verb, resource, why) in UNREACHED {
+        let is_it = |right: &&Right| right.verb == *verb && right.resource == *resource;
+        assert!(granted.iter().any(|right| is_it(&right)), "{verb} {resource} is no longer granted ({why})");
+    }
+}
+
+fn lines(rights: &BTreeSet<Right>) -> String {
+    rights.iter().map(|right| format!("  {right}\n")).collect()
+}
+
+/// What those of the release asked for.
+fn events(ctx: &Context) -> Vec<Value> {
+    let log = fs::read_to_string(ctx.cluster.audit_log()).expect("the API server keeps a log");
+    log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn used(event: &Value) -> Option<Right> {
+    let of = |key: &str| event["objectRef"][key].as_str().unwrap_or_default();
+    let user = User::OF_RELEASE.into_iter().find(|user| event["user"]["username"] == user.name())?;
+    let plural = of("resource");
+    let resource = resource(of("apiGroup"), &[plural, of("subresource")].join("/"));
+    let verb = event["verb"].as_str().unwrap_or_default().to_owned();
+    (!plural.is_empty()).then(|| Right { user: user.name(), verb, resource })
+}
+
+fn resource(group: &str, plural: &str) -> String {
+    let plural = plural.trim_end_matches('/');
+    if group.is_empty() { plural.to_owned() } else { format!("{group}/{plural}") }
+}
+
+/// What is bound to those of the release, all of whose roles are called after it.
+fn granted(ctx: &Context) -> BTreeSet<Right> {
+    let get = |kinds: &str| -> Vec<Value> {
+        let answer =
+            ctx.cluster.kubectl().args(["get", kinds, "--all-namespaces", "-o", "json"]).run().expect_success();
+        let mut list: Value = serde_json::from_str(&answer.stdout).expect("kubectl writes JSON");
+        list["items"].as_array_mut().map(std::mem::take).unwrap_or_default()
+    };
+    let roles = get("clusterroles,roles");
+    let mut granted = BTreeSet::new();
+    for binding in get("clusterrolebindings,rolebindings") {
+        for user in User::OF_RELEASE.into_iter().filter(|user| binds(&binding, *user)) {
+            let is_its = |role: &&Value| {
+                role["kind"] == binding["roleRef"]["kind"]
+                    && role["metadata"]["name"] == binding["roleRef"]["name"]
+                    && (role["kind"] == "ClusterRole"
+                        || role["metadata"]["namespace"] == binding["metadata"]["namespace"])
+            };
+            let role = roles.iter().find(is_its).expect("what is bound is there");
+            let is_ours = role["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("portcullis"));
+            granted.extend(rights(role).into_iter().filter(|_| is_ours).map(|(verb, resource)| Right {
+                user: user.name(),
+                verb,
+                resource,
+            }));
+        }
+    }
+    granted
+}
+
+fn binds(binding: &Value, user: User) -> bool {
+    let subjects = binding["subjects"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |subject: &Value, key: &str| subject[key].as_str().unwrap_or_default().to_owned();
+    let name =
+        |subject: &Value| format!("system:serviceaccount:{}:{}", text(subject, "namespace"), text(subject, "name"));
+    subjects.iter().any(|subject| subject["kind"] == "ServiceAccount" && name(subject) == user.name())
+}
+
+/// Verbs and resources of a role.
+fn rights(role: &Value) -> Vec<(String, String)> {
+    let texts = |value: &Value| -> Vec<String> {
+        let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let mut rights = Vec::new();
+    for rule in role["rules"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        for group in texts(&rule["apiGroups"]) {
+            for plural in texts(&rule["resources"]) {
+                rights.extend(texts(&rule["verbs"]).into_iter().map(|verb| (verb, resource(&group, &plural))));
+            }
+        }
+    }
+    rights
+}
