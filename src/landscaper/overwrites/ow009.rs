@@ -57,7 +57,8 @@ pub(super) static RULE: Rule = Rule {
     page: Page {
         why: "Overwrites outlive what they were written for. An entry that matches nothing any more misleads whoever \
               reads the list, and takes effect by surprise when a component of that name comes back. It is recorded, \
-              not shown: an entry may well be written before the Installation that it is for. The rule speaks only where \
+              not shown: an entry may well be written before the Installation that it is for. `portcullis audit` shows it, and \
+              the policy reports have it. The rule speaks only where \
               the companion (`portcullis reconcile --overwrite-trees`) has followed the tree of every Installation \
               that uses the overwrites, to its leaves, with these very entries.",
         wrong: Example {
