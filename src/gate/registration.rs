@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::Registry;
 use crate::admission::{COLLECTORS, Operation, Phase};
-use crate::catalog::Kind;
+use crate::catalog::{CHOOSING_LABEL, Kind, Scope};
 use crate::kustomize::delivery::Narrowed;
 use crate::rule::{Definition, Match, Outage, Spared};
 
@@ -169,7 +169,40 @@ impl Registration {
         {
             manifests.extend(self.composites(phase, registry).map(|text| Manifest { file, text }));
         }
+        manifests.extend(self.reading_declared().map(|text| Manifest { file: "rbac-composites.yaml", text }));
         manifests
+    }
+
+    /// The right to read the kinds that are declared, where it is known which those are.
+    fn reading_declared(&self) -> Option<String> {
+        let name = format!("{DECLARED_NAME}-of-definitions");
+        let rules: String = reading(&self.declared).iter().map(|rule| format!("  - {rule}\n")).collect();
+        let role = format!(
+            "{GENERATED_FOR_DECLARED}apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: \
+             {name}\nrules:\n{rules}---\n{}",
+            self.cluster_role_binding(&name)
+        );
+        (!rules.is_empty()).then_some(role)
+    }
+
+    fn cluster_role_binding(&self, name: &str) -> String {
+        let Self { namespace, service_account, .. } = self;
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: {name}\nroleRef:\n  \
+             apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: {name}\nsubjects:\n  - kind: \
+             ServiceAccount\n    name: {service_account}\n    namespace: {namespace}\n"
+        )
+    }
+
+    /// A role that is made of all that have a label: whoever adds a kind of composites adds the right to read it, without
+    /// touching ours.
+    fn aggregated(&self) -> String {
+        format!(
+            "---\n# Every ClusterRole with this label is a part of it: whoever defines composites labels one that reads them.\n\
+             apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {DECLARED_NAME}\n\
+             aggregationRule:\n  clusterRoleSelectors:\n    - matchLabels: {{{CHOOSING_LABEL}: \"true\"}}\nrules: []\n---\n{}",
+            self.cluster_role_binding(DECLARED_NAME)
+        )
     }
 
     fn optional(&self, manifest: Manifest) -> Manifest {
@@ -265,7 +298,7 @@ impl Registration {
         )
     }
 
-    fn rbac(&self, kinds: &[&Kind]) -> String {
+    fn rbac(&self, kinds: &[&'static Kind]) -> String {
         let Self { namespace, service_account, .. } = self;
         let rules: String = permissions(kinds).iter().map(|rule| format!("  - {rule}\n")).collect();
         format!(
@@ -275,18 +308,18 @@ impl Registration {
              metadata:\n  name: portcullis\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  \
              name: portcullis\nsubjects:\n  - kind: ServiceAccount\n    name: {service_account}\n    namespace: \
              {namespace}\n{}",
-            self.reading_by_name(kinds)
+            self.aggregated() + &self.reading_by_name(kinds)
         )
     }
 
     /// What is read when it is named, and never watched: in our own namespace only. Whoever keeps such objects elsewhere
     /// gives the right there.
-    fn reading_by_name(&self, kinds: &[&Kind]) -> String {
+    fn reading_by_name(&self, kinds: &[&'static Kind]) -> String {
         let Self { namespace, service_account, .. } = self;
-        let rule = |kind: &&&Kind| {
+        let rule = |kind: &&Kind| {
             format!("  - {{apiGroups: [\"{}\"], resources: [{}], verbs: [get]}}\n", kind.group, kind.plural)
         };
-        let rules: String = kinds.iter().filter(|kind| kind.is_read_by_name()).map(|kind| rule(&kind)).collect();
+        let rules: String = kinds.iter().filter(|kind| kind.is_read_by_name()).map(rule).collect();
         if rules.is_empty() {
             return rules;
         }
@@ -301,9 +334,21 @@ impl Registration {
 }
 
 /// Reading and watching what rules look up, and CustomResourceDefinitions to notice kinds that come later.
-fn permissions(kinds: &[&Kind]) -> Vec<String> {
+fn permissions(kinds: &[&'static Kind]) -> Vec<String> {
+    static DEFINITIONS: Kind = Kind {
+        group: "apiextensions.k8s.io",
+        version: "v1",
+        kind: "CustomResourceDefinition",
+        plural: "customresourcedefinitions",
+        scope: Scope::Cluster,
+        indexes: &[],
+    };
+    reading(&[kinds, &[&DEFINITIONS]].concat())
+}
+
+/// Reading and watching some kinds.
+fn reading(kinds: &[&'static Kind]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    groups.insert("apiextensions.k8s.io", vec!["customresourcedefinitions"]);
     for kind in kinds.iter().filter(|kind| !kind.is_read_by_name()) {
         groups.entry(kind.group).or_default().push(kind.plural);
     }

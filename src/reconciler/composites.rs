@@ -24,6 +24,7 @@ static WATCHES: [&Kind; 3] = [&DEFINITIONS, &MUTATING, &VALIDATING];
 static PERMISSIONS: [Permission; 1] = [Permission {
     group: GROUP,
     resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+    names: &[DECLARED_NAME],
     verbs: &["patch"],
 }];
 
@@ -54,7 +55,7 @@ impl Controller for Composites {
         &PERMISSIONS
     }
 
-    /// Its right cannot be bound to our configurations, so that it is given only where it is wanted.
+    /// It writes what decides over requests, so that the right to is given only where it is wanted.
     fn is_optional(&self) -> bool {
         true
     }

@@ -48,9 +48,14 @@ impl Controller for DryRunDeployer {
 
     fn permissions(&self) -> &'static [Permission] {
         &[
-            Permission { group: GROUP, resources: &["deployitems", "deployitems/status"], verbs: &["patch"] },
-            Permission { group: GROUP, resources: &["dryrunconfigurations"], verbs: &["get"] },
-            Permission { group: "", resources: &["secrets"], verbs: &["create", "get", "patch"] },
+            Permission {
+                group: GROUP,
+                resources: &["deployitems", "deployitems/status"],
+                names: &[],
+                verbs: &["patch"],
+            },
+            Permission { group: GROUP, resources: &["dryrunconfigurations"], names: &[], verbs: &["get"] },
+            Permission { group: "", resources: &["secrets"], names: &[], verbs: &["create", "get", "patch"] },
         ]
     }
 

@@ -43,7 +43,12 @@ impl Controller for Marks {
     }
 
     fn permissions(&self) -> &'static [Permission] {
-        &[Permission { group: GROUP, resources: &["deployitems", "executions", "installations"], verbs: &["patch"] }]
+        &[Permission {
+            group: GROUP,
+            resources: &["deployitems", "executions", "installations"],
+            names: &[],
+            verbs: &["patch"],
+        }]
     }
 
     /// The object, and all below it where its word or its place changed.

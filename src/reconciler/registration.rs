@@ -13,7 +13,8 @@ const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const NAME: &str = "portcullis-companion";
 
 /// Events are written for whatever is looked at.
-const EVENTS: Permission = Permission { group: "events.k8s.io", resources: &["events"], verbs: &["create", "patch"] };
+const EVENTS: Permission =
+    Permission { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["create", "patch"] };
 
 /// How the manifests are written.
 #[derive(Debug, Clone)]
@@ -103,13 +104,15 @@ fn rules<'c>(
     let read = |(group, mut plurals): (&str, Vec<&str>)| {
         plurals.sort_unstable();
         plurals.dedup();
-        line(group, &plurals, &["get", "list", "watch"])
+        line(group, &plurals, &[], &["get", "list", "watch"])
     };
-    let write = |permission: &Permission| line(permission.group, permission.resources, permission.verbs);
+    let write =
+        |permission: &Permission| line(permission.group, permission.resources, permission.names, permission.verbs);
     reads.into_iter().map(read).chain(writes.into_iter().map(write)).collect()
 }
 
-fn line(group: &str, resources: &[&str], verbs: &[&str]) -> String {
+fn line(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> String {
     let (resources, verbs) = (resources.join(", "), verbs.join(", "));
-    format!("  - {{apiGroups: [\"{group}\"], resources: [{resources}], verbs: [{verbs}]}}\n")
+    let names = if names.is_empty() { String::new() } else { format!(", resourceNames: [{}]", names.join(", ")) };
+    format!("  - {{apiGroups: [\"{group}\"], resources: [{resources}]{names}, verbs: [{verbs}]}}\n")
 }

@@ -86,9 +86,19 @@ impl Controller for OverwriteTrees {
 
     fn permissions(&self) -> &'static [Permission] {
         &[
-            Permission { group: GROUP, resources: &["installations", "installations/status"], verbs: &["patch"] },
-            Permission { group: "", resources: &["configmaps"], verbs: &["create", "delete", "get", "patch"] },
-            Permission { group: "", resources: &["secrets"], verbs: &["get"] },
+            Permission {
+                group: GROUP,
+                resources: &["installations", "installations/status"],
+                names: &[],
+                verbs: &["patch"],
+            },
+            Permission {
+                group: "",
+                resources: &["configmaps"],
+                names: &[],
+                verbs: &["create", "delete", "get", "patch"],
+            },
+            Permission { group: "", resources: &["secrets"], names: &[], verbs: &["get"] },
         ]
     }
 
