@@ -691,3 +691,15 @@ fn what_composed_resources_get_is_worked_out_from_the_composite_as_it_is_stored(
     assert_eq!(annotation(&once, "environment-patches"), patch);
     assert_eq!(case(once, &returning).decide(Phase::Mutate).patch, None);
 }
+
+#[test]
+fn who_fails_already_does_not_break() {
+    let without = |config: &Value| config["metadata"]["name"] != "base";
+    let stored: Vec<Value> = using(NATIVE).into_iter().filter(without).collect();
+    let mut lonely = stored.clone();
+    lonely.pop();
+    for stored in [stored, lonely] {
+        let base = config("base", json!({}), json!({"region": "eu-1"}));
+        assert_eq!(found(&Case::new(Operation::Create, base).stored(stored)), Vec::<String>::new());
+    }
+}

@@ -51,7 +51,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
             // What composed resources get is worked out from the composite as it is stored.
             Applied::Stable(written, again) => {
                 *draft.to_mut() = written;
-                computed = again;
+                computed = *again;
             }
             Applied::Growing => notices.push(GROWING.to_owned()),
         }
@@ -76,7 +76,7 @@ enum Applied {
     /// There is nothing to write.
     Nothing,
     /// The composite, and what its Composition makes of that.
-    Stable(Value, Computed),
+    Stable(Value, Box<Computed>),
     /// Written again, it would be another one.
     Growing,
 }
@@ -88,7 +88,9 @@ fn applied(composite: &Value, computed: &Computed, request: &Request<'_>, view: 
         return Applied::Nothing;
     }
     match self::computed(&written, request, view) {
-        Some(again) if self::written(&written, &again, &writable) == written => Applied::Stable(written, again),
+        Some(again) if self::written(&written, &again, &writable) == written => {
+            Applied::Stable(written, Box::new(again))
+        }
         _ => Applied::Growing,
     }
 }
