@@ -4,12 +4,15 @@
 mod cases;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use cases::{Case, objects};
+use futures::executor::block_on;
 use portcullis::admission::{Finding, Operation, Phase};
+use portcullis::catalog::Coverage;
 use portcullis::config;
 use portcullis::crossplane::breaks::MAX_JUDGED;
-use portcullis::gate::{Policy, Registry};
+use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::rule::Mode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -570,7 +573,7 @@ fn untouchable(object: &Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     /// Whatever a Composition patches: done twice is done once; nothing is written that is not the mutator's to write; what
     /// is immutable stays; and what the annotation says is what the engine makes of the composed resource.
@@ -598,7 +601,7 @@ proptest! {
         let given = once["spec"]["environmentConfigRefs"].as_array();
         prop_assert!(given.is_none_or(|refs| is_native && refs.len() == 1 && refs[0]["name"] == "one"), "{:?}", given);
         let annotated = annotation(&once, "environment-patches");
-        prop_assert_eq!(annotated.get("one").cloned(), engines_patch(&composition, &object, &stored));
+        prop_assert_eq!(annotated.get("one").cloned(), engines_patch(&composition, &once, &stored));
     }
 }
 
@@ -649,4 +652,54 @@ fn a_composite_is_told_of_other_types_than_are_declared_and_not_of_what_may_be_m
           its schema declares integer"
         ]
     );
+}
+
+/// `ErrorOnKubeListError` of upstream's `TestSelect`: while EnvironmentConfigs are not listed nothing is computed, and nothing
+/// is said that may be wrong.
+#[test]
+fn nothing_is_computed_before_the_environment_configs_are_listed() {
+    let object = composite(json!({"stage": "prod"}));
+    let decide = |is_listed: bool, phase| {
+        let registry = Registry::standard();
+        let catalog = registry.catalog();
+        let all: Vec<Value> = [DEFINITION, NATIVE, CONFIGS].iter().flat_map(|text| objects(text)).collect();
+        for kind in catalog.kinds().collect::<Vec<_>>() {
+            let is_config = kind.kind == "EnvironmentConfig";
+            let of_kind = all.iter().filter(|object| kind.is_kind_of(object)).cloned().collect();
+            if is_listed || !is_config {
+                catalog.replace(kind, Coverage::Complete, of_kind);
+            }
+        }
+        let gate = Gate::new(registry, Policy::default(), Arc::new(catalog));
+        block_on(gate.decide(phase, &Case::new(Operation::Create, object.clone()).request()))
+    };
+    assert!(decide(true, Phase::Mutate).patch.is_some());
+    assert_eq!(decide(false, Phase::Mutate).patch, None);
+    assert_eq!(decide(false, Phase::Validate).findings, []);
+}
+
+/// Found by `mutating_composites`: what was written into the composite comes back into the environment.
+#[test]
+fn what_composed_resources_get_is_worked_out_from_the_composite_as_it_is_stored() {
+    let returning = NATIVE.replace(
+        "- {type: ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}",
+        "- {type: FromCompositeFieldPath, fromFieldPath: spec.region, toFieldPath: network.subnet}\n      - {type: \
+         ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}",
+    );
+    let once = mutated(&case(composite(json!({"stage": "prod"})), &returning));
+    let patch = json!({"bucket": [{"op": "add", "path": "/data", "value": {"subnet": "eu-2"}}]});
+    assert_eq!(annotation(&once, "environment-patches"), patch);
+    assert_eq!(case(once, &returning).decide(Phase::Mutate).patch, None);
+}
+
+#[test]
+fn who_fails_already_does_not_break() {
+    let without = |config: &Value| config["metadata"]["name"] != "base";
+    let stored: Vec<Value> = using(NATIVE).into_iter().filter(without).collect();
+    let mut lonely = stored.clone();
+    lonely.pop();
+    for stored in [stored, lonely] {
+        let base = config("base", json!({}), json!({"region": "eu-1"}));
+        assert_eq!(found(&Case::new(Operation::Create, base).stored(stored)), Vec::<String>::new());
+    }
 }

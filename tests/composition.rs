@@ -473,3 +473,53 @@ fn a_schema_that_cannot_be_read_is_a_finding_and_everything_else_goes_on() {
         assert!(brief(wrong).iter().any(|line| line.starts_with("EN001 deny patches[0].type")));
     }
 }
+
+/// `TestEnvironmentPatchValidate`, `TestEnvironmentSourceSelectorValidate` and `TestCompositionValidateEnvironment` of
+/// Crossplane.
+#[test]
+fn validation_by_the_names_of_upstream() {
+    let single = |bound: &str| {
+        json!({"environmentConfigs": [{"type": "Selector", "selector": {"mode": "Single", bound: 1,
+            "matchLabels": [{"key": "a", "type": "Value", "value": "b"}]}}]})
+    };
+    let patch = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "a", "toFieldPath": "spec.a"});
+    let no_name = json!({"type": "Reference", "ref": {}});
+    let no_key = json!({"type": "Selector", "selector": {"matchLabels": [{"type": "Value", "value": "b"}]}});
+    let no_from = json!({"type": "FromCompositeFieldPath", "toFieldPath": "a"});
+    let combine = json!({"variables": [{"fromFieldPath": "spec.a"}], "strategy": "string", "string": {"fmt": "%s"}});
+    let name = "environmentConfigs[0].ref.name";
+    let key = "environmentConfigs[0].selector.matchLabels[0].key";
+    let rows: Vec<(&str, Value, Vec<&str>)> = vec![
+        ("ValidPatch", json!({"patches": [patch]}), vec![]),
+        ("InvalidPatchMissingFromFieldPath", json!({"patches": [no_from]}), vec!["patches[0].fromFieldPath"]),
+        (
+            "InvalidPatchMissingToFieldPath",
+            json!({"patches": [{"type": "CombineFromComposite", "combine": combine}]}),
+            vec!["patches[0].toFieldPath"],
+        ),
+        ("ErrorModeSingleWithMaxMatch", single("maxMatch"), vec!["environmentConfigs[0].selector.maxMatch"]),
+        ("ErrorModeSingleWithMinMatch", single("minMatch"), vec!["environmentConfigs[0].selector.minMatch"]),
+        ("ValidEmptyEnvironment", json!({}), vec![]),
+        ("ValidNilEnvironment", Value::Null, vec![]),
+        (
+            "ValidEnvironment",
+            json!({"patches": [patch], "environmentConfigs": [{"type": "Reference", "ref": {"name": "a"}}]}),
+            vec![],
+        ),
+        ("InvalidPatchEnvironment", json!({"patches": [no_from]}), vec!["patches[0].fromFieldPath"]),
+        ("InvalidEnvironmentSourceReferenceNoName", json!({"environmentConfigs": [no_name]}), vec![name]),
+        ("InvalidEnvironmentSourceSelectorNoKey", json!({"environmentConfigs": [no_key]}), vec![key]),
+        (
+            "InvalidMultipleErrors",
+            json!({"environmentConfigs": [no_name], "patches": [no_from, no_from]}),
+            vec![name, "patches[0].fromFieldPath", "patches[1].fromFieldPath"],
+        ),
+    ];
+    for (name, environment, fields) in rows {
+        let found = brief(native(environment));
+        assert_eq!(found.len(), fields.len(), "{name}: {found:?}");
+        for (found, field) in found.iter().zip(fields) {
+            assert!(found.starts_with(&format!("EN001 deny {field}: ")), "{name}: {found}");
+        }
+    }
+}

@@ -14,8 +14,9 @@ use portcullis::catalog::Stored;
 use portcullis::crossplane::composition::declaration;
 use portcullis::crossplane::environment::{
     ActionOutcome, Computation, Ending, Layer, LayerName, Merged, Patch, Patching, Profile, Selection, Sourced,
-    compute, select, stamped,
+    Transform, compute, select, stamped,
 };
+use portcullis::crossplane::go::Any;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -155,6 +156,30 @@ fn select_by_the_names_of_upstream() {
             native("cannot parse path \"data[\": unterminated '[' at position 4"),
             function("cannot parse path \"data[\": unterminated '[' at position 4"),
         ),
+        (
+            "RequestEnvironmentConfigs, RequestEnvironmentConfigsFound",
+            "{environmentConfigs: [{ref: {name: a}}, {type: Selector, selector: {matchLabels: [{key: stage, valueFromFieldPath: spec.dev}]}}]}".into(),
+            ok(&["a", "c"]),
+            ok(&["a", "c"]),
+        ),
+        (
+            "RequestEnvironmentConfigsNotFoundRequired",
+            "{environmentConfigs: [{ref: {name: nope}}]}".into(),
+            Err("cannot fetch environment: cannot fetch environment configs: failed to get config set from reference: environmentconfigs.apiextensions.crossplane.io \"nope\" not found".into()),
+            Err("cannot get selected environment configs: cannot process environment config \"nope\" by reference, \"environment-config-0\": Required environment config \"nope\" not found".into()),
+        ),
+        (
+            "SelectorWithOptionalFieldPathNotProvided",
+            "{environmentConfigs: [{type: Selector, selector: {mode: Multiple, matchLabels: [{key: stage, valueFromFieldPath: spec.nope, fromFieldPathPolicy: Optional}]}}]}".into(),
+            ok(&[]),
+            ok(&[]),
+        ),
+        (
+            "SelectorSingleModeWithOptionalFieldPathNotProvided",
+            optional("spec.neither"),
+            native("only 1 EnvironmentConfig can be selected in Single mode, found: 0"),
+            ok(&[]),
+        ),
         // Not among upstream's: numbers as labels, and a path to no scalar.
         ("a number as a label", label("{key: '3', type: Value, value: 'true'}"), ok(&["c"]), ok(&["c"])),
         (
@@ -194,6 +219,7 @@ fn fetch_by_the_names_of_upstream() {
         let composite = json!({"apiVersion": "e.org/v1", "kind": "X", "spec": {"environmentConfigRefs": references}});
         compute(&declaration(&composition).unwrap(), &composite, all.as_slice())
     };
+    assert_eq!(declaration(&json!({"spec": {"resources": []}})), None, "NoopOnNilEnvironment: nothing is computed");
     let refs = "environmentConfigs: [{ref: {name: a}}]";
     let empty = fetched("{}", json!([]));
     assert_eq!((empty.failure, empty.environment["kind"].clone()), (None, json!("Environment")), "DefaultOnNil");
@@ -240,28 +266,43 @@ fn patched(profile: Profile, environment: &Value, composite: &str, patch: &str) 
 /// Those of `TestPatchApply` and of the function's `TestRunFunction` that go between a composite and its environment.
 #[test]
 fn patches_by_the_names_of_upstream() {
-    let composite =
-        "{apiVersion: e.org/v1, kind: X, metadata: {name: x}, spec: {a: A, o: {k: new}, items: [{n: 1}, {n: 2}]}}";
+    let composite = "{apiVersion: e.org/v1, kind: X, metadata: {name: x}, spec: {a: A, o: {k: new}, items: [{v: 1}, {v: 2}]}, status: {connectionDetails: {lastPublishedTime: null}}}";
     let apply = |profile, patch: &str| {
         patched(profile, &json!({"e": "E", "o": {"k": "old"}, "l": [{"v": 0}, {"v": 0}]}), composite, patch)
     };
     for profile in [NATIVE, FUNCTION] {
         let (ending, environment, _) =
             apply(profile, "{type: FromCompositeFieldPath, fromFieldPath: spec.a, toFieldPath: x.y}");
-        assert_eq!((ending, &environment["x"]["y"]), (Ending::Written, &json!("A")), "ValidCompositeFieldPathPatch");
+        assert_eq!(
+            (ending, &environment["x"]["y"]),
+            (Ending::Written, &json!("A")),
+            "ValidCompositeFieldPathPatch, EnvironmentPatchToEnvironment"
+        );
         let (ending, environment, _) =
             apply(profile, "{type: FromCompositeFieldPath, fromFieldPath: spec.a, toFieldPath: 'l[*].v'}");
-        assert_eq!((ending, &environment["l"]), (Ending::Written, &json!([{"v": "A"}, {"v": "A"}])), "WithWildcards");
+        assert_eq!(
+            (ending, &environment["l"]),
+            (Ending::Written, &json!([{"v": "A"}, {"v": "A"}])),
+            "ValidCompositeFieldPathPatchWithWildcards"
+        );
         let (ending, ..) =
             apply(profile, "{type: FromCompositeFieldPath, fromFieldPath: spec.a, toFieldPath: 'e[*].v'}");
         assert!(matches!(ending, Ending::Failed(_)), "InvalidCompositeFieldPathPatchWithWildcards");
         let (ending, ..) = apply(profile, "{type: FromCompositeFieldPath, fromFieldPath: spec.nope, toFieldPath: x}");
-        assert_eq!(ending, Ending::Skipped("spec.nope: no such field".into()), "MissingOptionalFieldPath");
+        assert_eq!(
+            ending,
+            Ending::Skipped("spec.nope: no such field".into()),
+            "MissingOptionalFieldPath, EnvironmentPatchOptionalNotFoundSkipped"
+        );
         let (ending, ..) = apply(
             profile,
             "{type: FromCompositeFieldPath, fromFieldPath: spec.nope, toFieldPath: x, policy: {fromFieldPath: Required}}",
         );
-        assert_eq!(ending, Ending::Failed("spec.nope: no such field".into()), "MissingRequiredFieldPath");
+        assert_eq!(
+            ending,
+            Ending::Failed("spec.nope: no such field".into()),
+            "MissingRequiredFieldPath, EnvironmentPatchRequiredNotFoundError"
+        );
         let (ending, environment, _) = apply(profile, "{type: FromCompositeFieldPath, fromFieldPath: spec.a}");
         assert_eq!(
             (ending, &environment["spec"]["a"]),
@@ -270,7 +311,11 @@ fn patches_by_the_names_of_upstream() {
         );
         let (ending, _, desired) =
             apply(profile, "{type: ToCompositeFieldPath, fromFieldPath: e, toFieldPath: spec.e}");
-        assert_eq!((ending, &desired["spec"]["e"]), (Ending::Written, &json!("E")), "ValidToCompositeFieldPathPatch");
+        assert_eq!(
+            (ending, &desired["spec"]["e"]),
+            (Ending::Written, &json!("E")),
+            "ValidToCompositeFieldPathPatch, PatchToCompositeWithEnvironmentPatches"
+        );
         let combine = "combine: {strategy: string, string: {fmt: '%s-%s'}, variables: [{fromFieldPath: spec.a}, {fromFieldPath: metadata.name}]}";
         let combining = format!("{{type: CombineFromComposite, toFieldPath: c, {combine}}}");
         let (ending, environment, _) = apply(profile, &combining);
@@ -296,6 +341,29 @@ fn patches_by_the_names_of_upstream() {
             "NoOpOptionalInputFieldFromCompositeConfig"
         );
     }
+    let (ending, _, desired) =
+        apply(NATIVE, "{type: ToCompositeFieldPath, fromFieldPath: e, toFieldPath: 'spec.items[*].v'}");
+    let items = json!([{"v": "E"}, {"v": "E"}]);
+    assert_eq!(
+        (ending, &desired["spec"]["items"]),
+        (Ending::Written, &items),
+        "ValidToCompositeFieldPathPatchWithWildcards"
+    );
+    let (ending, environment, _) =
+        apply(NATIVE, "{type: FromCompositeFieldPath, fromFieldPath: status, toFieldPath: s}");
+    let status = json!({"connectionDetails": {"lastPublishedTime": null}});
+    assert_eq!(
+        (ending, &environment["s"]),
+        (Ending::Written, &status),
+        "ValidCompositeFieldPathPatchWithNilLastPublishTime"
+    );
+    for profile in [NATIVE, FUNCTION] {
+        let without = "{type: CombineFromComposite, toFieldPath: c, combine: {strategy: string, variables: [{fromFieldPath: spec.a}]}}";
+        let why = Ending::Failed("given combine strategy string requires configuration".into());
+        assert_eq!(apply(profile, without).0, why, "MissingCombineStrategyFromCompositeConfig");
+    }
+    let (_, environment, _) = apply(FUNCTION, "{type: ToEnvironmentFieldPath, fromFieldPath: spec.a, toFieldPath: x}");
+    assert_eq!(environment["x"], "A", "EnvironmentPatchSupportsToEnvironmentFieldPath");
     let (ending, ..) = apply(NATIVE, "{type: FromCompositeFieldPath, toFieldPath: x}");
     assert_eq!(
         ending,
@@ -336,6 +404,7 @@ spec:
         - {type: PatchSet, patchSetName: common}
         - {type: ToEnvironmentFieldPath, fromFieldPath: spec.own, toFieldPath: seen}
         - {type: ToCompositeFieldPath, fromFieldPath: status.id, toFieldPath: status.id}
+        - {type: CombineToEnvironment, toFieldPath: both, combine: {strategy: string, string: {fmt: '%s+%s'}, variables: [{fromFieldPath: spec.own}, {fromFieldPath: kind}]}}
     - name: second
       base: {apiVersion: v1, kind: R, spec: {}}
       patches:
@@ -345,17 +414,35 @@ spec:
       base: {apiVersion: v1, kind: R, spec: {}}
       patches:
         - {type: FromEnvironmentFieldPath, fromFieldPath: nope, toFieldPath: spec.x, policy: {fromFieldPath: Required}}
+    - name: fourth
+      base: {apiVersion: v1, kind: R}
+      patches:
+        - {type: CombineFromEnvironment, toFieldPath: spec.x}
 ";
     let computation = compute(&declaration(&yaml(composition)).unwrap(), &json!({"kind": "X"}), &[][..]);
     assert_eq!(computation.failure, None);
     let ActionOutcome::Patched { templates, .. } = &computation.steps[1].action else { panic!("it patches") };
-    assert_eq!(templates[0].rendered.as_ref().unwrap()["spec"], json!({"own": "mine", "e": "E"}));
+    assert_eq!(
+        templates[0].rendered.as_ref().unwrap()["spec"],
+        json!({"own": "mine", "e": "E"}),
+        "ValidFromEnvironmentFieldPathPatch, FilterIncludeCompositeFieldPathPatch"
+    );
     assert!(matches!(templates[0].patches[2].1.ending, Ending::Deferred(_)), "an observed resource is not known here");
-    assert_eq!(templates[1].rendered.as_ref().unwrap()["spec"], json!({"seen": "mine", "c": "Emine"}));
+    assert_eq!(
+        templates[1].rendered.as_ref().unwrap()["spec"],
+        json!({"seen": "mine", "c": "Emine"}),
+        "ValidToEnvironmentFieldPathPatch"
+    );
+    assert_eq!(computation.environment["both"], "mine+R", "ValidCombineToEnvironment");
     assert_eq!(
         templates[2].rendered,
         Err("cannot apply the patch at index 0: nope: no such field".to_owned()),
-        "one that fails is not rendered, the others are"
+        "MissingFromEnvironmentRequiredFieldPath: one that fails is not rendered, the others are"
+    );
+    assert_eq!(
+        templates[3].rendered,
+        Err("cannot apply the patch at index 0: Combine is required by type CombineFromEnvironment".to_owned()),
+        "MissingCombineFromEnvironmentConfig"
     );
 }
 
@@ -465,9 +552,89 @@ spec:
         (&json!("default"), &json!("later")),
         "earlier steps go first"
     );
-    assert_eq!(environment["db"]["priority"], json!(1.0), "toFieldPath");
-    assert_eq!(computation.composite["spec"], json!({"size": 1, "written": 1}));
+    assert_eq!(environment["db"]["priority"], json!(1.0), "ToFieldPath");
+    assert_eq!(environment["priority"], json!(2.0), "MergeEnvironmentConfigs");
+    assert_eq!(computation.composite["spec"], json!({"size": 1, "written": 1}), "OnlyEnvironmentPatchesIsAllowed");
     assert_eq!(environment.get("back"), None, "the composite is read as it was observed");
+}
+
+/// What composed resources get from the environment through the function, whose patches may have written over it.
+#[test]
+fn composed_resources_of_the_function_get_the_patched_environment() {
+    let composed = |composite: Value| {
+        let composition = "
+spec:
+  mode: Pipeline
+  pipeline:
+    - step: environment
+      input:
+        apiVersion: environmentconfigs.fn.crossplane.io/v1beta1
+        kind: Input
+        spec: {environmentConfigs: [{ref: {name: a}}]}
+    - step: patch
+      input:
+        apiVersion: pt.fn.crossplane.io/v1beta1
+        kind: Resources
+        environment: {patches: [{type: FromCompositeFieldPath, fromFieldPath: spec.shadow, toFieldPath: key.a}]}
+        resources:
+          - name: r
+            base: {apiVersion: v1, kind: R}
+            patches: [{type: FromEnvironmentFieldPath, fromFieldPath: key.a, toFieldPath: spec.key}]
+";
+        let computation = compute(&declaration(&yaml(composition)).unwrap(), &composite, configs(STAGES).as_slice());
+        let ActionOutcome::Patched { templates, .. } = &computation.steps[1].action else { panic!("it patches") };
+        templates[0].rendered.as_ref().unwrap()["spec"]["key"].clone()
+    };
+    let composite = |spec: Value| json!({"apiVersion": "e.org/v1", "kind": "X", "spec": spec});
+    assert_eq!(
+        composed(composite(json!({}))),
+        "c",
+        "PatchComposedResourceFromEnvironment, PatchComposedResourceFromEnvironmentShadowedNotSet"
+    );
+    assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
+}
+
+/// Upstream's controller crashes at the first of these.
+#[test]
+fn a_negative_group_is_an_error() {
+    let resolve = |group: i64| {
+        let transform: Transform = serde_json::from_value(
+            json!({"type": "string", "string": {"type": "Regexp", "regexp": {"match": "(a)", "group": group}}}),
+        )
+        .unwrap();
+        [NATIVE, FUNCTION].map(|profile| transform.resolve(&Any::text("a"), profile).map_err(|error| error.to_string()))
+    };
+    for group in [-1, i64::MIN, 2, i64::MAX] {
+        for result in resolve(group) {
+            let error = result.unwrap_err();
+            assert!(error.contains(&format!("group {group}")), "{error}");
+        }
+    }
+    assert!(resolve(1).iter().all(Result::is_ok));
+}
+
+#[test]
+fn conflicting_types_are_errors_and_change_nothing() {
+    let environment = json!({"text": "a", "list": [1], "map": {"a": 1}, "null": null});
+    for (to, words) in [
+        ("text.a", "text is not an object"),
+        ("text[0]", "text is not an array"),
+        ("list.a", "list is not an object"),
+        ("map[0]", "map is not an array"),
+        ("null.a", "null is not an object"),
+        ("text[*]", "unexpected wildcard usage"),
+    ] {
+        for profile in [NATIVE, FUNCTION] {
+            let composite = "{apiVersion: e.org/v1, kind: X, spec: {a: A}}";
+            let patch = format!("{{type: FromCompositeFieldPath, fromFieldPath: spec.a, toFieldPath: '{to}'}}");
+            let (ending, after, _) = patched(profile, &environment, composite, &patch);
+            assert!(matches!(&ending, Ending::Failed(why) if why.contains(words)), "{to}: {ending:?}");
+            assert_eq!(after, stamped(profile, environment.as_object().unwrap().clone()), "{to}");
+        }
+    }
+    let append = "{type: FromCompositeFieldPath, fromFieldPath: spec.o, toFieldPath: map, policy: {mergeOptions: {appendSlice: true}}}";
+    let (ending, ..) = patched(NATIVE, &environment, "{apiVersion: e.org/v1, kind: X, spec: {o: [1]}}", append);
+    assert!(matches!(&ending, Ending::Failed(why) if why.contains("failed to merge values")), "{ending:?}");
 }
 
 fn layer(name: &str, data: &Map<String, Value>) -> Layer {

@@ -98,25 +98,32 @@ fn bare(composition: &Value) -> Value {
     json!({"apiVersion": of("apiVersion"), "kind": of("kind"), "metadata": {}, "spec": {}})
 }
 
+/// How somebody fares.
+struct Judged {
+    /// Whether the environment cannot be computed.
+    fails: bool,
+    /// What is wrong with it: a source that fails, a patch that fails or finds nothing.
+    troubles: Vec<String>,
+}
+
 impl Subject {
     fn broken(&self, before: &dyn Configs, after: &dyn Configs) -> Option<Broken> {
-        let mut troubles = self.troubles(after);
-        if !troubles.is_empty() {
-            let known = self.troubles(before);
-            troubles.retain(|trouble| !known.contains(trouble));
-        }
+        let Judged { mut troubles, .. } = self.judged(after).filter(|judged| !judged.troubles.is_empty())?;
+        // What failed before does not break now, whatever it fails at next.
+        let known = self.judged(before).filter(|judged| !judged.fails)?;
+        troubles.retain(|trouble| !known.troubles.contains(trouble));
         let composition = Reference::new(&COMPOSITIONS, "", self.composition.name());
         (!troubles.is_empty()).then(|| Broken { who: self.who.clone(), composition, troubles })
     }
 
-    /// What is wrong with the environment: a source that fails, a patch that fails or finds nothing.
-    fn troubles(&self, configs: &dyn Configs) -> Vec<String> {
-        let Some(declaration) = composition::declaration(self.composition.value()) else { return Vec::new() };
+    fn judged(&self, configs: &dyn Configs) -> Option<Judged> {
+        let declaration = composition::declaration(self.composition.value())?;
         let computation = compute(&declaration, self.composite.value(), configs);
         let computed = Computed { composition: Arc::clone(&self.composition), declaration, computation };
         // What comes after a function that nothing is known of cannot be told; what is selected before it can.
         if computed.is_uncertain() {
-            return computed.sources().filter_map(|(.., source)| source.error.clone()).collect();
+            let troubles: Vec<_> = computed.sources().filter_map(|(.., source)| source.error.clone()).collect();
+            return Some(Judged { fails: !troubles.is_empty(), troubles });
         }
         let unanswered = computed.unanswered(None).into_iter().map(|unanswered| unanswered.to_string());
         // A patch from the environment that fails is among those already, with its place in the Composition.
@@ -124,6 +131,7 @@ impl Subject {
             .environment_patches()
             .any(|(_, _, patch, outcome)| writes_composite(patch) && matches!(outcome.ending, Ending::Failed(_)));
         let failure = computed.computation.failure.clone().filter(|_| !is_told);
-        failure.into_iter().chain(unanswered).collect()
+        let fails = computed.computation.failure.is_some();
+        Some(Judged { fails, troubles: failure.into_iter().chain(unanswered).collect() })
     }
 }

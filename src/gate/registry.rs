@@ -248,7 +248,7 @@ impl Registry {
     }
 
     /// The kinds whose objects declare others, and the families that look at those.
-    fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
+    pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
             self.looking_at(declaration).map(move |family| (family, by)).collect::<Vec<_>>()

@@ -118,7 +118,7 @@ pub struct Permission {
     pub group: &'static str,
     /// Plural names, with their subresource: `deployitems/status`.
     pub resources: &'static [&'static str],
-    /// The only objects that it is a right to; of all, where none is named.
+    /// The names of the objects; none for all of them. What is created, listed or watched has no name to go by.
     pub names: &'static [&'static str],
     /// Verbs.
     pub verbs: &'static [&'static str],

@@ -4,15 +4,16 @@
 
 use std::fs;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError};
 
 use serde_json::{Value, json};
 
 use crate::Case;
-use crate::companion::Options;
+use crate::companion::{ACCOUNT_LEASE, Options};
 use crate::context::Context;
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
+use crate::user::User;
 
 /// The trials of this file.
 pub const CASES: &[Case] = &[
@@ -27,6 +28,7 @@ pub const CASES: &[Case] = &[
     ("crossplane::a_patch_that_finds_nothing_is_warned_about", a_patch_that_finds_nothing_is_warned_about),
     ("crossplane::an_environment_config_in_use_stays", an_environment_config_in_use_stays),
     ("crossplane::the_registration_follows_the_definitions", the_registration_follows_the_definitions),
+    ("crossplane::an_environment_is_explained_from_the_cluster", an_environment_is_explained_from_the_cluster),
     ("crossplane::both_versions_of_environment_configs_are_judged", both_versions_of_environment_configs_are_judged),
 ];
 
@@ -67,31 +69,21 @@ spec:
                     required: [apiVersion, kind]
                     properties: {apiVersion: {type: string}, kind: {type: string}, name: {type: string}}
             status: {type: object, x-kubernetes-preserve-unknown-fields: true}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: portcullis-reads-xexamples}
-rules: [{apiGroups: [demo.org], resources: [xexamples], verbs: [get, list, watch]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: portcullis-reads-xexamples}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: portcullis-reads-xexamples}
-subjects: [{kind: ServiceAccount, name: portcullis, namespace: portcullis-system}]
 ";
 
-fn kubectl(ctx: &Context, args: &[&str]) -> Output {
+pub fn kubectl(ctx: &Context, args: &[&str]) -> Output {
     ctx.cluster.kubectl().args(args).run()
 }
 
 /// The definition with its kind, and webhooks for it: once for all trials.
-fn composites(ctx: &Context) {
+pub fn composites(ctx: &Context) {
     static READY: OnceLock<()> = OnceLock::new();
     READY.get_or_init(|| {
         let apply = ["apply", "--server-side", "-f", "-"];
+        // The rights first: a watch that is refused waits before it tries again.
+        register(ctx);
         ctx.cluster.kubectl().args(apply).stdin(format!("{DEFINITION}---\n{CRD}")).run().expect_success();
         ctx.cluster.wait_for_crds();
-        register(ctx);
         let probe = composition("probe", "environmentConfigs: [{ref: {name: probe}}]\n");
         let config = environment_config("v1beta1", "probe", "", "{region: probe}");
         ctx.cluster.kubectl().args(apply).stdin(format!("{probe}---\n{config}")).run().expect_success();
@@ -119,7 +111,7 @@ fn register(ctx: &Context) {
     let mut manifests = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     manifests.arg("manifests").arg("--out").arg(&folder).arg("--definitions").arg(&definitions);
     assert!(manifests.arg("--ca-bundle").arg(&authority).status().expect("it can be run").success());
-    for file in ["mutating-composites.yaml", "validating-composites.yaml"] {
+    for file in ["rbac-composites.yaml", "mutating-composites.yaml", "validating-composites.yaml"] {
         let text = fs::read_to_string(folder.join(file)).expect("it was written");
         let text = text.replace("port: 443", &format!("port: {}", client["service"]["port"]));
         let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
@@ -127,14 +119,14 @@ fn register(ctx: &Context) {
     }
 }
 
-fn environment_config(version: &str, name: &str, labels: &str, data: &str) -> String {
+pub fn environment_config(version: &str, name: &str, labels: &str, data: &str) -> String {
     format!(
         "apiVersion: apiextensions.crossplane.io/{version}\nkind: EnvironmentConfig\nmetadata: {{name: {name}, labels: \
          {{{labels}}}}}\ndata: {data}\n"
     )
 }
 
-fn composition(name: &str, environment: &str) -> String {
+pub fn composition(name: &str, environment: &str) -> String {
     let indented: String = environment.lines().map(|line| format!("    {line}\n")).collect();
     format!(
         "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {{name: {name}}}\nspec:\n  \
@@ -142,11 +134,11 @@ fn composition(name: &str, environment: &str) -> String {
     )
 }
 
-fn patch(patch: &str) -> String {
+pub fn patch(patch: &str) -> String {
     format!("patches:\n  - {patch}\n")
 }
 
-fn pipeline(name: &str, configs: &str, resources: &str) -> String {
+pub fn pipeline(name: &str, configs: &str, resources: &str) -> String {
     format!(
         "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {{name: {name}}}\nspec:\n  \
          compositeTypeRef: {{apiVersion: demo.org/v1alpha1, kind: XExample}}\n  mode: Pipeline\n  pipeline:\n    - step: \
@@ -157,7 +149,7 @@ fn pipeline(name: &str, configs: &str, resources: &str) -> String {
     )
 }
 
-fn composite(name: &str, composition: &str, spec: &str) -> String {
+pub fn composite(name: &str, composition: &str, spec: &str) -> String {
     format!(
         "apiVersion: demo.org/v1alpha1\nkind: XExample\nmetadata: {{name: {name}}}\nspec:\n  compositionRef: {{name: \
          {composition}}}\n{spec}"
@@ -441,7 +433,10 @@ fn an_environment_config_in_use_stays(ctx: &Context) {
 fn the_registration_follows_the_definitions(ctx: &Context) {
     composites(ctx);
     let ns = ctx.cluster.namespace("composites");
-    let options = Options { arguments: &["--composites"], ..Options::new(&ctx.cluster, &ns) };
+    // With the companion's own rights, which are bound to these configurations.
+    let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
+    let kubeconfig = ctx.cluster.kubeconfig(User::Companion);
+    let options = Options { kubeconfig, lease: None, arguments: &["--composites"], ..Options::new(&ctx.cluster, &ns) };
     let _companion = options.start(&ctx.cluster);
     let other = DEFINITION
         .replace("xexamples.demo.org", "xothers.demo.org")
@@ -464,4 +459,34 @@ fn both_versions_of_environment_configs_are_judged(ctx: &Context) {
         accepts(ctx, "default", &environment_config(version, &name, "", "{sort: mine}"));
         kubectl(ctx, &["delete", "environmentconfig", &name]).expect_success();
     }
+}
+
+fn an_environment_is_explained_from_the_cluster(ctx: &Context) {
+    composites(ctx);
+    accepts(ctx, "default", &environment_config("v1beta1", "told-a", "", "{region: eu-1, size: 1}"));
+    accepts(ctx, "default", &environment_config("v1beta1", "told-b", "", "{region: eu-2}"));
+    let environment = "environmentConfigs: [{ref: {name: told-a}}, {ref: {name: told-b}}]\npatches:\n  - {type: \
+                       ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}\n";
+    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(composition("told", environment)).run().expect_success();
+    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(composite("told", "told", "")).run().expect_success();
+    let explain = |output: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["explain", "environment", "told", "--output", output, "--kubeconfig"]);
+        let answer = command.arg(ctx.cluster.kubeconfig(User::Admin)).output().expect("it can be run");
+        assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+        String::from_utf8(answer.stdout).expect("it writes text")
+    };
+    let told: Value = serde_json::from_str(&explain("json")).expect("it writes JSON");
+    let told = &told[0];
+    assert_eq!((&told["composition"], &told["failure"]), (&json!("told"), &Value::Null), "{told}");
+    assert_eq!(told["environment"]["region"], "eu-2");
+    let keys = told["steps"][0]["merged"]["keys"].as_array().expect("keys are a list");
+    let region = keys.iter().find(|key| key["path"] == "region").expect("it has a region");
+    assert!(region["from"].as_str().is_some_and(|from| from.contains("told-b")), "{region}");
+    assert_eq!(region["replaced"][0]["value"], "eu-1", "{region}");
+    assert_eq!(told["steps"][1]["patches"][0]["ending"], "written", "{told}");
+    let drawing = explain("svg");
+    assert!(drawing.starts_with("<svg ") && drawing.contains("told-a") && drawing.contains("told-b"), "{drawing}");
+    let text = explain("text");
+    assert!(["told-a", "told-b", "eu-2"].iter().all(|word| text.contains(word)), "{text}");
 }

@@ -24,6 +24,7 @@ mod delivery_crds;
 mod deployer;
 mod dry_run;
 mod dry_run_deployer;
+mod environments;
 mod gate;
 mod helm;
 mod http;
@@ -78,6 +79,7 @@ const WITH_GATE: &[&[Case]] = &[
     deployer::CASES,
     dry_run::CASES,
     dry_run_deployer::CASES,
+    environments::CASES,
     leadership::CASES,
     marks::CASES,
     overwrite_trees::CASES,

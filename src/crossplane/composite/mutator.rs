@@ -44,19 +44,17 @@ pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
 
 fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Mutated {
     let object = draft.value().into_owned();
-    let Some(computed) = computed(&object, request, view) else { return Ok(Vec::new()) };
+    let Some(mut computed) = computed(&object, request, view) else { return Ok(Vec::new()) };
     let mut notices = Vec::new();
     if mode == Mode::Apply {
-        let writable = Writable::of(request, view);
-        let written = written(&object, &computed, &writable);
-        if written != object {
-            match self::computed(&written, request, view).map(|again| self::written(&written, &again, &writable)) {
-                Some(twice) if twice == written => *draft.to_mut() = written,
-                _ => notices.push(
-                    "what the environment patches into this composite is left to Crossplane: done twice, it is another value"
-                        .to_owned(),
-                ),
+        match applied(&object, &computed, request, view) {
+            Applied::Nothing => {}
+            // What composed resources get is worked out from the composite as it is stored.
+            Applied::Stable(written, again) => {
+                *draft.to_mut() = written;
+                computed = *again;
             }
+            Applied::Growing => notices.push(GROWING.to_owned()),
         }
     }
     let patches = patches(&computed).filter(|_| !computed.is_uncertain() && computed.computation.failure.is_none());
@@ -69,6 +67,33 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     draft.annotate(PATCHES_ANNOTATION, text);
     draft.annotate(SOURCE_ANNOTATION, source);
     Ok(notices)
+}
+
+const GROWING: &str =
+    "what the environment patches into this composite is left to Crossplane: done twice, it is another value";
+
+/// What writing into a composite comes to.
+enum Applied {
+    /// There is nothing to write.
+    Nothing,
+    /// The composite, and what its Composition makes of that.
+    Stable(Value, Box<Computed>),
+    /// Written again, it would be another one.
+    Growing,
+}
+
+fn applied(composite: &Value, computed: &Computed, request: &Request<'_>, view: &View<'_>) -> Applied {
+    let writable = Writable::of(request, view);
+    let written = self::written(composite, computed, &writable);
+    if written == *composite {
+        return Applied::Nothing;
+    }
+    match self::computed(&written, request, view) {
+        Some(again) if self::written(&written, &again, &writable) == written => {
+            Applied::Stable(written, Box::new(again))
+        }
+        _ => Applied::Growing,
+    }
 }
 
 /// A composite with the references and the values that its Composition gives to it.

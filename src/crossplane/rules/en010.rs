@@ -163,7 +163,7 @@ impl Changed {
     }
 
     fn field(&self) -> FieldPath {
-        self.field.iter().fold(FieldPath::root(), |field, key| field.key(*key))
+        self.field.iter().fold(FieldPath::root(), |field, key| field.key(key))
     }
 }
 

@@ -117,6 +117,7 @@ impl Registration {
         {
             manifests.extend(self.composites(phase, registry).map(|text| Manifest { file, text }));
         }
+        manifests.extend(self.reading_declared().map(|text| Manifest { file: "rbac-composites.yaml", text }));
         manifests
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::when::When;
-use super::{GENERATED, Registration};
-use crate::catalog::Kind;
+use super::{DECLARED_NAME, GENERATED, GENERATED_FOR_DECLARED, Registration};
+use crate::catalog::{CHOOSING_LABEL, Kind};
 use crate::gate::Registry;
 
 /// To notice kinds that come later.
@@ -18,12 +18,49 @@ impl Registration {
         format!(
             "{GENERATED}apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {service_account}\n  namespace: \
              {namespace}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: \
-             portcullis\nrules:\n{rules}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n\
-             metadata:\n  name: portcullis\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  \
-             name: portcullis\nsubjects:\n  - kind: ServiceAccount\n    name: {service_account}\n    namespace: \
-             {namespace}\n{}",
+             portcullis\nrules:\n{rules}---\n{}{}{}",
+            self.cluster_role_binding("portcullis"),
+            self.aggregated(registry),
             self.reading_by_name(registry)
         )
+    }
+
+    fn cluster_role_binding(&self, name: &str) -> String {
+        let Self { namespace, service_account, .. } = self;
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: {name}\nroleRef:\n  \
+             apiGroup: rbac.authorization.k8s.io\n  kind: ClusterRole\n  name: {name}\nsubjects:\n  - kind: \
+             ServiceAccount\n    name: {service_account}\n    namespace: {namespace}\n"
+        )
+    }
+
+    /// A role that is made of all that have a label: whoever adds a kind of composites adds the right to read it, without
+    /// touching ours.
+    fn aggregated(&self, registry: &Registry) -> String {
+        let when = When::any(registry.declaring().map(|(family, _)| family).collect());
+        let role = format!(
+            "---\n# Every ClusterRole with this label is a part of it: whoever defines composites labels one that reads them.\n\
+             apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {DECLARED_NAME}\n\
+             aggregationRule:\n  clusterRoleSelectors:\n    - matchLabels: {{{CHOOSING_LABEL}: \"true\"}}\nrules: []\n---\n{}",
+            self.cluster_role_binding(DECLARED_NAME)
+        );
+        self.families.lines(&when, None, role)
+    }
+
+    /// The right to read the kinds that are declared, where it is known which those are.
+    pub(super) fn reading_declared(&self) -> Option<String> {
+        let name = format!("{DECLARED_NAME}-of-definitions");
+        let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for Kind { group, plural, .. } in &self.declared {
+            groups.entry(group).or_default().push(plural);
+        }
+        let rules: String = groups.into_iter().map(|(group, plurals)| reading(group, plurals)).collect();
+        let role = format!(
+            "{GENERATED_FOR_DECLARED}apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: \
+             {name}\nrules:\n{rules}---\n{}",
+            self.cluster_role_binding(&name)
+        );
+        (!rules.is_empty()).then_some(role)
     }
 
     /// What is read when it is named, and never watched: in our own namespace only. Whoever keeps such objects elsewhere
@@ -62,15 +99,16 @@ impl Registration {
                 None => lines.push((when, vec![plural])),
             }
         }
-        let line = |group: &str, (when, mut plurals): (When, Vec<&str>)| {
-            plurals.sort_unstable();
-            plurals.dedup();
-            let resources = plurals.join(", ");
-            let line =
-                format!("  - {{apiGroups: [\"{group}\"], resources: [{resources}], verbs: [get, list, watch]}}\n");
-            self.families.lines(&when, None, line)
-        };
+        let line =
+            |group: &str, (when, plurals): (When, Vec<&str>)| self.families.lines(&when, None, reading(group, plurals));
         let lines = groups.into_iter().flat_map(|(group, lines)| lines.into_iter().map(move |one| line(group, one)));
         lines.collect()
     }
+}
+
+/// Reading and watching some kinds of a group.
+fn reading(group: &str, mut plurals: Vec<&str>) -> String {
+    plurals.sort_unstable();
+    plurals.dedup();
+    format!("  - {{apiGroups: [\"{group}\"], resources: [{}], verbs: [get, list, watch]}}\n", plurals.join(", "))
 }

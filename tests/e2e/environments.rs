@@ -1,0 +1,227 @@
+//! Each rule about environments both ways, as the API server and kubectl have it: one object that is refused or warned
+//! about, and one that is neither.
+
+use std::collections::BTreeSet;
+
+use portcullis::gate::Registry;
+
+use crate::Case;
+use crate::context::Context;
+use crate::crossplane::{composite, composites, composition, environment_config, kubectl, patch, pipeline};
+use crate::kubectl::Output;
+use crate::sentences::{accepts, eventually, warns};
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[
+    ("environments::each_rule_has_both_ways", each_rule_has_both_ways),
+    ("environments::a_change_that_breaks_a_composite_names_it_and_the_patch", a_change_that_breaks_is_named),
+    ("environments::a_schema_in_a_config_map_is_read_by_its_name", a_schema_in_a_config_map_is_read_by_its_name),
+];
+
+/// What follows where a rule finds something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    Refusal,
+    Warning,
+}
+
+use Follows::{Refusal, Warning};
+
+/// What somebody does.
+enum Act {
+    Apply,
+    Delete,
+}
+
+/// A rule, and what is done for it to find something and nothing.
+struct Ways {
+    rule: &'static str,
+    follows: Follows,
+    act: Act,
+    wrong: String,
+    right: String,
+}
+
+fn applying(rule: &'static str, follows: Follows, wrong: String, right: String) -> Ways {
+    Ways { rule, follows, act: Act::Apply, wrong, right }
+}
+
+impl Ways {
+    fn answer(&self, ctx: &Context, yaml: &str) -> Output {
+        let verb = if matches!(self.act, Act::Apply) { "apply" } else { "delete" };
+        ctx.cluster.kubectl().args([verb, "--dry-run=server", "-f", "-"]).stdin(yaml).run()
+    }
+
+    /// The catalog follows what was stored a moment ago.
+    fn hold(&self, ctx: &Context) {
+        eventually(|| {
+            let answer = self.answer(ctx, &self.wrong);
+            let (is_refused, is_named) = (!answer.status.success(), answer.stderr.contains(self.rule));
+            (is_named && is_refused == (self.follows == Refusal)).then_some(())
+        });
+        let right = eventually(|| Some(self.answer(ctx, &self.right)).filter(|answer| answer.status.success()));
+        assert!(!right.stderr.contains("Warning:"), "{}: {}\n{right}", self.rule, self.right);
+    }
+}
+
+const STAGE: &str = "matchLabels: [{key: stage, valueFromFieldPath: spec.parameters.stage}]";
+
+fn selector(fields: &str) -> String {
+    format!("environmentConfigs:\n  - {{type: Selector, selector: {{{fields}}}}}\n")
+}
+
+/// Selects all with a label, in the order of their priority.
+fn by_priority(label: &str) -> String {
+    let labels = format!("matchLabels: [{{key: ways, type: Value, value: {label}}}]");
+    selector(&format!("mode: Multiple, sortByFieldPath: data.priority, {labels}"))
+}
+
+/// A Composition that is only tried.
+fn tried(environment: &str) -> String {
+    composition("ways-tried", environment)
+}
+
+fn of_text() -> Vec<Ways> {
+    let read = |path: &str| patch(&format!("{{fromFieldPath: '{path}', toFieldPath: b}}"));
+    let format = |text: &str| {
+        let format = format!("transforms: [{{type: string, string: {{type: Format, fmt: '{text}'}}}}]");
+        patch(&format!("{{fromFieldPath: spec.a, toFieldPath: b, {format}}}"))
+    };
+    let bounds = |min: u8| selector(&format!("mode: Multiple, minMatch: {min}, maxMatch: 2, {STAGE}"));
+    let to = |target: &str| patch(&format!("{{type: ToCompositeFieldPath, fromFieldPath: a, toFieldPath: {target}}}"));
+    let input = |bound: &str| {
+        let selector = format!("{{type: Selector, selector: {{mode: Multiple, {bound}: 1, {STAGE}}}}}");
+        pipeline("ways-tried", &format!("{{environmentConfigs: [{selector}]}}"), "resources: []")
+    };
+    vec![
+        applying("EN001", Refusal, tried(&selector("")), tried(&selector(STAGE))),
+        applying("EN002", Refusal, tried(&read("spec.a[0")), tried(&read("spec.a[0]"))),
+        applying("EN003", Refusal, tried(&format("%s-%s")), tried(&format("%s-"))),
+        applying(
+            "EN004",
+            Refusal,
+            tried(&selector("matchLabels: [{key: 'a b', valueFromFieldPath: spec.a}]")),
+            tried(&selector(STAGE)),
+        ),
+        applying("EN005", Refusal, tried(&bounds(3)), tried(&bounds(1))),
+        applying("EN007", Warning, tried("defaultData: {kind: mine}\n"), tried("defaultData: {sort: mine}\n")),
+        applying("EN009", Warning, tried(&to("status.a")), tried(&to("spec.region"))),
+        applying("EN012", Warning, input("maxMatches"), input("maxMatch")),
+    ]
+}
+
+/// Those that look at what is in the cluster.
+fn of_data() -> Vec<Ways> {
+    let refer = |name: &str| tried(&format!("environmentConfigs: [{{ref: {{name: {name}}}}}]\n"));
+    let sorted = |label: &str| tried(&by_priority(label));
+    let read = |path: &str| {
+        let patch = patch(&format!("{{type: ToCompositeFieldPath, fromFieldPath: {path}, toFieldPath: spec.region}}"));
+        let schema = "annotations: {portcullis.dev/environment-schema: '{\"properties\": {\"region\": {\"type\": \"string\"}}}'}";
+        tried(&patch).replace("metadata: {name: ways-tried}", &format!("metadata: {{name: ways-tried, {schema}}}"))
+    };
+    let selected =
+        |stage: &str| composite("ways-selected", "ways-selecting", &format!("  parameters: {{stage: {stage}}}\n"));
+    let order = |composition: &str| composite("ways-ordered", composition, "");
+    let finds = |composition: &str| composite("ways-finds", composition, "");
+    let refers = |name: &str| {
+        let reference =
+            format!("{{apiVersion: apiextensions.crossplane.io/v1alpha1, kind: EnvironmentConfig, name: {name}}}");
+        composite("ways-refers", "ways-right", &format!("  environmentConfigRefs: [{reference}]\n"))
+    };
+    let config = |name: &str| environment_config("v1beta1", name, "", "{region: eu-1}");
+    vec![
+        applying("EN006", Warning, refer("ways-bse"), refer("ways-base")),
+        applying("EN006", Warning, selected("none"), selected("gold")),
+        applying("EN005", Warning, sorted("mixed"), sorted("sorted")),
+        applying("EN005", Warning, order("ways-mixed"), order("ways-sorted")),
+        applying("EN008", Warning, read("regoin"), read("region")),
+        applying("EN008", Warning, finds("ways-wrong"), finds("ways-right")),
+        applying("EN011", Refusal, refers("ways-unused"), refers("ways-base")),
+        Ways {
+            rule: "EN010",
+            follows: Refusal,
+            act: Act::Delete,
+            wrong: config("ways-base"),
+            right: config("ways-unused"),
+        },
+    ]
+}
+
+/// What the second kind needs in the cluster.
+fn store(ctx: &Context) {
+    composites(ctx);
+    let from = |path: &str| {
+        let patch = patch(&format!("{{type: ToCompositeFieldPath, fromFieldPath: {path}, toFieldPath: spec.region}}"));
+        format!("environmentConfigs: [{{ref: {{name: ways-base}}}}]\n{patch}")
+    };
+    let objects = [
+        environment_config("v1beta1", "ways-base", "", "{region: eu-1}"),
+        environment_config("v1beta1", "ways-unused", "", "{region: eu-1}"),
+        environment_config("v1beta1", "ways-gold", "stage: gold", "{region: eu-1}"),
+        environment_config("v1beta1", "ways-one", "ways: sorted", "{priority: 1}"),
+        environment_config("v1beta1", "ways-two", "ways: sorted", "{priority: 2}"),
+        environment_config("v1beta1", "ways-text", "ways: mixed", "{priority: high}"),
+        environment_config("v1beta1", "ways-number", "ways: mixed", "{priority: 2}"),
+        composition("ways-right", &from("region")),
+        composition("ways-wrong", &from("regoin")),
+        composition("ways-selecting", &selector(STAGE)),
+        composition("ways-mixed", &by_priority("mixed")),
+        composition("ways-sorted", &by_priority("sorted")),
+    ];
+    let apply = ["apply", "--server-side", "-f", "-"];
+    ctx.cluster.kubectl().args(apply).stdin(objects.join("---\n")).run().expect_success();
+}
+
+fn each_rule_has_both_ways(ctx: &Context) {
+    store(ctx);
+    let all: Vec<Ways> = of_text().into_iter().chain(of_data()).collect();
+    let there_are: BTreeSet<_> = Registry::standard().rules().iter().map(|rule| rule.id).collect();
+    let there_are: BTreeSet<_> = there_are.into_iter().filter(|id| id.starts_with("EN")).collect();
+    assert_eq!(all.iter().map(|ways| ways.rule).collect::<BTreeSet<_>>(), there_are, "each rule has a row");
+    all.iter().for_each(|ways| ways.hold(ctx));
+}
+
+fn a_change_that_breaks_is_named(ctx: &Context) {
+    composites(ctx);
+    let config = |data: &str| environment_config("v1beta1", "changing", "", data);
+    accepts(ctx, "default", &config("{region: eu-1}"));
+    let reading = patch("{type: ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}");
+    let environment = format!("environmentConfigs: [{{ref: {{name: changing}}}}]\n{reading}");
+    ctx.cluster
+        .kubectl()
+        .args(["apply", "-f", "-"])
+        .stdin(composition("changing", &environment))
+        .run()
+        .expect_success();
+    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(composite("changed", "changing", "")).run().expect_success();
+    let words = "with this data XExample \"changed\" breaks: Composition \"changing\", spec.environment.patches[0]";
+    eventually(|| {
+        let apply = ["apply", "--dry-run=server", "-f", "-"];
+        let answer = ctx.cluster.kubectl().args(apply).stdin(config("{regions: [eu-1]}")).run().stderr;
+        answer.contains(words).then_some(())
+    });
+    accepts(ctx, "default", &config("{region: eu-2}"));
+    warns(ctx, "default", &config("{regions: [eu-1]}"), &["EN010 data", words]);
+}
+
+fn a_schema_in_a_config_map_is_read_by_its_name(ctx: &Context) {
+    for namespace in ["portcullis-system", "default"] {
+        let create = ["create", "configmap", "environments", "--namespace", namespace];
+        let literal = "--from-literal=shop.json={\"properties\": {\"region\": {\"type\": \"string\"}}}";
+        kubectl(ctx, &[&create[..], &[literal]].concat()).expect_success();
+    }
+    let declaring = |namespace: &str, path: &str| {
+        let from =
+            format!("annotations: {{portcullis.dev/environment-schema-from: {namespace}/environments/shop.json}}");
+        let patch = patch(&format!("{{type: ToCompositeFieldPath, fromFieldPath: {path}, toFieldPath: spec.region}}"));
+        composition("declaring", &patch)
+            .replace("metadata: {name: declaring}", &format!("metadata: {{name: declaring, {from}}}"))
+    };
+    accepts(ctx, "default", &declaring("portcullis-system", "region"));
+    let words =
+        ["EN008 spec.environment.patches[0].fromFieldPath", "schema has nothing there; the environment has region"];
+    warns(ctx, "default", &declaring("portcullis-system", "regoin"), &words);
+    let words =
+        ["EN008 metadata.annotations", "which portcullis cannot read: its ServiceAccount needs the right to get it"];
+    warns(ctx, "default", &declaring("default", "region"), &words);
+}
