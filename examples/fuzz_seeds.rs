@@ -88,6 +88,7 @@ fn environments(into: &Path) -> Outcome {
     for (number, case) in list(&vectors("crossplane/env_patches.json")?) {
         let environment = json!({"defaultData": case["environmentData"], "patches": case["patches"]});
         let composition = json!({"spec": {"environment": environment, "resources": []}});
+        fs::write(into.join(format!("review/composition-{number}")), review_of(&composition).to_string())?;
         fs::write(into.join(format!("environment/{number}")), format!("{composition}\n---\n{}\n", case["xr"]))?;
     }
     for name in ["native", "functions"] {
@@ -97,6 +98,21 @@ fn environments(into: &Path) -> Outcome {
         fs::write(into.join("environment").join(name), text)?;
     }
     Ok(())
+}
+
+/// A Composition as the API server sends it, for the rules about its text.
+fn review_of(composition: &Value) -> Value {
+    let group = "apiextensions.crossplane.io";
+    let mut object = composition.clone();
+    object["apiVersion"] = json!(format!("{group}/v1"));
+    object["kind"] = json!("Composition");
+    object["metadata"] =
+        json!({"name": "n", "annotations": {"portcullis.dev/environment-schema": "{\"type\": \"object\"}"}});
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "kind": {"group": group, "version": "v1", "kind": "Composition"},
+        "resource": {"group": group, "version": "v1", "resource": "compositions"},
+        "name": "n", "operation": "CREATE", "userInfo": {"username": "u"}, "object": object, "oldObject": null, "dryRun": false,
+    }})
 }
 
 fn trees(into: &Path) -> Outcome {
