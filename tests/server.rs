@@ -248,7 +248,7 @@ async fn one_at_a_time(waiting: usize, patience: Duration) -> Server {
     Server::with(|options| {
         options.limits.deciding = 1;
         options.limits.waiting = waiting;
-        options.limits.patience = patience;
+        (options.limits.patience, options.limits.burst) = (patience, Duration::ZERO);
     })
     .await
 }

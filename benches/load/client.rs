@@ -1,7 +1,7 @@
 //! A client with a timetable.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
@@ -43,12 +43,13 @@ pub enum Pace {
 pub struct Client {
     pools: Vec<Arc<Pool>>,
     open: Arc<AtomicUsize>,
+    timetables: AtomicU64,
 }
 
 impl Client {
     pub fn new(server: &Process, config: &ClientConfig) -> Self {
         let pools = (0..API_SERVERS).map(|_| Arc::new(Pool::new(server.address, config.clone(), IDLE)));
-        Self { pools: pools.collect(), open: Arc::default() }
+        Self { pools: pools.collect(), open: Arc::default(), timetables: AtomicU64::new(1) }
     }
 
     /// Answers a second when `workers` do nothing but ask.
@@ -69,7 +70,7 @@ impl Client {
     /// Makes calls at random moments, so many a second, for a time.
     pub async fn offer(&self, calls: &[Arc<Call>], rate: f64, time: Duration, pace: Pace) -> Samples {
         let (sender, mut receiver) = mpsc::unbounded_channel();
-        let mut random = Random::default();
+        let mut random = Random::new(self.timetables.fetch_add(1, Ordering::Relaxed));
         let (began, mut at) = (Instant::now(), Duration::ZERO);
         for number in 0.. {
             at += Duration::from_secs_f64(random.gap() / rate);
@@ -111,13 +112,11 @@ async fn until(due: Instant, pace: Pace) {
 /// Numbers that are the same in every run.
 struct Random(u64);
 
-impl Default for Random {
-    fn default() -> Self {
-        Self(0x9e37_79b9_7f4a_7c15)
-    }
-}
-
 impl Random {
+    fn new(timetable: u64) -> Self {
+        Self(timetable.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -95,8 +95,7 @@ fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: 
     }
 }
 
-/// When the last request of the first two seconds was sent away or slow, in a row with those before: from then on 99 of a hundred are as fast
-/// as `limit`.
+/// How long it takes until, for a tenth of a second, 95 of a hundred are decided within `limit` again.
 fn recovery(after: &Samples, limit: Duration) -> Duration {
     const WINDOW: Duration = Duration::from_millis(100);
     let windows = (after.time.as_millis() / WINDOW.as_millis()) as u32;

@@ -72,10 +72,10 @@ impl Kinds {
 impl Collector for Kinds {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let objects = |kind| i64::try_from(self.catalog.len(kind)).ok();
-        self.encode_gauge(&mut encoder, ("catalog_objects", "Objects in the catalog"), objects)?;
+        self.encode_gauge(&mut encoder, ("catalog_objects", "Objects in the catalog."), objects)?;
         let Some(heard) = &self.heard else { return Ok(()) };
         let silence = |kind: &'static Kind| heard.silence(kind).map(|silence| silence.as_secs_f64());
-        let help = "Seconds since the API server was last heard of a kind, bookmarks included";
+        let help = "Seconds since the API server was last heard of a kind, bookmarks included.";
         self.encode_gauge(&mut encoder, ("catalog_silence_seconds", help), silence)
     }
 }

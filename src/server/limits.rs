@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use super::turns::Turns;
+use super::turns::{Patience, Turns};
 
 const MIB: usize = 1024 * 1024;
 
@@ -20,9 +20,12 @@ pub const BUFFERED: usize = 64 * MIB;
 pub const IN_FLIGHT: usize = 512;
 /// Some milliseconds' worth of usual requests; who is behind more than that is sent away in any case.
 pub const WAITING: usize = 256;
-/// How long a request waits for its turn. A burst of a hundred usual requests for each processor is over by then, and
-/// who is sent away is so within 5 ms, with two for a timer's tick and the way.
+/// How long a request waits for its turn when there is a crowd of them. Who is sent away is so within 5 ms, with two for a
+/// timer's tick and the way.
 pub const PATIENCE: Duration = Duration::from_millis(3);
+/// How long a request waits in a burst, and how long a burst lasts: a control group's processor time comes every 100 ms, and
+/// to be that late is better than the second after which the API server tries again (C4).
+pub const BURST: Duration = Duration::from_millis(100);
 /// Deciding about so many bytes takes half a millisecond, as long as a dozen usual requests; handing it to another thread costs
 /// a twentieth of that.
 pub const LARGE: usize = 128 * 1024;
@@ -66,8 +69,10 @@ pub struct Limits {
     pub deciding: usize,
     /// Requests that wait for a turn to be decided; beyond it the eldest is answered with 429.
     pub waiting: usize,
-    /// How long they wait at most; then they are answered with 429.
+    /// How long they wait at most where no turn has been free for longer than `burst`; then they are answered with 429.
     pub patience: Duration,
+    /// How long they wait otherwise.
+    pub burst: Duration,
     /// Bytes from which on a body is a large one, which is decided where it does not hold up others.
     pub large: usize,
     /// Shed answers a second that close their connection.
@@ -95,6 +100,7 @@ impl Default for Limits {
             deciding: processors(),
             waiting: WAITING,
             patience: PATIENCE,
+            burst: BURST,
             large: LARGE,
             goodbyes: GOODBYES,
             connections: CONNECTIONS,
@@ -128,8 +134,9 @@ impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
         // Half of the processors, so that the other half is there for small ones.
         let large = (limits.deciding / 2).max(1);
+        let patience = Patience { burst: limits.burst, crowd: limits.patience };
         Self {
-            turns: Turns::new(limits.deciding, limits.waiting, limits.patience),
+            turns: Turns::new(limits.deciding, limits.waiting, patience),
             requests: semaphore(limits.in_flight),
             bytes: Arc::new(semaphore(limits.buffered)),
             room: limits.buffered.min(Semaphore::MAX_PERMITS),

@@ -8,17 +8,30 @@
 //! **The newest goes first.** While there are more requests than turns, somebody is sent away in any case. Oldest first, all
 //! would wait as long as is allowed; newest first, those who are served have hardly waited. What has begun and was
 //! waiting for something else, such as the API server, goes before all others.
+//!
+//! **A burst is waited out, a crowd is not.** As long as some turn was free a moment ago, what waits is a burst, or the process
+//! was itself without a processor; it is served late rather than sent away. Where none has been free for as long as a burst
+//! may last, waiting helps nobody.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout;
+
+/// How long somebody waits for a first turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// In a burst, and how long one lasts.
+    pub(super) burst: Duration,
+    /// When no turn has been free for longer than that.
+    pub(super) crowd: Duration,
+}
 
 /// A number of turns, and those who wait for one.
 #[derive(Debug)]
@@ -26,13 +39,14 @@ pub(super) struct Turns {
     queue: Mutex<Queue>,
     /// The most that wait for their first turn.
     places: usize,
-    /// How long they do.
-    patience: Duration,
+    patience: Patience,
 }
 
 #[derive(Debug)]
 struct Queue {
     free: usize,
+    /// Since when no turn is free.
+    taken: Option<Instant>,
     begun: VecDeque<oneshot::Sender<Turn>>,
     fresh: VecDeque<oneshot::Sender<Turn>>,
 }
@@ -51,9 +65,9 @@ impl Drop for Turn {
 }
 
 impl Turns {
-    /// As many turns as `count`, for which at most `places` wait, and no longer than `patience`.
-    pub(super) fn new(count: usize, places: usize, patience: Duration) -> Arc<Self> {
-        let queue = Queue { free: count.max(1), begun: VecDeque::new(), fresh: VecDeque::new() };
+    /// As many turns as `count`, for which at most `places` wait, and no longer than there is `patience`.
+    pub(super) fn new(count: usize, places: usize, patience: Patience) -> Arc<Self> {
+        let queue = Queue { free: count.max(1), taken: None, begun: VecDeque::new(), fresh: VecDeque::new() };
         Arc::new(Self { queue: Mutex::new(queue), places, patience })
     }
 
@@ -81,14 +95,14 @@ impl Turns {
     }
 
     async fn first(self: &Arc<Self>) -> Option<Turn> {
-        let waiting = {
+        let (waiting, patience) = {
             let mut queue = self.queue();
             if let Some(turn) = self.free(&mut queue) {
                 return Some(turn);
             }
-            self.get_in_line(&mut queue)
+            (self.get_in_line(&mut queue), self.patience.at(Instant::now(), queue.taken))
         };
-        timeout(self.patience, waiting).await.ok()?.ok()
+        timeout(patience, waiting).await.ok()?.ok()
     }
 
     async fn another(self: &Arc<Self>) -> Turn {
@@ -111,6 +125,9 @@ impl Turns {
 
     fn free(self: &Arc<Self>, queue: &mut Queue) -> Option<Turn> {
         queue.free = queue.free.checked_sub(1)?;
+        if queue.free == 0 {
+            queue.taken = Some(Instant::now());
+        }
         Some(Turn(Arc::clone(self)))
     }
 
@@ -128,13 +145,23 @@ impl Turns {
     fn next(&self) -> Option<oneshot::Sender<Turn>> {
         let mut queue = self.queue();
         let next = queue.begun.pop_front().or_else(|| queue.fresh.pop_back());
-        queue.free += usize::from(next.is_none());
+        if next.is_none() {
+            queue.free += 1;
+            queue.taken = None;
+        }
         next
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Every change is made whole before anything can panic.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Patience {
+    fn at(self, now: Instant, taken: Option<Instant>) -> Duration {
+        let is_crowd = taken.is_some_and(|since| now.saturating_duration_since(since) >= self.burst);
+        if is_crowd { self.crowd } else { self.burst }
     }
 }
 
@@ -168,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Patience = Patience { burst: Duration::from_secs(60), crowd: Duration::from_secs(60) };
 
     /// Who has decided, in order.
     #[derive(Default)]
@@ -231,12 +258,31 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_longer_than_is_allowed() {
-        let turns = Turns::new(1, 9, Duration::from_millis(3));
+        let turns = Turns::new(1, 9, Patience { burst: Duration::ZERO, crowd: Duration::from_millis(3) });
         let busy = turns.first().await.unwrap();
         assert!(turns.first().await.is_none());
         assert_eq!(turns.waiting(), 0);
         drop(busy);
         assert!(turns.first().await.is_some());
+    }
+
+    #[test]
+    fn a_burst_is_waited_out_and_a_crowd_is_not() {
+        let patience = Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3) };
+        let taken = Instant::now();
+        let after = |millis| patience.at(taken + Duration::from_millis(millis), Some(taken)).as_millis();
+        assert_eq!([0, 99, 100, 5000].map(after), [100, 100, 3, 3]);
+        assert_eq!(patience.at(taken, None), patience.burst);
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_was_free_in_between_makes_it_a_burst() {
+        let turns = Turns::new(2, 9, LONG);
+        let (one, other) = (turns.first().await.unwrap(), turns.first().await.unwrap());
+        assert!(turns.queue().taken.is_some());
+        drop(one);
+        assert!(turns.queue().taken.is_none());
+        drop(other);
     }
 
     #[tokio::test]
