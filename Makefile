@@ -1,6 +1,6 @@
 # `make run` shows it, `make test` tests it. Nothing else needs to be set up first.
 
-.PHONY: run test test-fast test-registry test-e2e test-differential differential fuzz lint generate book bench \
+.PHONY: run test test-fast test-registry test-e2e test-differential differential fuzz lint generate book bench overload soak \
 	image test-kind chart dist sbom checksums
 
 ## Build, make a development certificate, start the server, and show what a person sees of three requests
@@ -79,6 +79,18 @@ bench:
 	cargo bench --locked --bench companion -- --write
 	cargo bench --locked --bench environment -- --write
 	cargo bench --locked --bench delivery -- --write
+	cargo bench --locked --bench load -- latency --write
+
+## Three times what the server can do, for a minute; the table goes into docs/reliability.md
+overload:
+	cargo bench --locked --bench load -- overload --write
+
+# An hour, unless SECONDS is given.
+soak: SECONDS := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),3600)
+
+## Everything at once for an hour, or SECONDS=…; the table goes into docs/reliability.md
+soak:
+	cargo bench --locked --bench load -- soak --write --seconds=$(SECONDS)
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 IMAGE ?= portcullis:$(VERSION)

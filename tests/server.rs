@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portcullis::server::lifecycle::Stage;
-use portcullis::server::{Certificates, Floor, Format, Pair, Telemetry};
+use portcullis::server::{Certificates, Floor, Format, Pair, Telemetry, limits};
 use rustls::version::{TLS12, TLS13};
 use serde_json::json;
-use support::client::{self, Connection};
-use support::harness::{Server, eventually, get, review, review_of, soon};
+use support::client::{self, Connection, Reply};
+use support::harness::{PATIENCE, Server, eventually, get, review, review_of, soon};
 use support::pki::{Authority, SecretMount};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 const MIB: usize = 1024 * 1024;
@@ -275,6 +276,136 @@ async fn over_the_limit_of_bytes_it_sends_away_too() {
     soon(async { tokio::join!(held, shed) }).await;
     let reply = server.connect().await.post("/validate", &review_of("widgets", "fine", 700_000)).await.unwrap();
     assert_eq!(reply.status, 200, "the room was given back");
+}
+
+/// A server that computes one decision at a time, beside the reading of requests.
+async fn one_at_a_time(waiting: usize, patience: Duration) -> Server {
+    Server::with(|options| {
+        options.limits.deciding = 1;
+        options.limits.waiting = waiting;
+        (options.limits.patience, options.limits.burst) = (patience, Duration::ZERO);
+    })
+    .await
+}
+
+/// Posts a review over a connection of its own.
+fn posting(server: &Server, review: Vec<u8>) -> JoinHandle<Reply> {
+    let (address, config) = (server.address, Arc::new(server.client()));
+    let post =
+        async move { Connection::open(address, config).await.unwrap().post("/validate", &review).await.unwrap() };
+    tokio::spawn(post)
+}
+
+const WAITING: &str = "portcullis_requests_waiting";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn while_a_decision_is_computed_others_wait_and_the_newest_is_next() {
+    let server = one_at_a_time(2, PATIENCE).await;
+    let busy = posting(&server, review("busy"));
+    server.stub.begun(1).await;
+    let mut waiting = Vec::new();
+    for (name, count) in [("first", 1.0), ("second", 2.0), ("third", 2.0)] {
+        waiting.push(posting(&server, review(name)));
+        let shed = async || server.metric(r#"portcullis_shed_total{reason="waiting"}"#).await;
+        let in_line = async || server.metric(WAITING).await == count && (name != "third" || shed().await == 1.0);
+        eventually("it is in the line", in_line).await;
+    }
+    let [first, second, third] = waiting.try_into().unwrap();
+    let sent_away: Reply = soon(first).await.unwrap();
+    assert_eq!((sent_away.status, &*sent_away.headers["retry-after"], sent_away.closes()), (429, "1", true));
+    server.stub.open();
+    for served in [busy, second, third] {
+        assert_eq!(soon(served).await.unwrap().status, 200);
+    }
+    assert_eq!(server.stub.order(), ["busy", "third", "second"]);
+    assert_eq!(server.metric(WAITING).await, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn who_has_waited_long_enough_for_a_turn_is_sent_away() {
+    let server = one_at_a_time(9, Duration::from_millis(1)).await;
+    let busy = posting(&server, review("busy"));
+    server.stub.begun(1).await;
+    assert_eq!(soon(posting(&server, review("fine"))).await.unwrap().status, 429);
+    server.stub.open();
+    assert_eq!(soon(busy).await.unwrap().status, 200);
+    assert_eq!(soon(posting(&server, review("fine"))).await.unwrap().status, 200, "and none when there is a turn");
+}
+
+#[tokio::test]
+async fn who_waits_for_something_else_takes_no_turn() {
+    let server = one_at_a_time(9, PATIENCE).await;
+    let held = [posting(&server, review("held")), posting(&server, review("held"))];
+    server.stub.begun(2).await;
+    assert_eq!(soon(posting(&server, review("fine"))).await.unwrap().status, 200);
+    server.stub.gate.add_permits(2);
+    for held in held {
+        assert_eq!(soon(held).await.unwrap().status, 200);
+    }
+}
+
+/// On a runtime of one thread: a decision that is computed on it would hold up everything.
+#[tokio::test]
+async fn a_large_body_does_not_hold_up_small_ones() {
+    let server = one_at_a_time(9, PATIENCE).await;
+    let large = [(); 2].map(|()| posting(&server, review_of("widgets", "busy", 2 * MIB)));
+    server.stub.begun(1).await;
+    let mut connection = server.connect().await;
+    for _ in 0..100 {
+        assert_eq!(soon(connection.post("/validate", &review("fine"))).await.unwrap().status, 200);
+    }
+    let order = server.stub.order();
+    assert_eq!(
+        order.iter().filter(|name| *name == "busy").count(),
+        1,
+        "large ones are decided one at a time: {order:?}"
+    );
+    server.stub.open();
+    for large in large {
+        assert_eq!(soon(large).await.unwrap().status, 200);
+    }
+}
+
+#[tokio::test]
+async fn too_many_large_bodies_are_sent_away() {
+    let server = one_at_a_time(9, PATIENCE).await;
+    // One that is decided, and those that wait for it.
+    let most = 1 + limits::LARGE_WAITING;
+    let large: Vec<_> = (0..=most).map(|_| posting(&server, review_of("widgets", "busy", limits::LARGE))).collect();
+    let shed = r#"portcullis_shed_total{reason="large"}"#;
+    eventually("one is sent away", async || server.metric(shed).await == 1.0).await;
+    server.stub.open();
+    let mut statuses = Vec::new();
+    for large in large {
+        statuses.push(soon(large).await.unwrap().status);
+    }
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), most, "{statuses:?}");
+}
+
+#[tokio::test]
+async fn not_every_answer_that_sends_away_closes_its_connection() {
+    let server = Server::with(|options| {
+        options.limits.in_flight = 0;
+        options.limits.goodbyes = 0;
+    })
+    .await;
+    let mut connection = server.connect().await;
+    for _ in 0..3 {
+        let reply = connection.post("/validate", &review_of("widgets", "fine", MIB)).await.unwrap();
+        assert_eq!((reply.status, reply.closes()), (429, false));
+    }
+}
+
+#[tokio::test]
+async fn a_panic_about_a_large_body_costs_one_answer() {
+    let server = one_at_a_time(9, PATIENCE).await;
+    let mut connection = server.connect().await;
+    for _ in 0..3 {
+        let reply = connection.post("/validate", &review_of("widgets", "panics", MIB)).await.unwrap();
+        assert_eq!(reply.status, 500);
+    }
+    assert_eq!(connection.post("/validate", &review_of("widgets", "fine", MIB)).await.unwrap().status, 200);
+    assert_eq!(server.metric("portcullis_buffered_bytes").await, 0.0);
 }
 
 #[tokio::test]

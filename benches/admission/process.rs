@@ -14,6 +14,8 @@ use super::floor;
 pub struct Process {
     child: Child,
     pub address: SocketAddr,
+    /// Where its probes and metrics are, if it has such a port.
+    pub admin: Option<SocketAddr>,
 }
 
 impl Drop for Process {
@@ -25,14 +27,25 @@ impl Drop for Process {
 
 /// The floor: this very executable.
 pub fn floor(certs: &Path) -> Process {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    floor_by(Command::new(std::env::current_exe().unwrap()), certs)
+}
+
+/// The floor, by a command that ends with this very executable.
+pub fn floor_by(mut command: Command, certs: &Path) -> Process {
     command.arg(floor::WORD).arg(certs);
     Process::start(command)
 }
 
 /// The server as it is, with its default settings.
 pub fn portcullis(certs: &Path, manifests: &Path) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    portcullis_by(Command::new(PORTCULLIS), certs, manifests)
+}
+
+/// The executable of the server.
+pub const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
+
+/// The server, by a command that ends with [`PORTCULLIS`].
+pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Process {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
     command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
     Process::start(command)
@@ -43,9 +56,9 @@ impl Process {
     fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        let address = address_in(&mut log);
+        let (address, admin) = addresses_in(&mut log);
         thread::spawn(move || copy(&mut log, &mut sink()));
-        Self { child, address }
+        Self { child, address, admin }
     }
 
     /// The CPU time of all its threads up to now.
@@ -64,12 +77,16 @@ impl Process {
     }
 }
 
-fn address_in(log: &mut BufReader<impl Read>) -> SocketAddr {
+fn addresses_in(log: &mut BufReader<impl Read>) -> (SocketAddr, Option<SocketAddr>) {
     let mut told = String::new();
     while log.read_line(&mut told).unwrap() > 0 {
-        if let Some((_, rest)) = told.rsplit_once("webhooks=https://") {
-            return rest.split_whitespace().next().unwrap().parse().unwrap();
+        if let Some(address) = after(&told, "webhooks=https://") {
+            return (address.parse().unwrap(), after(&told, "admin=").map(|admin| admin.parse().unwrap()));
         }
     }
     panic!("the server did not start:\n{told}")
+}
+
+fn after<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    text.rsplit_once(key)?.1.split_whitespace().next()
 }

@@ -9,8 +9,10 @@
 mod change;
 pub mod cluster;
 mod declared;
+pub mod heard;
 mod kind;
 pub mod manifests;
+pub mod metrics;
 pub mod pages;
 mod settings;
 mod store;
@@ -28,6 +30,7 @@ use tokio::sync::watch;
 pub use change::{Change, Observe};
 use declared::DeclaredKinds;
 pub use declared::{CHOOSING_LABEL, Declaration, Declared};
+pub use heard::Heard;
 pub use kind::{Index, Kind, METADATA_ONLY, NAMESPACES, READ_BY_NAME, Scope};
 pub use settings::Settings;
 pub use store::{Coverage, Stored};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
 use super::Unusable;
 use crate::catalog::manifests::Manifests;
-use crate::catalog::{Catalog, Kind, cluster};
+use crate::catalog::{Catalog, Heard, Kind, cluster};
 use crate::config;
 use crate::gate::{Policy, Registry};
 use crate::process::Condition;
@@ -34,17 +35,30 @@ pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, 
 
 /// A client of the cluster that a kubeconfig names, or that kubectl would use.
 pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
-    let config = match kubeconfig {
+    Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
+}
+
+/// The same, which notes when it has heard of which kind.
+pub(super) async fn listening_client(kubeconfig: Option<&Path>, heard: &Heard) -> Result<Client, Unusable> {
+    let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
+    Ok(builder.with_layer(heard).build())
+}
+
+fn no_client(error: kube::Error) -> Unusable {
+    Unusable::because("the cluster's client", error)
+}
+
+async fn cluster_config(kubeconfig: Option<&Path>) -> Result<kube::Config, Unusable> {
+    match kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path).map_err(|error| Unusable::because(path.display(), error))?;
             let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-            config.map_err(|error| Unusable::because(path.display(), error))?
+            config.map_err(|error| Unusable::because(path.display(), error))
         }
         None => kube::Config::infer().await.map_err(|error| {
             Unusable::because("there is no cluster to ask; name a kubeconfig, or a folder with --manifests", error)
-        })?,
-    };
-    Client::try_from(config).map_err(|error| Unusable::because("the cluster's client", error))
+        }),
+    }
 }
 
 /// A catalog of the cluster as it is now.

@@ -13,8 +13,9 @@ use super::logging::Logging;
 use super::{OK, Unusable, inputs};
 use crate::admission::{Phase, Request, Verdict};
 use crate::artifacts::{self, Artifacts};
-use crate::catalog::{Catalog, cluster, manifests};
+use crate::catalog::{self, Catalog, Heard, cluster, manifests};
 use crate::gate::{Gate, Registry, Row};
+use crate::process::{self, Telemetry};
 use crate::server::{Bound, Certificates, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, limits, metrics};
 
 /// Serve the admission webhooks over HTTPS.
@@ -78,20 +79,21 @@ enum TlsMin {
 }
 
 pub(super) fn run(args: Args) -> Result<u8, Unusable> {
-    let _telemetry = args.logging.init()?;
+    let telemetry = args.logging.init()?;
     // Only fails where a provider is installed already, which is then as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    inputs::runtime()?.block_on(serve(args))?;
+    inputs::runtime()?.block_on(serve(args, &telemetry))?;
     Ok(OK)
 }
 
-async fn serve(args: Args) -> Result<(), Unusable> {
+async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
     let certificates =
         Certificates::from_folder(&args.certs).map_err(|error| Unusable::because("the serving certificate", error))?;
     let readiness = Readiness::default();
     let mut registry = metrics::registry();
+    process::show_log(&mut registry, telemetry);
     let trees = Artifacts::new(artifacts::Limits::default(), artifacts::Metrics::register(&mut registry));
-    let gate = Arc::new(args.gate(&readiness).await?.with_trees(Arc::new(trees)));
+    let gate = Arc::new(args.gate(&readiness, &mut registry).await?.with_trees(Arc::new(trees)));
     if let Some(path) = args.config.clone() {
         let condition = readiness.condition("configuration", "not looked at yet");
         let metrics = configuration::Metrics::register(&mut registry);
@@ -133,27 +135,34 @@ impl Args {
     }
 
     /// The gate over its catalog, which is kept up to date from now on.
-    async fn gate(&self, readiness: &Readiness) -> Result<Gate, Unusable> {
+    async fn gate(
+        &self,
+        readiness: &Readiness,
+        shown: &mut prometheus_client::registry::Registry,
+    ) -> Result<Gate, Unusable> {
         // What the file says of a family that is off is no mistake.
         let policy = inputs::policy(self.config.as_deref(), &Registry::standard())?;
         let registry = self.families.registry();
         let mut catalog = registry.catalog();
-        let catalog = match &self.manifests {
+        let (catalog, heard) = match &self.manifests {
             Some(folder) => {
                 let catalog = Arc::new(catalog);
                 fill(&catalog, folder)?;
                 let (followed, folder) = (catalog.clone(), folder.clone());
                 tokio::spawn(async move { manifests::follow(&followed, &folder).await });
-                catalog
+                (catalog, None)
             }
             None => {
-                let client = inputs::client(self.kubeconfig.as_deref()).await?;
-                catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
+                let heard = Heard::default();
+                let client = inputs::listening_client(self.kubeconfig.as_deref(), &heard).await?;
+                let reads = catalog::metrics::Counted::new(cluster::Reader::new(client.clone()), shown);
+                catalog.set_confirm(Arc::new(reads));
                 let catalog = Arc::new(catalog);
                 tokio::spawn(cluster::follow(client, catalog.clone()));
-                catalog
+                (catalog, Some(heard))
             }
         };
+        catalog::metrics::show(shown, catalog.clone(), heard);
         let condition = readiness.condition("catalog", "nothing is listed yet");
         tokio::spawn(inputs::until_listed(catalog.clone(), condition));
         Ok(Gate::new(registry, policy, catalog))

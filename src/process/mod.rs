@@ -18,6 +18,11 @@ pub use readiness::{Condition, Readiness};
 pub use signal::signalled;
 pub use telemetry::{Format, Telemetry};
 
+/// Has `registry` show how many lines of the log were lost.
+pub fn show_log(registry: &mut Registry, telemetry: &Telemetry) {
+    registry.register("log_lines_dropped", "Log lines that could not be written", telemetry.lost());
+}
+
 /// A registry whose names begin with `portcullis_`, with the version in it.
 pub fn registry() -> Registry {
     let mut registry = Registry::with_prefix("portcullis");

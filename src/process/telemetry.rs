@@ -3,8 +3,10 @@
 use std::io::{self, Write};
 use std::str::FromStr as _;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
+use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
 use tracing::Subscriber;
 use tracing::subscriber::SetGlobalDefaultError;
 use tracing_subscriber::EnvFilter;
@@ -12,6 +14,9 @@ use tracing_subscriber::filter::ParseError;
 
 use super::line;
 use super::outlet::{Lines, Outlet};
+
+/// How long the end of a process waits for the last lines: the reader of the log may be gone or stuck.
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// How lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,7 +51,6 @@ pub enum TelemetryError {
 #[derive(Debug)]
 pub struct Telemetry {
     outlet: Arc<Outlet>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Telemetry {
@@ -75,22 +79,23 @@ impl Telemetry {
             .map_err(|source| TelemetryError::Filter { filter: filter.to_owned(), source })?;
         let outlet = Arc::new(Outlet::default());
         let writer = Arc::clone(&outlet);
-        let thread = thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_out(out))?;
+        thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_out(out))?;
         let lines = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(Lines(Arc::clone(&outlet)));
         let subscriber: Box<dyn Subscriber + Send + Sync> = match format {
             Format::Text => Box::new(lines.event_format(line::Text).finish()),
             Format::Json => Box::new(lines.event_format(line::Json).finish()),
         };
-        Ok((Self { outlet, thread: Some(thread) }, subscriber))
+        Ok((Self { outlet }, subscriber))
+    }
+
+    /// Counts the lines that were dropped, as the log could not be written.
+    pub fn lost(&self) -> Counter {
+        self.outlet.lost()
     }
 }
 
 impl Drop for Telemetry {
     fn drop(&mut self) {
-        self.outlet.close();
-        if let Some(thread) = self.thread.take() {
-            // A panic in the thread has lost its lines already.
-            let _ = thread.join();
-        }
+        self.outlet.close(LAST_LINES);
     }
 }

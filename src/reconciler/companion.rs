@@ -54,6 +54,7 @@ enum End {
 impl Companion {
     /// A companion of these controllers.
     pub fn new(controllers: Vec<Box<dyn Controller>>, metrics: Metrics) -> Self {
+        controllers.iter().for_each(|controller| metrics.show(controller.name()));
         let run = |controller| {
             let (queue, metrics) = (Queue::default(), metrics.clone());
             Arc::new(Run { controller, queue, metrics, namespaces: Vec::new() })

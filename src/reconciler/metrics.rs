@@ -52,6 +52,15 @@ impl Metrics {
         metrics
     }
 
+    /// Shows what is counted of a controller from the start.
+    pub fn show(&self, controller: &'static str) {
+        drop(self.depth.get_or_create(&[("controller", controller)]));
+        drop(self.duration.get_or_create(&[("controller", controller)]));
+        for outcome in ["done", "again", "conflict", "panic", "failure"] {
+            drop(self.reconciled.get_or_create(&[("controller", controller), ("outcome", outcome)]));
+        }
+    }
+
     /// The events that were not published.
     pub fn events_dropped(&self) -> Counter {
         self.events_dropped.clone()

@@ -3,7 +3,7 @@
 use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::limits::{DRAIN, DRAIN_FACTOR, Limits, Load};
@@ -12,25 +12,25 @@ use super::rejection::Rejection;
 
 /// A body, and the room that it takes.
 #[derive(Debug)]
-pub(super) struct Buffered<'l> {
+pub(super) struct Buffered {
     pub(super) bytes: Bytes,
-    _room: Option<SemaphorePermit<'l>>,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// Reads a body whole. What is left of it after an error is for [`drain`].
-pub(super) async fn read<'l>(body: &mut Body, limits: &Limits, load: &'l Load) -> Result<Buffered<'l>, Rejection> {
+pub(super) async fn read(body: &mut Body, limits: &Limits, load: &Load) -> Result<Buffered, Rejection> {
     let late = Rejection::SlowBody(limits.body_arrival);
     timeout(limits.body_arrival, collect(body, limits.body, load)).await.unwrap_or(Err(late))
 }
 
 /// Room is taken as bytes arrive, not as they are announced: otherwise nine announcements would fill the server.
-async fn collect<'l>(body: &mut Body, limit: usize, load: &'l Load) -> Result<Buffered<'l>, Rejection> {
+async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered, Rejection> {
     let announced = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     if announced.is_some_and(|size| size > limit) {
         return Err(Rejection::TooLarge(limit));
     }
     let mut buffer = BytesMut::new();
-    let mut room: Option<SemaphorePermit<'l>> = None;
+    let mut room: Option<OwnedSemaphorePermit> = None;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Rejection::BrokenBody(error.to_string()))?;
         let Ok(data) = frame.into_data() else { continue };

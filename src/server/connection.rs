@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -24,11 +25,14 @@ use super::lifecycle::{Shutdown, Stage};
 use super::limits::{HEAD_BYTES, Limits};
 use super::metrics::{BadRequest, Metrics};
 use super::rejection::CLOSE;
+use super::turns::stepwise;
 use super::webhook::Webhook;
 
 /// What all connections have in common.
 pub(super) struct Connections {
     pub(super) acceptor: TlsAcceptor,
+    /// How many handshakes are computed at once: a burst of new connections does not hold up those that are there.
+    pub(super) handshakes: Semaphore,
     pub(super) webhook: Arc<Webhook>,
     pub(super) limits: Limits,
     pub(super) shutdown: Shutdown,
@@ -41,7 +45,8 @@ impl Connections {
         let _counted = self.metrics.connection();
         // Without it an answer may wait for the acknowledgement of the one before. Failing to set it costs only that.
         let _ = stream.set_nodelay(true);
-        match timeout(self.limits.handshake, self.acceptor.accept(stream)).await {
+        let handshake = stepwise(&self.handshakes, self.acceptor.accept(stream));
+        match timeout(self.limits.handshake, handshake).await {
             Ok(Ok(stream)) => self.converse(stream).await,
             Ok(Err(error)) => {
                 self.metrics.failed_handshake();

@@ -1,8 +1,13 @@
 //! Every bound of the server, each with the reason for its size.
 
-use std::time::Duration;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+use super::turns::{Patience, Turns};
 
 const MIB: usize = 1024 * 1024;
 
@@ -10,8 +15,27 @@ const MIB: usize = 1024 * 1024;
 pub const BODY: usize = 7 * MIB;
 /// Nine of the largest bodies or ten thousand usual ones at once; parsed, that stays below half a GiB.
 pub const BUFFERED: usize = 64 * MIB;
-/// Three API servers with 25 pooled connections each, and a burst of six times that; beyond it waiting helps nobody.
+/// Three API servers with 25 pooled connections each, and a burst of six times that. It bounds memory: most of them wait
+/// for their bodies or for the API server. How many compute is bounded by turns.
 pub const IN_FLIGHT: usize = 512;
+/// Some milliseconds' worth of usual requests; who is behind more than that is sent away in any case.
+pub const WAITING: usize = 256;
+/// How long a request waits for its turn when there is a crowd of them. Who is sent away is so within 5 ms, with two for a
+/// timer's tick and the way.
+pub const PATIENCE: Duration = Duration::from_millis(3);
+/// How long a request waits in a burst, and how long a burst lasts: a control group's processor time comes every 100 ms, and
+/// to be that late is better than the second after which the API server tries again (C4).
+pub const BURST: Duration = Duration::from_millis(100);
+/// Deciding about so many bytes takes half a millisecond, as long as a dozen usual requests; handing it to another thread costs
+/// a twentieth of that.
+pub const LARGE: usize = 128 * 1024;
+/// Largest bodies on their way to a decision, besides those that are decided: a tenth of a second's work, and with
+/// [`BUFFERED`] no more than there is room for.
+pub const LARGE_WAITING: usize = 8;
+/// Shed answers of a second that also close their connection. All 75 that three API servers keep have moved to other replicas
+/// within that second, and the handshakes that follow take one or two hundredths of a processor's time. If every such
+/// answer closed its connection, a server would soon do nothing but handshakes, which cost as much as fourteen requests each.
+pub const GOODBYES: u32 = 100;
 /// Twice the requests in flight, as idle connections count too; each costs about 40 KiB of TLS and HTTP buffers.
 pub const CONNECTIONS: usize = 1024;
 /// What the API server itself gives a TLS handshake (C2).
@@ -41,6 +65,18 @@ pub struct Limits {
     pub buffered: usize,
     /// Requests at once; beyond it they are answered with 429.
     pub in_flight: usize,
+    /// Decisions that are computed at once, those about large bodies aside. By default as many as there are processors.
+    pub deciding: usize,
+    /// Requests that wait for a turn to be decided; beyond it the eldest is answered with 429.
+    pub waiting: usize,
+    /// How long they wait at most where no turn has been free for longer than `burst`; then they are answered with 429.
+    pub patience: Duration,
+    /// How long they wait otherwise.
+    pub burst: Duration,
+    /// Bytes from which on a body is a large one, which is decided where it does not hold up others.
+    pub large: usize,
+    /// Shed answers a second that close their connection.
+    pub goodbyes: u32,
     /// Connections at once; beyond it none is accepted until another one closes.
     pub connections: usize,
     /// For the TLS handshake.
@@ -61,6 +97,12 @@ impl Default for Limits {
             body: BODY,
             buffered: BUFFERED,
             in_flight: IN_FLIGHT,
+            deciding: processors(),
+            waiting: WAITING,
+            patience: PATIENCE,
+            burst: BURST,
+            large: LARGE,
+            goodbyes: GOODBYES,
             connections: CONNECTIONS,
             handshake: HANDSHAKE,
             head: HEAD,
@@ -71,16 +113,37 @@ impl Default for Limits {
     }
 }
 
-/// What may still be taken on. There is no queue: what does not fit is sent away at once (C4).
+/// As many as the process may use, by its affinity and its control group.
+pub(super) fn processors() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
+/// What may still be taken on. What does not fit is sent away at once (C4).
 #[derive(Debug)]
 pub(super) struct Load {
+    pub(super) turns: Arc<Turns>,
     requests: Semaphore,
-    bytes: Semaphore,
+    bytes: Arc<Semaphore>,
+    room: usize,
+    large: Arc<Semaphore>,
+    large_waiting: Semaphore,
+    goodbyes: Goodbyes,
 }
 
 impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
-        Self { requests: semaphore(limits.in_flight), bytes: semaphore(limits.buffered) }
+        // Half of the processors, so that the other half is there for small ones.
+        let large = (limits.deciding / 2).max(1);
+        let patience = Patience { burst: limits.burst, crowd: limits.patience };
+        Self {
+            turns: Turns::new(limits.deciding, limits.waiting, patience),
+            requests: semaphore(limits.in_flight),
+            bytes: Arc::new(semaphore(limits.buffered)),
+            room: limits.buffered.min(Semaphore::MAX_PERMITS),
+            large: Arc::new(semaphore(large)),
+            large_waiting: semaphore(LARGE_WAITING),
+            goodbyes: Goodbyes { most: limits.goodbyes, said: Mutex::new((Instant::now(), 0)) },
+        }
     }
 
     /// A place among the requests in flight, until it is dropped.
@@ -89,12 +152,59 @@ impl Load {
     }
 
     /// Room for `count` bytes, until it is dropped.
-    pub(super) fn bytes(&self, count: usize) -> Option<SemaphorePermit<'_>> {
-        self.bytes.try_acquire_many(u32::try_from(count).ok()?).ok()
+    pub(super) fn bytes(&self, count: usize) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.bytes).try_acquire_many_owned(u32::try_from(count).ok()?).ok()
+    }
+
+    /// Waits for the right to decide about a large body. `None` where too many wait for that.
+    pub(super) async fn large(&self) -> Option<OwnedSemaphorePermit> {
+        let _place = self.large_waiting.try_acquire().ok()?;
+        Arc::clone(&self.large).acquire_owned().await.ok()
+    }
+
+    /// Whether an answer that sends a request away may close its connection too.
+    pub(super) fn says_goodbye(&self) -> bool {
+        self.goodbyes.one_more(Instant::now())
+    }
+
+    /// Requests that wait for a turn, and bytes of bodies that are held.
+    pub(super) fn now(&self) -> (usize, usize) {
+        (self.turns.waiting(), self.room.saturating_sub(self.bytes.available_permits()))
+    }
+}
+
+/// How many goodbyes were said since when.
+#[derive(Debug)]
+struct Goodbyes {
+    most: u32,
+    said: Mutex<(Instant, u32)>,
+}
+
+impl Goodbyes {
+    fn one_more(&self, now: Instant) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_duration_since(said.0) >= Duration::from_secs(1) {
+            *said = (now, 0);
+        }
+        said.1 = said.1.saturating_add(1);
+        said.1 <= self.most
     }
 }
 
 /// A semaphore of `count` permits, or as many as there can be.
 pub(super) fn semaphore(count: usize) -> Semaphore {
     Semaphore::new(count.min(Semaphore::MAX_PERMITS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_goodbyes_are_said_in_a_second() {
+        let began = Instant::now();
+        let goodbyes = Goodbyes { most: 2, said: Mutex::new((began, 0)) };
+        let said = |millis| goodbyes.one_more(began + Duration::from_millis(millis));
+        assert_eq!([0, 1, 2, 999, 1000, 1001, 1002].map(said), [true, true, false, false, true, true, false]);
+    }
 }

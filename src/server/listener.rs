@@ -143,9 +143,11 @@ impl Bound {
         let config = tls::server_config(Arc::clone(&certificates), options.floor)?;
         metrics.shadowing(options.shadow);
         let shutdown = Shutdown::new();
+        let answering = Arc::new(Webhook::new(decide, options.limits.clone(), options.shadow, Arc::clone(&metrics)));
         let connections = Connections {
             acceptor: TlsAcceptor::from(Arc::new(config)),
-            webhook: Arc::new(Webhook::new(decide, options.limits.clone(), options.shadow, Arc::clone(&metrics))),
+            handshakes: limits::semaphore(options.limits.deciding.max(1)),
+            webhook: Arc::clone(&answering),
             limits: options.limits.clone(),
             shutdown: shutdown.clone(),
             metrics: Arc::clone(&metrics),
@@ -156,7 +158,8 @@ impl Bound {
             helpers.spawn(rotation::follow(folder, certificates, metrics, options.certificate_poll));
         }
         let probe = Probe::new(address, Arc::clone(&certificates));
-        let report = ServerReport { readiness, shutdown: shutdown.clone(), probe, metrics, certificates };
+        let report =
+            ServerReport { readiness, shutdown: shutdown.clone(), probe, webhook: answering, metrics, certificates };
         helpers.spawn(Admin { report: Arc::new(report), registry }.serve(admin));
         let front = Front { listener: webhook, connections: Arc::new(connections), options, helpers };
         let task = tokio::spawn(front.run());

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::admission::{Level, Operation, Outcome, Phase, Verdict};
+use crate::admission::{Finding, Level, Operation, Outcome, Phase, Verdict};
 
 pub use crate::process::registry;
 
@@ -68,15 +68,20 @@ pub enum Shed {
     InFlight,
     /// Bytes of bodies.
     BufferedBytes,
+    /// Requests that wait for a turn at a processor.
+    Waiting,
+    /// Large bodies that wait to be decided about.
+    Large,
 }
 
 impl Shed {
-    const WORDS: [&'static str; 2] = ["in_flight", "buffered_bytes"];
+    const WORDS: [&'static str; 4] = ["in_flight", "buffered_bytes", "waiting", "large"];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::InFlight => "requests",
+            Self::InFlight | Self::Waiting => "requests",
             Self::BufferedBytes => "bytes of bodies",
+            Self::Large => "large bodies",
         }
     }
 }
@@ -99,11 +104,12 @@ impl Reload {
 pub struct Metrics {
     decisions: [[[Counter; 2]; 4]; 2],
     findings: HashMap<(&'static str, Level), Counter>,
+    families: HashMap<&'static str, [[Counter; 3]; 4]>,
     latency: [Histogram; 2],
     unhandled: [Counter; 2],
     undecided: [Counter; 2],
     bad_requests: [Counter; 10],
-    shed: [Counter; 2],
+    shed: [Counter; 4],
     reloads: [Counter; 2],
     shadowed: [Counter; 4],
     shadow: Gauge,
@@ -111,6 +117,8 @@ pub struct Metrics {
     body_bytes: Counter,
     failed_handshakes: Counter,
     in_flight: Gauge,
+    waiting: Gauge,
+    buffered_bytes: Gauge,
     connections: Gauge,
     certificate_expiry: Gauge,
 }
@@ -129,9 +137,11 @@ impl Metrics {
     /// Registers the server's metrics; `rules` are the ids of all rules.
     pub fn register(registry: &mut Registry, rules: impl IntoIterator<Item = &'static str>) -> Self {
         let mut one = Registering(registry);
+        let rules: Vec<_> = rules.into_iter().collect();
         Self {
             decisions: one.decisions(),
-            findings: one.findings(rules),
+            findings: one.findings(&rules),
+            families: one.families(&rules),
             latency: one.latency(),
             unhandled: one.by_phase("unhandled", "Requests that no rule looks at"),
             undecided: one.by_phase("undecided", "Requests refused as there was no decision in time"),
@@ -149,6 +159,8 @@ impl Metrics {
             body_bytes: one.counter("body_bytes", "Bytes of request bodies read"),
             failed_handshakes: one.counter("failed_handshakes", "TLS handshakes that failed or took too long"),
             in_flight: one.gauge("requests_in_flight", "Requests being answered"),
+            waiting: one.gauge("requests_waiting", "Requests that wait for a turn to be decided"),
+            buffered_bytes: one.gauge("buffered_bytes", "Bytes of request bodies that are held"),
             connections: one.gauge("connections", "Open connections"),
             certificate_expiry: one.gauge(
                 "certificate_expiry_timestamp_seconds",
@@ -164,6 +176,22 @@ impl Metrics {
         for finding in &verdict.findings {
             if let Some(counter) = self.findings.get(&(finding.rule, finding.level)) {
                 counter.inc();
+            }
+        }
+        self.families_decided(operation, &verdict.findings);
+    }
+
+    /// Counts a request once for each family that found something, by the highest level of that.
+    fn families_decided(&self, operation: Operation, findings: &[Finding]) {
+        for (at, finding) in findings.iter().enumerate() {
+            let family = family_of(finding.rule);
+            if findings[..at].iter().any(|before| family_of(before.rule) == family) {
+                continue;
+            }
+            let highest = findings[at..].iter().filter(|one| family_of(one.rule) == family).map(|one| one.level).max();
+            let index = LEVELS.iter().position(|level| Some(*level) == highest);
+            if let (Some(counters), Some(index)) = (self.families.get(family), index) {
+                counters[operation_index(operation)][index].inc();
             }
         }
     }
@@ -220,9 +248,19 @@ impl Metrics {
         Counted(&self.connections)
     }
 
+    pub(super) fn loaded_with(&self, waiting: usize, bytes: usize) {
+        self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        self.buffered_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
     pub(super) fn certificate_expires(&self, at: i64) {
         self.certificate_expiry.set(at);
     }
+}
+
+/// The letters of a rule's id.
+fn family_of(rule: &'static str) -> &'static str {
+    rule.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 fn phase_index(phase: Phase) -> usize {
@@ -288,16 +326,31 @@ impl Registering<'_> {
         })
     }
 
-    fn findings(&mut self, rules: impl IntoIterator<Item = &'static str>) -> HashMap<(&'static str, Level), Counter> {
+    fn findings(&mut self, rules: &[&'static str]) -> HashMap<(&'static str, Level), Counter> {
         let family: Family<Labels<2>, Counter> = Family::default();
         self.0.register("findings", "Findings of the rules", family.clone());
-        let pairs = rules.into_iter().flat_map(|rule| LEVELS.map(|level| (rule, level)));
+        let pairs = rules.iter().flat_map(|rule| LEVELS.map(|level| (*rule, level)));
         pairs
             .map(|(rule, level)| {
                 let counter = family.get_or_create_owned(&[("rule", rule), ("level", level.as_str())]);
                 ((rule, level), counter)
             })
             .collect()
+    }
+
+    fn families(&mut self, rules: &[&'static str]) -> HashMap<&'static str, [[Counter; 3]; 4]> {
+        let counters: Family<Labels<3>, Counter> = Family::default();
+        let help = "Requests about which rules of a family found something, by the highest level of that";
+        self.0.register("family_decisions", help, counters.clone());
+        let of = |family| {
+            OPERATIONS.map(|operation| {
+                LEVELS.map(|level| {
+                    let labels = [("family", family), ("operation", operation.as_str()), ("level", level.as_str())];
+                    counters.get_or_create_owned(&labels)
+                })
+            })
+        };
+        rules.iter().map(|rule| family_of(rule)).map(|family| (family, of(family))).collect()
     }
 
     fn latency(&mut self) -> [Histogram; 2] {

@@ -1,7 +1,7 @@
 //! The HTTPS admission webhook, and beside it the plain port for probes and metrics. Knows no rule.
 //!
 //! ```text
-//! listener ─ connection ─ webhook ─ [body] ─ review::read ─ Decide ─ Answer
+//! listener ─ connection ─ webhook ─ [body] ─ turns ─ review::read ─ Decide ─ Answer
 //!               │            └ rejection: every HTTP status that is no decision
 //!               ├ tls ─ certificates ─ rotation
 //!               └ lifecycle: serving → lame duck → draining
@@ -53,6 +53,7 @@ mod rejection;
 mod report;
 mod rotation;
 pub mod tls;
+mod turns;
 mod webhook;
 
 pub use certificates::{CertificateError, Certificates, Pair};

@@ -48,10 +48,9 @@ impl Rejection {
         }
     }
 
-    /// Whether the connection is of no more use: more of the body may be on its way, or the client should look for
-    /// another replica (C4).
+    /// Whether the connection is of no more use: more of the body may be on its way.
     fn closes(&self) -> bool {
-        matches!(self, Self::TooLarge(_) | Self::SlowBody(_) | Self::BrokenBody(_) | Self::Shed(_))
+        matches!(self, Self::TooLarge(_) | Self::SlowBody(_) | Self::BrokenBody(_))
     }
 
     /// Whether the client may still be sending, so that its body is to be read before it is told.

@@ -8,6 +8,7 @@ use super::certificates::Certificates;
 use super::lifecycle::{Shutdown, Stage};
 use super::metrics::Metrics;
 use super::probe::Probe;
+use super::webhook::Webhook;
 use crate::process::Report;
 use crate::process::readiness::{Readiness, State as Condition};
 
@@ -16,6 +17,7 @@ pub(super) struct ServerReport {
     pub(super) readiness: Readiness,
     pub(super) shutdown: Shutdown,
     pub(super) probe: Probe,
+    pub(super) webhook: Arc<Webhook>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) certificates: Arc<Certificates>,
 }
@@ -35,6 +37,7 @@ impl Report for ServerReport {
     }
 
     fn measure(&self) {
+        self.webhook.measure();
         self.metrics.certificate_expires(self.certificates.expires());
     }
 }

@@ -10,14 +10,26 @@ use axum::extract::Request as HttpRequest;
 use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
+use super::body::Buffered;
 use super::limits::{Limits, Load};
 use super::metrics::{BadRequest, Metrics, Shed};
-use super::rejection::{JSON, Rejection};
+use super::rejection::{CLOSE, JSON, Rejection};
 use super::{Decide, body, deadline, log, probe};
 use crate::admission::review::{self, Review};
 use crate::admission::{Answer, Outcome, Phase, Refusal, Request, Unreadable, Verdict};
+
+/// A call of the API server.
+#[derive(Clone, Copy)]
+struct Call {
+    phase: Phase,
+    began: Instant,
+    /// When it has to be answered.
+    deadline: Instant,
+}
 
 /// What a call needs.
 pub(super) struct Webhook {
@@ -35,8 +47,14 @@ impl Webhook {
         Self { decide, limits, load, shadow, metrics }
     }
 
+    /// Sets what is measured only when it is asked for.
+    pub(super) fn measure(&self) {
+        let (waiting, bytes) = self.load.now();
+        self.metrics.loaded_with(waiting, bytes);
+    }
+
     /// Answers a request, by its path. A router's boxes and copies would cost as much as reading the review.
-    pub(super) async fn respond(&self, request: HttpRequest) -> Response {
+    pub(super) async fn respond(self: &Arc<Self>, request: HttpRequest) -> Response {
         match (request.uri().path(), request.method()) {
             ("/validate", &Method::POST) => self.call(Phase::Validate, request).await,
             ("/mutate", &Method::POST) => self.call(Phase::Mutate, request).await,
@@ -57,33 +75,47 @@ impl Webhook {
         self.reject(rejection, &head.headers, body).await
     }
 
-    async fn call(&self, phase: Phase, request: HttpRequest) -> Response {
+    async fn call(self: &Arc<Self>, phase: Phase, request: HttpRequest) -> Response {
         let began = Instant::now();
         let (head, mut body) = request.into_parts();
         let _counted = self.metrics.in_flight();
-        let deadline = deadline::of(began, head.uri.query());
-        match self.answer(phase, &head.headers, &mut body, began, deadline).await {
+        let call = Call { phase, began, deadline: deadline::of(began, head.uri.query()) };
+        match self.answer(call, &head.headers, &mut body).await {
             Ok(answer) => respond(&answer),
             Err(rejection) => self.reject(rejection, &head.headers, body).await,
         }
     }
 
-    async fn answer(
-        &self,
-        phase: Phase,
-        headers: &HeaderMap,
-        body: &mut Body,
-        began: Instant,
-        deadline: Instant,
-    ) -> Result<Answer, Rejection> {
+    async fn answer(self: &Arc<Self>, call: Call, headers: &HeaderMap, body: &mut Body) -> Result<Answer, Rejection> {
         let _place = self.load.request().ok_or(Rejection::Shed(Shed::InFlight))?;
         json_only(headers)?;
         let body = body::read(body, &self.limits, &self.load).await?;
         self.metrics.read(body.bytes.len());
-        match review::read(&body.bytes) {
+        if body.bytes.len() >= self.limits.large {
+            return self.aside(call, body).await;
+        }
+        let answered = self.load.turns.run(self.review(call, &body.bytes)).await;
+        answered.ok_or(Rejection::Shed(Shed::Waiting))?
+    }
+
+    /// Answers on a thread of its own, which the system lets others interrupt: what a large body takes is as long as a
+    /// hundred small ones.
+    async fn aside(self: &Arc<Self>, call: Call, body: Buffered) -> Result<Answer, Rejection> {
+        let right = self.load.large().await.ok_or(Rejection::Shed(Shed::Large))?;
+        let (webhook, runtime) = (Arc::clone(self), Handle::current());
+        let work = move || {
+            let _held = right;
+            runtime.block_on(webhook.review(call, &body.bytes))
+        };
+        // A panic of a decision is caught where it is decided; one of anything else is no better.
+        spawn_blocking(work).await.unwrap_or(Err(Rejection::Panicked))
+    }
+
+    async fn review(&self, call: Call, body: &[u8]) -> Result<Answer, Rejection> {
+        match review::read(body) {
             Ok(mut review) => {
-                review.request.deadline = Some(deadline);
-                self.decide(phase, &review, began).await
+                review.request.deadline = Some(call.deadline);
+                self.decide(call.phase, &review, call.began).await
             }
             Err(unreadable) => self.unreadable(&unreadable),
         }
@@ -150,14 +182,20 @@ impl Webhook {
         }))
     }
 
-    /// Refuses a call over HTTP. The body is read first, unless the client waits with it for a sign to go on.
+    /// Refuses a call over HTTP. The body is read first, unless the client waits with it for a sign to go on. Who is sent
+    /// away looks for another replica, over another connection (C4), but not too many at once.
     async fn reject(&self, rejection: Rejection, headers: &HeaderMap, body: Body) -> Response {
         rejection.count(&self.metrics);
         tracing::debug!(%rejection, "a call gets no decision");
         if rejection.leaves_body() && !headers.contains_key(header::EXPECT) {
             body::drain(body, &self.limits).await;
         }
-        rejection.into_response()
+        let goodbye = matches!(rejection, Rejection::Shed(_)) && self.load.says_goodbye();
+        let mut response = rejection.into_response();
+        if goodbye {
+            response.headers_mut().insert(header::CONNECTION, CLOSE);
+        }
+        response
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -29,11 +29,37 @@ pub struct Stub {
     pub gate: Semaphore,
     /// Requests that have come to a decision.
     pub begun: AtomicUsize,
+    /// Requests named `busy` compute until this door is open.
+    door: (Mutex<bool>, Condvar),
+    /// The names of requests, in the order in which they came to a decision.
+    order: Mutex<Vec<String>>,
 }
 
 impl Stub {
     pub fn new() -> Self {
-        Self { gate: Semaphore::new(0), begun: AtomicUsize::new(0) }
+        Self {
+            gate: Semaphore::new(0),
+            begun: AtomicUsize::new(0),
+            door: (Mutex::new(false), Condvar::new()),
+            order: Mutex::default(),
+        }
+    }
+
+    /// Lets the requests named `busy` come to their end.
+    pub fn open(&self) {
+        *self.door.0.lock().unwrap() = true;
+        self.door.1.notify_all();
+    }
+
+    /// Keeps its thread until the door is open; not for ever, or a test that fails would never end.
+    fn compute(&self) {
+        let (is_open, bell) = &self.door;
+        let waited = bell.wait_timeout_while(is_open.lock().unwrap(), PATIENCE * 3, |open| !*open).unwrap().1;
+        assert!(!waited.timed_out(), "nobody opened the door");
+    }
+
+    pub fn order(&self) -> Vec<String> {
+        self.order.lock().unwrap().clone()
     }
 
     pub async fn begun(&self, count: usize) {
@@ -41,11 +67,13 @@ impl Stub {
     }
 
     async fn verdict(&self, request: &Request<'_>) -> Verdict {
+        self.order.lock().unwrap().push(request.name.to_string());
         self.begun.fetch_add(1, Ordering::SeqCst);
         request.read(None).unwrap();
         let finding = |level| Finding::new("OW001", level, FieldPath::of(["spec", "replicas"]), "is too large");
         match &*request.name {
             "held" => drop(self.gate.acquire().await.unwrap()),
+            "busy" => self.compute(),
             "never" => std::future::pending().await,
             "panics" => panic!("the stub was asked to"),
             "denied" => return Verdict { findings: vec![finding(Level::Deny)], ..Verdict::default() },

@@ -1,0 +1,143 @@
+//! A client with a timetable.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustls::ClientConfig;
+use tokio::sync::mpsc;
+use tokio::task::yield_now;
+use tokio::time::{sleep, timeout};
+
+use super::process::Process;
+use super::samples::{Sample, Samples};
+use super::support::client::Pool;
+
+/// API servers of a cluster.
+const API_SERVERS: usize = 3;
+/// When an API server closes an idle connection.
+const IDLE: Duration = Duration::from_secs(90);
+/// What an API server waits for a webhook that says nothing of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Requests without an answer yet, beyond which the client has failed and not the server.
+const MOST_OPEN: usize = 20_000;
+
+/// A request that is made again and again.
+pub struct Call {
+    pub path: &'static str,
+    pub body: Vec<u8>,
+    /// How many of all are of this kind, beside the shares of others.
+    pub share: u64,
+}
+
+/// How exactly the timetable is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// To microseconds: the client looks at the clock all the time.
+    Exact,
+    /// To a millisecond or two, at no cost.
+    Relaxed,
+}
+
+/// Three API servers' connections to one webhook.
+pub struct Client {
+    pools: Vec<Arc<Pool>>,
+    open: Arc<AtomicUsize>,
+    timetables: AtomicU64,
+}
+
+impl Client {
+    pub fn new(server: &Process, config: &ClientConfig) -> Self {
+        let pools = (0..API_SERVERS).map(|_| Arc::new(Pool::new(server.address, config.clone(), IDLE)));
+        Self { pools: pools.collect(), open: Arc::default(), timetables: AtomicU64::new(1) }
+    }
+
+    /// Answers a second when `workers` do nothing but ask.
+    pub async fn capacity(&self, call: &Call, workers: usize, time: Duration) -> f64 {
+        let began = Instant::now();
+        let work = (0..workers).map(|at| async move {
+            let mut answers = 0;
+            while began.elapsed() < time {
+                let (reply, _) = self.pools[at % API_SERVERS].post(call.path, &call.body).await.unwrap();
+                answers += usize::from(reply.status == 200);
+            }
+            answers
+        });
+        let answers: usize = futures::future::join_all(work).await.into_iter().sum();
+        answers as f64 / began.elapsed().as_secs_f64()
+    }
+
+    /// Makes calls at random moments, so many a second, for a time.
+    pub async fn offer(&self, calls: &[Arc<Call>], rate: f64, time: Duration, pace: Pace) -> Samples {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let mut random = Random::new(self.timetables.fetch_add(1, Ordering::Relaxed));
+        let (began, mut at) = (Instant::now(), Duration::ZERO);
+        for number in 0.. {
+            at += Duration::from_secs_f64(random.gap() / rate);
+            if at > time {
+                break;
+            }
+            until(began + at, pace).await;
+            let (call, pool) = (random.choose(calls), Arc::clone(&self.pools[number % API_SERVERS]));
+            let (open, sender, due) = (Arc::clone(&self.open), sender.clone(), began + at);
+            assert!(open.fetch_add(1, Ordering::Relaxed) < MOST_OPEN, "the client is overwhelmed");
+            tokio::spawn(async move {
+                let reply = timeout(PATIENCE, pool.post(call.path, &call.body)).await;
+                let status = reply.ok().and_then(Result::ok).map_or(0, |(reply, _)| reply.status);
+                open.fetch_sub(1, Ordering::Relaxed);
+                // Cannot fail: the receiver is kept until all have sent.
+                let _ = sender.send(Sample { at, took: due.elapsed(), status });
+            });
+        }
+        drop(sender);
+        let mut all = Vec::new();
+        while let Some(sample) = receiver.recv().await {
+            all.push(sample);
+        }
+        Samples { all, time }
+    }
+}
+
+async fn until(due: Instant, pace: Pace) {
+    match pace {
+        Pace::Exact => {
+            while Instant::now() < due {
+                yield_now().await;
+            }
+        }
+        Pace::Relaxed => sleep(due.saturating_duration_since(Instant::now())).await,
+    }
+}
+
+/// Numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn new(timetable: u64) -> Self {
+        Self(timetable.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A gap between random arrivals of one a second.
+    fn gap(&mut self) -> f64 {
+        -(((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64).ln()
+    }
+
+    fn choose(&mut self, calls: &[Arc<Call>]) -> Arc<Call> {
+        let mut at = self.next() % calls.iter().map(|call| call.share).sum::<u64>();
+        let chosen = calls.iter().find(|call| match at.checked_sub(call.share) {
+            Some(rest) => {
+                at = rest;
+                false
+            }
+            None => true,
+        });
+        Arc::clone(chosen.unwrap())
+    }
+}

@@ -1,0 +1,106 @@
+//! What a call takes beside the floor, what memory it takes, and how soon a server is ready.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use super::client::{Call, Client, Pace};
+use super::page::{made_by, met, mib};
+use super::reviews;
+use super::samples::{Samples, millis};
+use super::setting::Setting;
+use super::support::harness::get;
+
+const KIB: usize = 1024;
+/// Floor and server take turns, so that whatever else the machine does meets both.
+const ROUNDS: usize = 5;
+const WORKERS: usize = 8;
+const CAPACITY_TIME: Duration = Duration::from_secs(5);
+/// The rate at which memory is looked at.
+const USUAL_RATE: f64 = 1000.0;
+const STARTS: usize = 15;
+
+const P99_AIM: Duration = Duration::from_millis(2);
+const START_AIM: Duration = Duration::from_millis(100);
+/// In KiB.
+const MEMORY_AIM: usize = 16 * KIB;
+
+pub async fn run(setting: &Setting) -> String {
+    let time = setting.seconds(10);
+    let mut text = format!("{}\n\n", made_by("cargo bench --bench load -- latency --write", setting.is_pinned));
+    let half = write_latency(&mut text, setting, time).await;
+    let (memory, peak) = memory(setting, time * 2).await;
+    let start = start(setting).await;
+    text += "\n| aim | measured | |\n|:--|--:|:--|\n";
+    let aims = [
+        ("p99 at half load: at most 2 ms", millis(half), half <= P99_AIM),
+        (
+            "resident at 1 000 requests a second, with nothing in the catalog: at most 16 MiB",
+            mib(memory),
+            memory <= MEMORY_AIM,
+        ),
+        ("the same, at its peak", mib(peak), peak <= MEMORY_AIM),
+        ("from start to ready without a cluster: at most 100 ms", millis(start), start <= START_AIM),
+    ];
+    for (aim, measured, is_met) in aims {
+        let _ = writeln!(text, "| {aim} | {measured} | {} |", met(is_met));
+    }
+    text
+}
+
+/// Floor and server at the same rates: a usual one, and half of what the server can do. Gives the server's p99 at that.
+async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> Duration {
+    let (floor, server) = (setting.floor(), setting.portcullis(10));
+    let config = setting.client();
+    let clients = [Client::new(&floor, &config), Client::new(&server, &config)];
+    let call = Call { path: "/validate", body: reviews::installation(3 * KIB), share: 1 };
+    clients[1].capacity(&call, WORKERS, CAPACITY_TIME / 5).await;
+    let capacity = clients[1].capacity(&call, WORKERS, CAPACITY_TIME).await;
+    let calls = [Arc::new(call)];
+    let _ =
+        writeln!(text, "An Installation of 3 KB to `/validate`. The server's capacity was {capacity:.0} a second.\n");
+    *text += "| requests a second | | p50 | p99 | p99.9 | not decided |\n|--:|:--|--:|--:|--:|--:|\n";
+    let mut half = Duration::ZERO;
+    for rate in [USUAL_RATE, capacity / 2.0] {
+        let mut both = [Samples::default(), Samples::default()];
+        for _ in 0..ROUNDS {
+            for (samples, client) in both.iter_mut().zip(&clients) {
+                samples.merge(client.offer(&calls, rate, time / ROUNDS as u32, Pace::Exact).await);
+            }
+        }
+        for (name, samples) in ["floor", "portcullis"].iter().zip(&both) {
+            let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|part| millis(samples.quantile(200, part)));
+            let others = samples.all.len() - samples.count(200);
+            let _ = writeln!(text, "| {rate:.0} | {name} | {p50} | {p99} | {p999} | {others} |");
+        }
+        half = both[1].quantile(200, 0.99);
+    }
+    half
+}
+
+/// Resident memory at the usual rate, and its peak, in KiB.
+async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
+    let server = setting.portcullis(0);
+    let client = Client::new(&server, &setting.client());
+    let call = |path| Arc::new(Call { path, body: reviews::installation(3 * KIB), share: 1 });
+    client.offer(&[call("/validate"), call("/mutate")], USUAL_RATE, time, Pace::Exact).await;
+    (server.status("VmRSS"), server.status("VmHWM"))
+}
+
+/// The middle of the times from the start of a process to its being ready.
+async fn start(setting: &Setting) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..STARTS {
+        let began = Instant::now();
+        let server = setting.portcullis(10);
+        let admin = server.admin.unwrap();
+        while !get(admin, "/readyz").await.is_ok_and(|(status, _)| status == 200) {
+            sleep(Duration::from_millis(1)).await;
+        }
+        times.push(began.elapsed());
+    }
+    times.sort_unstable();
+    times[STARTS / 2]
+}

@@ -1,0 +1,118 @@
+//! Three times what the server can do, and afterwards.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::client::{Call, Client, Pace};
+use super::page::{made_by, met, mib};
+use super::process::Process;
+use super::reviews;
+use super::samples::{Samples, millis};
+use super::setting::Setting;
+
+/// Entries of the overwrites under review: they take the server ten times as long as the client, which can so offer three
+/// times what the server can do.
+const ENTRIES: usize = 100;
+/// So many ask at once when the capacity is measured: enough to keep the server busy, too few to wait.
+const WORKERS: usize = 4;
+const CAPACITY_TIME: Duration = Duration::from_secs(5);
+const CALM: Duration = Duration::from_secs(15);
+/// How long the server is watched after the overload.
+const AFTER: Duration = Duration::from_secs(10);
+
+const SHED_AIM: Duration = Duration::from_millis(5);
+const RECOVERY_AIM: Duration = Duration::from_secs(1);
+/// The memory limit of the chart, in KiB.
+const CEILING: usize = 1024 * 1024;
+
+pub async fn run(setting: &Setting) -> String {
+    let time = setting.seconds(60);
+    let server = setting.portcullis(10);
+    let client = Client::new(&server, &setting.client());
+    let call = Call { path: "/validate", body: reviews::overwrites(ENTRIES), share: 1 };
+    // Once before, so that everything is there.
+    client.capacity(&call, WORKERS, CAPACITY_TIME / 5).await;
+    let capacity = client.capacity(&call, WORKERS, CAPACITY_TIME).await;
+    let calls = [Arc::new(call)];
+    let offer = |share: f64, time| client.offer(&calls, capacity * share, time, Pace::Exact);
+
+    let unloaded = offer(0.1, CALM).await;
+    let half = offer(0.5, CALM).await;
+    let (overload, peak) = tokio::join!(offer(3.0, time), peak(&server, time));
+    let after = offer(0.5, AFTER).await;
+
+    let phases = [
+        ("unloaded: a tenth", &unloaded),
+        ("half of its capacity", &half),
+        ("three times its capacity", &overload),
+        ("half again, at once", &after),
+    ];
+    let command = format!("cargo bench --bench load -- overload --write --seconds={}", time.as_secs());
+    let mut text = format!("{}\n\n", made_by(&command, setting.is_pinned));
+    let _ = writeln!(text, "Its capacity was {capacity:.0} requests a second.\n");
+    write_phases(&mut text, &phases);
+    write_aims(&mut text, &unloaded, &overload, &after, peak);
+    text
+}
+
+fn write_phases(text: &mut String, phases: &[(&str, &Samples)]) {
+    *text += "| offered | a second | decided | sent away | failed | decided: p50 | p99 | p99.9 | sent away: p99 |\n";
+    *text += "|:--|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+    for (name, samples) in phases {
+        let [all, decided, shed] = [samples.all.len(), samples.count(200), samples.count(429)];
+        let [all_rate, decided_rate, shed_rate] = [all, decided, shed].map(|count| samples.per_second(count));
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|part| millis(samples.quantile(200, part)));
+        let shed_p99 = if shed == 0 { "–".to_owned() } else { millis(samples.quantile(429, 0.99)) };
+        let failed = samples.failed();
+        let _ = writeln!(
+            text,
+            "| {name} | {all_rate:.0} | {decided_rate:.0} | {shed_rate:.0} | {failed} | {p50} | {p99} | {p999} | {shed_p99} |"
+        );
+    }
+}
+
+fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: &Samples, peak: usize) {
+    let (calm, busy) = (unloaded.quantile(200, 0.99), overload.quantile(200, 0.99));
+    let shed = overload.quantile(429, 0.99);
+    let recovered = recovery(after, calm * 2);
+    *text += "\n| aim | measured | |\n|:--|--:|:--|\n";
+    let aims = [
+        (
+            "p99 of what is decided: at most twice the unloaded one",
+            format!("{:.2} times", busy.div_duration_f64(calm)),
+            busy <= calm * 2,
+        ),
+        ("p99 of what is sent away: under 5 ms", millis(shed), shed < SHED_AIM),
+        ("memory: under the 1 GiB of the chart", mib(peak), peak < CEILING),
+        ("as before within a second", millis(recovered), recovered < RECOVERY_AIM),
+        ("no request without an answer", overload.failed().to_string(), overload.failed() == 0),
+    ];
+    for (aim, measured, is_met) in aims {
+        let _ = writeln!(text, "| {aim} | {measured} | {} |", met(is_met));
+    }
+}
+
+/// How long it takes until, for a tenth of a second, 95 of a hundred are decided within `limit` again.
+fn recovery(after: &Samples, limit: Duration) -> Duration {
+    const WINDOW: Duration = Duration::from_millis(100);
+    let windows = (after.time.as_millis() / WINDOW.as_millis()) as u32;
+    let is_calm = |window: u32| {
+        let in_it: Vec<_> = after
+            .all
+            .iter()
+            .filter(|sample| sample.at >= WINDOW * window && sample.at < WINDOW * (window + 1))
+            .collect();
+        let slow = in_it.iter().filter(|sample| sample.status != 200 || sample.took > limit).count();
+        slow * 100 <= in_it.len() * 5
+    };
+    WINDOW * (0..windows).find(|window| is_calm(*window)).unwrap_or(windows)
+}
+
+/// The most memory that was resident, in KiB.
+async fn peak(server: &Process, time: Duration) -> usize {
+    sleep(time).await;
+    server.status("VmHWM")
+}

@@ -1,0 +1,91 @@
+//! What all measurements share: certificates, catalogs, servers on a processor of their own.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls::version::TLS13;
+use tempfile::TempDir;
+
+use super::catalogs;
+use super::process::{self, Process};
+use super::support::client;
+use super::support::pki::{Authority, SecretMount};
+
+/// Servers run here, where they can be held to a processor.
+const SERVERS: &str = "0";
+/// The client runs here.
+const CLIENT: &str = "1";
+
+pub struct Setting {
+    pub authority: Authority,
+    pub mount: SecretMount,
+    pub arguments: Vec<String>,
+    /// Whether servers and client have a processor each.
+    pub is_pinned: bool,
+    folder: TempDir,
+}
+
+impl Setting {
+    pub fn new(arguments: &[String]) -> Self {
+        let authority = Authority::new();
+        Self {
+            mount: SecretMount::new(&authority.leaf()),
+            authority,
+            arguments: arguments.to_vec(),
+            is_pinned: !arguments.iter().any(|argument| argument == "--unpinned") && pin_client(),
+            folder: TempDir::new().unwrap(),
+        }
+    }
+
+    /// A number that the command line may change, as `--name=number`.
+    pub fn number(&self, name: &str, default: u64) -> u64 {
+        let given = self.arguments.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix('='));
+        given.map_or(default, |number| number.parse().expect("a whole number"))
+    }
+
+    /// A time that the command line may change, as `--seconds=number`.
+    pub fn seconds(&self, default: u64) -> Duration {
+        Duration::from_secs(self.number("--seconds", default))
+    }
+
+    pub fn client(&self) -> ClientConfig {
+        client::config(&self.authority.root, &[&TLS13])
+    }
+
+    pub fn floor(&self) -> Process {
+        process::floor_by(self.command(std::env::current_exe().unwrap().to_str().unwrap()), self.mount.path())
+    }
+
+    /// The server with its default settings, and so many objects in its catalog.
+    pub fn portcullis(&self, objects: usize) -> Process {
+        process::portcullis_by(self.command(process::PORTCULLIS), self.mount.path(), &self.catalog(objects))
+    }
+
+    /// The folder of a catalog of so many objects.
+    pub fn catalog(&self, objects: usize) -> PathBuf {
+        let manifests = self.folder.path().join(objects.to_string());
+        if !manifests.exists() {
+            catalogs::write(&manifests, objects);
+        }
+        manifests
+    }
+
+    fn command(&self, program: &str) -> Command {
+        if !self.is_pinned {
+            return Command::new(program);
+        }
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", SERVERS, program]);
+        command
+    }
+}
+
+/// Holds this process, which has a single thread yet, to its processor. Fails where there is just one, or no taskset.
+fn pin_client() -> bool {
+    let me = std::process::id().to_string();
+    let mut taskset = Command::new("taskset");
+    taskset.args(["--cpu-list", "--pid", CLIENT, &me]).stdout(Stdio::null()).stderr(Stdio::null());
+    taskset.status().is_ok_and(|status| status.success())
+}

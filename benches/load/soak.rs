@@ -1,0 +1,133 @@
+//! A long time of everything: all kinds of reviews, small and large and broken, while certificates rotate and the catalog
+//! changes. Memory has to stay where it was.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use super::client::{Call, Client, Pace};
+use super::page::{made_by, met, mib};
+use super::process::Process;
+use super::reviews;
+use super::samples::{Samples, millis};
+use super::setting::Setting;
+
+const KIB: usize = 1024;
+const RATE: u64 = 200;
+/// Rows of the table.
+const ROWS: u32 = 12;
+const ROTATE_EVERY: Duration = Duration::from_secs(60);
+const CHANGE_EVERY: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The last quarter's memory may be this much above the second's; the first warms up.
+const GROWTH_AIM: f64 = 1.05;
+
+/// Memory while a row of the table was made, in KiB.
+struct Look {
+    resident: usize,
+    threads: usize,
+}
+
+pub async fn run(setting: &Setting) -> String {
+    let (time, rate) = (setting.seconds(3600), setting.number("--rate", RATE));
+    let server = setting.portcullis(1000);
+    let client = Client::new(&server, &setting.client());
+    let calls = mix();
+    let mut rows = Vec::new();
+    let everything = async {
+        for number in 0..ROWS {
+            let offered = client.offer(&calls, rate as f64, time / ROWS, Pace::Relaxed);
+            let (samples, looks) = tokio::join!(offered, watch(&server, time / ROWS));
+            eprintln!("{}/{ROWS}: {} requests, {}", number + 1, samples.all.len(), mib(mean(&looks)));
+            rows.push((samples, looks));
+        }
+    };
+    // The other two go on for ever, and end with the soak.
+    tokio::select! {
+        () = everything => {}
+        () = rotate(setting) => {}
+        () = change(setting) => {}
+    }
+    let command = format!("cargo bench --bench load -- soak --write --seconds={} --rate={rate}", time.as_secs());
+    format!("{}\n\n{}", made_by(&command, setting.is_pinned), table(&rows, time))
+}
+
+fn mix() -> Vec<Arc<Call>> {
+    let call = |share, path, body| Arc::new(Call { path, body, share });
+    vec![
+        call(300, "/validate", reviews::installation(3 * KIB)),
+        call(300, "/mutate", reviews::installation(3 * KIB)),
+        call(200, "/validate", reviews::unhandled(3 * KIB)),
+        call(100, "/validate", reviews::installation(6 * KIB)),
+        call(50, "/validate", reviews::overwrites(100)),
+        call(30, "/validate", br#"{"request":{"uid":"broken","operation":7}}"#.to_vec()),
+        call(19, "/validate", reviews::unhandled(200 * KIB)),
+        call(1, "/validate", reviews::installation(2 * KIB * KIB)),
+    ]
+}
+
+async fn watch(server: &Process, time: Duration) -> Vec<Look> {
+    let began = Instant::now();
+    let mut looks = Vec::new();
+    while began.elapsed() < time {
+        looks.push(Look { resident: server.status("VmRSS"), threads: server.status("Threads") });
+        sleep(LOOK_EVERY.min(time)).await;
+    }
+    looks
+}
+
+async fn rotate(setting: &Setting) {
+    loop {
+        sleep(ROTATE_EVERY).await;
+        let next = setting.authority.leaf();
+        setting.mount.publish(&next.chain, &next.key);
+    }
+}
+
+/// Takes a file of the catalog away and puts it back.
+async fn change(setting: &Setting) {
+    let file = setting.catalog(1000).join("more.json");
+    let more = reviews::small_installation("more").to_string();
+    loop {
+        sleep(CHANGE_EVERY).await;
+        fs::write(&file, &more).unwrap();
+        sleep(CHANGE_EVERY).await;
+        fs::remove_file(&file).unwrap();
+    }
+}
+
+fn table(rows: &[(Samples, Vec<Look>)], time: Duration) -> String {
+    let mut text = "| until | requests | not decided | p50 | p99 | resident | at most | threads |\n".to_owned();
+    text += "|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+    for (number, (samples, looks)) in rows.iter().enumerate() {
+        let until = time.as_secs_f64() / 60.0 * (number + 1) as f64 / f64::from(ROWS);
+        let [p50, p99] = [0.5, 0.99].map(|part| millis(samples.quantile(200, part)));
+        let most = looks.iter().map(|look| look.resident).max().unwrap_or_default();
+        let threads = looks.iter().map(|look| look.threads).max().unwrap_or_default();
+        let others = samples.all.len() - samples.count(200);
+        let (all, resident, most) = (samples.all.len(), mib(mean(looks)), mib(most));
+        let _ =
+            writeln!(text, "| {until:.1} min | {all} | {others} | {p50} | {p99} | {resident} | {most} | {threads} |");
+    }
+    let quarter = rows.len() / 4;
+    let of = |rows: &[(Samples, Vec<Look>)]| {
+        rows.iter().map(|(_, looks)| mean(looks)).sum::<usize>() as f64 / rows.len().max(1) as f64
+    };
+    let growth = of(&rows[rows.len() - quarter..]) / of(&rows[quarter..quarter * 2]);
+    let lost: usize = rows.iter().map(|(samples, _)| samples.failed()).sum();
+    let _ = writeln!(text, "\n| aim | measured | |\n|:--|--:|:--|");
+    let _ = writeln!(
+        text,
+        "| memory of the last quarter beside the second's: at most {GROWTH_AIM} times | {growth:.3} times | {} |",
+        met(growth <= GROWTH_AIM)
+    );
+    let _ = writeln!(text, "| no request without an answer | {lost} | {} |", met(lost == 0));
+    text
+}
+
+fn mean(looks: &[Look]) -> usize {
+    looks.iter().map(|look| look.resident).sum::<usize>() / looks.len().max(1)
+}

@@ -1,0 +1,130 @@
+//! What is counted of the catalog. Labels are kinds, of which there are as many as rules look up.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::heard::Heard;
+use super::{Catalog, Confirm, Confirming, Kind, Reference};
+
+/// From an answer out of the API server's cache to the longest deadline.
+const BUCKETS: [f64; 11] = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1.0, 5.0, 30.0];
+
+/// What came of a confirmed read.
+#[derive(Debug, Clone, Copy)]
+enum Outcome {
+    Found,
+    Gone,
+    Failed,
+    /// Nobody waits for the answer any more.
+    Late,
+}
+
+impl Outcome {
+    const ALL: [(Self, &'static str); 4] =
+        [(Self::Found, "found"), (Self::Gone, "gone"), (Self::Failed, "failed"), (Self::Late, "late")];
+}
+
+/// Has `registry` show how many objects of each kind the catalog holds, and where it is `heard`, for how long nothing was.
+pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, heard: Option<Heard>) {
+    registry.register_collector(Box::new(Kinds { catalog, heard }));
+}
+
+/// Reads what it is asked at every scrape: the kinds are not all known from the start.
+struct Kinds {
+    catalog: Arc<Catalog>,
+    heard: Option<Heard>,
+}
+
+impl fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kinds").finish_non_exhaustive()
+    }
+}
+
+impl Kinds {
+    fn encode_gauge<V: EncodeGaugeValue>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        (name, help): (&str, &str),
+        value: impl Fn(&'static Kind) -> Option<V>,
+    ) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for kind in self.catalog.kinds().chain(self.catalog.declared()) {
+            if let Some(value) = value(kind) {
+                let labels = [("kind", kind.full_name())];
+                ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Collector for Kinds {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let objects = |kind| i64::try_from(self.catalog.len(kind)).ok();
+        self.encode_gauge(&mut encoder, ("catalog_objects", "Objects in the catalog."), objects)?;
+        let Some(heard) = &self.heard else { return Ok(()) };
+        let silence = |kind: &'static Kind| heard.silence(kind).map(|silence| silence.as_secs_f64());
+        let help = "Seconds since the API server was last heard of a kind, bookmarks included.";
+        self.encode_gauge(&mut encoder, ("catalog_silence_seconds", help), silence)
+    }
+}
+
+/// Confirmed reads that are counted.
+pub struct Counted<C> {
+    reads: C,
+    results: [Counter; 4],
+    duration: Histogram,
+}
+
+impl<C: Confirm> Counted<C> {
+    /// Counts what `reads` reads.
+    pub fn new(reads: C, registry: &mut Registry) -> Self {
+        let family: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
+        let help = "Objects that the API server was asked for, because a stale answer would be unsafe";
+        registry.register("confirmed_reads", help, family.clone());
+        let duration = Histogram::new(BUCKETS);
+        registry.register("confirmed_read_duration_seconds", "Time until it answered", duration.clone());
+        let results = Outcome::ALL.map(|(_, word)| family.get_or_create_owned(&[("result", word)]));
+        Self { reads, results, duration }
+    }
+}
+
+impl<C: Confirm> Confirm for Counted<C> {
+    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+        Box::pin(async move {
+            let mut asked = Asked { results: &self.results, came: Outcome::Late };
+            let began = Instant::now();
+            let answer = self.reads.confirm(reference).await;
+            self.duration.observe(began.elapsed().as_secs_f64());
+            asked.came = match &answer {
+                Ok(Some(_)) => Outcome::Found,
+                Ok(None) => Outcome::Gone,
+                Err(_) => Outcome::Failed,
+            };
+            answer
+        })
+    }
+}
+
+/// A question that is counted when it is over, also where nobody waited for its answer.
+struct Asked<'c> {
+    results: &'c [Counter; 4],
+    came: Outcome,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.results[self.came as usize].inc();
+    }
+}

@@ -1,0 +1,311 @@
+//! Turns at the processors: how many decisions are worked on at once, and who waits.
+//!
+//! A decision is mostly computing. Begun one after the other as they arrive, decisions would hold up the reading of the
+//! requests behind them: those would wait unseen in the kernel's buffers, all of them ever longer, and there would be
+//! nobody to send them away. So a decision takes a turn first, and lets everything be read that has arrived meanwhile.
+//! What finds no turn waits for a moment, and is sent away when the moment is over.
+//!
+//! **The newest goes first.** While there are more requests than turns, somebody is sent away in any case. Oldest first, all
+//! would wait as long as is allowed; newest first, those who are served have hardly waited. What has begun and was
+//! waiting for something else, such as the API server, goes before all others.
+//!
+//! **A burst is waited out, a crowd is not.** As long as some turn was free a moment ago, what waits is a burst, or the process
+//! was itself without a processor; it is served late rather than sent away. Where none has been free for as long as a burst
+//! may last, waiting helps nobody.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+/// How long somebody waits for a first turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// In a burst, and how long one lasts.
+    pub(super) burst: Duration,
+    /// When no turn has been free for longer than that.
+    pub(super) crowd: Duration,
+}
+
+/// A number of turns, and those who wait for one.
+#[derive(Debug)]
+pub(super) struct Turns {
+    queue: Mutex<Queue>,
+    /// The most that wait for their first turn.
+    places: usize,
+    patience: Patience,
+}
+
+#[derive(Debug)]
+struct Queue {
+    free: usize,
+    /// Since when no turn is free.
+    taken: Option<Instant>,
+    begun: VecDeque<oneshot::Sender<Turn>>,
+    fresh: VecDeque<oneshot::Sender<Turn>>,
+}
+
+/// A turn, until it is dropped: then it is the next one's.
+#[derive(Debug)]
+struct Turn(Arc<Turns>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(next) = self.0.next() {
+            // Where nobody waits there any more the turn comes back, is dropped, and goes on to the one after.
+            let _ = next.send(Self(Arc::clone(&self.0)));
+        }
+    }
+}
+
+impl Turns {
+    /// As many turns as `count`, for which at most `places` wait, and no longer than there is `patience`.
+    pub(super) fn new(count: usize, places: usize, patience: Patience) -> Arc<Self> {
+        let queue = Queue { free: count.max(1), taken: None, begun: VecDeque::new(), fresh: VecDeque::new() };
+        Arc::new(Self { queue: Mutex::new(queue), places, patience })
+    }
+
+    /// Runs `work` in turns: it has one whenever it computes, and none while it waits. `None` where it was sent away
+    /// instead, before it had begun.
+    pub(super) async fn run<T>(self: &Arc<Self>, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        let mut turn = self.first().await?;
+        loop {
+            // What has arrived meanwhile is read first, and gets in line or is sent away.
+            yield_now().await;
+            let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+            drop(turn);
+            if let Poll::Ready(done) = step {
+                return Some(done);
+            }
+            woken().await;
+            turn = self.another().await;
+        }
+    }
+
+    /// How many wait for their first turn.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue().fresh.iter().filter(|waiting| !waiting.is_closed()).count()
+    }
+
+    async fn first(self: &Arc<Self>) -> Option<Turn> {
+        let (waiting, patience) = {
+            let mut queue = self.queue();
+            if let Some(turn) = self.free(&mut queue) {
+                return Some(turn);
+            }
+            (self.get_in_line(&mut queue), self.patience.at(Instant::now(), queue.taken))
+        };
+        timeout(patience, waiting).await.ok()?.ok()
+    }
+
+    async fn another(self: &Arc<Self>) -> Turn {
+        loop {
+            let waiting = {
+                let mut queue = self.queue();
+                if let Some(turn) = self.free(&mut queue) {
+                    return turn;
+                }
+                let (sender, waiting) = oneshot::channel();
+                queue.begun.push_back(sender);
+                waiting
+            };
+            // Nobody drops such a sender unused; if ever, the line is as good as before.
+            if let Ok(turn) = waiting.await {
+                return turn;
+            }
+        }
+    }
+
+    fn free(self: &Arc<Self>, queue: &mut Queue) -> Option<Turn> {
+        queue.free = queue.free.checked_sub(1)?;
+        if queue.free == 0 {
+            queue.taken = Some(Instant::now());
+        }
+        Some(Turn(Arc::clone(self)))
+    }
+
+    /// A place at the end of the line, for which the eldest is sent away where the line is full.
+    fn get_in_line(&self, queue: &mut Queue) -> oneshot::Receiver<Turn> {
+        let (sender, waiting) = oneshot::channel();
+        queue.fresh.push_back(sender);
+        while queue.fresh.len() > self.places || queue.fresh.front().is_some_and(oneshot::Sender::is_closed) {
+            queue.fresh.pop_front();
+        }
+        waiting
+    }
+
+    /// Who gets a turn that is given back; where nobody wants it, it is free.
+    fn next(&self) -> Option<oneshot::Sender<Turn>> {
+        let mut queue = self.queue();
+        let next = queue.begun.pop_front().or_else(|| queue.fresh.pop_back());
+        if next.is_none() {
+            queue.free += 1;
+            queue.taken = None;
+        }
+        next
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Every change is made whole before anything can panic.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Patience {
+    fn at(self, now: Instant, taken: Option<Instant>) -> Duration {
+        let is_crowd = taken.is_some_and(|since| now.saturating_duration_since(since) >= self.burst);
+        if is_crowd { self.crowd } else { self.burst }
+    }
+}
+
+/// Runs `work` step by step, each with one of the permits of `turns`, in the order of arrival, and sends nobody away.
+pub(super) async fn stepwise<T>(turns: &Semaphore, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    loop {
+        // An error would be a semaphore that is closed; this one never is.
+        let turn = turns.acquire().await;
+        yield_now().await;
+        let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+        drop(turn);
+        if let Poll::Ready(done) = step {
+            return done;
+        }
+        woken().await;
+    }
+}
+
+/// Waits for whatever the step before has asked to be woken by. To be woken in vain costs a step, no more.
+async fn woken() {
+    let mut asked = false;
+    poll_fn(|_| if std::mem::replace(&mut asked, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use futures::future::{join_all, pending};
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    const LONG: Patience = Patience { burst: Duration::from_secs(60), crowd: Duration::from_secs(60) };
+
+    /// Who has decided, in order.
+    #[derive(Default)]
+    struct Order(Mutex<Vec<usize>>);
+
+    impl Order {
+        async fn decide(&self, number: usize) {
+            self.0.lock().unwrap().push(number);
+        }
+
+        fn so_far(&self) -> Vec<usize> {
+            self.0.lock().unwrap().clone()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_newest_goes_first_and_the_eldest_is_sent_away() {
+        let turns = Turns::new(1, 3, LONG);
+        let order = Order::default();
+        let served = join_all((0..6).map(|number| turns.run(order.decide(number)))).await;
+        assert_eq!(order.so_far(), [0, 5, 4, 3]);
+        assert_eq!(served, [Some(()), None, None, Some(()), Some(()), Some(())]);
+        assert_eq!((turns.waiting(), turns.queue().free), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_something_else_has_no_turn() {
+        let turns = Turns::new(1, 9, LONG);
+        let (order, told) = (Order::default(), Notify::new());
+        let asks = async {
+            order.decide(0).await;
+            told.notified().await;
+            order.decide(1).await;
+        };
+        let tells = async {
+            order.decide(2).await;
+            told.notify_one();
+        };
+        let (asks, tells) = (turns.run(asks), turns.run(tells));
+        tokio::join!(asks, tells, turns.run(order.decide(3)), turns.run(order.decide(4)));
+        let order = order.so_far();
+        assert_eq!(order[0], 0, "{order:?}");
+        let at = |number| order.iter().position(|decided| *decided == number).unwrap();
+        assert!(at(1) > at(2) && order.len() == 5, "{order:?}");
+    }
+
+    #[tokio::test]
+    async fn whoever_has_begun_is_next() {
+        let turns = Turns::new(1, 9, LONG);
+        let first = turns.first().await.unwrap();
+        let (mut fresh, mut begun) = (Box::pin(turns.first()), Box::pin(turns.another()));
+        assert!(begun.as_mut().now_or_never().is_none());
+        assert!(fresh.as_mut().now_or_never().is_none());
+        drop(first);
+        let second = begun.await;
+        assert!(fresh.as_mut().now_or_never().is_none());
+        drop(second);
+        assert!(fresh.await.is_some());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_longer_than_is_allowed() {
+        let turns = Turns::new(1, 9, Patience { burst: Duration::ZERO, crowd: Duration::from_millis(3) });
+        let busy = turns.first().await.unwrap();
+        assert!(turns.first().await.is_none());
+        assert_eq!(turns.waiting(), 0);
+        drop(busy);
+        assert!(turns.first().await.is_some());
+    }
+
+    #[test]
+    fn a_burst_is_waited_out_and_a_crowd_is_not() {
+        let patience = Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3) };
+        let taken = Instant::now();
+        let after = |millis| patience.at(taken + Duration::from_millis(millis), Some(taken)).as_millis();
+        assert_eq!([0, 99, 100, 5000].map(after), [100, 100, 3, 3]);
+        assert_eq!(patience.at(taken, None), patience.burst);
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_was_free_in_between_makes_it_a_burst() {
+        let turns = Turns::new(2, 9, LONG);
+        let (one, other) = (turns.first().await.unwrap(), turns.first().await.unwrap());
+        assert!(turns.queue().taken.is_some());
+        drop(one);
+        assert!(turns.queue().taken.is_none());
+        drop(other);
+    }
+
+    #[tokio::test]
+    async fn a_turn_outlives_those_who_went_away() {
+        let turns = Turns::new(1, 9, LONG);
+        let busy = turns.first().await.unwrap();
+        let mut gone: Vec<_> = (0..9).map(|_| Box::pin(turns.first())).collect();
+        assert!(gone.iter_mut().all(|waiting| waiting.as_mut().now_or_never().is_none()));
+        let granted = gone.pop();
+        drop(gone);
+        drop(busy);
+        // It has been given the turn, and never looks.
+        drop(granted);
+        assert!(turns.first().now_or_never().flatten().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_step_at_a_time_and_nobody_is_sent_away() {
+        let turns = Semaphore::new(1);
+        let order = Order::default();
+        let never = timeout(Duration::from_millis(1), stepwise(&turns, pending::<()>()));
+        let (late, _) = tokio::join!(never, join_all((0..100).map(|number| stepwise(&turns, order.decide(number)))));
+        assert!(late.is_err());
+        assert_eq!(order.so_far(), (0..100).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,199 @@
+//! What is shown, what is written about it, and what dashboard and alerts ask for.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use portcullis::catalog::metrics::{Counted, show};
+use portcullis::catalog::{Confirm, Confirming, Heard, Reference};
+use portcullis::gate::{self, Row};
+use portcullis::process::{self, Format, Telemetry};
+use portcullis::{artifacts, reconciler, server};
+use prometheus_client::encoding::text;
+use regex::Regex;
+use support::harness::get;
+use support::pki::{Authority, SecretMount};
+
+/// The API server's own metrics of webhooks; see "Kubernetes Metrics Reference".
+const API_SERVER: [&str; 4] = [
+    "apiserver_admission_webhook_admission_duration_seconds_bucket",
+    "apiserver_admission_webhook_fail_open_count",
+    "apiserver_admission_webhook_rejection_count",
+    "apiserver_admission_webhook_request_total",
+];
+
+fn file(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn root() -> PathBuf {
+    env!("CARGO_MANIFEST_DIR").into()
+}
+
+/// Reads nothing.
+struct Nobody;
+
+impl Confirm for Nobody {
+    fn confirm<'a>(&'a self, _: &'a Reference) -> Confirming<'a> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// What server and companion show, all there is.
+fn everything() -> String {
+    let mut registry = process::registry();
+    let rules = gate::Registry::standard();
+    server::Metrics::register(&mut registry, rules.rows().into_iter().map(Row::id));
+    artifacts::Metrics::register(&mut registry);
+    let (telemetry, _) = Telemetry::new(Format::Text, "info", std::io::sink()).unwrap();
+    process::show_log(&mut registry, &telemetry);
+    show(&mut registry, Arc::new(rules.catalog()), Some(Heard::default()));
+    Counted::new(Nobody, &mut registry);
+    reconciler::Metrics::register(&mut registry).show("controller");
+    let mut text = String::new();
+    text::encode(&mut text, &registry).unwrap();
+    text
+}
+
+/// Name, kind and meaning of each metric, sorted, as rows of a table.
+fn rows(shown: &str) -> BTreeSet<String> {
+    let of = |key: &str| -> Vec<(String, String)> {
+        let lines = shown.lines().filter_map(|line| line.strip_prefix(key)?.split_once(' '));
+        lines.map(|(name, rest)| (name.to_owned(), rest.to_owned())).collect()
+    };
+    let (helps, types) = (of("# HELP "), of("# TYPE "));
+    let row = |(name, kind): &(String, String)| {
+        let help = &helps.iter().find(|(one, _)| one == name).unwrap().1;
+        format!("| `{name}{}` | {kind} | {help} |", suffix(kind))
+    };
+    types.iter().map(row).collect()
+}
+
+/// What the text format adds to a name.
+fn suffix(kind: &str) -> &'static str {
+    match kind {
+        "counter" => "_total",
+        "info" => "_info",
+        _ => "",
+    }
+}
+
+/// The names that a query may use.
+fn names(rows: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut names = BTreeSet::from(API_SERVER.map(str::to_owned));
+    for row in rows {
+        let [_, name, kind, ..] = row.split(" | ").flat_map(|cell| cell.split("| ")).collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let name = name.trim_matches('`');
+        match kind {
+            "histogram" => names.extend(["_bucket", "_sum", "_count"].map(|part| format!("{name}{part}"))),
+            _ => drop(names.insert(name.to_owned())),
+        }
+    }
+    names
+}
+
+fn table_of_the_page() -> BTreeSet<String> {
+    file("docs/metrics.md").lines().filter(|line| line.starts_with("| `portcullis_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_lists_every_metric_and_no_other() {
+    let (there, shown) = (table_of_the_page(), rows(&everything()));
+    let missing: Vec<_> = shown.difference(&there).map(String::as_str).collect();
+    let gone: Vec<_> = there.difference(&shown).map(String::as_str).collect();
+    assert!(
+        missing.is_empty() && gone.is_empty(),
+        "docs/metrics.md lacks:\n{}\nand has too much:\n{}",
+        missing.join("\n"),
+        gone.join("\n")
+    );
+}
+
+#[tokio::test]
+async fn a_server_shows_nothing_that_the_page_does_not_list() {
+    let (mount, manifests) = (SecretMount::new(&Authority::new().leaf()), tempfile::tempdir().unwrap());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--certs"])
+        .arg(mount.path())
+        .arg("--manifests")
+        .arg(manifests.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = BufReader::new(child.stderr.take().unwrap());
+    let told =
+        log.lines().map(Result::unwrap).find_map(|line| line.split_once("admin=").map(|(_, rest)| rest.to_owned()));
+    let admin = told.unwrap().trim_matches('"').parse().unwrap();
+    let (_, shown) = get(admin, "/metrics").await.unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (there, shown) = (table_of_the_page(), rows(&shown));
+    assert!(shown.is_subset(&there), "docs/metrics.md lacks {:#?}", shown.difference(&there).collect::<Vec<_>>());
+    assert!(shown.len() > 20, "{shown:?}");
+}
+
+#[test]
+fn no_label_names_an_object_or_a_namespace() {
+    let label = Regex::new(r#"[{,]([a-z_]+)=""#).unwrap();
+    let shown = everything();
+    let found: BTreeSet<&str> = label.captures_iter(&shown).map(|found| found.get(1).unwrap().as_str()).collect();
+    let allowed = BTreeSet::from([
+        "allowed",
+        "class",
+        "controller",
+        "family",
+        "from",
+        "kind",
+        "le",
+        "level",
+        "operation",
+        "outcome",
+        "phase",
+        "reason",
+        "result",
+        "rule",
+        "version",
+    ]);
+    assert!(found.is_subset(&allowed), "{found:?}");
+}
+
+#[test]
+fn dashboard_and_alerts_ask_for_what_there_is() {
+    let names = names(&rows(&everything()));
+    let metric = Regex::new(r"\b(?:portcullis|apiserver_admission)_[a-z_]+\b").unwrap();
+    for path in ["charts/portcullis/dashboards/portcullis.json", "charts/portcullis/monitoring/alerts.yaml"] {
+        let text = file(path);
+        let asked: BTreeSet<&str> = metric.find_iter(&text).map(|found| found.as_str()).collect();
+        let unknown: Vec<_> = asked.iter().filter(|name| !names.contains(**name)).collect();
+        assert!(unknown.is_empty() && asked.len() > 10, "{path} asks for {unknown:?}, of {asked:?}");
+    }
+    serde_json::from_str::<serde_json::Value>(&file("charts/portcullis/dashboards/portcullis.json")).unwrap();
+}
+
+#[test]
+fn every_alert_has_its_page_and_every_page_its_alert() {
+    let alerts = file("charts/portcullis/monitoring/alerts.yaml");
+    let pages: BTreeSet<String> = fs::read_dir(root().join("docs/runbooks"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap().trim_end_matches(".md").to_owned())
+        .collect();
+    let name = Regex::new(r"- alert: (\w+)").unwrap();
+    let named: BTreeSet<String> = name.captures_iter(&alerts).map(|found| found[1].to_owned()).collect();
+    assert_eq!(named, pages);
+    for name in named {
+        assert!(alerts.contains(&format!("runbook: docs/runbooks/{name}.md\n")), "{name} names its page");
+        let page = file(&format!("docs/runbooks/{name}.md"));
+        assert!(page.starts_with(&format!("# {name}\n")), "{name}");
+        for part in ["## What users see", "## What to look at", "## How to mend it"] {
+            assert!(page.contains(part), "{name} lacks {part:?}");
+        }
+    }
+}

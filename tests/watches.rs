@@ -1,0 +1,168 @@
+//! Watches and confirmed reads when the API server goes away, comes back, or does not answer.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod support;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use futures::StreamExt as _;
+use futures::stream::{once, pending};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use kube::client::ClientBuilder;
+use portcullis::catalog::metrics::{Counted, show};
+use portcullis::catalog::{Catalog, Coverage, Heard, Kind, Reference, Scope, cluster};
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use support::harness::eventually;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+
+static THINGS: Kind = Kind {
+    group: "example.org",
+    version: "v1",
+    kind: "Thing",
+    plural: "things",
+    scope: Scope::Namespaced,
+    indexes: &[],
+};
+
+const LIST: &str = "/apis/example.org/v1/things";
+
+fn thing(name: &str) -> Value {
+    json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name, "namespace": "ns"}})
+}
+
+/// What an API server with these things answers; `version` is what they have come to.
+fn answer(request: &Request<Incoming>, version: usize, names: &[&str]) -> Response<Body> {
+    let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+    let is_watch = query.contains("watch=true");
+    let json = match path {
+        LIST if is_watch && !query.contains(&format!("resourceVersion={version}")) => {
+            return watch(json!({"type": "ERROR", "object": status(410, "Expired")}));
+        }
+        _ if is_watch => {
+            let metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+            let object = json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": metadata});
+            return watch(json!({"type": "BOOKMARK", "object": object}));
+        }
+        LIST => list("example.org/v1", "ThingList", version, names.iter().map(|name| thing(name)).collect()),
+        "/apis/example.org/v1/namespaces/ns/things/a" => thing("a"),
+        path if path.starts_with("/apis/apiextensions") => {
+            list("meta.k8s.io/v1", "PartialObjectMetadataList", version, Vec::new())
+        }
+        _ => {
+            let not_found = Body::from(status(404, "NotFound").to_string());
+            return Response::builder().status(404).body(not_found).unwrap();
+        }
+    };
+    Response::new(Body::from(json.to_string()))
+}
+
+fn list(api_version: &str, kind: &str, version: usize, items: Vec<Value>) -> Value {
+    let metadata = json!({"resourceVersion": version.to_string()});
+    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items})
+}
+
+fn status(code: u16, reason: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason})
+}
+
+/// One event, and then silence.
+fn watch(event: Value) -> Response<Body> {
+    let first = once(async move { Ok::<_, Infallible>(format!("{event}\n")) });
+    Response::new(Body::from_stream(first.chain(pending())))
+}
+
+/// An API server, until it is aborted: then its connections break.
+async fn api_server(
+    address: SocketAddr,
+    version: usize,
+    names: &'static [&'static str],
+) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind(address).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = async move {
+        let mut connections = JoinSet::new();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let answered = service_fn(move |request: Request<Incoming>| async move {
+                if request.uri().path().ends_with("/silent") {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, Infallible>(answer(&request, version, names))
+            });
+            connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answered));
+        }
+    };
+    (address, tokio::spawn(serve))
+}
+
+fn client(address: SocketAddr, heard: &Heard) -> kube::Client {
+    let config = kube::Config::new(format!("http://{address}").parse().unwrap());
+    ClientBuilder::try_from(config).unwrap().with_layer(heard).build()
+}
+
+fn anywhere() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn shown(registry: &Registry, line: &str) -> bool {
+    let mut text = String::new();
+    text::encode(&mut text, registry).unwrap();
+    text.lines().any(|shown| shown.starts_with(line))
+}
+
+#[tokio::test]
+async fn decisions_go_on_by_what_was_known_until_the_api_server_is_back() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (address, server) = api_server(anywhere(), 1, &["a"]).await;
+    let (heard, catalog, mut registry) = (Heard::default(), Arc::new(Catalog::new([&THINGS])), Registry::default());
+    show(&mut registry, Arc::clone(&catalog), Some(heard.clone()));
+    assert_eq!(heard.silence(&THINGS), None);
+    tokio::spawn(cluster::follow(client(address, &heard), Arc::clone(&catalog)));
+    let has = |name| catalog.find(&THINGS, "ns", name).is_some();
+    eventually("it is listed", async || has("a") && catalog.coverage(&THINGS) == Coverage::Complete).await;
+    assert!(shown(&registry, r#"catalog_objects{kind="things.example.org"} 1"#));
+    assert!(shown(&registry, r#"catalog_silence_seconds{kind="things.example.org"} 0"#));
+
+    server.abort();
+    let silence = || heard.silence(&THINGS).unwrap();
+    eventually("nothing is heard any more", async || silence() > Duration::from_millis(500)).await;
+    assert!(has("a") && catalog.coverage(&THINGS) == Coverage::Complete, "what was known is known");
+
+    let (_, _back) = api_server(address, 2, &["a", "b"]).await;
+    eventually("it is listed anew", async || has("b")).await;
+    assert!(has("a") && silence() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_confirmed_read_that_is_not_answered_is_over_in_time_and_counted() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (address, server) = api_server(anywhere(), 1, &["a"]).await;
+    let (mut catalog, mut registry) = (Catalog::new([&THINGS]), Registry::default());
+    let reader = cluster::Reader::new(client(address, &Heard::default()));
+    catalog.set_confirm(Arc::new(Counted::new(reader, &mut registry)));
+    let read = async |name: &str, patience| {
+        let reference = Reference { kind: &THINGS, namespace: "ns".to_owned(), name: name.to_owned() };
+        catalog.within(Instant::now() + patience, catalog.confirm(&reference)).await
+    };
+    let long = Duration::from_secs(20);
+    assert!(read("a", long).await.unwrap().unwrap().is_some());
+    assert!(read("b", long).await.unwrap().unwrap().is_none());
+    assert!(read("silent", Duration::from_millis(50)).await.is_none());
+    server.abort();
+    assert!(server.await.is_err());
+    assert!(read("a", long).await.unwrap().is_err());
+    for result in ["found", "gone", "late", "failed"] {
+        assert!(shown(&registry, &format!(r#"confirmed_reads_total{{result="{result}"}} 1"#)), "{result}");
+    }
+}
