@@ -215,8 +215,8 @@ impl Check<'_> {
     /// The moment from which an exemption no longer holds: a day is part of it to its end.
     fn until(&self, until: &Spanned<String>) -> Result<OffsetDateTime, ConfigError> {
         let text = &until.value;
-        let day = || Date::parse(text, &Iso8601::DATE).ok()?.next_day().map(|next| next.midnight().assume_utc());
-        OffsetDateTime::parse(text, &Rfc3339).ok().or_else(day).ok_or_else(|| {
+        let end = || day(text)?.next_day().map(|next| next.midnight().assume_utc());
+        OffsetDateTime::parse(text, &Rfc3339).ok().or_else(end).ok_or_else(|| {
             let wanted = "write a day, such as 2026-12-31, or a time with its zone, such as 2026-12-31T18:00:00Z";
             self.unknown(format!("{text:?} is no day and no time; {wanted}"), until)
         })
@@ -234,6 +234,15 @@ impl Check<'_> {
         let (line, column) = (place.defined.line(), place.defined.column());
         ConfigError::Unknown { path: self.path.to_owned(), line, column, problem }
     }
+}
+
+/// A day as `2026-12-31`; of what else ISO 8601 knows, weeks and times without a zone, nothing.
+fn day(text: &str) -> Option<Date> {
+    let is_written = text.bytes().enumerate().all(|(at, byte)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    });
+    Date::parse(text, &Iso8601::DATE).ok().filter(|_| is_written && text.len() == "2026-12-31".len())
 }
 
 #[cfg(test)]
