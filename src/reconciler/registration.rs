@@ -98,24 +98,28 @@ impl Registration {
     }
 }
 
-/// Reading what is watched, and CustomResourceDefinitions to notice kinds that come later; then what is written.
+/// Watching, and CustomResourceDefinitions to notice kinds that come later; then what is read and written.
 fn rules(controller: &dyn Controller) -> String {
-    let mut reads: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for Kind { group, plural, .. } in [controller.watches(), controller.looks_up()].concat() {
-        reads.entry(group).or_default().push(plural);
-    }
     let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
-    let read = |(group, mut plurals): (&str, Vec<&str>)| {
+    let watched = lines([controller.watches(), controller.looks_up()].concat(), &["list", "watch"]);
+    let read = lines(controller.reads(), &["get"]);
+    let write = |Permission { group, resources, names, verbs }: &Permission| line(group, resources, names, verbs);
+    let writes = controller.permissions().iter().map(write);
+    [definitions].into_iter().chain(watched).chain(read).chain(writes).collect()
+}
+
+/// A line for the kinds of each group.
+fn lines(kinds: Vec<&'static Kind>, verbs: &[&str]) -> Vec<String> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for Kind { group, plural, .. } in kinds {
+        groups.entry(group).or_default().push(plural);
+    }
+    let line = |(group, mut plurals): (&str, Vec<&str>)| {
         plurals.sort_unstable();
         plurals.dedup();
-        line(group, &plurals, &[], &["get", "list", "watch"])
+        line(group, &plurals, &[], verbs)
     };
-    let write = |Permission { group, resources, names, verbs }: &Permission| line(group, resources, names, verbs);
-    [definitions]
-        .into_iter()
-        .chain(reads.into_iter().map(read))
-        .chain(controller.permissions().iter().map(write))
-        .collect()
+    groups.into_iter().map(line).collect()
 }
 
 fn line(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> String {

@@ -1,6 +1,4 @@
-//! What the server may do in the cluster: read and watch what the rules look up.
-
-use std::collections::BTreeMap;
+//! What the server may do in the cluster: watch what the rules look up, and read what they want confirmed.
 
 use super::when::When;
 use super::{GENERATED, Registration};
@@ -25,26 +23,34 @@ impl Registration {
         )
     }
 
-    /// A line for the kinds of a group that the same families look up.
+    /// Watching what is looked up, and reading what is confirmed.
     fn rights(&self, registry: &Registry) -> String {
-        let mut groups: BTreeMap<&str, Vec<(When, Vec<&str>)>> = BTreeMap::new();
-        for (kind, families) in registry.looked_up() {
-            let Kind { group, plural, .. } = kind;
-            let (when, lines) = (When::any(families.into_iter().collect()), groups.entry(group).or_default());
-            match lines.iter_mut().find(|(known, _)| *known == when) {
-                Some((_, plurals)) => plurals.push(plural),
-                None => lines.push((when, vec![plural])),
-            }
-        }
-        let line = |group: &str, (when, mut plurals): (When, Vec<&str>)| {
-            plurals.sort_unstable();
-            plurals.dedup();
-            let resources = plurals.join(", ");
-            let line =
-                format!("  - {{apiGroups: [\"{group}\"], resources: [{resources}], verbs: [get, list, watch]}}\n");
-            self.families.lines(&when, None, line)
+        let (watched, read) = (lines(registry.looked_up()), lines(registry.confirmed()));
+        let of = |lines: Lines, verbs: &str| {
+            let line = |(group, when, plurals): (&str, When, Vec<&str>)| {
+                let resources = plurals.join(", ");
+                let line = format!("  - {{apiGroups: [\"{group}\"], resources: [{resources}], verbs: [{verbs}]}}\n");
+                self.families.lines(&when, None, line)
+            };
+            lines.into_iter().map(line).collect::<String>()
         };
-        let lines = groups.into_iter().flat_map(|(group, lines)| lines.into_iter().map(move |one| line(group, one)));
-        lines.collect()
+        of(watched, "list, watch") + &of(read, "get")
     }
+}
+
+/// Kinds of a group that the same families are interested in, and when one of those is on.
+type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
+
+fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {
+    kinds.sort_by_key(|(kind, _)| (kind.group, kind.plural));
+    let mut lines: Lines = Vec::new();
+    for (Kind { group, plural, .. }, families) in kinds {
+        let when = When::any(families.into_iter().collect());
+        match lines.iter_mut().find(|(known, with, _)| known == group && *with == when) {
+            Some((_, _, plurals)) if plurals.contains(plural) => {}
+            Some((_, _, plurals)) => plurals.push(plural),
+            None => lines.push((group, when, vec![plural])),
+        }
+    }
+    lines
 }
