@@ -231,20 +231,21 @@ impl Registry {
 
     /// Every kind that is looked up, and the families whose rows do.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
-        let mut kinds: Vec<(&'static Kind, Vec<&'static str>)> = Vec::new();
-        let of_rules = self.rules.iter().map(|rule| (rule.family(), rule.looks_up));
-        let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.looks_up));
-        let of_deliveries = self.deliveries.iter().map(|delivery| (delivery::FAMILY, delivery.looks_up));
+        by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
+    }
+
+    /// Every kind of which single objects may be read, and the families whose rows want objects confirmed.
+    pub fn confirmed(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
+        by_kind(self.looks().filter(|(_, _, confirms)| *confirms).map(|(family, kind, _)| (family, kind)))
+    }
+
+    /// What rows look up: the family, the kind, and whether the row has objects confirmed.
+    fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
+        let of_rules = self.rules.iter().map(|rule| (rule.family(), rule.looks_up, rule.confirm.is_some()));
+        let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.confirm.is_some()));
+        let of_deliveries = self.deliveries.iter().map(|row| (delivery::FAMILY, row.looks_up, row.confirm.is_some()));
         let of_rows = of_rules.chain(of_mutators).chain(of_deliveries);
-        let of_rows = of_rows.flat_map(|(family, kinds)| kinds.iter().map(move |kind| (family, *kind)));
-        for (family, kind) in of_rows.chain(self.declaring()) {
-            match kinds.iter_mut().find(|(known, _)| std::ptr::eq(*known, kind)) {
-                Some((_, families)) if families.contains(&family) => {}
-                Some((_, families)) => families.push(family),
-                None => kinds.push((kind, vec![family])),
-            }
-        }
-        kinds
+        of_rows.flat_map(|(family, kinds, confirms)| kinds.iter().map(move |kind| (family, *kind, confirms)))
     }
 
     /// The kinds whose objects declare others, and the families that look at those.
@@ -293,6 +294,19 @@ impl Registry {
     fn looking(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Looking> {
         self.looking.get(declared_as.map_or(&*request.resource.plural, |declaration| declaration.name))
     }
+}
+
+/// Each kind once, with all its families.
+fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&'static Kind, Vec<&'static str>)> {
+    let mut kinds: Vec<(&'static Kind, Vec<&'static str>)> = Vec::new();
+    for (family, kind) in looks {
+        match kinds.iter_mut().find(|(known, _)| std::ptr::eq(*known, kind)) {
+            Some((_, families)) if families.contains(&family) => {}
+            Some((_, families)) => families.push(family),
+            None => kinds.push((kind, vec![family])),
+        }
+    }
+    kinds
 }
 
 /// The names of the resources in a scope, each once.

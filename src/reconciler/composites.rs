@@ -55,6 +55,10 @@ impl Controller for Composites {
         &WATCHES
     }
 
+    fn reads(&self) -> Vec<&'static Kind> {
+        vec![&MUTATING, &VALIDATING]
+    }
+
     fn permissions(&self) -> &'static [Permission] {
         &PERMISSIONS
     }

@@ -29,6 +29,11 @@ pub trait Controller: Send + Sync + 'static {
         &[]
     }
 
+    /// Of these kinds, those whose objects it reads one by one too. Left out: all.
+    fn reads(&self) -> Vec<&'static Kind> {
+        [self.watches(), self.looks_up()].concat()
+    }
+
     /// What it may do in the cluster, besides reading and watching those kinds.
     fn permissions(&self) -> &'static [Permission];
 

@@ -87,23 +87,15 @@ impl Registration {
         )
     }
 
-    /// Reading what is watched, and CustomResourceDefinitions to notice kinds that come later; then what is listed, and what is
-    /// written.
+    /// Watching, and CustomResourceDefinitions to notice kinds that come later; then what is read, listed and written.
     fn rules(&self, controller: &dyn Controller) -> String {
-        let mut reads: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for Kind { group, plural, .. } in [controller.watches(), controller.looks_up()].concat() {
-            reads.entry(group).or_default().push(plural);
-        }
         let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
-        let read = |(group, mut plurals): (&str, Vec<&str>)| {
-            plurals.sort_unstable();
-            plurals.dedup();
-            line(group, &plurals, &[], &["get", "list", "watch"])
-        };
+        let definitions = (!controller.watches().is_empty()).then_some(definitions);
+        let watched = lines([controller.watches(), controller.looks_up()].concat(), &["list", "watch"]);
+        let read = lines(controller.reads(), &["get"]);
         let write = |Permission { group, resources, names, verbs }: &Permission| line(group, resources, names, verbs);
-        let watches = !controller.watches().is_empty();
-        let reading = watches.then_some(definitions).into_iter().chain(reads.into_iter().map(read));
-        reading.chain([self.lists(controller)]).chain(controller.permissions().iter().map(write)).collect()
+        let reading = definitions.into_iter().chain(watched).chain(read).chain([self.lists(controller)]);
+        reading.chain(controller.permissions().iter().map(write)).collect()
     }
 
     /// A line for the resources of a group that are listed for the same families.
@@ -133,6 +125,20 @@ impl Registration {
             self.service_account, self.namespace
         )
     }
+}
+
+/// A line for the kinds of each group.
+fn lines(kinds: Vec<&'static Kind>, verbs: &[&str]) -> Vec<String> {
+    let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for Kind { group, plural, .. } in kinds {
+        groups.entry(group).or_default().push(plural);
+    }
+    let line = |(group, mut plurals): (&str, Vec<&str>)| {
+        plurals.sort_unstable();
+        plurals.dedup();
+        line(group, &plurals, &[], verbs)
+    };
+    groups.into_iter().map(line).collect()
 }
 
 fn line(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> String {

@@ -19,8 +19,32 @@ pub const CASES: &[Case] = &[
     ("rights::nothing_is_granted_that_is_not_used", nothing_is_superfluous),
 ];
 
-/// What is granted, and used only by what no trial can have happen.
-const UNREACHED: &[(&str, &str, &str)] = &[];
+const SOURCES: &str =
+    "a source is asked for only where the watch does not have it; trials have GitRepositories for all of them";
+const GONE: &str = "the Landscaper of the trials no longer has this kind";
+const LAGS: &str = "the companion asks for it only where its watch lags; of the server it is seen";
+/// What is granted, and made use of only where no trial comes, by verb and resource, and why.
+const UNREACHED: &[(&str, &str, &str)] = &[
+    ("get", "source.toolkit.fluxcd.io/buckets", SOURCES),
+    ("get", "source.toolkit.fluxcd.io/externalartifacts", SOURCES),
+    ("get", "source.toolkit.fluxcd.io/ocirepositories", SOURCES),
+    ("get", "landscaper.gardener.cloud/deployerregistrations", GONE),
+    ("watch", "landscaper.gardener.cloud/deployerregistrations", GONE),
+    ("get", "landscaper.gardener.cloud/contexts", LAGS),
+    ("get", "landscaper.gardener.cloud/componentversionoverwrites", LAGS),
+    (
+        "get",
+        "apiextensions.crossplane.io/compositeresourcedefinitions",
+        "granted with the other kinds of rules that have objects confirmed; none wants a definition yet",
+    ),
+    (
+        "patch",
+        "secrets",
+        "a Secret of exports that is there with other values: a dry run exports the same ones each time",
+    ),
+];
+/// The group of the composites in the trials. The chart cannot know what definitions declare; who chooses one grants it.
+const OF_COMPOSITES: &str = "demo.org/";
 
 /// Something that somebody may do, or did.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,7 +64,9 @@ impl fmt::Display for Right {
 
 fn nothing_is_missing(ctx: &Context) {
     let is_forbidden = |event: &Value| event["annotations"]["authorization.k8s.io/decision"] == "forbid";
-    let forbidden: BTreeSet<_> = events(ctx).iter().filter(|event| is_forbidden(event)).filter_map(used).collect();
+    let events = events(ctx);
+    let forbidden = events.iter().filter(|event| is_forbidden(event)).filter_map(used);
+    let forbidden: BTreeSet<_> = forbidden.filter(|right| !right.resource.starts_with(OF_COMPOSITES)).collect();
     assert!(forbidden.is_empty(), "the chart does not grant what is needed:\n{}", lines(&forbidden));
 }
 

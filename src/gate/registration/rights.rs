@@ -1,4 +1,4 @@
-//! What the server may do in the cluster: read and watch what the rules look up.
+//! What the server may do in the cluster: watch what the rules look up, and read what they want confirmed.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,14 @@ impl Registration {
         for Kind { group, plural, .. } in &self.declared {
             groups.entry(group).or_default().push(plural);
         }
-        let rules: String = groups.into_iter().map(|(group, plurals)| reading(group, plurals)).collect();
+        let rule = |(group, mut plurals): (&str, Vec<&str>)| {
+            plurals.sort_unstable();
+            format!(
+                "  - {{apiGroups: [\"{group}\"], resources: [{}], verbs: [get, list, watch]}}\n",
+                plurals.join(", ")
+            )
+        };
+        let rules: String = groups.into_iter().map(rule).collect();
         let role = format!(
             "{GENERATED_FOR_DECLARED}apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: \
              {name}\nrules:\n{rules}---\n{}",
@@ -88,27 +95,35 @@ impl Registration {
         self.families.lines(&whole, None, role)
     }
 
-    /// A line for the kinds of a group that the same families look up.
+    /// Watching what is looked up, and reading what is confirmed.
     fn rights(&self, registry: &Registry) -> String {
-        let mut groups: BTreeMap<&str, Vec<(When, Vec<&str>)>> = BTreeMap::new();
-        for (kind, families) in registry.looked_up().into_iter().filter(|(kind, _)| !kind.is_read_by_name()) {
-            let Kind { group, plural, .. } = kind;
-            let (when, lines) = (When::any(families.into_iter().collect()), groups.entry(group).or_default());
-            match lines.iter_mut().find(|(known, _)| *known == when) {
-                Some((_, plurals)) => plurals.push(plural),
-                None => lines.push((when, vec![plural])),
-            }
-        }
-        let line =
-            |group: &str, (when, plurals): (When, Vec<&str>)| self.families.lines(&when, None, reading(group, plurals));
-        let lines = groups.into_iter().flat_map(|(group, lines)| lines.into_iter().map(move |one| line(group, one)));
-        lines.collect()
+        let watched = lines(registry.looked_up().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
+        let read = lines(registry.confirmed().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
+        let of = |lines: Lines, verbs: &str| {
+            let line = |(group, when, plurals): (&str, When, Vec<&str>)| {
+                let resources = plurals.join(", ");
+                let line = format!("  - {{apiGroups: [\"{group}\"], resources: [{resources}], verbs: [{verbs}]}}\n");
+                self.families.lines(&when, None, line)
+            };
+            lines.into_iter().map(line).collect::<String>()
+        };
+        of(watched, "list, watch") + &of(read, "get")
     }
 }
 
-/// Reading and watching some kinds of a group.
-fn reading(group: &str, mut plurals: Vec<&str>) -> String {
-    plurals.sort_unstable();
-    plurals.dedup();
-    format!("  - {{apiGroups: [\"{group}\"], resources: [{}], verbs: [get, list, watch]}}\n", plurals.join(", "))
+/// Kinds of a group that the same families are interested in, and when one of those is on.
+type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
+
+fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {
+    kinds.sort_by_key(|(kind, _)| (kind.group, kind.plural));
+    let mut lines: Lines = Vec::new();
+    for (Kind { group, plural, .. }, families) in kinds {
+        let when = When::any(families.into_iter().collect());
+        match lines.iter_mut().find(|(known, with, _)| known == group && *with == when) {
+            Some((_, _, plurals)) if plurals.contains(plural) => {}
+            Some((_, _, plurals)) => plurals.push(plural),
+            None => lines.push((group, when, vec![plural])),
+        }
+    }
+    lines
 }
