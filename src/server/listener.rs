@@ -13,12 +13,13 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::clients::Verifier;
 use super::connection::Connections;
 use super::lifecycle::{Shutdown, Stage};
 use super::probe::Probe;
 use super::report::ServerReport;
 use super::webhook::Webhook;
-use super::{Certificates, Decide, Floor, Limits, Metrics, Readiness, limits, rotation, tls};
+use super::{Certificates, Clients, Decide, Floor, Limits, Metrics, Readiness, limits, rotation, tls};
 use crate::process::{Admin, signalled};
 
 /// Kubernetes takes a few seconds to tell every node that an endpoint is gone.
@@ -39,6 +40,8 @@ pub struct Options {
     pub admin: SocketAddr,
     /// The oldest TLS version.
     pub floor: Floor,
+    /// Whose calls are taken; `None` for everybody's. The file behind it is followed.
+    pub clients: Option<Arc<Clients>>,
     /// Every bound.
     pub limits: Limits,
     /// How long to go on accepting after the shutdown began, so that no new connection is refused (C5).
@@ -56,6 +59,7 @@ impl Options {
             address,
             admin,
             floor: Floor::default(),
+            clients: None,
             limits: Limits::default(),
             lame_duck: LAME_DUCK,
             drain: DRAIN,
@@ -137,7 +141,11 @@ impl Bound {
     pub fn start(self, parts: Parts) -> Result<Running, rustls::Error> {
         let Self { options, webhook, admin, address, admin_address } = self;
         let Parts { decide, certificates, metrics, registry, readiness } = parts;
-        let config = tls::server_config(Arc::clone(&certificates), options.floor)?;
+        let verifier = |clients: &Arc<Clients>| {
+            Verifier::new(Arc::clone(clients), Arc::clone(&certificates), Arc::clone(&metrics))
+        };
+        let verifier = options.clients.as_ref().map(verifier);
+        let config = tls::server_config_for(Arc::clone(&certificates), options.floor, verifier)?;
         let shutdown = Shutdown::new();
         let connections = Connections {
             acceptor: TlsAcceptor::from(Arc::new(config)),
@@ -150,6 +158,9 @@ impl Bound {
         if let Some(folder) = certificates.folder().map(ToOwned::to_owned) {
             let (certificates, metrics) = (Arc::clone(&certificates), Arc::clone(&metrics));
             helpers.spawn(rotation::follow(folder, certificates, metrics, options.certificate_poll));
+        }
+        if let Some(clients) = options.clients.clone() {
+            helpers.spawn(rotation::follow_clients(clients, Arc::clone(&metrics), options.certificate_poll));
         }
         let probe = Probe::new(address, Arc::clone(&certificates));
         let report = ServerReport { readiness, shutdown: shutdown.clone(), probe, metrics, certificates };

@@ -94,6 +94,21 @@ impl Reload {
     const WORDS: [&'static str; 2] = ["loaded", "failed"];
 }
 
+/// Why a client's handshake was refused, where client certificates are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusedClient {
+    /// It showed no certificate.
+    NoCertificate,
+    /// Its certificate is not of the CA, or not good now.
+    Authority,
+    /// None of its names is allowed.
+    Name,
+}
+
+impl RefusedClient {
+    const WORDS: [&'static str; 3] = ["no_certificate", "authority", "name"];
+}
+
 /// The server's metrics.
 #[derive(Debug)]
 pub struct Metrics {
@@ -105,6 +120,8 @@ pub struct Metrics {
     bad_requests: [Counter; 10],
     shed: [Counter; 2],
     reloads: [Counter; 2],
+    client_ca_reloads: [Counter; 2],
+    refused_clients: [Counter; 3],
     panics: Counter,
     body_bytes: Counter,
     failed_handshakes: Counter,
@@ -136,6 +153,18 @@ impl Metrics {
             bad_requests: one.counters("bad_requests", "Requests without a decision", "class", BadRequest::WORDS),
             shed: one.counters("shed", "Requests sent away with 429", "reason", Shed::WORDS),
             reloads: one.counters("certificate_reloads", "Changes of the certificate seen", "result", Reload::WORDS),
+            client_ca_reloads: one.counters(
+                "client_ca_reloads",
+                "Changes of the clients' CA seen",
+                "result",
+                Reload::WORDS,
+            ),
+            refused_clients: one.counters(
+                "refused_clients",
+                "Handshakes refused because of the client's certificate",
+                "reason",
+                RefusedClient::WORDS,
+            ),
             panics: one.counter("panics", "Decisions that panicked"),
             body_bytes: one.counter("body_bytes", "Bytes of request bodies read"),
             failed_handshakes: one.counter("failed_handshakes", "TLS handshakes that failed or took too long"),
@@ -178,6 +207,14 @@ impl Metrics {
     /// Counts a look at a changed certificate. For whoever replaces certificates without a folder.
     pub fn reloaded(&self, result: Reload) {
         self.reloads[result as usize].inc();
+    }
+
+    pub(super) fn client_ca_reloaded(&self, result: Reload) {
+        self.client_ca_reloads[result as usize].inc();
+    }
+
+    pub(super) fn refused_client(&self, reason: RefusedClient) {
+        self.refused_clients[reason as usize].inc();
     }
 
     pub(super) fn panicked(&self) {
