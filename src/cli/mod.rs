@@ -3,6 +3,7 @@
 //! Exit codes are the same everywhere: 0 when all is well, 1 when something is denied (or differs), 2 when the input or
 //! the arguments cannot be used.
 
+mod certificates;
 mod certs;
 mod check;
 mod conformance;

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
 
 use crate::assets::{Assets, AssetsError};
-use crate::control_plane::{start_api_server, start_etcd};
+use crate::control_plane::{start_api_server, start_api_server_on, start_etcd};
 use crate::daemon::{Daemon, DaemonError, PAUSE};
 use crate::delivery_crds::{self, CrdsError};
 use crate::kubectl::Kubectl;
@@ -42,12 +43,20 @@ pub struct Cluster {
     // Dropped in this order.
     client: Client,
     runtime: Runtime,
-    _api_server: Daemon,
-    _etcd: Daemon,
+    api_server: Mutex<Option<Daemon>>,
+    etcd: Daemon,
+    ports: Ports,
     folder: TempDir,
     assets: Assets,
     delivery_crds: PathBuf,
     namespaces: AtomicUsize,
+}
+
+/// Where its parts listen.
+#[derive(Clone, Copy)]
+struct Ports {
+    api_server: u16,
+    etcd: u16,
 }
 
 /// Why there is no cluster.
@@ -91,13 +100,36 @@ impl Cluster {
         Ok(Self {
             client: runtime.block_on(async { client(port, &authority) })?,
             runtime,
-            _api_server: api_server,
-            _etcd: etcd,
+            api_server: Mutex::new(Some(api_server)),
+            etcd,
+            ports: Ports { api_server: port, etcd: etcd_port },
             folder,
             assets,
             delivery_crds,
             namespaces: AtomicUsize::new(1),
         })
+    }
+
+    /// Ends the API server as a node does, and starts it again where it was.
+    pub fn restart_api_server(&self) -> Result<(), ClusterError> {
+        let mut api_server = self.api_server.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = api_server.take() {
+            running.terminate().map_err(doing("ending the API server"))?;
+        }
+        let answers = || {
+            let request = Request::get("/readyz").body(Vec::new()).expect("a constant path is a request");
+            let answer =
+                self.block_on(async { tokio::time::timeout(PROBE_LIMIT, self.client.request_text(request)).await });
+            matches!(answer, Ok(Ok(_)))
+        };
+        let Ports { api_server: port, etcd } = self.ports;
+        *api_server = Some(start_api_server_on(&self.assets, self.folder(), etcd, port, answers)?);
+        Ok(())
+    }
+
+    /// Has etcd stand still, or go on.
+    pub fn pause_etcd(&self, paused: bool) {
+        self.etcd.signal(if paused { "STOP" } else { "CONT" }).expect("it can be sent a signal");
     }
 
     /// kubectl as the administrator.

@@ -31,13 +31,24 @@ pub fn start_api_server(
     is_ready: impl Fn(u16) -> bool,
 ) -> Result<(Daemon, u16), DaemonError> {
     let start = |[port]: [u16; 1]| {
-        let mut command = api_server_command(assets, folder, etcd_port, port);
-        let log = folder.join("kube-apiserver.log");
-        let server = Daemon::start("kube-apiserver", &mut command, &log)?;
-        server.wait_until(API_SERVER_LIMIT, || is_ready(port))?;
+        let server = start_api_server_on(assets, folder, etcd_port, port, || is_ready(port))?;
         Ok((server, port))
     };
     on_free_ports(start, DaemonError::port_was_taken)
+}
+
+/// The same on a port of the caller's, until `is_ready`.
+pub fn start_api_server_on(
+    assets: &Assets,
+    folder: &Path,
+    etcd_port: u16,
+    port: u16,
+    is_ready: impl Fn() -> bool,
+) -> Result<Daemon, DaemonError> {
+    let mut command = api_server_command(assets, folder, etcd_port, port);
+    let server = Daemon::start("kube-apiserver", &mut command, &folder.join("kube-apiserver.log"))?;
+    server.wait_until(API_SERVER_LIMIT, is_ready)?;
+    Ok(server)
 }
 
 fn etcd_command(assets: &Assets, folder: &Path, [port, peer_port]: [u16; 2]) -> Command {

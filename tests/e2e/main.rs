@@ -39,8 +39,13 @@ mod push;
 #[allow(dead_code, reason = "shared with the tests of registries")]
 #[path = "../registry/server.rs"]
 mod registry;
+mod self_managed;
 mod sentences;
 mod smoke;
+#[path = "../storm/mod.rs"]
+mod storm;
+#[path = "../support/mod.rs"]
+mod support;
 mod user;
 mod validation;
 
@@ -61,7 +66,7 @@ type Case = (&'static str, fn(&Context));
 type Stage = Arc<OnceLock<Context>>;
 
 /// Trials that do without portcullis.
-const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
+const WITHOUT_GATE: &[&[Case]] = &[self_managed::CASES, smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
     conformance::CASES,
