@@ -1,11 +1,10 @@
 //! The server in three steps: [`Options`], [`Bound`], [`Running`].
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -260,11 +259,10 @@ impl Front {
             () = ending => {}
         }
         // What is in the backlog has been promised a connection: closing the listener would reset it.
-        while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+        for stream in backlog(listener) {
             let connections = Arc::clone(&connections);
             open.spawn(async move { connections.serve(stream).await });
         }
-        drop(listener);
         shutdown.advance(Stage::Draining);
         let all_closed = async { while open.join_next().await.is_some() {} };
         // Elapsed or not, what is left is counted next.
@@ -275,6 +273,25 @@ impl Front {
         drop(helpers);
         drained
     }
+}
+
+/// The connections that the kernel has made and nobody has accepted yet; after the last one the listener is closed.
+///
+/// The kernel itself is asked. tokio knows only of what its driver was told of, which on a busy machine is a while ago,
+/// and gives a task that has done much no further connection before others had their turn: either would look like an
+/// empty backlog.
+fn backlog(listener: TcpListener) -> impl Iterator<Item = TcpStream> {
+    let listener = listener.into_std().inspect_err(|error| tracing::warn!(%error, "the backlog is not emptied")).ok();
+    std::iter::from_fn(move || {
+        loop {
+            match listener.as_ref()?.accept() {
+                Ok((stream, _)) => return stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)).ok(),
+                // Whoever gave up before it was accepted is not the last one.
+                Err(error) if [ErrorKind::Interrupted, ErrorKind::ConnectionAborted].contains(&error.kind()) => {}
+                Err(_) => return None,
+            }
+        }
+    })
 }
 
 /// Accepts for ever, as many connections at once as there are slots. The rest waits in the kernel.
@@ -299,5 +316,26 @@ async fn accept(
             connections.serve(stream).await;
             drop(slot);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream as Client;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_backlog_is_emptied_of_what_the_driver_was_not_told_of() {
+        let listener = bind("webhook", "127.0.0.1:0".parse().unwrap()).await.unwrap();
+        assert!(listener.accept().now_or_never().is_none());
+        let address = listener.local_addr().unwrap();
+        // All without giving tokio's driver a turn, as on a machine that is busy.
+        let clients: Vec<_> = (0..300).map(|_| Client::connect(address).unwrap()).collect();
+        assert!(listener.accept().now_or_never().is_none(), "tokio sees none of them");
+        assert_eq!(backlog(listener).count(), clients.len());
+        assert!(Client::connect(address).is_err(), "and then the listener is closed");
     }
 }

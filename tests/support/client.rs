@@ -90,6 +90,11 @@ impl Connection {
         self.stream.get_ref().get_ref().1.peer_certificates().unwrap()[0].clone()
     }
 
+    /// The client's end of it.
+    pub fn local(&self) -> SocketAddr {
+        self.stream.get_ref().get_ref().0.local_addr().unwrap()
+    }
+
     /// A POST of JSON with `Content-Length`.
     pub async fn post(&mut self, path: &str, body: &[u8]) -> io::Result<Reply> {
         self.request("POST", path, &[("Content-Type", "application/json")], body).await
@@ -175,7 +180,9 @@ impl Pool {
             Some(connection) => connection,
             None => self.dial().await.map_err(|error| io::Error::other(format!("dialling: {error}")))?,
         };
-        let reply = connection.post(path, body).await?;
+        let local = connection.local();
+        let failed = |error: io::Error| io::Error::new(error.kind(), format!("{error} (from {local})"));
+        let reply = connection.post(path, body).await.map_err(failed)?;
         let leaf = connection.leaf();
         let mut idle = self.idle.lock().unwrap();
         if !reply.closes() && idle.len() < POOLED {
