@@ -146,6 +146,7 @@ impl ClientCertVerifier for Verifier {
         }
         let names = names_of(leaf);
         let signed = self.clients.signed.load_full().verify_client_cert(leaf, intermediates, now);
+        let signed = signed.map_err(in_words_of_the_caller);
         signed.inspect_err(|error| self.refuse(RefusedClient::Authority, &names, error))?;
         if !self.clients.takes(&names) {
             let error = Error::InvalidCertificate(Refusal::ApplicationVerificationFailure);
@@ -175,6 +176,15 @@ impl ClientCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         tls::provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// A CA of the same name with another key, which many clusters have, is an unknown one: as a bad signature the caller would be
+/// told that it could not decrypt.
+fn in_words_of_the_caller(error: Error) -> Error {
+    match error {
+        Error::InvalidCertificate(Refusal::BadSignature) => Error::InvalidCertificate(Refusal::UnknownIssuer),
+        error => error,
     }
 }
 
