@@ -26,6 +26,7 @@ use crate::kubectl::Kubectl;
 use crate::litter;
 use crate::user::{self, User};
 
+const GRACE: Duration = Duration::from_secs(5);
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 const COMPOSITIONS: &str = "compositions.apiextensions.crossplane.io";
 /// Compositions as clusters up to Crossplane 1.17 keep them: with an environment, and patches from and to it. What stands in
@@ -90,9 +91,15 @@ pub enum ClusterError {
 impl Cluster {
     /// Starts etcd and the API server, and waits until they are ready.
     pub fn start() -> Result<Self, ClusterError> {
+        Self::start_with(|_| {})
+    }
+
+    /// The same, after `prepare` has written further files for the API server into the cluster's folder.
+    pub fn start_with(prepare: impl FnOnce(&Path)) -> Result<Self, ClusterError> {
         let (assets, delivery_crds) = (Assets::find()?, delivery_crds::folder()?);
         let (folder, runtime) = (temporary_folder()?, new_runtime()?);
         let authority = write_files(folder.path())?;
+        prepare(folder.path());
         let (etcd, etcd_port) = start_etcd(&assets, folder.path())?;
         let is_ready = |port| runtime.block_on(is_ready(port, &authority));
         let (api_server, port) = start_api_server(&assets, folder.path(), etcd_port, is_ready)?;
@@ -110,11 +117,13 @@ impl Cluster {
         })
     }
 
-    /// Ends the API server as a node does, and starts it again where it was.
+    /// Ends the API server as a node does that restarts, and starts it again where it was. It would wait a minute for its
+    /// watches, and is killed before.
     pub fn restart_api_server(&self) -> Result<(), ClusterError> {
         let mut api_server = self.api_server.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = api_server.take() {
-            running.terminate().map_err(doing("ending the API server"))?;
+            running.signal("TERM").map_err(doing("ending the API server"))?;
+            thread::sleep(GRACE);
         }
         let answers = || {
             let request = Request::get("/readyz").body(Vec::new()).expect("a constant path is a request");

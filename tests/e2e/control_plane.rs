@@ -11,6 +11,9 @@ use crate::http;
 const ETCD_LIMIT: Duration = Duration::from_secs(30);
 const API_SERVER_LIMIT: Duration = Duration::from_mins(1);
 
+/// How admission is configured, where this file is in the cluster's folder.
+pub const ADMISSION: &str = "admission.yaml";
+
 /// Starts etcd with its data in `folder`. Gives the port for its clients as well.
 pub fn start_etcd(assets: &Assets, folder: &Path) -> Result<(Daemon, u16), DaemonError> {
     let start = |ports: [u16; 2]| {
@@ -90,5 +93,8 @@ fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16)
         "--disable-admission-plugins=ServiceAccount",
         "--endpoint-reconciler-type=none",
     ]);
+    if folder.join(ADMISSION).exists() {
+        command.arg(format!("--admission-control-config-file={}", file(ADMISSION)));
+    }
     command
 }

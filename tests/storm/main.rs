@@ -52,29 +52,31 @@ use storm::writers::{Writers, counted_by_the_api_server};
 
 const RESTARTS: usize = 20;
 const ROTATIONS: usize = 5;
+/// Its last third, in which replicas may be without the API server, is longer than that one's restart.
+const LEAF_LIFE: u32 = 75;
 
 /// What one way to certificates went through.
-pub struct Storm {
-    pub way: &'static str,
-    pub rows: Vec<Row>,
+struct Storm {
+    way: &'static str,
+    rows: Vec<Row>,
 }
 
 /// One incident, under both kinds of calls at once.
-pub struct Row {
-    pub words: &'static str,
-    pub direct: Outcome,
-    pub through: Outcome,
+struct Row {
+    words: &'static str,
+    direct: Outcome,
+    through: Outcome,
     /// Failed calls that the API server counted; none where its restart took the counters away.
-    pub counted: Option<usize>,
+    counted: Option<usize>,
     /// Writes that got no answer, as the API server was not there.
-    pub unanswered: usize,
+    unanswered: usize,
 }
 
 fn main() -> ExitCode {
     litter::clear_on_signals().expect("a process may handle its signals");
     let arguments: Vec<String> = std::env::args().collect();
     let storms = [
-        pass("self-managed", Certificates::SelfManaged),
+        pass("self-managed", Certificates::SelfManaged { leaf_life: LEAF_LIFE }),
         pass("a mounted Secret (cert-manager, or your own)", Certificates::mounted()),
     ];
     let text = table::write(&storms);
@@ -88,11 +90,11 @@ fn main() -> ExitCode {
 
 fn pass(way: &'static str, certificates: Certificates) -> Storm {
     let mut incidents = vec![(Incident::Restart, RESTARTS), (Incident::Rotation, ROTATIONS)];
-    if matches!(certificates, Certificates::SelfManaged) {
+    if matches!(certificates, Certificates::SelfManaged { .. }) {
         incidents.push((Incident::CaChange, 1));
     }
     incidents.extend([(Incident::EtcdPause, 1), (Incident::ApiServerRestart, 1), (Incident::Kill, 1)]);
-    let stage = Stage::start(certificates);
+    let stage = Stage::start(certificates, None);
     let (direct, writers) = (Direct::start(&stage), Writers::start(&stage));
     let rows = incidents.into_iter().map(|(incident, times)| {
         let row = row(incident, times, &stage, &direct, &writers);

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::replica::Replica;
 use crate::cluster::Cluster;
+use crate::control_plane::ADMISSION;
 use crate::manifests::Manifests;
 use crate::sentences::eventually;
 use crate::support::pki::{Authority, SecretMount};
@@ -20,12 +21,11 @@ use crate::support::service::Service;
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const PERMISSIONS: &str = include_str!("../../certs/self-managed.yaml");
 /// A CA is changed when it is asked for; leaves are renewed every few seconds by themselves.
-const SELF_MANAGED: [&str; 8] = [
+const SELF_MANAGED: [&str; 7] = [
     "--self-managed=portcullis-system/portcullis-ca",
     "--server-name=127.0.0.1",
     "--server-name=localhost",
     "--ca-life=30d",
-    "--leaf-life=9s",
     "--ca-overlap=2s",
     "--drain=10",
     "--log-format=text",
@@ -39,10 +39,53 @@ overwrites: [{source: {}, substitution: {repositoryContext: none}}]
 
 /// Where the replicas have their certificates from.
 pub enum Certificates {
-    /// They keep a CA themselves.
-    SelfManaged,
+    /// They keep a CA themselves; a leaf lasts so many seconds.
+    SelfManaged { leaf_life: u32 },
     /// Whoever keeps the Secret that is mounted: cert-manager, or a person.
     Mounted { authority: Box<Authority>, mount: SecretMount },
+}
+
+/// A CA of clients, and what the API server shows of it.
+pub struct Clients {
+    /// Signs clients' certificates.
+    pub authority: Authority,
+    /// The name in the API server's certificate.
+    pub name: &'static str,
+}
+
+/// How the API server is told what to show to webhooks: the two files that an administrator writes.
+const ADMISSION_CONFIGURATION: &str = "apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: ValidatingAdmissionWebhook
+  configuration: &webhooks
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: WebhookAdmissionConfiguration
+    kubeConfigFile: FOLDER/webhooks.kubeconfig
+- name: MutatingAdmissionWebhook
+  configuration: *webhooks
+";
+const WEBHOOKS_KUBECONFIG: &str = "apiVersion: v1
+kind: Config
+users:
+- name: '*'
+  user: {client-certificate: FOLDER/webhooks.crt, client-key: FOLDER/webhooks.key}
+";
+
+impl Clients {
+    fn write(&self, folder: &Path) {
+        let leaf = self.authority.client(self.name, &[]);
+        let place = |text: &str| text.replace("FOLDER", &folder.display().to_string());
+        for (name, text) in [
+            ("clients.crt", self.authority.root_pem()),
+            ("webhooks.crt", leaf.chain),
+            ("webhooks.key", leaf.key),
+            ("webhooks.kubeconfig", place(WEBHOOKS_KUBECONFIG)),
+            (ADMISSION, place(ADMISSION_CONFIGURATION)),
+        ] {
+            fs::write(folder.join(name), text).unwrap();
+        }
+    }
 }
 
 /// What a storm passes over.
@@ -51,6 +94,7 @@ pub struct Stage {
     pub replicas: Mutex<Vec<Replica>>,
     pub service: Service,
     pub certificates: Certificates,
+    arguments: Vec<String>,
     pub cluster: Cluster,
 }
 
@@ -64,7 +108,10 @@ impl Certificates {
 
     fn arguments(&self) -> Vec<String> {
         match self {
-            Self::SelfManaged => SELF_MANAGED.map(str::to_owned).into(),
+            Self::SelfManaged { leaf_life } => {
+                let life = format!("--leaf-life={leaf_life}s");
+                SELF_MANAGED.map(str::to_owned).into_iter().chain([life]).collect()
+            }
             Self::Mounted { mount, .. } => vec![format!("--certs={}", mount.path().display())],
         }
     }
@@ -72,17 +119,23 @@ impl Certificates {
 
 impl Stage {
     /// Starts it all, and waits until the webhooks are in force.
-    pub fn start(certificates: Certificates) -> Self {
-        let cluster = Cluster::start().expect("a cluster runs");
+    pub fn start(certificates: Certificates, clients: Option<&Clients>) -> Self {
+        let prepare = |folder: &Path| clients.into_iter().for_each(|clients| clients.write(folder));
+        let cluster = Cluster::start_with(prepare).expect("a cluster runs");
+        let mut arguments = certificates.arguments();
+        if let Some(clients) = clients {
+            arguments.push(format!("--client-ca={}", cluster.folder().join("clients.crt").display()));
+            arguments.push(format!("--client-name={}", clients.name));
+        }
         let service = cluster.block_on(Service::start());
         let manifests = manifests(&cluster, service.address, &certificates);
         apply(&cluster, &manifests.foundations);
         cluster.apply_crds();
         apply(&cluster, &manifests.others);
-        if matches!(certificates, Certificates::SelfManaged) {
+        if matches!(certificates, Certificates::SelfManaged { .. }) {
             apply(&cluster, PERMISSIONS);
         }
-        let stage = Self { replicas: Mutex::default(), service, certificates, cluster };
+        let stage = Self { replicas: Mutex::default(), service, certificates, arguments, cluster };
         stage.add_replica();
         stage.add_replica();
         apply(&stage.cluster, &manifests.webhooks);
@@ -92,7 +145,7 @@ impl Stage {
 
     /// Starts a replica, and waits until the Service sends connections to it.
     pub fn add_replica(&self) {
-        let replica = Replica::start(&self.cluster, &self.certificates.arguments());
+        let replica = Replica::start(&self.cluster, &self.arguments);
         self.service.add(replica.address, replica.admin);
         let address = replica.address;
         self.replicas.lock().unwrap().push(replica);
