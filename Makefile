@@ -1,6 +1,6 @@
 # `make run` shows it, `make test` tests it. Nothing else needs to be set up first.
 
-.PHONY: run test test-fast test-registry test-e2e test-differential differential fuzz lint generate book bench overload soak \
+.PHONY: run test test-fast test-registry test-e2e test-differential differential chaos fuzz lint generate book bench overload soak \
 	image test-kind chart dist sbom checksums
 
 ## Build, make a development certificate, start the server, and show what a person sees of three requests
@@ -33,6 +33,10 @@ SEED ?= $(shell date +%s)
 ## Random kustomize trees, judged by us and by kubectl: many, other ones each time
 differential:
 	cargo test --locked --test differential -- --trees $(TREES) --seed $(SEED)
+
+## Restarts, rotations, a change of the CA, and faults of the cluster under calls; the table goes into docs/reliability.md
+chaos:
+	cargo test --locked --test storm -- --write
 
 TARGET ?= analysis
 SECONDS ?= 60

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`admission`] | the protocol: reviews, requests, verdicts, patches; knows no rule |
 //! | [`yaml`] | documents as kubectl reads them, with the place of everything |
+//! | [`authority`] | certificates that replicas keep themselves: one CA in a Secret, the caBundles of our webhooks |
 //! | [`catalog`] | what rules may look up, from a cluster or from files |
 //! | [`rule`] | the shape of a rule and of a mutator |
 //! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
@@ -27,6 +28,7 @@
 pub mod admission;
 pub mod artifacts;
 pub mod audit;
+pub mod authority;
 pub mod catalog;
 pub mod cli;
 pub mod config;

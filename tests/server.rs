@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portcullis::server::lifecycle::Stage;
-use portcullis::server::{Certificates, Floor, Format, Pair, Telemetry, limits};
+use portcullis::server::{Certificates, Clients, Floor, Format, Pair, Telemetry, limits};
 use rustls::version::{TLS12, TLS13};
 use serde_json::json;
 use support::client::{self, Connection, Reply};
@@ -725,4 +725,90 @@ async fn a_user_cannot_forge_a_line() {
 fn a_filter_that_cannot_be_read_is_an_error() {
     let error = Telemetry::new(Format::Text, "decision=loud", io::sink()).err().unwrap();
     assert!(error.to_string().contains("decision=loud"));
+}
+
+/// A server that takes calls of this authority's clients alone, and the file that says so.
+async fn with_clients(authority: &Authority, names: &[&str]) -> (Server, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.crt");
+    fs::write(&file, authority.root_pem()).unwrap();
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    let clients = Arc::new(Clients::from_file(&file, names).unwrap());
+    (Server::with(|options| options.clients = Some(clients)).await, folder)
+}
+
+/// What a client meets: the status of its answer, or the alert that refuses it. In TLS 1.3 it comes after the handshake.
+async fn call(server: &Server, config: rustls::ClientConfig) -> Result<u16, String> {
+    let mut connection = server.connect_with(config).await.map_err(|error| error.to_string())?;
+    let reply = connection.post("/validate", &review("fine")).await.map_err(|error| error.to_string())?;
+    Ok(reply.status)
+}
+
+#[tokio::test]
+async fn only_clients_of_the_ca_and_of_the_list_are_taken() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let (server, _folder) = with_clients(&ours, &["kube-apiserver", "spiffe://cluster/api", "api.example.org"]).await;
+    let root = &server.authority.root;
+    for leaf in [
+        ours.client("kube-apiserver", &[]),
+        ours.client("somebody", &["spiffe://cluster/api"]),
+        ours.client("somebody", &["other.example.org", "api.example.org"]),
+    ] {
+        assert_eq!(call(&server, client::config_with(root, &leaf)).await, Ok(200));
+    }
+    let refused = call(&server, client::config_with(root, &ours.client("kube-apiserver2", &["x.org"]))).await;
+    assert!(refused.as_ref().unwrap_err().contains("AccessDenied"), "{refused:?}");
+    let refused = call(&server, client::config_with(root, &theirs.client("kube-apiserver", &[]))).await;
+    assert!(refused.as_ref().unwrap_err().contains("UnknownCA"), "{refused:?}");
+    let refused = call(&server, server.client()).await;
+    assert!(refused.as_ref().unwrap_err().contains("CertificateRequired"), "{refused:?}");
+    for reason in ["name", "authority", "no_certificate"] {
+        let metric = format!(r#"portcullis_refused_clients_total{{reason="{reason}"}}"#);
+        assert_eq!(server.metric(&metric).await, 1.0, "{reason}");
+    }
+    let (status, text) = get(server.admin, "/readyz").await.unwrap();
+    assert_eq!(status, 200, "its own probe is taken: {text}");
+}
+
+#[tokio::test]
+async fn without_a_list_every_client_of_the_ca_is_taken() {
+    let ours = Authority::new();
+    let (server, _folder) = with_clients(&ours, &[]).await;
+    let config = client::config_with(&server.authority.root, &ours.client("whoever", &[]));
+    assert_eq!(call(&server, config).await, Ok(200));
+    assert!(call(&server, server.client()).await.is_err());
+}
+
+#[tokio::test]
+async fn the_ca_of_clients_is_reloaded_and_a_broken_one_is_not() {
+    let (before, after) = (Authority::new(), Authority::new());
+    let (server, folder) = with_clients(&before, &[]).await;
+    let root = server.authority.root.clone();
+    let (old, new) = (before.client("a", &[]), after.client("b", &[]));
+    let is_taken = async |leaf| call(&server, client::config_with(&root, leaf)).await.is_ok();
+    assert!(is_taken(&old).await && !is_taken(&new).await);
+
+    fs::write(folder.path().join("ca.crt"), "-----BEGIN CERTIFICATE-----\nbroken").unwrap();
+    let failed = r#"portcullis_client_ca_reloads_total{result="failed"}"#;
+    eventually("the broken one is told of", async || server.metric(failed).await >= 1.0).await;
+    assert!(is_taken(&old).await, "the last good one holds");
+
+    // As in a ConfigMap mount: another file takes the place of the one that was read.
+    fs::write(folder.path().join("next"), before.root_pem() + &after.root_pem()).unwrap();
+    fs::rename(folder.path().join("next"), folder.path().join("ca.crt")).unwrap();
+    eventually("both are taken", async || is_taken(&new).await && is_taken(&old).await).await;
+}
+
+#[test]
+fn a_ca_of_clients_that_cannot_be_used_is_told_of_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.crt");
+    let message = || Clients::from_file(&file, Vec::new()).unwrap_err().to_string();
+    assert!(message().contains("cannot be read"));
+    fs::write(&file, "").unwrap();
+    assert!(
+        message().ends_with("ca.crt: holds no certificate; the CA that signs clients' certificates is wanted, in PEM")
+    );
+    fs::write(&file, "-----BEGIN CERTIFICATE-----\nbm8=\n-----END CERTIFICATE-----\n").unwrap();
+    assert!(message().contains("holds a certificate that cannot be a CA"), "{}", message());
 }

@@ -4,6 +4,7 @@
 //! the arguments cannot be used.
 
 mod audit;
+mod certificates;
 mod certs;
 mod check;
 mod configuration;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use super::certificates::Serving;
 use super::configuration::{self, Configuration};
 use super::families::Families;
 use super::logging::Logging;
@@ -16,7 +17,7 @@ use crate::artifacts::{self, Artifacts};
 use crate::catalog::{self, Catalog, Heard, cluster, manifests};
 use crate::gate::{Gate, Registry, Row};
 use crate::process::{self, Telemetry};
-use crate::server::{Bound, Certificates, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, limits, metrics};
+use crate::server::{Bound, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, limits, metrics};
 
 /// Serve the admission webhooks over HTTPS.
 ///
@@ -29,9 +30,8 @@ pub(super) struct Args {
     /// Where /livez, /readyz and /metrics are served, in plain HTTP
     #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
     admin_listen: SocketAddr,
-    /// The folder with tls.crt and tls.key, reloaded when they change
-    #[arg(long, env = "PORTCULLIS_CERTS", value_name = "DIR", default_value = "/etc/portcullis/certs")]
-    certs: PathBuf,
+    #[command(flatten)]
+    certificates: Serving,
     /// A folder of manifests that stands for the cluster, reloaded when it changes
     #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
     manifests: Option<PathBuf>,
@@ -87,11 +87,10 @@ pub(super) fn run(args: Args) -> Result<u8, Unusable> {
 }
 
 async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
-    let certificates =
-        Certificates::from_folder(&args.certs).map_err(|error| Unusable::because("the serving certificate", error))?;
     let readiness = Readiness::default();
     let mut registry = metrics::registry();
     process::show_log(&mut registry, telemetry);
+    let certificates = args.certificates.open(args.kubeconfig.as_deref(), &readiness, &mut registry).await?;
     let trees = Artifacts::new(artifacts::Limits::default(), artifacts::Metrics::register(&mut registry));
     let gate = Arc::new(args.gate(&readiness, &mut registry).await?.with_trees(Arc::new(trees)));
     if let Some(path) = args.config.clone() {
@@ -109,7 +108,7 @@ async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
     let bound = args.bind().await?;
     tracing::info!(webhooks = %format!("https://{}", bound.address()), admin = %bound.admin_address(), "serving");
     let decide = Arc::new(Decider(gate));
-    let parts = Parts { decide, certificates: Arc::new(certificates), metrics, registry, readiness };
+    let parts = Parts { decide, certificates, metrics, registry, readiness };
     let running = bound.start(parts).map_err(|error| Unusable::because("TLS", error))?;
     running.until_signalled().await.map_err(|error| Unusable::because("the server", error))?;
     Ok(())
@@ -123,6 +122,7 @@ impl Args {
             TlsMin::Tls13 => Floor::Tls13,
         };
         options.shadow = self.shadow;
+        options.clients = self.certificates.clients()?;
         options.lame_duck = Duration::from_secs(self.lame_duck);
         options.drain = Duration::from_secs(self.drain);
         options.limits = Limits {

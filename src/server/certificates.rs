@@ -44,6 +44,20 @@ pub enum CertificateError {
         /// The file.
         path: PathBuf,
     },
+    /// There is no CA in the file of the clients' CA.
+    #[error("{}: holds no certificate; the CA that signs clients' certificates is wanted, in PEM", path.display())]
+    NoAuthority {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A certificate cannot be used as the clients' CA.
+    #[error("{}: holds a certificate that cannot be a CA: {problem}", path.display())]
+    Authority {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// The leaf is no X.509 certificate.
     #[error("{}: its first certificate is not X.509: {problem}", path.display())]
     NotX509 {
@@ -187,6 +201,11 @@ impl Certificates {
     /// The leaf.
     pub fn leaf(&self) -> CertificateDer<'static> {
         self.current.load().leaf.clone()
+    }
+
+    /// The chain and its key.
+    pub(super) fn key(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.current.load().key)
     }
 
     /// Whether this very chain is served already.

@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
+use rustls::Error;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -23,7 +24,7 @@ use tokio_rustls::server::TlsStream;
 use super::activity::{Activity, Doing, Observed};
 use super::lifecycle::{Shutdown, Stage};
 use super::limits::{HEAD_BYTES, Limits};
-use super::metrics::{BadRequest, Metrics};
+use super::metrics::{BadRequest, Metrics, RefusedClient};
 use super::rejection::CLOSE;
 use super::turns::stepwise;
 use super::webhook::Webhook;
@@ -50,6 +51,9 @@ impl Connections {
             Ok(Ok(stream)) => self.converse(stream).await,
             Ok(Err(error)) => {
                 self.metrics.failed_handshake();
+                if error.get_ref().and_then(|error| error.downcast_ref()) == Some(&Error::NoCertificatesPresented) {
+                    self.metrics.refused_client(RefusedClient::NoCertificate);
+                }
                 tracing::debug!(%error, "a TLS handshake failed");
             }
             Err(_) => self.metrics.failed_handshake(),

@@ -1,11 +1,10 @@
 //! The server in three steps: [`Options`], [`Bound`], [`Running`].
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -13,12 +12,13 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::clients::Verifier;
 use super::connection::Connections;
 use super::lifecycle::{Shutdown, Stage};
 use super::probe::Probe;
 use super::report::ServerReport;
 use super::webhook::Webhook;
-use super::{Certificates, Decide, Floor, Limits, Metrics, Readiness, limits, rotation, tls};
+use super::{Certificates, Clients, Decide, Floor, Limits, Metrics, Readiness, limits, rotation, tls};
 use crate::process::{Admin, signalled};
 
 /// Kubernetes takes a few seconds to tell every node that an endpoint is gone.
@@ -39,6 +39,8 @@ pub struct Options {
     pub admin: SocketAddr,
     /// The oldest TLS version.
     pub floor: Floor,
+    /// Whose calls are taken; `None` for everybody's. The file behind it is followed.
+    pub clients: Option<Arc<Clients>>,
     /// Every bound.
     pub limits: Limits,
     /// How long to go on accepting after the shutdown began, so that no new connection is refused (C5).
@@ -58,6 +60,7 @@ impl Options {
             address,
             admin,
             floor: Floor::default(),
+            clients: None,
             limits: Limits::default(),
             lame_duck: LAME_DUCK,
             drain: DRAIN,
@@ -140,7 +143,11 @@ impl Bound {
     pub fn start(self, parts: Parts) -> Result<Running, rustls::Error> {
         let Self { options, webhook, admin, address, admin_address } = self;
         let Parts { decide, certificates, metrics, registry, readiness } = parts;
-        let config = tls::server_config(Arc::clone(&certificates), options.floor)?;
+        let verifier = |clients: &Arc<Clients>| {
+            Verifier::new(Arc::clone(clients), Arc::clone(&certificates), Arc::clone(&metrics))
+        };
+        let verifier = options.clients.as_ref().map(verifier);
+        let config = tls::server_config_for(Arc::clone(&certificates), options.floor, verifier)?;
         metrics.shadowing(options.shadow);
         let shutdown = Shutdown::new();
         let answering = Arc::new(Webhook::new(decide, options.limits.clone(), options.shadow, Arc::clone(&metrics)));
@@ -156,6 +163,9 @@ impl Bound {
         if let Some(folder) = certificates.folder().map(ToOwned::to_owned) {
             let (certificates, metrics) = (Arc::clone(&certificates), Arc::clone(&metrics));
             helpers.spawn(rotation::follow(folder, certificates, metrics, options.certificate_poll));
+        }
+        if let Some(clients) = options.clients.clone() {
+            helpers.spawn(rotation::follow_clients(clients, Arc::clone(&metrics), options.certificate_poll));
         }
         let probe = Probe::new(address, Arc::clone(&certificates));
         let report =
@@ -256,11 +266,10 @@ impl Front {
             () = ending => {}
         }
         // What is in the backlog has been promised a connection: closing the listener would reset it.
-        while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+        for stream in backlog(listener) {
             let connections = Arc::clone(&connections);
             open.spawn(async move { connections.serve(stream).await });
         }
-        drop(listener);
         shutdown.advance(Stage::Draining);
         let all_closed = async { while open.join_next().await.is_some() {} };
         // Elapsed or not, what is left is counted next.
@@ -271,6 +280,25 @@ impl Front {
         drop(helpers);
         drained
     }
+}
+
+/// The connections that the kernel has made and nobody has accepted yet; after the last one the listener is closed.
+///
+/// The kernel itself is asked. tokio knows only of what its driver was told of, which on a busy machine is a while ago,
+/// and gives a task that has done much no further connection before others had their turn: either would look like an
+/// empty backlog.
+fn backlog(listener: TcpListener) -> impl Iterator<Item = TcpStream> {
+    let listener = listener.into_std().inspect_err(|error| tracing::warn!(%error, "the backlog is not emptied")).ok();
+    std::iter::from_fn(move || {
+        loop {
+            match listener.as_ref()?.accept() {
+                Ok((stream, _)) => return stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)).ok(),
+                // Whoever gave up before it was accepted is not the last one.
+                Err(error) if [ErrorKind::Interrupted, ErrorKind::ConnectionAborted].contains(&error.kind()) => {}
+                Err(_) => return None,
+            }
+        }
+    })
 }
 
 /// Accepts for ever, as many connections at once as there are slots. The rest waits in the kernel.
@@ -295,5 +323,26 @@ async fn accept(
             connections.serve(stream).await;
             drop(slot);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream as Client;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_backlog_is_emptied_of_what_the_driver_was_not_told_of() {
+        let listener = bind("webhook", "127.0.0.1:0".parse().unwrap()).await.unwrap();
+        assert!(listener.accept().now_or_never().is_none());
+        let address = listener.local_addr().unwrap();
+        // All without giving tokio's driver a turn, as on a machine that is busy.
+        let clients: Vec<_> = (0..100).map(|_| Client::connect(address).unwrap()).collect();
+        assert!(listener.accept().now_or_never().is_none(), "tokio sees none of them");
+        assert_eq!(backlog(listener).count(), clients.len());
+        assert!(Client::connect(address).is_err(), "and then the listener is closed");
     }
 }

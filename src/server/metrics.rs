@@ -99,6 +99,21 @@ impl Reload {
     const WORDS: [&'static str; 2] = ["loaded", "failed"];
 }
 
+/// Why a client's handshake was refused, where client certificates are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusedClient {
+    /// It showed no certificate.
+    NoCertificate,
+    /// Its certificate is not of the CA, or not good now.
+    Authority,
+    /// None of its names is allowed.
+    Name,
+}
+
+impl RefusedClient {
+    const WORDS: [&'static str; 3] = ["no_certificate", "authority", "name"];
+}
+
 /// The server's metrics.
 #[derive(Debug)]
 pub struct Metrics {
@@ -113,6 +128,8 @@ pub struct Metrics {
     reloads: [Counter; 2],
     shadowed: [Counter; 4],
     shadow: Gauge,
+    client_ca_reloads: [Counter; 2],
+    refused_clients: [Counter; 3],
     panics: Counter,
     body_bytes: Counter,
     failed_handshakes: Counter,
@@ -155,6 +172,18 @@ impl Metrics {
                 Outcome::ALL.map(Outcome::as_str),
             ),
             shadow: one.gauge("shadow", "1 where --shadow is set: every request goes on, unchanged"),
+            client_ca_reloads: one.counters(
+                "client_ca_reloads",
+                "Changes of the clients' CA seen",
+                "result",
+                Reload::WORDS,
+            ),
+            refused_clients: one.counters(
+                "refused_clients",
+                "Handshakes refused because of the client's certificate",
+                "reason",
+                RefusedClient::WORDS,
+            ),
             panics: one.counter("panics", "Decisions that panicked"),
             body_bytes: one.counter("body_bytes", "Bytes of request bodies read"),
             failed_handshakes: one.counter("failed_handshakes", "TLS handshakes that failed or took too long"),
@@ -224,6 +253,14 @@ impl Metrics {
     /// Counts a look at a changed certificate. For whoever replaces certificates without a folder.
     pub fn reloaded(&self, result: Reload) {
         self.reloads[result as usize].inc();
+    }
+
+    pub(super) fn client_ca_reloaded(&self, result: Reload) {
+        self.client_ca_reloads[result as usize].inc();
+    }
+
+    pub(super) fn refused_client(&self, reason: RefusedClient) {
+        self.refused_clients[reason as usize].inc();
     }
 
     pub(super) fn panicked(&self) {

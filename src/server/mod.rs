@@ -3,7 +3,7 @@
 //! ```text
 //! listener ─ connection ─ webhook ─ [body] ─ turns ─ review::read ─ Decide ─ Answer
 //!               │            └ rejection: every HTTP status that is no decision
-//!               ├ tls ─ certificates ─ rotation
+//!               ├ tls ─ certificates, clients ─ rotation
 //!               └ lifecycle: serving → lame duck → draining
 //! process::admin ─ report: readiness, probe, metrics
 //! ```
@@ -41,6 +41,7 @@ use crate::admission::{Phase, Request, Verdict};
 mod activity;
 mod body;
 pub mod certificates;
+pub mod clients;
 mod connection;
 mod deadline;
 pub mod lifecycle;
@@ -57,6 +58,7 @@ mod turns;
 mod webhook;
 
 pub use certificates::{CertificateError, Certificates, Pair};
+pub use clients::Clients;
 pub use lifecycle::Shutdown;
 pub use limits::Limits;
 pub use listener::{BindError, Bound, Options, Parts, Running};

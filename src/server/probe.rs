@@ -4,9 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -65,7 +67,21 @@ impl Probe {
             .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(pinned))
-            .with_no_client_auth())
+            .with_client_cert_resolver(Arc::new(Own(Arc::clone(&self.certificates)))))
+    }
+}
+
+/// Shows the leaf served at present where a client has to show something: who has its key is the server itself.
+#[derive(Debug)]
+struct Own(Arc<Certificates>);
+
+impl ResolvesClientCert for Own {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.key())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
     }
 }
 

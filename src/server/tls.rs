@@ -7,6 +7,7 @@ use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
 use super::certificates::Certificates;
+use super::clients::Verifier;
 
 /// The oldest TLS version that is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,10 +41,21 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// When ring cannot speak the versions.
 pub fn server_config(certificates: Arc<Certificates>, floor: Floor) -> Result<ServerConfig, rustls::Error> {
-    let mut config = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(floor.versions())?
-        .with_no_client_auth()
-        .with_cert_resolver(certificates);
+    server_config_for(certificates, floor, None)
+}
+
+/// The same, where `clients` looks at the certificates of clients.
+pub(super) fn server_config_for(
+    certificates: Arc<Certificates>,
+    floor: Floor,
+    clients: Option<Verifier>,
+) -> Result<ServerConfig, rustls::Error> {
+    let builder = ServerConfig::builder_with_provider(provider()).with_protocol_versions(floor.versions())?;
+    let builder = match clients {
+        Some(verifier) => builder.with_client_cert_verifier(Arc::new(verifier)),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(certificates);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});

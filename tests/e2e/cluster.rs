@@ -7,6 +7,7 @@ use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -18,13 +19,14 @@ use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
 
 use crate::assets::{Assets, AssetsError};
-use crate::control_plane::{AUDIT_LOG, start_api_server, start_etcd};
+use crate::control_plane::{AUDIT_LOG, start_api_server, start_api_server_on, start_etcd};
 use crate::daemon::{Daemon, DaemonError, PAUSE};
 use crate::delivery_crds::{self, CrdsError};
 use crate::kubectl::Kubectl;
 use crate::litter;
 use crate::user::{self, User};
 
+const GRACE: Duration = Duration::from_secs(5);
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 const COMPOSITIONS: &str = "compositions.apiextensions.crossplane.io";
 /// Compositions as clusters up to Crossplane 1.17 keep them: with an environment, and patches from and to it. What stands in
@@ -44,12 +46,20 @@ pub struct Cluster {
     authority: CertificateDer<'static>,
     port: u16,
     runtime: Runtime,
-    _api_server: Daemon,
-    _etcd: Daemon,
+    api_server: Mutex<Option<Daemon>>,
+    etcd: Daemon,
+    ports: Ports,
     folder: TempDir,
     assets: Assets,
     delivery_crds: PathBuf,
     namespaces: AtomicUsize,
+}
+
+/// Where its parts listen.
+#[derive(Clone, Copy)]
+struct Ports {
+    api_server: u16,
+    etcd: u16,
 }
 
 /// Why there is no cluster.
@@ -83,9 +93,15 @@ pub enum ClusterError {
 impl Cluster {
     /// Starts etcd and the API server, and waits until they are ready.
     pub fn start() -> Result<Self, ClusterError> {
+        Self::start_with(|_| {})
+    }
+
+    /// The same, after `prepare` has written further files for the API server into the cluster's folder.
+    pub fn start_with(prepare: impl FnOnce(&Path)) -> Result<Self, ClusterError> {
         let (assets, delivery_crds) = (Assets::find()?, delivery_crds::folder()?);
         let (folder, runtime) = (temporary_folder()?, new_runtime()?);
         let authority = write_files(folder.path())?;
+        prepare(folder.path());
         let (etcd, etcd_port) = start_etcd(&assets, folder.path())?;
         let answers = |port| runtime.block_on(is_ready(port, &authority));
         let (api_server, port) = start_api_server(&assets, folder.path(), etcd_port, answers)?;
@@ -95,13 +111,38 @@ impl Cluster {
             authority,
             port,
             runtime,
-            _api_server: api_server,
-            _etcd: etcd,
+            api_server: Mutex::new(Some(api_server)),
+            etcd,
+            ports: Ports { api_server: port, etcd: etcd_port },
             folder,
             assets,
             delivery_crds,
             namespaces: AtomicUsize::new(1),
         })
+    }
+
+    /// Ends the API server as a node does that restarts, and starts it again where it was. It would wait a minute for its
+    /// watches, and is killed before.
+    pub fn restart_api_server(&self) -> Result<(), ClusterError> {
+        let mut api_server = self.api_server.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = api_server.take() {
+            running.signal("TERM").map_err(doing("ending the API server"))?;
+            thread::sleep(GRACE);
+        }
+        let answers = || {
+            let request = Request::get("/readyz").body(Vec::new()).expect("a constant path is a request");
+            let answer =
+                self.block_on(async { tokio::time::timeout(PROBE_LIMIT, self.client.request_text(request)).await });
+            matches!(answer, Ok(Ok(_)))
+        };
+        let Ports { api_server: port, etcd } = self.ports;
+        *api_server = Some(start_api_server_on(&self.assets, self.folder(), etcd, port, answers)?);
+        Ok(())
+    }
+
+    /// Has etcd stand still, or go on.
+    pub fn pause_etcd(&self, paused: bool) {
+        self.etcd.signal(if paused { "STOP" } else { "CONT" }).expect("it can be sent a signal");
     }
 
     /// kubectl as the administrator.

@@ -13,6 +13,9 @@ pub const AUDIT_LOG: &str = "audit.log";
 const ETCD_LIMIT: Duration = Duration::from_secs(30);
 const API_SERVER_LIMIT: Duration = Duration::from_mins(1);
 
+/// How admission is configured, where this file is in the cluster's folder.
+pub const ADMISSION: &str = "admission.yaml";
+
 /// Starts etcd with its data in `folder`. Gives the port for its clients as well.
 pub fn start_etcd(assets: &Assets, folder: &Path) -> Result<(Daemon, u16), DaemonError> {
     let start = |ports: [u16; 2]| {
@@ -33,13 +36,24 @@ pub fn start_api_server(
     is_ready: impl Fn(u16) -> bool,
 ) -> Result<(Daemon, u16), DaemonError> {
     let start = |[port]: [u16; 1]| {
-        let mut command = api_server_command(assets, folder, etcd_port, port);
-        let log = folder.join("kube-apiserver.log");
-        let server = Daemon::start("kube-apiserver", &mut command, &log)?;
-        server.wait_until(API_SERVER_LIMIT, || is_ready(port))?;
+        let server = start_api_server_on(assets, folder, etcd_port, port, || is_ready(port))?;
         Ok((server, port))
     };
     on_free_ports(start, DaemonError::port_was_taken)
+}
+
+/// The same on a port of the caller's, until `is_ready`.
+pub fn start_api_server_on(
+    assets: &Assets,
+    folder: &Path,
+    etcd_port: u16,
+    port: u16,
+    is_ready: impl Fn() -> bool,
+) -> Result<Daemon, DaemonError> {
+    let mut command = api_server_command(assets, folder, etcd_port, port);
+    let server = Daemon::start("kube-apiserver", &mut command, &folder.join("kube-apiserver.log"))?;
+    server.wait_until(API_SERVER_LIMIT, is_ready)?;
+    Ok(server)
 }
 
 fn etcd_command(assets: &Assets, folder: &Path, [port, peer_port]: [u16; 2]) -> Command {
@@ -83,5 +97,8 @@ fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16)
         "--disable-admission-plugins=ServiceAccount",
         "--endpoint-reconciler-type=none",
     ]);
+    if folder.join(ADMISSION).exists() {
+        command.arg(format!("--admission-control-config-file={}", file(ADMISSION)));
+    }
     command
 }

@@ -84,9 +84,14 @@ impl Daemon {
 
     /// Asks it to end, as the kubelet does, and waits until it has.
     pub fn terminate(&self) -> io::Result<ExitStatus> {
-        let id = self.process.id().to_string();
-        Command::new("kill").args(["-TERM", &id]).status()?;
+        self.signal("TERM")?;
         self.process.wait()
+    }
+
+    /// Sends it a signal by its name, such as `STOP`.
+    pub fn signal(&self, name: &str) -> io::Result<()> {
+        let id = self.process.id().to_string();
+        Command::new("kill").args([&format!("-{name}"), &id]).status().map(drop)
     }
 
     /// The most memory that it ever had resident, in bytes.

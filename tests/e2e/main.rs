@@ -46,8 +46,13 @@ mod push;
 mod registry;
 mod rights;
 mod rollout;
+mod self_managed;
 mod sentences;
 mod smoke;
+#[path = "../storm/mod.rs"]
+mod storm;
+#[path = "../support/mod.rs"]
+mod support;
 mod user;
 mod validation;
 
@@ -68,7 +73,7 @@ type Case = (&'static str, fn(&Context));
 type Stage = Arc<OnceLock<Context>>;
 
 /// Trials that do without portcullis.
-const WITHOUT_GATE: &[&[Case]] = &[smoke::CASES];
+const WITHOUT_GATE: &[&[Case]] = &[self_managed::CASES, smoke::CASES];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
     audit::CASES,

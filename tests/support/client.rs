@@ -7,22 +7,48 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
+use rustls::client::WantsClientCert;
 use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ALL_VERSIONS, ClientConfig, ConfigBuilder, RootCertStore, SupportedProtocolVersion};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::pki::Leaf;
+
 pub fn config(root: &CertificateDer<'static>, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
+    config_of(std::slice::from_ref(root), versions)
+}
+
+/// For a server that any of `trusted` vouches for.
+pub fn config_of(trusted: &[CertificateDer<'static>], versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
+    as_the_api_server(builder(trusted, versions).with_no_client_auth())
+}
+
+/// With a certificate of the client's own.
+pub fn config_with(root: &CertificateDer<'static>, leaf: &Leaf) -> ClientConfig {
+    let chain = CertificateDer::pem_slice_iter(leaf.chain.as_bytes()).map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).unwrap();
+    as_the_api_server(builder(std::slice::from_ref(root), ALL_VERSIONS).with_client_auth_cert(chain, key).unwrap())
+}
+
+fn builder(
+    trusted: &[CertificateDer<'static>],
+    versions: &[&'static SupportedProtocolVersion],
+) -> ConfigBuilder<ClientConfig, WantsClientCert> {
     let mut roots = RootCertStore::empty();
-    roots.add(root.clone()).unwrap();
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    trusted.iter().for_each(|root| roots.add(root.clone()).unwrap());
+    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(versions)
         .unwrap()
         .with_root_certificates(roots)
-        .with_no_client_auth();
+}
+
+/// HTTP/1.1, and no session is taken up again.
+fn as_the_api_server(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = rustls::client::Resumption::disabled();
     config
@@ -62,6 +88,11 @@ impl Connection {
 
     pub fn leaf(&self) -> CertificateDer<'static> {
         self.stream.get_ref().get_ref().1.peer_certificates().unwrap()[0].clone()
+    }
+
+    /// The client's end of it.
+    pub fn local(&self) -> SocketAddr {
+        self.stream.get_ref().get_ref().0.local_addr().unwrap()
     }
 
     /// A POST of JSON with `Content-Length`.
@@ -149,7 +180,9 @@ impl Pool {
             Some(connection) => connection,
             None => self.dial().await.map_err(|error| io::Error::other(format!("dialling: {error}")))?,
         };
-        let reply = connection.post(path, body).await?;
+        let local = connection.local();
+        let failed = |error: io::Error| io::Error::new(error.kind(), format!("{error} (from {local})"));
+        let reply = connection.post(path, body).await.map_err(failed)?;
         let leaf = connection.leaf();
         let mut idle = self.idle.lock().unwrap();
         if !reply.closes() && idle.len() < POOLED {

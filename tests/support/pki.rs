@@ -35,8 +35,29 @@ impl Authority {
     }
 
     pub fn leaf(&self) -> Leaf {
+        self.signed(CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap())
+    }
+
+    /// A client's leaf with this common name and these DNS names and URIs.
+    pub fn client(&self, name: &str, alternatives: &[&str]) -> Leaf {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        let names = alternatives.iter().map(|name| match name.contains("://") {
+            true => rcgen::SanType::URI((*name).try_into().unwrap()),
+            false => rcgen::SanType::DnsName((*name).try_into().unwrap()),
+        });
+        params.subject_alt_names = names.collect();
+        self.signed(params)
+    }
+
+    /// The root in PEM.
+    pub fn root_pem(&self) -> String {
+        pem::encode(&pem::Pem::new("CERTIFICATE", self.root.to_vec()))
+    }
+
+    fn signed(&self, mut params: CertificateParams) -> Leaf {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         valid_for_a_day(&mut params);
         let leaf = params.signed_by(&key, &self.issuer).unwrap();
         Leaf { chain: leaf.pem() + &self.intermediate, key: key.serialize_pem() }

@@ -1,11 +1,14 @@
 //! What stands between the API server and the replicas: one address, new connections to the ready ones.
 
+use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -17,13 +20,14 @@ use super::harness::get;
 pub struct Service {
     pub address: SocketAddr,
     replicas: Arc<Mutex<Vec<Replica>>>,
+    carried: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
+    runtime: Handle,
     _tasks: JoinSet<()>,
 }
 
 #[derive(Clone, Copy)]
 struct Replica {
     address: SocketAddr,
-    admin: SocketAddr,
     ready: bool,
 }
 
@@ -36,17 +40,24 @@ impl Service {
         let address = listener.local_addr().unwrap();
         let replicas: Arc<Mutex<Vec<Replica>>> = Arc::default();
         let mut tasks = JoinSet::new();
-        tasks.spawn(forward(listener, Arc::clone(&replicas)));
-        tasks.spawn(probe(Arc::clone(&replicas)));
-        Self { address, replicas, _tasks: tasks }
+        let carried = Arc::default();
+        tasks.spawn(forward(listener, Arc::clone(&replicas), Arc::clone(&carried)));
+        Self { address, replicas, carried, runtime: Handle::current(), _tasks: tasks }
     }
 
+    /// From now on the replica is probed, by itself: one that answers late does not keep others from being left out.
     pub fn add(&self, address: SocketAddr, admin: SocketAddr) {
-        self.replicas.lock().unwrap().push(Replica { address, admin, ready: false });
+        self.replicas.lock().unwrap().push(Replica { address, ready: false });
+        self.runtime.spawn(probe(address, admin, Arc::downgrade(&self.replicas)));
     }
 
     pub fn remove(&self, address: SocketAddr) {
         self.replicas.lock().unwrap().retain(|replica| replica.address != address);
+    }
+
+    /// The replica that the last connection from this address of a client was made to.
+    pub fn replica_of(&self, client: SocketAddr) -> Option<SocketAddr> {
+        self.carried.lock().unwrap().get(&client).copied()
     }
 
     pub fn is_ready(&self, address: SocketAddr) -> bool {
@@ -54,13 +65,18 @@ impl Service {
     }
 }
 
-async fn forward(listener: TcpListener, replicas: Arc<Mutex<Vec<Replica>>>) {
+async fn forward(
+    listener: TcpListener,
+    replicas: Arc<Mutex<Vec<Replica>>>,
+    carried: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
+) {
     let mut streams = JoinSet::new();
     for turn in 0.. {
-        let (mut client, _) = listener.accept().await.unwrap();
+        let (mut client, from) = listener.accept().await.unwrap();
         let ready: Vec<Replica> = replicas.lock().unwrap().iter().copied().filter(|replica| replica.ready).collect();
         assert!(!ready.is_empty(), "the test replaces replicas one after the other");
         let replica = ready[turn % ready.len()];
+        carried.lock().unwrap().insert(from, replica.address);
         streams.spawn(async move {
             let Ok(mut server) = TcpStream::connect(replica.address).await else { return };
             client.set_nodelay(true).unwrap();
@@ -71,21 +87,26 @@ async fn forward(listener: TcpListener, replicas: Arc<Mutex<Vec<Replica>>>) {
     }
 }
 
-async fn probe(replicas: Arc<Mutex<Vec<Replica>>>) {
+/// Until the replica is removed.
+async fn probe(address: SocketAddr, admin: SocketAddr, replicas: Weak<Mutex<Vec<Replica>>>) {
     loop {
-        let now = replicas.lock().unwrap().clone();
-        for replica in now {
-            let answer = get(replica.admin, "/readyz").await;
-            let mut replicas = replicas.lock().unwrap();
-            for known in replicas.iter_mut().filter(|known| known.address == replica.address) {
-                match &answer {
-                    Ok((200, _)) => known.ready = true,
-                    Ok((_, text)) if text.contains("shutting down") => known.ready = false,
-                    // A kubelet asks three times; on a machine this busy a probe that fails now and then says nothing.
-                    _ => {}
-                }
-            }
+        let answer = get(admin, "/readyz").await;
+        let is_known = replicas.upgrade().is_some_and(|replicas| note(&mut replicas.lock().unwrap(), address, &answer));
+        if !is_known {
+            return;
         }
         sleep(PROBES).await;
     }
+}
+
+/// Notes what a probe said; whether the replica is there still.
+fn note(replicas: &mut [Replica], address: SocketAddr, answer: &io::Result<(u16, String)>) -> bool {
+    let Some(known) = replicas.iter_mut().find(|known| known.address == address) else { return false };
+    match answer {
+        Ok((200, _)) => known.ready = true,
+        Ok((_, text)) if text.contains("shutting down") => known.ready = false,
+        // A kubelet asks three times; on a machine this busy a probe that fails now and then says nothing.
+        _ => {}
+    }
+    true
 }

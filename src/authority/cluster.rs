@@ -1,0 +1,240 @@
+//! The Secret, and the bundles of our own webhook configurations: read, written under their versions, watched by name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt as _;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Client, Resource, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::certificate::Certificate;
+use super::state::{Data, State};
+use super::steps::Bundle;
+
+/// The names of our configurations of either kind: the second is there where composites are looked at.
+pub const CONFIGURATIONS: [&str; 2] = ["portcullis", "portcullis-composites"];
+/// A webhook whose name does not end so was put into a configuration of ours by somebody else, and is left alone.
+pub const DOMAIN: &str = ".portcullis.dev";
+/// Whoever puts this annotation on the Secret asks for another CA. It is taken off when the change begins.
+pub const RENEW: &str = "portcullis.dev/renew-ca";
+/// What writes are made as.
+const MANAGER: &str = "portcullis";
+
+/// Why the cluster was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The API server did not do it.
+    #[error("{what} cannot be {done}: {source}{}", advice(source))]
+    Api {
+        /// What was to be read or written.
+        what: String,
+        /// `read` or `written`.
+        done: &'static str,
+        /// What the API server said.
+        source: kube::Error,
+    },
+    /// Somebody else wrote it since it was read.
+    #[error("{0} was changed by somebody else since it was read")]
+    Changed(String),
+    /// What was to be written is no JSON Patch.
+    #[error("the patch of {0} cannot be made")]
+    Patch(String),
+}
+
+fn advice(error: &kube::Error) -> &'static str {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => {
+            "; the ServiceAccount needs the rights that certs/README.md lists under \"Self-managed\""
+        }
+        _ => "",
+    }
+}
+
+/// The objects that belong to one portcullis.
+#[derive(Clone)]
+pub(super) struct Cluster {
+    secrets: Api<Secret>,
+    secret: String,
+    namespace: String,
+    kinds: [(&'static str, Api<DynamicObject>); 2],
+}
+
+/// A configuration as it was read.
+pub(super) struct Configuration {
+    kind: usize,
+    name: &'static str,
+    version: String,
+    /// The place of each of our webhooks in it, and its bundle.
+    bundles: Vec<(usize, Bundle)>,
+}
+
+/// The Secret as it was read.
+#[derive(Default)]
+pub(super) struct Stored {
+    secret: Option<Secret>,
+    pub(super) state: State,
+    /// What of it cannot be read.
+    pub(super) problems: Vec<String>,
+    /// Whether somebody asked for another CA.
+    pub(super) asked: bool,
+}
+
+impl Cluster {
+    pub(super) fn new(client: &Client, namespace: &str, secret: &str) -> Self {
+        let all = |resource| Api::all_with(client.clone(), &resource);
+        Self {
+            secrets: Api::namespaced(client.clone(), namespace),
+            secret: secret.to_owned(),
+            namespace: namespace.to_owned(),
+            kinds: [
+                ("ValidatingWebhookConfiguration", all(ApiResource::erase::<ValidatingWebhookConfiguration>(&()))),
+                ("MutatingWebhookConfiguration", all(ApiResource::erase::<MutatingWebhookConfiguration>(&()))),
+            ],
+        }
+    }
+
+    /// Our configurations, as many as there are.
+    pub(super) async fn configurations(&self) -> Result<Vec<Configuration>, ClusterError> {
+        let mut found = Vec::new();
+        for (kind, (kind_name, api)) in self.kinds.iter().enumerate() {
+            for name in CONFIGURATIONS {
+                let read = api.get_opt(name).await;
+                let object = read.map_err(failed("read", &format!("{kind_name} {name}")))?;
+                found.extend(object.map(|object| Configuration::of(kind, name, &object)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The Secret, of which there may be none.
+    pub(super) async fn stored(&self) -> Result<Stored, ClusterError> {
+        let read = self.secrets.get_opt(&self.secret).await.map_err(failed("read", &self.secret_name()))?;
+        let Some(secret) = read else { return Ok(Stored::default()) };
+        let data: Data = secret.data.iter().flatten().map(|(key, value)| (key.clone(), value.0.clone())).collect();
+        let (state, problems) = State::read(&data);
+        let asked = secret.annotations().contains_key(RENEW);
+        Ok(Stored { secret: Some(secret), state, problems, asked })
+    }
+
+    /// Writes a state over the one that was read, if nobody else did; `answered` takes the wish for another CA away.
+    pub(super) async fn write(&self, stored: &Stored, state: &State, answered: bool) -> Result<(), ClusterError> {
+        let post = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let mut secret = stored.secret.clone().unwrap_or_default();
+        let mut data: Data = secret.data.take().into_iter().flatten().map(|(key, value)| (key, value.0)).collect();
+        state.write(&mut data);
+        secret.data = Some(data.into_iter().map(|(key, value)| (key, ByteString(value))).collect());
+        if answered {
+            secret.annotations_mut().remove(RENEW);
+        }
+        let written = match stored.secret {
+            Some(_) => self.secrets.replace(&self.secret, &post, &secret).await,
+            None => {
+                secret.metadata = ObjectMeta { name: Some(self.secret.clone()), ..ObjectMeta::default() };
+                self.secrets.create(&post, &secret).await
+            }
+        };
+        written.map(drop).map_err(failed("written", &self.secret_name()))
+    }
+
+    /// Writes `wanted` into every bundle of a configuration that holds anything else, if nobody else wrote it; how many.
+    pub(super) async fn publish(
+        &self,
+        configuration: &Configuration,
+        wanted: &[Certificate],
+    ) -> Result<usize, ClusterError> {
+        let (kind_name, api) = &self.kinds[configuration.kind];
+        let what = format!("{kind_name} {}", configuration.name);
+        let wrong = configuration.wrong(wanted);
+        if wrong.is_empty() {
+            return Ok(0);
+        }
+        let text: String = wanted.iter().map(Certificate::pem).collect();
+        let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": configuration.version});
+        let put = |at: &usize| {
+            let path = format!("/webhooks/{at}/clientConfig/caBundle");
+            json!({"op": "add", "path": path, "value": STANDARD.encode(&text)})
+        };
+        let operations: Value = std::iter::once(test).chain(wrong.iter().map(put)).collect();
+        let patch: json_patch::Patch =
+            serde_json::from_value(operations).map_err(|_| ClusterError::Patch(what.clone()))?;
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let patched = api.patch(configuration.name, &params, &Patch::Json::<Value>(patch)).await;
+        patched.map(|_| wrong.len()).map_err(failed("written", &what))
+    }
+
+    /// Rings whenever one of the objects changes, for ever.
+    pub(super) async fn ring(&self, bell: Arc<Notify>) {
+        let configurations = self.kinds.iter().flat_map(|(_, api)| CONFIGURATIONS.map(|name| (api, name)));
+        let watches = configurations.map(|(api, name)| ring(api.clone(), name, &bell));
+        let secret = ring(self.secrets.clone(), &self.secret, &bell);
+        futures::join!(futures::future::join_all(watches), secret);
+    }
+
+    pub(super) fn secret_name(&self) -> String {
+        format!("Secret {}/{}", self.namespace, self.secret)
+    }
+}
+
+/// A watch of one object by its name, which a right that is bound to the name allows.
+async fn ring<K>(api: Api<K>, name: &str, bell: &Notify)
+where
+    K: Resource + Clone + fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+{
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = watcher(api, config).default_backoff().boxed();
+    // An error is the watcher's to mend; meanwhile the cluster is looked at every so often.
+    while let Some(event) = events.next().await {
+        if event.is_ok() {
+            bell.notify_one();
+        }
+    }
+}
+
+impl Configuration {
+    fn of(kind: usize, name: &'static str, object: &DynamicObject) -> Self {
+        let webhooks = object.data.get("webhooks").and_then(Value::as_array);
+        let ours = |webhook: &&Value| webhook["name"].as_str().is_some_and(|name| name.ends_with(DOMAIN));
+        let bundles = webhooks.into_iter().flatten().enumerate().filter(|(_, webhook)| ours(webhook));
+        Self {
+            kind,
+            name,
+            version: object.resource_version().unwrap_or_default(),
+            bundles: bundles.map(|(at, webhook)| (at, bundle(webhook))).collect(),
+        }
+    }
+
+    /// What its webhooks' bundles hold.
+    pub(super) fn bundles(&self) -> impl Iterator<Item = Bundle> {
+        self.bundles.iter().map(|(_, bundle)| bundle.clone())
+    }
+
+    fn wrong(&self, wanted: &[Certificate]) -> Vec<usize> {
+        let wrong = self.bundles.iter().filter(|(_, bundle)| !bundle.is(wanted));
+        wrong.map(|(at, _)| *at).collect()
+    }
+}
+
+fn bundle(webhook: &Value) -> Bundle {
+    let text = webhook["clientConfig"]["caBundle"].as_str().and_then(|text| STANDARD.decode(text).ok());
+    Bundle(text.and_then(|text| Certificate::read_all(&text).ok()).unwrap_or_default())
+}
+
+/// An object that is gone, is there already, or has another version was changed by somebody else: a JSON Patch whose
+/// test fails is answered with 422.
+fn failed(done: &'static str, what: &str) -> impl FnOnce(kube::Error) -> ClusterError {
+    let what = what.to_owned();
+    move |source| match &source {
+        kube::Error::Api(status) if done == "written" && [404, 409, 422].contains(&status.code) => {
+            ClusterError::Changed(what)
+        }
+        _ => ClusterError::Api { what, done, source },
+    }
+}

@@ -1,0 +1,69 @@
+//! What is counted about the CA and its leaves.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::steps::Step;
+
+const STEPS: [&str; 5] = ["prepared", "announced", "withdrawn", "switched", "retired"];
+
+/// The metrics of a self-managed CA.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    steps: [Counter; 5],
+    leaves: Counter,
+    bundles: Counter,
+    errors: Counter,
+    expiry: Gauge,
+}
+
+impl Metrics {
+    /// Registers them.
+    pub fn register(registry: &mut Registry) -> Self {
+        let family: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
+        registry.register("ca_steps", "Steps of changes of the CA that this replica took", family.clone());
+        let mut counter = |name: &str, help: &str| {
+            let counter = Counter::default();
+            registry.register(name, help, counter.clone());
+            counter
+        };
+        let leaves = counter("leaves_signed", "Serving certificates that this replica signed for itself");
+        let bundles = counter("ca_bundles_written", "caBundles that this replica put right");
+        let errors = counter("ca_errors", "Looks at the CA that failed; the next one follows within half a minute");
+        let expiry = Gauge::default();
+        let help = "When the CA that signs expires, in seconds since 1970; 0 while there is none";
+        registry.register("ca_expiry_timestamp_seconds", help, expiry.clone());
+        let steps = STEPS.map(|step| family.get_or_create_owned(&[("step", step)]));
+        Self { steps, leaves, bundles, errors, expiry }
+    }
+
+    pub(super) fn took(&self, step: &Step) {
+        let at = match step {
+            Step::Prepare => 0,
+            Step::Announce => 1,
+            Step::Withdraw => 2,
+            Step::Switch => 3,
+            Step::Retire => 4,
+            Step::Keep(_) | Step::Publish(_) | Step::Redate | Step::Rest(_) => return,
+        };
+        self.steps[at].inc();
+    }
+
+    pub(super) fn signed(&self) {
+        self.leaves.inc();
+    }
+
+    pub(super) fn published(&self, bundles: usize) {
+        self.bundles.inc_by(bundles as u64);
+    }
+
+    pub(super) fn failed(&self) {
+        self.errors.inc();
+    }
+
+    pub(super) fn ca_expires(&self, at: i64) {
+        self.expiry.set(at);
+    }
+}

@@ -1,0 +1,202 @@
+//! Whose calls are taken, where that is restricted: client certificates, by their CA and their names.
+//!
+//! Both are looked at in the handshake, before a byte of a request is read, and whoever runs the API server sees which
+//! of them it was: Go shows the alert as `remote error: tls: certificate required`, `unknown certificate authority` or
+//! `access denied`. The names that were refused are in our log.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError as Refusal, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+};
+use x509_parser::extensions::GeneralName;
+
+use super::certificates::{CertificateError, Certificates};
+use super::metrics::{Metrics, RefusedClient};
+use super::tls;
+
+/// Whoever is refused tries again and again: no more lines than one in this time.
+const SAY_AGAIN: Duration = Duration::from_secs(10);
+
+/// Whose calls are taken. The file is followed by a running server.
+#[derive(Debug)]
+pub struct Clients {
+    file: PathBuf,
+    names: Vec<String>,
+    signed: ArcSwap<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Clients {
+    /// Takes calls of those whose certificate a CA of `file` (PEM) signed, and who have one of `names`: a common name, DNS
+    /// name or URI. No names stand for any.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds no CA.
+    pub fn from_file(file: impl Into<PathBuf>, names: Vec<String>) -> Result<Self, CertificateError> {
+        let file = file.into();
+        let signed = Authorities::read(&file)?.verifier()?;
+        Ok(Self { file, names, signed: ArcSwap::from_pointee(signed) })
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    pub(super) fn replace(&self, signed: Arc<dyn ClientCertVerifier>) {
+        self.signed.store(Arc::new(signed));
+    }
+
+    fn takes(&self, names: &[String]) -> bool {
+        self.names.is_empty() || names.iter().any(|name| self.names.contains(name))
+    }
+}
+
+/// The file as it stands.
+pub(super) struct Authorities {
+    file: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Authorities {
+    pub(super) fn read(file: &Path) -> Result<Self, CertificateError> {
+        let failed = |source| CertificateError::Read { path: file.to_owned(), source };
+        Ok(Self { bytes: fs::read(file).map_err(failed)?, file: file.to_owned() })
+    }
+
+    /// A number that changes with the contents.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.bytes.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    pub(super) fn verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
+        let path = || self.file.clone();
+        let mut roots = RootCertStore::empty();
+        for root in CertificateDer::pem_slice_iter(&self.bytes) {
+            let root = root.map_err(|source| CertificateError::Pem { path: path(), source })?;
+            roots
+                .add(root)
+                .map_err(|source| CertificateError::Authority { path: path(), problem: source.to_string() })?;
+        }
+        if roots.is_empty() {
+            return Err(CertificateError::NoAuthority { path: path() });
+        }
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), tls::provider())
+            .build()
+            .map_err(|source| CertificateError::Authority { path: path(), problem: source.to_string() })
+    }
+}
+
+/// Looks at client certificates in the handshake.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    clients: Arc<Clients>,
+    /// The server's own: its readiness probe shows the leaf itself, whose key nobody else has.
+    own: Arc<Certificates>,
+    metrics: Arc<Metrics>,
+    began: Instant,
+    /// When was last told of a refusal, in milliseconds since `began`, plus one.
+    said: AtomicU64,
+}
+
+impl Verifier {
+    pub(super) fn new(clients: Arc<Clients>, own: Arc<Certificates>, metrics: Arc<Metrics>) -> Self {
+        Self { clients, own, metrics, began: Instant::now(), said: AtomicU64::new(0) }
+    }
+
+    fn refuse(&self, reason: RefusedClient, names: &[String], error: &Error) {
+        self.metrics.refused_client(reason);
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        let said = self.said.load(Ordering::Relaxed);
+        let is_time = said == 0 || now - said > SAY_AGAIN.as_millis() as u64;
+        if is_time && self.said.compare_exchange(said, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            let names = names.join(", ");
+            tracing::warn!(names, %error, "a client certificate is refused; see --client-ca and --client-name");
+        }
+    }
+}
+
+impl ClientCertVerifier for Verifier {
+    /// None: what the file holds changes, and Go's client sends its certificate without.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        if *leaf == self.own.leaf() {
+            return Ok(ClientCertVerified::assertion());
+        }
+        let names = names_of(leaf);
+        let signed = self.clients.signed.load_full().verify_client_cert(leaf, intermediates, now);
+        let signed = signed.map_err(in_words_of_the_caller);
+        signed.inspect_err(|error| self.refuse(RefusedClient::Authority, &names, error))?;
+        if !self.clients.takes(&names) {
+            let error = Error::InvalidCertificate(Refusal::ApplicationVerificationFailure);
+            self.refuse(RefusedClient::Name, &names, &error);
+            return Err(error);
+        }
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, leaf, signature, &tls::provider().signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, leaf, signature, &tls::provider().signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        tls::provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// A CA of the same name with another key, which many clusters have, is an unknown one: as a bad signature the caller would be
+/// told that it could not decrypt.
+fn in_words_of_the_caller(error: Error) -> Error {
+    match error {
+        Error::InvalidCertificate(Refusal::BadSignature) => Error::InvalidCertificate(Refusal::UnknownIssuer),
+        error => error,
+    }
+}
+
+/// The common names of a certificate, its DNS names and its URIs.
+fn names_of(leaf: &CertificateDer<'_>) -> Vec<String> {
+    let Ok((_, parsed)) = x509_parser::parse_x509_certificate(leaf) else { return Vec::new() };
+    let common = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok().map(ToOwned::to_owned));
+    let alternative = parsed.subject_alternative_name().ok().flatten();
+    let alternative = alternative.iter().flat_map(|extension| &extension.value.general_names);
+    let alternative = alternative.filter_map(|name| match name {
+        GeneralName::DNSName(name) | GeneralName::URI(name) => Some((*name).to_owned()),
+        _ => None,
+    });
+    common.chain(alternative).collect()
+}

@@ -1,0 +1,500 @@
+//! The CA in a Secret, without a cluster: replicas that look and write whenever they like, that end between the two, that
+//! are cut off, whose clocks differ or jump, and people who empty bundles and delete the Secret.
+//!
+//! In every such history, at every moment: each API server, which may have seen a bundle as late as the overlap allows,
+//! trusts the leaf of every replica that takes calls. And afterwards: it comes to an end, and nobody writes any more.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+use std::collections::BTreeMap;
+
+use portcullis::authority::Timing;
+use portcullis::authority::certificate::{BACKDATED, Certificate};
+use portcullis::authority::issue;
+use portcullis::authority::state::{Authority, Next, State};
+use portcullis::authority::steps::{self, Bundle, Seen, Step};
+use proptest::prelude::*;
+use time::{Duration, OffsetDateTime};
+
+const TIMING: Timing =
+    Timing { authority: Duration::days(30), leaf: Duration::hours(6), overlap: Duration::minutes(5) };
+/// How late an API server may be: below the overlap, less what clocks may differ.
+const LAG: Duration = Duration::minutes(3);
+const REPLICAS: usize = 3;
+const CONFIGURATIONS: usize = 2;
+
+fn start() -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
+}
+
+/// Something that happens.
+#[derive(Debug, Clone)]
+enum Event {
+    /// A replica reads the bundles.
+    ReadBundles(usize),
+    /// A replica reads the Secret, signs, and thinks of its next step.
+    ReadSecret(usize),
+    /// A replica takes the step that it thought of, however long ago.
+    Act(usize),
+    /// A replica reads both, and takes its step.
+    Turn(usize),
+    /// A replica ends, and starts again.
+    Restart(usize),
+    /// A replica no longer reaches the API server, or does so again.
+    Cut(usize),
+    /// Seconds pass in which nobody who can look is asleep.
+    Pass(i64),
+    /// Minutes pass at once.
+    Sleep(i64),
+    /// Somebody asks for another CA.
+    Ask,
+    /// Somebody empties a bundle.
+    Empty(usize),
+    /// Somebody deletes the Secret.
+    Delete,
+    /// A replica's clock says so many minutes more from now on.
+    Jump(usize, i64),
+}
+
+#[derive(Clone, Debug)]
+struct Leaf {
+    signer: Certificate,
+    certificate: Certificate,
+}
+
+#[derive(Default)]
+struct Replica {
+    leaf: Option<Leaf>,
+    is_ready: bool,
+    is_cut: bool,
+    offset: Duration,
+    /// Its clock has jumped, and it has not looked since the clock was set right.
+    has_jumped: bool,
+    known: Option<(State, OffsetDateTime)>,
+    bundles: Option<Vec<(u64, Bundle)>>,
+    pending: Option<Pending>,
+    looked: Option<OffsetDateTime>,
+}
+
+/// A step that a replica thought of, and what it had read.
+struct Pending {
+    step: Step,
+    bundles: Vec<(u64, Bundle)>,
+    version: u64,
+    state: State,
+}
+
+/// A bundle from some moment on; `is_theirs` where somebody else wrote it.
+struct Written {
+    since: OffsetDateTime,
+    version: u64,
+    bundle: Bundle,
+    is_theirs: bool,
+}
+
+struct World {
+    now: OffsetDateTime,
+    state: State,
+    version: u64,
+    asked: bool,
+    configurations: Vec<Vec<Written>>,
+    replicas: Vec<Replica>,
+    made: u8,
+    writes: usize,
+}
+
+impl World {
+    fn new() -> Self {
+        let now = start();
+        let empty = || vec![Written { since: now, version: 0, bundle: Bundle::default(), is_theirs: true }];
+        Self {
+            now,
+            state: State::default(),
+            version: 0,
+            asked: false,
+            configurations: (0..CONFIGURATIONS).map(|_| empty()).collect(),
+            replicas: (0..REPLICAS).map(|_| Replica::default()).collect(),
+            made: 0,
+            writes: 0,
+        }
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match *event {
+            Event::ReadBundles(at) => self.read_bundles(at),
+            Event::ReadSecret(at) => self.read_secret(at),
+            Event::Act(at) => self.act(at),
+            Event::Turn(at) => self.turn(at),
+            Event::Restart(at) => {
+                let Replica { offset, has_jumped, .. } = self.replicas[at];
+                self.replicas[at] = Replica { offset, has_jumped, ..Replica::default() };
+            }
+            Event::Cut(at) => self.replicas[at].is_cut ^= true,
+            Event::Pass(seconds) => self.pass(Duration::seconds(seconds)),
+            Event::Sleep(minutes) => {
+                self.now += Duration::minutes(minutes);
+                self.wake();
+            }
+            Event::Ask => self.asked = true,
+            // Who destroys the Secret and every trace of the CA in the bundles leaves nothing to be careful with.
+            Event::Empty(at) if self.state.current.is_some() && self.is_known_without(Some(at)) => {
+                self.write_bundle(at, Bundle::default(), true);
+            }
+            Event::Delete if self.is_known_without(None) => {
+                self.state = State::default();
+                self.version += 1;
+            }
+            Event::Empty(_) | Event::Delete => {}
+            Event::Jump(at, minutes) => {
+                self.replicas[at].offset += Duration::minutes(minutes);
+                self.replicas[at].has_jumped = true;
+            }
+        }
+    }
+
+    /// Whether bundles, but for one, hold everything that they should.
+    fn is_known_without(&self, at: Option<usize>) -> bool {
+        let wanted = self.state.bundle();
+        let others = self.configurations.iter().enumerate().filter(|(other, _)| Some(*other) != at);
+        others.map(|(_, history)| history.last().unwrap()).any(|last| last.bundle.is(&wanted))
+    }
+
+    /// Whoever can look looks again and again meanwhile: twice a minute in truth, and less often here in long times.
+    fn pass(&mut self, time: Duration) {
+        let often = if time > Duration::minutes(30) { Duration::minutes(10) } else { Duration::minutes(1) };
+        let mut left = time;
+        while left > Duration::ZERO {
+            let step = left.min(often);
+            self.now += step;
+            left -= step;
+            self.wake();
+        }
+    }
+
+    fn wake(&mut self) {
+        for at in 0..REPLICAS {
+            let looked = self.replicas[at].looked;
+            if looked.is_some_and(|looked| self.now - looked >= Duration::minutes(1)) {
+                self.turn(at);
+            }
+        }
+    }
+
+    fn turn(&mut self, at: usize) {
+        self.read_bundles(at);
+        self.read_secret(at);
+        self.act(at);
+    }
+
+    fn read_bundles(&mut self, at: usize) {
+        if self.replicas[at].is_cut {
+            return;
+        }
+        let read = |history: &Vec<Written>| history.last().map(|last| (last.version, last.bundle.clone())).unwrap();
+        self.replicas[at].pending = None;
+        self.replicas[at].bundles = Some(self.configurations.iter().map(read).collect());
+    }
+
+    fn read_secret(&mut self, at: usize) {
+        let replica = &mut self.replicas[at];
+        let (false, Some(read)) = (replica.is_cut, replica.bundles.take()) else { return };
+        let wall = self.now + replica.offset;
+        let since = match &replica.known {
+            Some((state, since)) if *state == self.state => *since,
+            _ => self.now,
+        };
+        replica.known = Some((self.state.clone(), since));
+        replica.looked = Some(self.now);
+        replica.has_jumped &= replica.offset != Duration::ZERO;
+        let good = replica.leaf.as_ref().is_some_and(|leaf| leaf.certificate.holds(wall));
+        replica.is_ready &= good;
+        if let Some(signer) = self.state.signer(good) {
+            let is_due = |leaf: &Leaf| leaf.signer != signer.certificate || leaf.certificate.is_due(wall);
+            if replica.leaf.as_ref().is_none_or(is_due) {
+                let ends = (wall + TIMING.leaf).min(signer.certificate.expires());
+                let certificate = Certificate::new(vec![0], wall, ends);
+                replica.leaf = Some(Leaf { signer: signer.certificate.clone(), certificate });
+            }
+        }
+        let bundles: Vec<Bundle> = read.iter().map(|(_, bundle)| bundle.clone()).collect();
+        replica.is_ready |= steps::unready(&self.state, &bundles, wall).is_none();
+        let unchanged = self.now - since;
+        let seen = Seen { state: &self.state, bundles: &bundles, now: wall, unchanged, asked: self.asked };
+        let step = steps::next(&seen, &TIMING);
+        replica.pending = Some(Pending { step, bundles: read, version: self.version, state: self.state.clone() });
+    }
+
+    fn act(&mut self, at: usize) {
+        if self.replicas[at].is_cut {
+            return;
+        }
+        let Some(Pending { step, bundles: read, version, state }) = self.replicas[at].pending.take() else { return };
+        let wall = self.now + self.replicas[at].offset;
+        let after = match &step {
+            Step::Rest(rest) => {
+                assert!(*rest > Duration::ZERO, "{state:?}");
+                return;
+            }
+            Step::Publish(wanted) => {
+                for (at, (version, bundle)) in read.iter().enumerate() {
+                    let is_present = self.configurations[at].last().unwrap().version == *version;
+                    if is_present && !bundle.is(wanted) {
+                        self.write_bundle(at, Bundle(wanted.clone()), false);
+                    }
+                }
+                return;
+            }
+            Step::Prepare => state.prepared(self.make(wall)),
+            step => state.after(step, wall),
+        };
+        if self.version == version {
+            self.asked &= step != Step::Prepare;
+            assert_ne!(after, state, "{step:?} changes something");
+            (self.state, self.version) = (after, version + 1);
+            self.writes += 1;
+        }
+    }
+
+    fn make(&mut self, now: OffsetDateTime) -> Authority {
+        self.made += 1;
+        let certificate = Certificate::new(vec![self.made], now, now + TIMING.authority);
+        Authority { certificate, key: String::new() }
+    }
+
+    fn write_bundle(&mut self, at: usize, bundle: Bundle, is_theirs: bool) {
+        let history = &mut self.configurations[at];
+        let version = history.last().unwrap().version + 1;
+        history.push(Written { since: self.now, version, bundle, is_theirs });
+        self.writes += 1;
+    }
+
+    /// Every API server trusts every leaf that it may meet.
+    fn check(&self) -> Result<(), TestCaseError> {
+        for (number, replica) in self.replicas.iter().enumerate().filter(|(_, replica)| replica.is_ready) {
+            let leaf = replica.leaf.as_ref().expect("who is ready has a leaf");
+            if leaf.certificate.expires() <= self.now {
+                // The same at both ends of a cut: nobody who looks serves what has expired.
+                let asleep = replica.looked.is_none_or(|looked| self.now - looked > Duration::minutes(2));
+                let is_without = replica.known.as_ref().is_none_or(|(state, _)| state.current.is_none());
+                prop_assert!(asleep || replica.has_jumped || is_without, "replica {number} serves an expired leaf");
+                continue;
+            }
+            for history in &self.configurations {
+                for (at, written) in history.iter().enumerate().filter(|(_, written)| !written.is_theirs) {
+                    let until = history.get(at + 1).map(|next| next.since);
+                    let may_be_seen = until.is_none_or(|until| until + LAG >= self.now);
+                    prop_assert!(
+                        !may_be_seen || written.bundle.holds(&leaf.signer),
+                        "replica {number} serves a leaf of {:?}, and a bundle since {} is {:?}; {:?}",
+                        leaf.signer.der(),
+                        written.since,
+                        written.bundle,
+                        self.state,
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let State { current, next, old, .. } = &self.state;
+        let due = current.as_ref().map(|current| current.certificate.due());
+        next.is_none() && old.is_empty() && due.is_some_and(|due| due > self.now + Duration::hours(2))
+    }
+
+    /// Everything works again: how it ends.
+    fn settle(&mut self) -> Result<(), TestCaseError> {
+        for at in 0..REPLICAS {
+            self.replicas[at].is_cut = false;
+            self.replicas[at].offset = Duration::ZERO;
+            self.turn(at);
+        }
+        self.pass(Duration::hours(1));
+        self.check()?;
+        let current = self.state.current.clone();
+        prop_assert!(current.is_some() && self.state.next.is_none(), "{:?}", self.state);
+        self.pass(TIMING.leaf + Duration::hours(1));
+        // A CA that was made by a clock that was behind is due soon, perhaps in the middle of this.
+        for _ in 0..3 {
+            if !self.is_at_rest() {
+                self.pass(TIMING.leaf + Duration::hours(2));
+            }
+        }
+        prop_assert!(self.is_at_rest(), "{:?}", self.state);
+        let writes = self.writes;
+        self.pass(Duration::hours(1));
+        prop_assert_eq!(writes, self.writes, "replicas write for ever");
+        for replica in &self.replicas {
+            prop_assert!(replica.is_ready);
+            prop_assert_eq!(&replica.leaf.as_ref().unwrap().signer, &self.state.current.as_ref().unwrap().certificate);
+        }
+        self.check()
+    }
+}
+
+fn run(events: &[Event], offsets: [i64; REPLICAS]) -> Result<(), TestCaseError> {
+    let mut world = World::new();
+    for (replica, offset) in world.replicas.iter_mut().zip(offsets) {
+        replica.offset = Duration::seconds(offset);
+    }
+    for event in events {
+        world.happen(event);
+        world.check()?;
+    }
+    world.settle()
+}
+
+fn replica() -> impl Strategy<Value = usize> {
+    0..REPLICAS
+}
+
+/// What happens to replicas that are there.
+fn usual() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => replica().prop_map(Event::ReadBundles),
+        4 => replica().prop_map(Event::ReadSecret),
+        4 => replica().prop_map(Event::Act),
+        6 => replica().prop_map(Event::Turn),
+        1 => replica().prop_map(Event::Restart),
+        4 => (1..400_i64).prop_map(Event::Pass),
+        1 => Just(Event::Ask),
+        1 => (0..CONFIGURATIONS).prop_map(Event::Empty),
+        1 => Just(Event::Delete),
+    ]
+}
+
+/// Replicas that are cut off for any time, with clocks that differ a little.
+fn cut() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        8 => usual(),
+        1 => replica().prop_map(Event::Cut),
+        1 => (1..600_i64).prop_map(Event::Sleep),
+    ]
+}
+
+/// Clocks that jump by up to twenty days, on replicas that are there.
+fn jumping() -> impl Strategy<Value = Event> {
+    prop_oneof![8 => usual(), 1 => (replica(), -30_000..30_000_i64).prop_map(|(at, by)| Event::Jump(at, by))]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_call_meets_a_leaf_that_is_not_trusted(
+        events in prop::collection::vec(cut(), 0..120),
+        offsets in prop::array::uniform3(-60..60_i64),
+    ) {
+        run(&events, offsets)?;
+    }
+
+    #[test]
+    fn clocks_that_jump_break_nothing(events in prop::collection::vec(jumping(), 0..120)) {
+        run(&events, [0; REPLICAS])?;
+    }
+}
+
+#[test]
+fn a_year_without_people_changes_the_ca_by_itself() {
+    let mut world = World::new();
+    (0..REPLICAS).for_each(|at| world.turn(at));
+    let mut seen = BTreeMap::new();
+    for _ in 0..365 * 12 {
+        world.happen(&Event::Sleep(120));
+        world.pass(Duration::minutes(2));
+        world.check().unwrap();
+        let current = world.state.current.as_ref().unwrap().certificate.clone();
+        assert!(current.holds(world.now));
+        seen.entry(current.der().to_vec()).or_insert(world.now);
+    }
+    // Two thirds of thirty days each, and the first at once.
+    assert!((17..=19).contains(&seen.len()), "{seen:?}");
+}
+
+#[test]
+fn an_expired_ca_is_replaced_with_the_same_care() {
+    let mut world = World::new();
+    (0..REPLICAS).for_each(|at| world.turn(at));
+    world.pass(Duration::minutes(10));
+    let first = world.state.current.clone().unwrap().certificate;
+    // All are away for longer than the CA lasts.
+    (0..REPLICAS).for_each(|at| world.replicas[at] = Replica::default());
+    world.now += TIMING.authority + Duration::hours(1);
+    world.turn(0);
+    assert!(!world.replicas[0].is_ready);
+    assert_eq!(world.state.current.as_ref().unwrap().certificate, first, "the next one does not sign at once");
+    world.pass(TIMING.overlap / 2);
+    assert_eq!(world.state.current.as_ref().unwrap().certificate, first);
+    world.pass(TIMING.overlap * 2);
+    assert_ne!(world.state.current.as_ref().unwrap().certificate, first);
+    assert!(world.replicas[0].is_ready);
+}
+
+#[test]
+fn what_the_secret_holds_is_read_as_it_was_written() {
+    let make = || issue::authority(start(), Duration::days(1)).unwrap();
+    let (current, old) = (make(), make().certificate);
+    let next = Next { authority: make(), published: Some(start()) };
+    let state = State { current: Some(current), next: Some(next), old: vec![old], switched: Some(start()) };
+    let mut data = BTreeMap::from([("theirs".to_owned(), b"kept".to_vec())]);
+    state.write(&mut data);
+    assert_eq!(State::read(&data), (state, Vec::new()));
+    State::default().write(&mut data);
+    assert_eq!(data, BTreeMap::from([("theirs".to_owned(), b"kept".to_vec())]));
+}
+
+#[test]
+fn what_is_broken_in_the_secret_is_as_if_it_were_not_there() {
+    let current = Some(issue::authority(start(), Duration::days(1)).unwrap());
+    let state = State { current, ..State::default() };
+    let mut whole = BTreeMap::new();
+    state.write(&mut whole);
+    let other = issue::authority(start(), Duration::days(1)).unwrap();
+    for (key, value) in [
+        ("ca.key", other.key.as_bytes()),
+        ("ca.key", b"".as_slice()),
+        ("ca.crt", b"-----BEGIN CERTIFICATE-----\nbm8=\n-----END CERTIFICATE-----\n".as_slice()),
+        ("ca.crt", &[0xff, 0xfe]),
+        ("ca.crt", &whole["ca.crt"][..100]),
+    ] {
+        let mut data = whole.clone();
+        data.insert(key.to_owned(), value.to_vec());
+        let (read, problems) = State::read(&data);
+        assert_eq!(read, State::default(), "{key}");
+        assert!(problems.iter().any(|problem| problem.contains("ca.crt")), "{problems:?}");
+    }
+    let mut data = whole.clone();
+    data.insert("switched".to_owned(), b"yesterday".to_vec());
+    let (read, problems) = State::read(&data);
+    assert_eq!((read, problems.len()), (state, 1));
+}
+
+#[test]
+fn leaves_are_verified_by_their_ca_and_do_not_outlive_it() {
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+    let authority = issue::authority(start(), Duration::days(2)).unwrap();
+    let names = ["portcullis.portcullis-system.svc".to_owned(), "127.0.0.1".to_owned()];
+    let leaf = issue::leaf(&authority, &names, start(), Duration::days(7)).unwrap();
+    assert_eq!(leaf.certificate.expires(), authority.certificate.expires());
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from(authority.certificate.der().to_vec())).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build().unwrap();
+    let at = |when: OffsetDateTime, name: &'static str| {
+        use rustls::client::danger::ServerCertVerifier as _;
+        let when = UnixTime::since_unix_epoch(std::time::Duration::from_secs(when.unix_timestamp() as u64));
+        let leaf = CertificateDer::from(leaf.certificate.der());
+        verifier.verify_server_cert(&leaf, &[], &ServerName::try_from(name).unwrap(), &[], when).is_ok()
+    };
+    for name in ["portcullis.portcullis-system.svc", "127.0.0.1"] {
+        assert!(at(start(), name));
+        assert!(at(start() - BACKDATED, name), "a clock that is behind takes it");
+        assert!(!at(start() - BACKDATED - Duration::SECOND, name));
+        assert!(!at(start() + Duration::days(3), name));
+    }
+    assert!(!at(start(), "localhost"));
+    let read = Certificate::read_all(leaf.certificate.pem().as_bytes()).unwrap();
+    assert_eq!(read, std::slice::from_ref(&leaf.certificate), "what was made is what is read");
+}

@@ -1,0 +1,176 @@
+//! Replicas that keep a CA themselves, on a cluster of their own: they put right every caBundle of ours that they meet.
+//!
+//! They run under exactly the rights of `certs/self-managed.yaml`.
+
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::Value;
+
+use crate::Case;
+use crate::context::Context;
+use crate::sentences::eventually;
+use crate::storm::calls::Callers as _;
+use crate::storm::incidents::Incident;
+use crate::storm::stage::{Certificates, Clients, Stage};
+use crate::storm::writers::{Writers, counted_by_the_api_server};
+use crate::support::client::{self, Connection};
+use crate::support::harness::review;
+use crate::support::pki::Authority;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[("self_managed::a_ca_lives_through_what_happens", a_ca_lives_through_what_happens)];
+
+/// A third of it is what replicas may be without a CA, which takes an overlap of 2 s and a busy machine's time.
+const LEAF_LIFE: u32 = 24;
+
+/// Somebody else's configuration, and in one of ours somebody else's webhook.
+const THEIRS: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: theirs}
+webhooks:
+- name: theirs.example.org
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {url: \"https://127.0.0.1:1/\"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: portcullis-composites}
+webhooks:
+- name: theirs.example.org
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {url: \"https://127.0.0.1:1/\"}
+";
+
+fn a_ca_lives_through_what_happens(_: &Context) {
+    let clients = Clients { authority: Authority::new(), name: "kube-apiserver" };
+    let stage = Stage::start(Certificates::SelfManaged { leaf_life: LEAF_LIFE }, Some(&clients));
+    only_the_api_server_is_taken(&stage, &clients);
+    replicas_agree_on_one_ca(&stage);
+    no_write_fails_while_ca_and_replicas_are_replaced(&stage);
+    what_somebody_did_to_a_bundle_is_put_right(&stage);
+    rights_are_bound_to_names(&stage);
+    a_secret_that_is_gone_comes_back_with_care(&stage);
+    what_is_not_ours_is_left_alone(&stage);
+}
+
+/// The webhooks are in force, so the API server has shown its certificate; others have none, or another name.
+fn only_the_api_server_is_taken(stage: &Stage, clients: &Clients) {
+    let bundle = stage.secret("ca.crt").unwrap();
+    let root = CertificateDer::from_pem_slice(bundle.as_bytes()).unwrap();
+    let named = |name| client::config_with(&root, &clients.authority.client(name, &[]));
+    let (taken, other) = (named(clients.name), named("somebody-else"));
+    let nameless = client::config(&root, rustls::ALL_VERSIONS);
+    let call = |config| {
+        stage.cluster.block_on(async {
+            let mut connection = Connection::open(stage.service.address, Arc::new(config)).await?;
+            connection.post("/validate", &review("storm")).await
+        })
+    };
+    assert_eq!(call(taken).unwrap().status, 200);
+    assert!(call(other).is_err() && call(nameless).is_err());
+    let replicas = stage.replicas.lock().unwrap();
+    let refused = |reason: &str| {
+        let line = format!("portcullis_refused_clients_total{{reason=\"{reason}\"}} ");
+        replicas.iter().map(|replica| replica.metric(&line).unwrap()).sum::<f64>()
+    };
+    assert_eq!((refused("name"), refused("no_certificate"), refused("authority")), (1.0, 1.0, 0.0));
+}
+
+fn replicas_agree_on_one_ca(stage: &Stage) {
+    let ca = stage.secret("ca.crt").expect("there is a CA");
+    assert!(stage.secret("ca.key").unwrap().starts_with("-----BEGIN PRIVATE KEY-----"));
+    eventually(|| stage.bundles_are(&ca).then_some(()));
+    let prepared =
+        |line| stage.replicas.lock().unwrap().iter().map(|replica| replica.metric(line).unwrap()).sum::<f64>();
+    assert_eq!(prepared("portcullis_ca_steps_total{step=\"prepared\"} "), 1.0, "one of them made it");
+    assert_eq!(prepared("portcullis_ca_errors_total "), 0.0);
+}
+
+fn no_write_fails_while_ca_and_replicas_are_replaced(stage: &Stage) {
+    let before = counted_by_the_api_server(stage);
+    let writers = Writers::start(stage);
+    for (incident, times) in [(Incident::Rotation, 1), (Incident::CaChange, 1), (Incident::Restart, 2)] {
+        let outcome = incident.pass(times, stage, &[&writers]).remove(0);
+        assert!(outcome.failures.is_empty(), "{incident:?}: {:#?}", outcome.failures);
+        assert!(outcome.calls > 20, "{incident:?}: only {} calls", outcome.calls);
+    }
+    assert_eq!(writers.unanswered(), 0);
+    assert_eq!(counted_by_the_api_server(stage), before, "calls that failed and were let through");
+}
+
+fn what_somebody_did_to_a_bundle_is_put_right(stage: &Stage) {
+    let ca = stage.secret("ca.crt").unwrap();
+    for patch in [
+        r#"[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]"#,
+        r#"[{"op": "replace", "path": "/webhooks/1/clientConfig/caBundle", "value": "bm8="}]"#,
+    ] {
+        let args = ["patch", "validatingwebhookconfiguration", "portcullis", "--type=json", "-p", patch];
+        let patched = stage.cluster.kubectl().args(args).run();
+        // Whether the API server takes what is no certificate is its own affair.
+        if patched.status.success() {
+            eventually(|| stage.bundles_are(&ca).then_some(()));
+        }
+    }
+    stage.until_in_force();
+}
+
+fn rights_are_bound_to_names(stage: &Stage) {
+    let can_i = |what: &[&str]| {
+        let args = [&["auth", "can-i", "--as=system:serviceaccount:portcullis-system:portcullis"][..], what].concat();
+        stage.cluster.kubectl().args(args).run().stdout.trim() == "yes"
+    };
+    assert!(can_i(&["patch", "validatingwebhookconfigurations/portcullis"]));
+    assert!(!can_i(&["patch", "validatingwebhookconfigurations/theirs"]));
+    assert!(!can_i(&["get", "secrets/theirs", "-n", "portcullis-system"]));
+    assert!(!can_i(&["create", "secrets", "-n", "portcullis-system"]));
+}
+
+fn what_is_not_ours_is_left_alone(stage: &Stage) {
+    let kubectl = |args: &[&str]| stage.cluster.kubectl().args(args).run().expect_success().stdout;
+    let args = ["apply", "--server-side", "--field-manager=theirs", "-f", "-"];
+    stage.cluster.kubectl().args(args).stdin(THEIRS).run().expect_success();
+    let theirs = ["get", "validatingwebhookconfiguration", "theirs", "-o", "json"];
+    let version = |text: &str| serde_json::from_str::<Value>(text).unwrap()["metadata"]["resourceVersion"].clone();
+    let before = version(&kubectl(&theirs));
+    // What is ours in the same configuration is put right once more: then theirs has been passed by.
+    let ours = ["patch", "validatingwebhookconfiguration", "portcullis", "--type=json", "-p"];
+    kubectl(&[&ours[..], &[r#"[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]"#]].concat());
+    let bundles = |kind, name| stage.bundles(kind, name);
+    eventually(|| bundles("validatingwebhookconfiguration", "portcullis")[0].contains("CERTIFICATE").then_some(()));
+    assert_eq!(version(&kubectl(&theirs)), before);
+    let composites = bundles("mutatingwebhookconfiguration", "portcullis-composites");
+    assert_eq!(composites.iter().filter(|bundle| bundle.is_empty()).count(), 1, "{composites:?}");
+}
+
+/// What is left of the CA is in the bundles, and what replicas serve was signed by it. It comes back as soon as it may be
+/// made; without the right to that the leaves that are there go on.
+fn a_secret_that_is_gone_comes_back_with_care(stage: &Stage) {
+    let ca = stage.secret("ca.crt").unwrap();
+    let writers = Writers::start(stage);
+    let kubectl = |args: &[&str]| {
+        let args = [&["-n", "portcullis-system"][..], args].concat();
+        stage.cluster.kubectl().args(args).run().expect_success()
+    };
+    kubectl(&["delete", "secret", "portcullis-ca"]);
+    // The log says what is missing.
+    eventually(|| {
+        let replicas = stage.replicas.lock().unwrap();
+        let is_counted = replicas[0].metric("portcullis_ca_errors_total ") > Some(0.0);
+        (is_counted && replicas[0].log_end().contains("certs/README.md")).then_some(())
+    });
+    kubectl(&["create", "role", "portcullis-ca-create", "--verb=create", "--resource=secrets"]);
+    let account = "--serviceaccount=portcullis-system:portcullis";
+    kubectl(&["create", "rolebinding", "portcullis-ca-create", "--role=portcullis-ca-create", account]);
+    let get = ["get", "secret", "portcullis-ca", "-n", "portcullis-system"];
+    eventually(|| stage.cluster.kubectl().args(get).run().status.success().then_some(()));
+    let old = eventually(|| stage.secret("old.crt"));
+    assert_eq!(old, ca, "the one before is known to have signed");
+    let other = eventually(|| stage.secret("ca.crt").filter(|now| *now != ca));
+    eventually(|| stage.bundles_are(&(other.clone() + &old)).then_some(()));
+    let failures = writers.tally().failures_after(0);
+    assert!(failures.is_empty(), "{failures:#?}");
+}

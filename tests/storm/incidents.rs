@@ -1,0 +1,191 @@
+//! What happens while calls are made, and what it cost.
+
+use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::calls::{Callers, Failure};
+use super::stage::{Certificates, Stage};
+use crate::sentences::eventually;
+
+/// Calls go on for so long before and after, so that what an incident leaves behind is counted as its own.
+const AROUND: Duration = Duration::from_millis(1_500);
+/// Longer than two thirds of the longest life that a storm gives its leaves.
+const RENEWAL: Duration = Duration::from_secs(90);
+/// Longer than that life and two overlaps, and some looks.
+const CA_CHANGE: Duration = Duration::from_secs(150);
+/// The end of a connection has passed through the relay by then, on a machine that is busy.
+const NOTICED: Duration = Duration::from_secs(1);
+const LOOKS: Duration = Duration::from_millis(200);
+const ETCD_PAUSE: Duration = Duration::from_secs(4);
+
+/// Something that happens, so many times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Incident {
+    /// One of two replicas ends gracefully, and another one starts.
+    Restart,
+    /// Another leaf is in the mounted Secret, or every replica signs itself another one.
+    Rotation,
+    /// Another CA signs, from asking for it until the old one has left the bundles.
+    CaChange,
+    /// The kube-apiserver ends and starts again.
+    ApiServerRestart,
+    /// etcd stands still.
+    EtcdPause,
+    /// A replica is killed.
+    Kill,
+}
+
+/// A replica that was killed.
+struct Killed {
+    address: SocketAddr,
+    /// When the Service had left it out.
+    left_out: Instant,
+}
+
+impl Killed {
+    /// Whether a call failed because of it: it began before the replica was left out, or went over a connection to it
+    /// whose end nobody had noticed yet. Of the client's connections it is known which they are. The API server's are not
+    /// known, but new ones are made to the other replica, so that one that breaks off was made before.
+    fn excuses(&self, failure: &Failure, stage: &Stage) -> bool {
+        let from = failure.what.rsplit_once("(from ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
+        match from {
+            _ if failure.began <= self.left_out => true,
+            Some(from) => stage.service.replica_of(from) == Some(self.address),
+            None => {
+                let broke_off = failure.what.ends_with("EOF") || failure.what.ends_with("connection reset by peer");
+                broke_off && failure.began <= self.left_out + NOTICED
+            }
+        }
+    }
+}
+
+/// What an incident cost.
+pub struct Outcome {
+    pub times: usize,
+    pub calls: usize,
+    pub failures: Vec<Failure>,
+    /// Of the failures those of calls that were made to the killed replica.
+    pub on_the_killed: usize,
+    pub took: Duration,
+}
+
+impl Incident {
+    /// The words of the table.
+    pub fn words(self, certificates: &Certificates) -> &'static str {
+        match (self, certificates) {
+            (Self::Restart, _) => "graceful restart of one of two replicas",
+            (Self::Rotation, Certificates::SelfManaged { .. }) => "renewal of every replica's own leaf",
+            (Self::Rotation, Certificates::Mounted { .. }) => "rotation of the mounted Secret",
+            (Self::CaChange, _) => "change of the CA, until the old one has left",
+            (Self::ApiServerRestart, _) => "restart of the kube-apiserver",
+            (Self::EtcdPause, _) => "etcd stands still for 4 s",
+            (Self::Kill, _) => "one of two replicas is killed (SIGKILL)",
+        }
+    }
+
+    /// Has it happen so many times under calls, and counts.
+    pub fn pass(self, times: usize, stage: &Stage, callers: &[&dyn Callers]) -> Vec<Outcome> {
+        let before = |callers: &&dyn Callers| (callers.tally().calls(), callers.tally().failures_after(0).len());
+        let before: Vec<_> = callers.iter().map(before).collect();
+        let began = Instant::now();
+        sleep(AROUND);
+        let killed: Vec<Killed> = (0..times).filter_map(|_| self.happen(stage)).collect();
+        sleep(AROUND);
+        let took = began.elapsed();
+        let is_excused = |failure: &&Failure| killed.iter().any(|killed| killed.excuses(failure, stage));
+        let outcome = |(callers, (calls, failed)): (&&dyn Callers, (usize, usize))| {
+            let failures = callers.tally().failures_after(failed);
+            let on_the_killed = failures.iter().filter(is_excused).count();
+            Outcome { times, calls: callers.tally().calls() - calls, failures, on_the_killed, took }
+        };
+        callers.iter().zip(before).map(outcome).collect()
+    }
+
+    fn happen(self, stage: &Stage) -> Option<Killed> {
+        match self {
+            Self::Restart => restart(stage),
+            Self::Rotation => rotate(stage),
+            Self::CaChange => change_ca(stage),
+            Self::ApiServerRestart => stage.cluster.restart_api_server().expect("it starts again"),
+            Self::EtcdPause => {
+                stage.cluster.pause_etcd(true);
+                sleep(ETCD_PAUSE);
+                stage.cluster.pause_etcd(false);
+            }
+            Self::Kill => return Some(kill(stage)),
+        }
+        None
+    }
+}
+
+impl Outcome {
+    /// Failures that nothing excuses.
+    pub fn unexcused(&self) -> usize {
+        self.failures.len() - self.on_the_killed
+    }
+}
+
+fn restart(stage: &Stage) {
+    let replica = stage.take_replica();
+    replica.terminate();
+    stage.service.remove(replica.address);
+    stage.add_replica();
+}
+
+/// Killed first and left out then, at once: the kubelet takes a second or so to notice.
+fn kill(stage: &Stage) -> Killed {
+    let replica = stage.take_replica();
+    let address = replica.address;
+    drop(replica);
+    stage.service.remove(address);
+    let left_out = Instant::now();
+    stage.add_replica();
+    Killed { address, left_out }
+}
+
+fn rotate(stage: &Stage) {
+    match &stage.certificates {
+        Certificates::Mounted { authority, mount } => {
+            let before = loaded(stage);
+            let leaf = authority.leaf();
+            mount.publish(&leaf.chain, &leaf.key);
+            eventually(|| loaded(stage).iter().zip(&before).all(|(now, before)| now > before).then_some(()));
+        }
+        Certificates::SelfManaged { .. } => {
+            let before = signed(stage);
+            let is_renewed = || signed(stage).iter().zip(&before).all(|(now, before)| now > before);
+            until("every replica has signed another leaf", RENEWAL, is_renewed);
+        }
+    }
+}
+
+fn loaded(stage: &Stage) -> Vec<f64> {
+    metrics(stage, "portcullis_certificate_reloads_total{result=\"loaded\"} ")
+}
+
+fn signed(stage: &Stage) -> Vec<f64> {
+    metrics(stage, "portcullis_leaves_signed_total ")
+}
+
+fn metrics(stage: &Stage, line: &str) -> Vec<f64> {
+    stage.replicas.lock().unwrap().iter().map(|replica| replica.metric(line).unwrap_or_default()).collect()
+}
+
+fn change_ca(stage: &Stage) {
+    let before = stage.secret("ca.crt").expect("there is a CA");
+    stage.ask_for_another_ca();
+    let is_changed = || {
+        let now = stage.secret("ca.crt").unwrap_or_default();
+        now != before && stage.secret("old.crt").is_none() && stage.bundles_are(&now)
+    };
+    until("the CA is changed", CA_CHANGE, is_changed);
+}
+
+fn until(what: &str, limit: Duration, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+        sleep(LOOKS);
+    }
+}

@@ -1,0 +1,129 @@
+//! `make chaos`: the whole storm, and the table of docs/reliability.md.
+//!
+//! Twice over: with certificates that replicas keep themselves, and with those of a mounted Secret, as cert-manager or a
+//! person keeps them. Each under both kinds of calls at once.
+#![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is the result")]
+#![allow(dead_code, reason = "the cluster of the end-to-end tests can do more")]
+
+#[path = "../artifacts/mod.rs"]
+mod artifacts;
+#[path = "../e2e/assets.rs"]
+mod assets;
+#[path = "../e2e/cache.rs"]
+mod cache;
+#[path = "../e2e/cluster.rs"]
+mod cluster;
+#[path = "../e2e/context.rs"]
+mod context;
+#[path = "../e2e/control_plane.rs"]
+mod control_plane;
+#[path = "../e2e/daemon.rs"]
+mod daemon;
+#[path = "../e2e/delivery_crds.rs"]
+mod delivery_crds;
+#[path = "../e2e/gate.rs"]
+mod gate;
+#[path = "../e2e/http.rs"]
+mod http;
+#[path = "../e2e/kubectl.rs"]
+mod kubectl;
+#[path = "../e2e/litter.rs"]
+mod litter;
+#[path = "../e2e/manifests.rs"]
+mod manifests;
+#[path = "../e2e/sentences.rs"]
+mod sentences;
+#[path = "mod.rs"]
+mod storm;
+#[path = "../support/mod.rs"]
+mod support;
+mod table;
+#[path = "../e2e/user.rs"]
+mod user;
+
+use std::process::ExitCode;
+
+use storm::calls::{Callers, Direct};
+use storm::incidents::{Incident, Outcome};
+use storm::stage::{Certificates, Stage};
+use storm::writers::{Writers, counted_by_the_api_server};
+
+const RESTARTS: usize = 20;
+const ROTATIONS: usize = 5;
+/// Its last third, in which replicas may be without the API server, is longer than that one's restart.
+const LEAF_LIFE: u32 = 75;
+
+/// What one way to certificates went through.
+struct Storm {
+    way: &'static str,
+    rows: Vec<Row>,
+}
+
+/// One incident, under both kinds of calls at once.
+struct Row {
+    words: &'static str,
+    direct: Outcome,
+    through: Outcome,
+    /// Failed calls that the API server counted; none where its restart took the counters away.
+    counted: Option<usize>,
+    /// Writes that got no answer, as the API server was not there.
+    unanswered: usize,
+}
+
+fn main() -> ExitCode {
+    litter::clear_on_signals().expect("a process may handle its signals");
+    let arguments: Vec<String> = std::env::args().collect();
+    let storms = [
+        pass("self-managed", Certificates::SelfManaged { leaf_life: LEAF_LIFE }),
+        pass("a mounted Secret (cert-manager, or your own)", Certificates::mounted()),
+    ];
+    let text = table::write(&storms);
+    println!("{text}");
+    if arguments.iter().any(|argument| argument == "--write") {
+        table::put("docs/reliability.md", &text).expect("the page can be written");
+    }
+    let unexcused: usize = storms.iter().flat_map(|storm| &storm.rows).map(Row::unexcused).sum();
+    if unexcused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn pass(way: &'static str, certificates: Certificates) -> Storm {
+    let mut incidents = vec![(Incident::Restart, RESTARTS), (Incident::Rotation, ROTATIONS)];
+    if matches!(certificates, Certificates::SelfManaged { .. }) {
+        incidents.push((Incident::CaChange, 1));
+    }
+    incidents.extend([(Incident::EtcdPause, 1), (Incident::ApiServerRestart, 1), (Incident::Kill, 1)]);
+    let stage = Stage::start(certificates, None);
+    let (direct, writers) = (Direct::start(&stage), Writers::start(&stage));
+    let rows = incidents.into_iter().map(|(incident, times)| {
+        let row = row(incident, times, &stage, &direct, &writers);
+        eprintln!("{way}: {}", table::row(&row));
+        row.direct.failures.iter().chain(&row.through.failures).for_each(|failure| eprintln!("  {}", failure.what));
+        row
+    });
+    let rows = rows.collect();
+    drop((direct, writers));
+    Storm { way, rows }
+}
+
+fn row(incident: Incident, times: usize, stage: &Stage, direct: &Direct, writers: &Writers) -> Row {
+    let (counted, unanswered) = (counted_by_the_api_server(stage), writers.unanswered());
+    let callers: [&dyn Callers; 2] = [direct, writers];
+    let [direct, through] = incident.pass(times, stage, &callers).try_into().ok().expect("one for each");
+    let counts = incident != Incident::ApiServerRestart;
+    Row {
+        words: incident.words(&stage.certificates),
+        direct,
+        through,
+        counted: counts.then(|| counted_by_the_api_server(stage) - counted),
+        unanswered: writers.unanswered() - unanswered,
+    }
+}
+
+impl Row {
+    /// Failed calls that no kill excuses.
+    fn unexcused(&self) -> usize {
+        self.direct.unexcused() + self.through.unexcused()
+    }
+}

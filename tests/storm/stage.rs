@@ -1,0 +1,223 @@
+//! The cluster, the two replicas, the address that stands for their Service, and the registration.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::replica::Replica;
+use crate::cluster::Cluster;
+use crate::control_plane::ADMISSION;
+use crate::manifests::Manifests;
+use crate::sentences::eventually;
+use crate::support::pki::{Authority, SecretMount};
+use crate::support::service::Service;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
+const PERMISSIONS: &str = include_str!("../../certs/self-managed.yaml");
+/// A CA is changed when it is asked for; leaves are renewed every few seconds by themselves.
+const SELF_MANAGED: [&str; 7] = [
+    "--self-managed=portcullis-system/portcullis-ca",
+    "--server-name=127.0.0.1",
+    "--server-name=localhost",
+    "--ca-life=30d",
+    "--ca-overlap=2s",
+    "--drain=10",
+    "--log-format=text",
+];
+/// An object that a rule refuses by default: once it is refused, the webhooks are in force.
+const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata: {name: probe}
+overwrites: [{source: {}, substitution: {repositoryContext: none}}]
+";
+
+/// Where the replicas have their certificates from.
+pub enum Certificates {
+    /// They keep a CA themselves; a leaf lasts so many seconds.
+    SelfManaged { leaf_life: u32 },
+    /// Whoever keeps the Secret that is mounted: cert-manager, or a person.
+    Mounted { authority: Box<Authority>, mount: SecretMount },
+}
+
+/// A CA of clients, and what the API server shows of it.
+pub struct Clients {
+    /// Signs clients' certificates.
+    pub authority: Authority,
+    /// The name in the API server's certificate.
+    pub name: &'static str,
+}
+
+/// How the API server is told what to show to webhooks: the two files that an administrator writes.
+const ADMISSION_CONFIGURATION: &str = "apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: ValidatingAdmissionWebhook
+  configuration: &webhooks
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: WebhookAdmissionConfiguration
+    kubeConfigFile: FOLDER/webhooks.kubeconfig
+- name: MutatingAdmissionWebhook
+  configuration: *webhooks
+";
+const WEBHOOKS_KUBECONFIG: &str = "apiVersion: v1
+kind: Config
+users:
+- name: '*'
+  user: {client-certificate: FOLDER/webhooks.crt, client-key: FOLDER/webhooks.key}
+";
+
+impl Clients {
+    fn write(&self, folder: &Path) {
+        let leaf = self.authority.client(self.name, &[]);
+        let place = |text: &str| text.replace("FOLDER", &folder.display().to_string());
+        for (name, text) in [
+            ("clients.crt", self.authority.root_pem()),
+            ("webhooks.crt", leaf.chain),
+            ("webhooks.key", leaf.key),
+            ("webhooks.kubeconfig", place(WEBHOOKS_KUBECONFIG)),
+            (ADMISSION, place(ADMISSION_CONFIGURATION)),
+        ] {
+            fs::write(folder.join(name), text).unwrap();
+        }
+    }
+}
+
+/// What a storm passes over.
+pub struct Stage {
+    // Dropped in this order.
+    pub replicas: Mutex<Vec<Replica>>,
+    pub service: Service,
+    pub certificates: Certificates,
+    arguments: Vec<String>,
+    pub cluster: Cluster,
+}
+
+impl Certificates {
+    /// Those of a Secret that is mounted.
+    pub fn mounted() -> Self {
+        let authority = Box::new(Authority::new());
+        let mount = SecretMount::new(&authority.leaf());
+        Self::Mounted { authority, mount }
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        match self {
+            Self::SelfManaged { leaf_life } => {
+                let life = format!("--leaf-life={leaf_life}s");
+                SELF_MANAGED.map(str::to_owned).into_iter().chain([life]).collect()
+            }
+            Self::Mounted { mount, .. } => vec![format!("--certs={}", mount.path().display())],
+        }
+    }
+}
+
+impl Stage {
+    /// Starts it all, and waits until the webhooks are in force.
+    pub fn start(certificates: Certificates, clients: Option<&Clients>) -> Self {
+        let prepare = |folder: &Path| clients.into_iter().for_each(|clients| clients.write(folder));
+        let cluster = Cluster::start_with(prepare).expect("a cluster runs");
+        let mut arguments = certificates.arguments();
+        if let Some(clients) = clients {
+            arguments.push(format!("--client-ca={}", cluster.folder().join("clients.crt").display()));
+            arguments.push(format!("--client-name={}", clients.name));
+        }
+        let service = cluster.block_on(Service::start());
+        let manifests = manifests(&cluster, service.address, &certificates);
+        apply(&cluster, &manifests.foundations);
+        cluster.apply_crds();
+        apply(&cluster, &manifests.others);
+        if matches!(certificates, Certificates::SelfManaged { .. }) {
+            apply(&cluster, PERMISSIONS);
+        }
+        let stage = Self { replicas: Mutex::default(), service, certificates, arguments, cluster };
+        stage.add_replica();
+        stage.add_replica();
+        apply(&stage.cluster, &manifests.webhooks);
+        stage.until_in_force();
+        stage
+    }
+
+    /// Starts a replica, and waits until the Service sends connections to it.
+    pub fn add_replica(&self) {
+        let replica = Replica::start(&self.cluster, &self.arguments);
+        self.service.add(replica.address, replica.admin);
+        let address = replica.address;
+        self.replicas.lock().unwrap().push(replica);
+        eventually(|| self.service.is_ready(address).then_some(()));
+    }
+
+    /// Takes the oldest replica out of the list; the Service still knows it.
+    pub fn take_replica(&self) -> Replica {
+        self.replicas.lock().unwrap().remove(0)
+    }
+
+    /// Waits until an object that a rule refuses is refused.
+    pub fn until_in_force(&self) {
+        eventually(|| {
+            let create = ["create", "--dry-run=server", "-f", "-"];
+            let answer = self.cluster.kubectl().args(create).stdin(PROBE).run().stderr;
+            answer.contains("portcullis.dev\" denied the request").then_some(())
+        });
+    }
+
+    /// A value of the Secret, such as `ca.crt`.
+    pub fn secret(&self, key: &str) -> Option<String> {
+        let get = ["get", "secret", "portcullis-ca", "-n", "portcullis-system", "-o", "json"];
+        let output = self.cluster.kubectl().args(get).run().expect_success();
+        let secret: Value = serde_json::from_str(&output.stdout).unwrap();
+        let text = STANDARD.decode(secret["data"][key].as_str()?).unwrap();
+        Some(String::from_utf8(text).unwrap())
+    }
+
+    /// The caBundle of every webhook of a configuration.
+    pub fn bundles(&self, kind: &str, name: &str) -> Vec<String> {
+        let output = self.cluster.kubectl().args(["get", kind, name, "-o", "json"]).run().expect_success();
+        let configuration: Value = serde_json::from_str(&output.stdout).unwrap();
+        let bundle = |webhook: &Value| webhook["clientConfig"]["caBundle"].as_str().map(|text| STANDARD.decode(text));
+        let webhooks = configuration["webhooks"].as_array().unwrap().iter();
+        webhooks.map(|webhook| String::from_utf8(bundle(webhook).unwrap_or(Ok(Vec::new())).unwrap()).unwrap()).collect()
+    }
+
+    /// Whether every bundle of ours is exactly this PEM text.
+    pub fn bundles_are(&self, text: &str) -> bool {
+        let kinds = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
+        let all = kinds.iter().flat_map(|kind| {
+            ["portcullis", "portcullis-composites"].into_iter().flat_map(|name| self.bundles(kind, name))
+        });
+        all.collect::<Vec<_>>().iter().all(|bundle| bundle == text)
+    }
+
+    /// Asks for another CA.
+    pub fn ask_for_another_ca(&self) {
+        let annotate = ["annotate", "secret", "portcullis-ca", "-n", "portcullis-system"];
+        let asked = self.cluster.kubectl().args(annotate).args(["--overwrite", "portcullis.dev/renew-ca=now"]).run();
+        asked.expect_success();
+    }
+}
+
+/// What `portcullis manifests` writes for a server behind `address`.
+fn manifests(cluster: &Cluster, address: SocketAddr, certificates: &Certificates) -> Manifests {
+    let folder: PathBuf = cluster.folder().join("manifests");
+    fs::create_dir_all(&folder).unwrap();
+    let mut command = Command::new(BINARY);
+    command.arg("manifests").arg("--out").arg(&folder).arg("--url").arg(format!("https://{address}"));
+    if let Certificates::Mounted { authority, .. } = certificates {
+        let ca = cluster.folder().join("ca.crt");
+        let root = authority.root_pem();
+        fs::write(&ca, root).unwrap();
+        command.arg("--ca-bundle").arg(ca);
+    }
+    assert!(command.status().unwrap().success());
+    Manifests::read(&folder).unwrap()
+}
+
+/// Applies manifests as an administrator does.
+pub fn apply(cluster: &Cluster, manifests: &str) {
+    cluster.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(manifests).run().expect_success();
+}

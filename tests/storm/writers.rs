@@ -1,0 +1,145 @@
+//! Writers as kubectl is one: they create, change and delete objects through the kube-apiserver, which calls the webhooks.
+//!
+//! A call that fails is one that the API server says so of. Where the failure policy lets it through nobody would notice,
+//! so the API server's own counters are asked too. What fails because the API server is not there is no failed call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::Request;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::calls::{Callers, Tally};
+use super::stage::Stage;
+
+const WRITERS: usize = 8;
+const PAUSE: Duration = Duration::from_millis(10);
+/// What the API server says of a call that failed: to the writer, where the policy is to refuse.
+const FAILED: &str = "failed calling webhook";
+/// Its counters of failed calls: of those that refused, and of those that let through.
+const COUNTERS: [(&str, &str); 2] = [
+    ("apiserver_admission_webhook_rejection_count", "error_type=\"calling_webhook_error\""),
+    ("apiserver_admission_webhook_fail_open_count", "portcullis.dev"),
+];
+
+/// Writers who write without a pause.
+pub struct Writers {
+    tally: Arc<Tally>,
+    unanswered: Arc<AtomicUsize>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Callers for Writers {
+    fn tally(&self) -> &Arc<Tally> {
+        &self.tally
+    }
+}
+
+impl Writers {
+    /// Begins to write, in a namespace of their own.
+    pub fn start(stage: &Stage) -> Self {
+        let namespace = stage.cluster.namespace("storm");
+        let (tally, unanswered) = (Arc::new(Tally::default()), Arc::default());
+        let tasks = stage.cluster.block_on(async {
+            let writer = |at| Writer {
+                contexts: api(stage, "Context", "contexts", &namespace),
+                installations: api(stage, "Installation", "installations", &namespace),
+                tally: Arc::clone(&tally),
+                unanswered: Arc::clone(&unanswered),
+                name: format!("writer-{at}"),
+            };
+            (0..WRITERS).map(|at| tokio::spawn(writer(at).write())).collect()
+        });
+        Self { tally, unanswered, tasks }
+    }
+
+    /// Writes that got no answer, as the API server was not there.
+    pub fn unanswered(&self) -> usize {
+        self.unanswered.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Writers {
+    fn drop(&mut self) {
+        self.tally.end();
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Failed calls that this API server has counted since its start.
+pub fn counted_by_the_api_server(stage: &Stage) -> usize {
+    let request = Request::get("/metrics").body(Vec::new()).unwrap();
+    let text = stage.cluster.block_on(stage.cluster.client().request_text(request)).unwrap();
+    let of = |(name, label): &(&str, &str)| {
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as usize).sum::<usize>()
+    };
+    COUNTERS.iter().map(of).sum()
+}
+
+fn api(stage: &Stage, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+    Api::namespaced_with(stage.cluster.client(), namespace, &resource)
+}
+
+struct Writer {
+    contexts: Api<DynamicObject>,
+    installations: Api<DynamicObject>,
+    tally: Arc<Tally>,
+    unanswered: Arc<AtomicUsize>,
+    name: String,
+}
+
+impl Writer {
+    async fn write(self) {
+        let spec = json!({"blueprint": {"ref": {"resourceName": "b"}}, "componentDescriptor": {"ref": {
+            "componentName": "example.org/c", "version": "v1.0.0",
+            "repositoryContext": {"type": "ociRegistry", "baseUrl": "example.org"}}}});
+        let context = self.object("Context", json!({}));
+        let installation = self.object("Installation", json!({"spec": spec}));
+        while !self.tally.is_over() {
+            for (api, object) in [(&self.contexts, &context), (&self.installations, &installation)] {
+                self.round(api, object).await;
+            }
+        }
+    }
+
+    fn object(&self, kind: &str, more: serde_json::Value) -> DynamicObject {
+        let mut object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind,
+                                "metadata": {"name": self.name}});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(object).unwrap()
+    }
+
+    async fn round(&self, api: &Api<DynamicObject>, object: &DynamicObject) {
+        let label = Patch::Merge(json!({"metadata": {"labels": {"storm": "yes"}}}));
+        let began = Instant::now();
+        self.count(began, api.create(&PostParams::default(), object).await);
+        let began = Instant::now();
+        self.count(began, api.patch(&self.name, &PatchParams::default(), &label).await);
+        let began = Instant::now();
+        self.count(began, api.delete(&self.name, &DeleteParams::default()).await);
+        sleep(PAUSE).await;
+    }
+
+    /// What is there already or not there is what an answer that was lost leaves behind.
+    fn count<T>(&self, began: Instant, result: Result<T, kube::Error>) {
+        match result {
+            Ok(_) => self.tally.count(began, Ok(())),
+            Err(kube::Error::Api(status)) if status.message.contains(FAILED) => {
+                self.tally.count(began, Err(status.message.clone()));
+            }
+            Err(kube::Error::Api(status)) if [403, 404, 409, 422].contains(&status.code) => {
+                let is_lost = status.code != 403 && status.code != 422;
+                self.tally.count(began, if is_lost { Ok(()) } else { Err(status.message.clone()) });
+            }
+            Err(_) => drop(self.unanswered.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+}
