@@ -53,12 +53,14 @@ fuzz:
 		-max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=2048 -max_len=20000 -artifact_prefix=artifacts/$(TARGET)- \
 		-print_final_stats=1 corpus/$(TARGET)
 
-## Formatting, lints, and, where cargo-deny is installed, licences and advisories
+## Formatting, lints, and, where cargo-deny and promtool are installed, licences, advisories and alerts
 lint:
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; \
 	else echo "cargo-deny is not installed: licences and advisories were not checked (cargo install cargo-deny)"; fi
+	@if promtool --version >/dev/null 2>&1; then promtool check rules charts/portcullis/monitoring/alerts.yaml; \
+	else echo "promtool is not installed: the alerts were not checked by it (it comes with Prometheus)"; fi
 
 ## Write what is derived from the code: the pages of rules and of bounds, webhook-config/
 generate:

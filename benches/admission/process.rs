@@ -15,7 +15,7 @@ pub struct Process {
     child: Child,
     pub address: SocketAddr,
     /// Where its probes and metrics are, if it has such a port.
-    #[allow(dead_code, reason = "the benchmark of load asks there")]
+    #[allow(dead_code, reason = "one of the benchmarks asks it")]
     pub admin: Option<SocketAddr>,
 }
 

@@ -13,8 +13,8 @@ use super::reviews;
 use super::samples::{Samples, millis};
 use super::setting::Setting;
 
-/// Entries of the overwrites under review: they take the server ten times as long as the client, which can so offer three
-/// times what the server can do.
+/// Entries of the overwrites under review: they take the server ten times as long as the client, which can so offer
+/// three times what the server can do.
 const ENTRIES: usize = 100;
 /// So many ask at once when the capacity is measured: enough to keep the server busy, too few to wait.
 const WORKERS: usize = 4;

@@ -1,5 +1,5 @@
-//! A long time of everything: all kinds of reviews, small and large and broken, while certificates rotate and the catalog
-//! changes. Memory has to stay where it was.
+//! A long time of everything: all kinds of reviews, small and large and broken, while certificates rotate and the
+//! catalog changes. Memory has to stay where it was.
 
 use std::fmt::Write as _;
 use std::fs;

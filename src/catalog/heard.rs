@@ -1,7 +1,8 @@
 //! When the API server was last heard of each kind.
 //!
-//! A watch on which nothing changes looks like one that is broken: nothing comes. What does come are bookmarks, every minute
-//! or so, and the watcher keeps these to itself. So it is the client that listens, to whatever arrives over a watch.
+//! A watch on which nothing changes looks like one that is broken: nothing comes. What does come are bookmarks, every
+//! minute or so, and the watcher keeps these to itself. So it is the client that listens, to whatever arrives over a
+//! watch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};

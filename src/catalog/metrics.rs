@@ -34,7 +34,8 @@ impl Outcome {
         [(Self::Found, "found"), (Self::Gone, "gone"), (Self::Failed, "failed"), (Self::Late, "late")];
 }
 
-/// Has `registry` show how many objects of each kind the catalog holds, and where it is `heard`, for how long nothing was.
+/// Has `registry` show how many objects of each kind the catalog holds, and where it is `heard`, for how long nothing
+/// was.
 pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, heard: Option<Heard>) {
     registry.register_collector(Box::new(Kinds { catalog, heard }));
 }

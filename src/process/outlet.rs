@@ -1,7 +1,7 @@
 //! Where log lines go: into a buffer, which a thread writes out ten times a second.
 //!
-//! A line costs its caller a copy. Where the reader of the log does not keep up, or the disk behind it is full, lines are
-//! dropped and counted rather than calls held up.
+//! A line costs its caller a copy. Where the reader of the log does not keep up, or the disk behind it is full, lines
+//! are dropped and counted rather than calls held up.
 
 use std::io::{self, Write};
 use std::mem;
@@ -42,8 +42,8 @@ impl Outlet {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has [`write_out`](Self::write_out) write what is left and return, and waits for that; not longer than `patience`, as
-    /// whoever reads the log may do so never more.
+    /// Has [`write_out`](Self::write_out) write what is left and return, and waits for that; not longer than
+    /// `patience`, as whoever reads the log may do so never more.
     pub(super) fn close(&self, patience: Duration) {
         self.state().closed = true;
         self.wake.notify_all();

@@ -15,26 +15,27 @@ const MIB: usize = 1024 * 1024;
 pub const BODY: usize = 7 * MIB;
 /// Nine of the largest bodies or ten thousand usual ones at once; parsed, that stays below half a GiB.
 pub const BUFFERED: usize = 64 * MIB;
-/// Three API servers with 25 pooled connections each, and a burst of six times that. It bounds memory: most of them wait
-/// for their bodies or for the API server. How many compute is bounded by turns.
+/// Three API servers with 25 pooled connections each, and a burst of six times that. It bounds memory: most of them
+/// wait for their bodies or for the API server. How many compute is bounded by turns.
 pub const IN_FLIGHT: usize = 512;
 /// Some milliseconds' worth of usual requests; who is behind more than that is sent away in any case.
 pub const WAITING: usize = 256;
-/// How long a request waits for its turn when there is a crowd of them. Who is sent away is so within 5 ms, with two for a
-/// timer's tick and the way.
+/// How long a request waits for its turn when there is a crowd of them. Who is sent away is so within 5 ms, with two
+/// for a timer's tick and the way.
 pub const PATIENCE: Duration = Duration::from_millis(3);
-/// How long a request waits in a burst, and how long a burst lasts: a control group's processor time comes every 100 ms, and
-/// to be that late is better than the second after which the API server tries again (C4).
+/// How long a request waits in a burst, and how long a burst lasts: a control group's processor time comes every 100
+/// ms, and to be that late is better than the second after which the API server tries again (C4).
 pub const BURST: Duration = Duration::from_millis(100);
-/// Deciding about so many bytes takes half a millisecond, as long as a dozen usual requests; handing it to another thread costs
-/// a twentieth of that.
+/// Deciding about so many bytes takes half a millisecond, as long as a dozen usual requests; handing it to another
+/// thread costs a twentieth of that.
 pub const LARGE: usize = 128 * 1024;
 /// Largest bodies on their way to a decision, besides those that are decided: a tenth of a second's work, and with
 /// [`BUFFERED`] no more than there is room for.
 pub const LARGE_WAITING: usize = 8;
-/// Shed answers of a second that also close their connection. All 75 that three API servers keep have moved to other replicas
-/// within that second, and the handshakes that follow take one or two hundredths of a processor's time. If every such
-/// answer closed its connection, a server would soon do nothing but handshakes, which cost as much as fourteen requests each.
+/// Shed answers of a second that also close their connection. All 75 that three API servers keep have moved to other
+/// replicas within that second, and the handshakes that follow take one or two hundredths of a processor's time. If
+/// every such answer closed its connection, a server would soon do nothing but handshakes, which cost as much as
+/// fourteen requests each.
 pub const GOODBYES: u32 = 100;
 /// Twice the requests in flight, as idle connections count too; each costs about 40 KiB of TLS and HTTP buffers.
 pub const CONNECTIONS: usize = 1024;

@@ -5,13 +5,13 @@
 //! nobody to send them away. So a decision takes a turn first, and lets everything be read that has arrived meanwhile.
 //! What finds no turn waits for a moment, and is sent away when the moment is over.
 //!
-//! **The newest goes first.** While there are more requests than turns, somebody is sent away in any case. Oldest first, all
-//! would wait as long as is allowed; newest first, those who are served have hardly waited. What has begun and was
-//! waiting for something else, such as the API server, goes before all others.
+//! **The newest goes first.** While there are more requests than turns, somebody is sent away in any case. Oldest
+//! first, all would wait as long as is allowed; newest first, those who are served have hardly waited. What has begun
+//! and was waiting for something else, such as the API server, goes before all others.
 //!
-//! **A burst is waited out, a crowd is not.** As long as some turn was free a moment ago, what waits is a burst, or the process
-//! was itself without a processor; it is served late rather than sent away. Where none has been free for as long as a burst
-//! may last, waiting helps nobody.
+//! **A burst is waited out, a crowd is not.** As long as some turn was free a moment ago, what waits is a burst, or the
+//! process was itself without a processor; it is served late rather than sent away. Where none has been free for as
+//! long as a burst may last, waiting helps nobody.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;

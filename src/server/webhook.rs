@@ -182,8 +182,8 @@ impl Webhook {
         }))
     }
 
-    /// Refuses a call over HTTP. The body is read first, unless the client waits with it for a sign to go on. Who is sent
-    /// away looks for another replica, over another connection (C4), but not too many at once.
+    /// Refuses a call over HTTP. The body is read first, unless the client waits with it for a sign to go on. Who is
+    /// sent away looks for another replica, over another connection (C4), but not too many at once.
     async fn reject(&self, rejection: Rejection, headers: &HeaderMap, body: Body) -> Response {
         rejection.count(&self.metrics);
         tracing::debug!(%rejection, "a call gets no decision");
