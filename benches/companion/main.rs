@@ -52,6 +52,7 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::companion::{Companion, Options};
 use crate::scale::{INSTALLATIONS_COUNT, World};
+use crate::user::User;
 
 const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- companion: begin -->";
@@ -102,7 +103,9 @@ fn measured() -> String {
     let mirror = format!("example.org={}", world.fake.url());
     cluster.block_on(fill(&cluster.client()));
     let arguments = ["--overwrite-trees", "--registry-mirror", &mirror];
-    let options = Options { arguments: &arguments, ..Options::new(&cluster, NAMESPACE) };
+    let kubeconfig = cluster.kubeconfig(User::Admin);
+    let options =
+        Options { kubeconfig, lease: companion::NAMESPACE, arguments: &arguments, ..Options::new(&cluster, NAMESPACE) };
     let begin = Instant::now();
     let companion = options.start(&cluster);
     let run = Run { cluster: &cluster, companion: &companion, world: &world };
@@ -155,9 +158,11 @@ fn api(client: &Client, kind: &str, plural: &str) -> Api<DynamicObject> {
 
 /// Stores the Context, the overwrites and the Installations.
 async fn fill(client: &Client) {
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
-    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    for name in [NAMESPACE, companion::NAMESPACE] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    }
     let store = async |object: Value| {
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let kind = object.types.as_ref().unwrap().kind.clone();

@@ -146,8 +146,7 @@ fn the_companion_audits(ctx: &Context) {
     let ns = ctx.cluster.namespace(LENIENT);
     install(ctx, "openreports.io");
     accepts(ctx, &ns, &bad("one"));
-    let kubeconfig = ctx.cluster.kubeconfig(User::Companion);
-    let options = Options { kubeconfig, lease: None, arguments: &["--audit=1s"], ..Options::new(&ctx.cluster, &ns) };
+    let options = Options { arguments: &["--audit=1s"], ..Options::new(&ctx.cluster, &ns) };
     let companion = options.start(&ctx.cluster);
     let written = eventually(|| report(ctx, "reports.openreports.io", &ns));
     assert_eq!(written["results"][0]["policy"], "DR002", "{}", companion.log());

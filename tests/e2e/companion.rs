@@ -108,6 +108,7 @@ impl Companion {
     }
 
     /// The most memory that it ever had resident, in bytes.
+    #[allow(dead_code, reason = "asked by a benchmark")]
     pub fn peak_memory(&self) -> Option<u64> {
         self.daemon.peak_memory()
     }

@@ -435,8 +435,7 @@ fn the_registration_follows_the_definitions(ctx: &Context) {
     let ns = ctx.cluster.namespace("composites");
     // With the companion's own rights, which are bound to these configurations.
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
-    let kubeconfig = ctx.cluster.kubeconfig(User::Companion);
-    let options = Options { kubeconfig, lease: None, arguments: &["--composites"], ..Options::new(&ctx.cluster, &ns) };
+    let options = Options { arguments: &["--composites"], ..Options::new(&ctx.cluster, &ns) };
     let _companion = options.start(&ctx.cluster);
     let other = DEFINITION
         .replace("xexamples.demo.org", "xothers.demo.org")

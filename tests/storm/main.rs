@@ -15,6 +15,8 @@ mod assets;
 mod cache;
 #[path = "../e2e/cluster.rs"]
 mod cluster;
+#[path = "../e2e/companion.rs"]
+mod companion;
 #[path = "../e2e/context.rs"]
 mod context;
 #[path = "../e2e/control_plane.rs"]
@@ -25,6 +27,8 @@ mod daemon;
 mod delivery_crds;
 #[path = "../e2e/gate.rs"]
 mod gate;
+#[path = "../e2e/helm.rs"]
+mod helm;
 #[path = "../e2e/http.rs"]
 mod http;
 #[path = "../e2e/kubectl.rs"]

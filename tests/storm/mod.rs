@@ -7,3 +7,4 @@ pub mod incidents;
 pub mod replica;
 pub mod stage;
 pub mod writers;
+pub mod written;

@@ -11,9 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::replica::Replica;
+use super::written::Manifests;
 use crate::cluster::Cluster;
 use crate::control_plane::ADMISSION;
-use crate::manifests::Manifests;
 use crate::sentences::eventually;
 use crate::support::pki::{Authority, SecretMount};
 use crate::support::service::Service;
