@@ -331,7 +331,7 @@ mod tests {
         #[test]
         fn strings_end_where_a_parser_ends_them(text in r#"[a"\\n]{0,80}"#, rest in "[a\"\\\\]{0,20}") {
             let quoted = Value::from(text).to_string();
-            prop_assert_eq!(closing_quote(format!("{quoted}{rest}")[1..].as_bytes()), Some(quoted.len() - 2));
+            prop_assert_eq!(closing_quote(&format!("{quoted}{rest}").as_bytes()[1..]), Some(quoted.len() - 2));
         }
 
         #[test]

@@ -28,6 +28,10 @@ pub const CASES: &[Case] = &[
     ("chart::values_that_do_not_go_together_are_refused", values_that_do_not_go_together),
     ("chart::pods_may_do_as_little_as_there_is", pods_may_do_as_little_as_there_is),
     ("chart::a_server_of_one_family_runs_under_its_rights", a_server_of_one_family_runs),
+    (
+        "chart::servers_that_keep_their_ca_get_the_rights_that_were_tried",
+        servers_that_keep_their_ca_get_the_rights_that_were_tried,
+    ),
     ("chart::verify_tells_who_answers", verify_tells_who_answers),
     ("chart::what_is_tried_on_kind_is_judged_so", what_is_tried_on_kind_is_judged_so),
 ];
@@ -69,7 +73,12 @@ fn of_families(on: &[&str]) -> Value {
     let controllers = [("composites", "EN"), ("dry-run-deployer", "DR"), ("overwrite-trees", "OW")];
     let controllers: Vec<_> =
         controllers.iter().filter(|(_, family)| on.contains(family)).map(|(name, _)| *name).collect();
-    json!({"families": families, "storedKustomizations": true, "companion": {"controllers": controllers}})
+    json!({
+        "families": families,
+        "storedKustomizations": true,
+        "companion": {"controllers": controllers},
+        "audit": {"enabled": true},
+    })
 }
 
 fn with(mut values: Value, more: &Value) -> Value {
@@ -288,6 +297,34 @@ fn pods_may_do_as_little_as_there_is(_: &Context) {
 fn pod(object: &Value) -> Option<Value> {
     let is_run = ["Deployment", "Job"].iter().any(|kind| object["kind"] == *kind);
     is_run.then(|| object["spec"]["template"]["spec"].clone())
+}
+
+/// Those under which `self_managed` tries it on a cluster of its own, and the arguments.
+fn servers_that_keep_their_ca_get_the_rights_that_were_tried(_: &Context) {
+    let rendered = helm().render(&json!({"certificate": {"way": "self-managed"}})).expect("it renders");
+    let tried: Vec<Value> = yaml::read(include_str!("../../certs/self-managed.yaml"), &yaml::Limits::default())
+        .expect("it is YAML")
+        .into_iter()
+        .map(|document| document.value)
+        .collect();
+    for kind in ["Role", "ClusterRole"] {
+        let tried = tried.iter().find(|object| object["kind"] == kind).expect("it is there");
+        let sorted = |rules: &Value| {
+            let mut rule = rules[0].clone();
+            for list in rule.as_object_mut().expect("a rule is an object").values_mut() {
+                list.as_array_mut().expect("of lists").sort_by_key(Value::to_string);
+            }
+            rule
+        };
+        let rules = &rendered.find(kind, "portcullis-certificates")["rules"];
+        assert_eq!((rules.as_array().map(Vec::len), sorted(rules)), (Some(1), sorted(&tried["rules"])), "{kind}");
+    }
+    let server = rendered.find("Deployment", RELEASE);
+    let arguments = server["spec"]["template"]["spec"]["containers"][0]["args"].as_array().expect("it has some");
+    for argument in ["--self-managed=portcullis-system/portcullis-ca", "--server-name=portcullis.portcullis-system.svc"]
+    {
+        assert!(arguments.iter().any(|one| one == argument), "{arguments:?}");
+    }
 }
 
 /// The rights of a release with one family, in the name of somebody who has no others.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::Case;
 use crate::context::Context;
+use crate::helm::NAMESPACE;
 use crate::user::User;
 
 /// The trials of this file.
@@ -46,6 +47,9 @@ const UNREACHED: &[(&str, &str, &str)] = &[
 /// The group of the composites in the trials. The chart cannot know what definitions declare; who chooses one grants it.
 const OF_COMPOSITES: &str = "demo.org/";
 
+/// A ConfigMap that a trial keeps in another namespace too, where it may not be read: the warning about that is the trial.
+const SCHEMA_ELSEWHERE: &str = "environments";
+
 /// Something that somebody may do, or did.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Right {
@@ -63,7 +67,11 @@ impl fmt::Display for Right {
 }
 
 fn nothing_is_missing(ctx: &Context) {
-    let is_forbidden = |event: &Value| event["annotations"]["authorization.k8s.io/decision"] == "forbid";
+    let is_forbidden = |event: &Value| {
+        let object = &event["objectRef"];
+        let is_elsewhere = object["name"] == SCHEMA_ELSEWHERE && object["namespace"] != NAMESPACE;
+        event["annotations"]["authorization.k8s.io/decision"] == "forbid" && !is_elsewhere
+    };
     let events = events(ctx);
     let forbidden = events.iter().filter(|event| is_forbidden(event)).filter_map(used);
     let forbidden: BTreeSet<_> = forbidden.filter(|right| !right.resource.starts_with(OF_COMPOSITES)).collect();
