@@ -32,6 +32,7 @@ pub const CASES: &[Case] = &[
         "chart::servers_that_keep_their_ca_get_the_rights_that_were_tried",
         servers_that_keep_their_ca_get_the_rights_that_were_tried,
     ),
+    ("chart::audits_obey_the_configuration", audits_obey_the_configuration),
     ("chart::verify_tells_who_answers", verify_tells_who_answers),
     ("chart::what_is_tried_on_kind_is_judged_so", what_is_tried_on_kind_is_judged_so),
 ];
@@ -325,6 +326,19 @@ fn servers_that_keep_their_ca_get_the_rights_that_were_tried(_: &Context) {
     {
         assert!(arguments.iter().any(|one| one == argument), "{arguments:?}");
     }
+}
+
+/// The companion reads the file that the server reads, and takes the arguments as they are rendered.
+fn audits_obey_the_configuration(_: &Context) {
+    let rendered = helm().render(&json!({"audit": {"enabled": true}})).expect("it renders");
+    let pod = &rendered.find("Deployment", &format!("{RELEASE}-companion"))["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let arguments: Vec<_> = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let config = arguments.iter().find_map(|argument| argument.strip_prefix("--config=")).expect("it is said");
+    let mount = container["volumeMounts"][0]["mountPath"].as_str().expect("it is mounted");
+    assert!(config.starts_with(mount) && pod["volumes"][0]["configMap"]["name"] == RELEASE, "{pod}");
+    let refused = Command::new(BINARY).args(&arguments).args(["--kubeconfig", "/nowhere"]).output().expect("it runs");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("/nowhere"), "nothing else is wrong: {refused:?}");
 }
 
 /// The rights of a release with one family, in the name of somebody who has no others.

@@ -24,6 +24,8 @@ const SOURCES: &str =
     "a source is asked for only where the watch does not have it; trials have GitRepositories for all of them";
 const GONE: &str = "the Landscaper of the trials no longer has this kind";
 const LAGS: &str = "the companion asks for it only where its watch lags; of the server it is seen";
+const REPORTS: &str = "one code writes all four kinds: the companion of the trials the first ones of a namespace, the command the \
+                       others, as an administrator";
 /// What is granted, and made use of only where no trial comes, by verb and resource, and why.
 const UNREACHED: &[(&str, &str, &str)] = &[
     ("get", "source.toolkit.fluxcd.io/buckets", SOURCES),
@@ -38,6 +40,16 @@ const UNREACHED: &[(&str, &str, &str)] = &[
         "apiextensions.crossplane.io/compositeresourcedefinitions",
         "granted with the other kinds of rules that have objects confirmed; none wants a definition yet",
     ),
+    ("create", "openreports.io/clusterreports", REPORTS),
+    ("update", "openreports.io/clusterreports", REPORTS),
+    ("delete", "openreports.io/clusterreports", REPORTS),
+    ("update", "openreports.io/reports", REPORTS),
+    ("create", "wgpolicyk8s.io/clusterpolicyreports", REPORTS),
+    ("update", "wgpolicyk8s.io/clusterpolicyreports", REPORTS),
+    ("delete", "wgpolicyk8s.io/clusterpolicyreports", REPORTS),
+    ("create", "wgpolicyk8s.io/policyreports", REPORTS),
+    ("update", "wgpolicyk8s.io/policyreports", REPORTS),
+    ("delete", "wgpolicyk8s.io/policyreports", REPORTS),
     (
         "patch",
         "secrets",
