@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::join_all;
 use rustls::ClientConfig;
+use tokio::sync::Semaphore;
 
 use super::process::Process;
 use super::report::Memory;
@@ -12,6 +13,8 @@ use super::support::client::Connection;
 
 /// What an API server keeps open to a webhook.
 pub const CONNECTIONS: usize = 25;
+/// From here on the server decides on a thread apart, and sends away what would wait for it: such calls are made one by one.
+const LARGE: usize = 128 * 1024;
 
 /// A call that is made again and again.
 pub struct Call {
@@ -57,9 +60,10 @@ impl Called {
     /// Makes a call `count` times over all connections.
     pub async fn post(&mut self, call: &Call, count: usize) {
         let each = count.div_ceil(CONNECTIONS);
+        let at_once = Arc::new(Semaphore::new(if call.size < LARGE { CONNECTIONS } else { 1 }));
         let busy = self.connections.drain(..).map(|connection| {
-            let (message, expected) = (call.message.clone(), call.expected);
-            tokio::spawn(async move { repeat(connection, &message, expected, each).await })
+            let (message, expected, at_once) = (call.message.clone(), call.expected, Arc::clone(&at_once));
+            tokio::spawn(async move { repeat(connection, &message, expected, each, &at_once).await })
         });
         let busy: Vec<_> = busy.collect();
         self.connections = join_all(busy).await.into_iter().map(Result::unwrap).collect();
@@ -80,8 +84,15 @@ impl Called {
     }
 }
 
-async fn repeat(mut connection: Connection, message: &[u8], expected: &str, count: usize) -> Connection {
+async fn repeat(
+    mut connection: Connection,
+    message: &[u8],
+    expected: &str,
+    count: usize,
+    at_once: &Semaphore,
+) -> Connection {
     for at in 0..count {
+        let _turn = at_once.acquire().await.unwrap();
         connection.send(message).await.unwrap();
         let reply = connection.reply().await.unwrap();
         assert_eq!(reply.status, 200);

@@ -125,7 +125,7 @@ pub fn objects(registry: &str, entries: &Value) -> Vec<Value> {
     objects.extend((0..INSTALLATIONS_COUNT).map(|at| {
         let reference = json!({"componentName": format!("example.org/root-{}", at % ROOTS), "version": "v1"});
         json!({"apiVersion": api, "kind": "Installation", "metadata": {"name": format!("app-{at}"), "namespace": "ns"},
-               "spec": {"componentDescriptor": {"ref": reference}}})
+               "spec": {"componentDescriptor": {"ref": reference}, "blueprint": {"ref": {"resourceName": "blueprint"}}}})
     }));
     objects
 }
