@@ -1,20 +1,27 @@
 //! A server with a client's connections to it, and the calls that are made over them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::join_all;
 use rustls::ClientConfig;
 use tokio::sync::Semaphore;
+use tokio::time::sleep;
 
 use super::process::Process;
 use super::report::Memory;
-use super::support::client::Connection;
+use super::support::client::{Connection, Reply};
 
 /// What an API server keeps open to a webhook.
 pub const CONNECTIONS: usize = 25;
 /// From here on the server decides on a thread apart, and sends away what would wait for it: such calls are made one by one.
 const LARGE: usize = 128 * 1024;
+/// The status of what is sent away.
+const TOO_MANY: u16 = 429;
+/// When that is called again; what the answer asks for would make rounds last for seconds.
+const RETRY: Duration = Duration::from_millis(20);
 
 /// A call that is made again and again.
 pub struct Call {
@@ -47,6 +54,7 @@ impl Call {
 /// A server, and the connections to it.
 pub struct Called {
     process: Process,
+    client: Arc<ClientConfig>,
     connections: Vec<Connection>,
 }
 
@@ -54,18 +62,24 @@ impl Called {
     pub async fn connect(process: Process, client: &Arc<ClientConfig>) -> Self {
         let opened = (0..CONNECTIONS).map(|_| Connection::open(process.address, client.clone()));
         let connections = join_all(opened).await.into_iter().map(Result::unwrap).collect();
-        Self { process, connections }
+        Self { process, client: Arc::clone(client), connections }
     }
 
     /// Makes a call `count` times over all connections.
     pub async fn post(&mut self, call: &Call, count: usize) {
-        let each = count.div_ceil(CONNECTIONS);
-        let at_once = Arc::new(Semaphore::new(if call.size < LARGE { CONNECTIONS } else { 1 }));
-        let busy = self.connections.drain(..).map(|connection| {
-            let (message, expected, at_once) = (call.message.clone(), call.expected, Arc::clone(&at_once));
-            tokio::spawn(async move { repeat(connection, &message, expected, each, &at_once).await })
+        let caller = Arc::new(Caller {
+            address: self.process.address,
+            client: Arc::clone(&self.client),
+            message: call.message.clone(),
+            expected: call.expected,
+            at_once: Semaphore::new(if call.size < LARGE { CONNECTIONS } else { 1 }),
         });
-        let busy: Vec<_> = busy.collect();
+        let each = count.div_ceil(CONNECTIONS);
+        let busy: Vec<_> = self
+            .connections
+            .drain(..)
+            .map(|connection| tokio::spawn(Arc::clone(&caller).repeat(connection, each)))
+            .collect();
         self.connections = join_all(busy).await.into_iter().map(Result::unwrap).collect();
     }
 
@@ -84,21 +98,39 @@ impl Called {
     }
 }
 
-async fn repeat(
-    mut connection: Connection,
-    message: &[u8],
-    expected: &str,
-    count: usize,
-    at_once: &Semaphore,
-) -> Connection {
-    for at in 0..count {
-        let _turn = at_once.acquire().await.unwrap();
-        connection.send(message).await.unwrap();
-        let reply = connection.reply().await.unwrap();
-        assert_eq!(reply.status, 200);
-        // One look is enough: the client is to cost little.
-        let text = if at == 0 { str::from_utf8(&reply.body).unwrap() } else { expected };
-        assert!(text.contains(expected), "{text}");
+/// Makes the same call over and over.
+struct Caller {
+    address: SocketAddr,
+    client: Arc<ClientConfig>,
+    message: Bytes,
+    expected: &'static str,
+    at_once: Semaphore,
+}
+
+impl Caller {
+    async fn repeat(self: Arc<Self>, mut connection: Connection, count: usize) -> Connection {
+        let mut made = 0;
+        while made < count {
+            let _turn = self.at_once.acquire().await.unwrap();
+            connection.send(&self.message).await.unwrap();
+            let reply = connection.reply().await.unwrap();
+            if reply.status == TOO_MANY {
+                connection = self.again(connection, &reply).await;
+                continue;
+            }
+            assert_eq!(reply.status, 200);
+            // One look is enough: the client is to cost little.
+            let text = if made == 0 { str::from_utf8(&reply.body).unwrap() } else { self.expected };
+            assert!(text.contains(self.expected), "{text}");
+            made += 1;
+        }
+        connection
     }
-    connection
+
+    /// What an API server does that was sent away: it waits, and calls again.
+    async fn again(&self, connection: Connection, reply: &Reply) -> Connection {
+        eprintln!("sent away once: something else kept the processors busy");
+        sleep(RETRY).await;
+        if reply.closes() { Connection::open(self.address, self.client.clone()).await.unwrap() } else { connection }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
@@ -15,6 +15,9 @@ use super::support::client::Pool;
 
 /// API servers of a cluster.
 const API_SERVERS: usize = 3;
+/// Connections of each. A request that finds all of them in use waits for one, as part of its time: a client with one
+/// processor that opened another for every request would soon do nothing but handshakes.
+const CONNECTIONS: usize = 25;
 /// When an API server closes an idle connection.
 const IDLE: Duration = Duration::from_secs(90);
 /// What an API server waits for a webhook that says nothing of it.
@@ -41,14 +44,31 @@ pub enum Pace {
 
 /// Three API servers' connections to one webhook.
 pub struct Client {
-    pools: Vec<Arc<Pool>>,
+    pools: Vec<Arc<Bounded>>,
     open: Arc<AtomicUsize>,
     timetables: AtomicU64,
 }
 
+/// An API server's connections.
+struct Bounded {
+    pool: Pool,
+    connections: Semaphore,
+}
+
+impl Bounded {
+    /// The status of the answer; `None` where there was none.
+    async fn post(&self, call: &Call) -> Option<u16> {
+        let _connection = self.connections.acquire().await.ok()?;
+        self.pool.post(call.path, &call.body).await.ok().map(|(reply, _)| reply.status)
+    }
+}
+
 impl Client {
     pub fn new(server: &Process, config: &ClientConfig) -> Self {
-        let pools = (0..API_SERVERS).map(|_| Arc::new(Pool::new(server.address, config.clone(), IDLE)));
+        let pools = (0..API_SERVERS).map(|_| {
+            let pool = Pool::new(server.address, config.clone(), IDLE);
+            Arc::new(Bounded { pool, connections: Semaphore::new(CONNECTIONS) })
+        });
         Self { pools: pools.collect(), open: Arc::default(), timetables: AtomicU64::new(1) }
     }
 
@@ -58,8 +78,7 @@ impl Client {
         let work = (0..workers).map(|at| async move {
             let mut answers = 0;
             while began.elapsed() < time {
-                let (reply, _) = self.pools[at % API_SERVERS].post(call.path, &call.body).await.unwrap();
-                answers += usize::from(reply.status == 200);
+                answers += usize::from(self.pools[at % API_SERVERS].post(call).await.unwrap() == 200);
             }
             answers
         });
@@ -82,8 +101,7 @@ impl Client {
             let (open, sender, due) = (Arc::clone(&self.open), sender.clone(), began + at);
             assert!(open.fetch_add(1, Ordering::Relaxed) < MOST_OPEN, "the client is overwhelmed");
             tokio::spawn(async move {
-                let reply = timeout(PATIENCE, pool.post(call.path, &call.body)).await;
-                let status = reply.ok().and_then(Result::ok).map_or(0, |(reply, _)| reply.status);
+                let status = timeout(PATIENCE, pool.post(&call)).await.ok().flatten().unwrap_or(0);
                 open.fetch_sub(1, Ordering::Relaxed);
                 // Cannot fail: the receiver is kept until all have sent.
                 let _ = sender.send(Sample { at, took: due.elapsed(), status });

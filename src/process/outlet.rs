@@ -1,4 +1,4 @@
-//! Where log lines go: into a buffer, which a thread writes out ten times a second.
+//! Where log lines go: into a buffer, which a thread writes out ten times a second, or at once after a time of silence.
 //!
 //! A line costs its caller a copy. Where the reader of the log does not keep up, or the disk behind it is full, lines
 //! are dropped and counted rather than calls held up.
@@ -32,6 +32,8 @@ struct State {
     bytes: Vec<u8>,
     /// Lines dropped that the log has not been told of.
     dropped: usize,
+    /// Whether the thread sleeps until there is a line.
+    is_idle: bool,
     closed: bool,
     ended: bool,
 }
@@ -69,18 +71,16 @@ impl Outlet {
         }
         let was_full = state.bytes.len() >= FULL;
         state.bytes.extend_from_slice(line);
-        if !was_full && state.bytes.len() >= FULL {
+        if mem::take(&mut state.is_idle) || !was_full && state.bytes.len() >= FULL {
             self.wake.notify_all();
         }
     }
 
     /// Writes lines out until it is closed and empty.
     pub(super) fn write_out(&self, mut out: impl Write) {
-        let mut batch = Vec::new();
+        let (mut batch, mut is_idle) = (Vec::new(), true);
         loop {
-            let wait = |state: &mut State| !state.closed && state.bytes.len() < FULL;
-            let waited = self.wake.wait_timeout_while(self.state(), FLUSH, wait);
-            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let mut state = if is_idle { self.first() } else { self.more() };
             mem::swap(&mut batch, &mut state.bytes);
             let (dropped, closed) = (mem::take(&mut state.dropped), state.closed);
             drop(state);
@@ -92,6 +92,7 @@ impl Outlet {
                 state.dropped += dropped;
                 self.lose(&mut state, memchr::memchr_iter(b'\n', &batch).count());
             }
+            is_idle = batch.is_empty() && state.dropped == 0;
             batch.clear();
             if closed {
                 state.ended = true;
@@ -99,6 +100,21 @@ impl Outlet {
                 return;
             }
         }
+    }
+
+    /// Waits for a line after a silence.
+    fn first(&self) -> MutexGuard<'_, State> {
+        let wait = |state: &mut State| {
+            state.is_idle = !state.closed && state.bytes.is_empty();
+            state.is_idle
+        };
+        self.wake.wait_while(self.state(), wait).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the lines that follow one another.
+    fn more(&self) -> MutexGuard<'_, State> {
+        let wait = |state: &mut State| !state.closed && state.bytes.len() < FULL;
+        self.wake.wait_timeout_while(self.state(), FLUSH, wait).unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -169,6 +185,22 @@ mod tests {
         outlet.append(b"last\n");
         outlet.close(LONG);
         assert_eq!(receiver.try_recv().unwrap(), b"last\n");
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_line_after_a_silence_does_not_wait_for_others() {
+        let (outlet, receiver, thread) = running();
+        for line in [b"one\n", b"two\n"] {
+            let begun = Instant::now();
+            while !outlet.state().is_idle {
+                assert!(begun.elapsed() < LONG, "it sleeps when there is nothing to write");
+                thread::yield_now();
+            }
+            outlet.append(line);
+            assert_eq!(receiver.recv_timeout(LONG).unwrap(), line);
+        }
+        outlet.close(LONG);
         thread.join().unwrap();
     }
 

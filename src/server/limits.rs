@@ -23,6 +23,9 @@ pub const WAITING: usize = 256;
 /// How long a request waits for its turn when there is a crowd of them. Who is sent away is so within 5 ms, with two
 /// for a timer's tick and the way.
 pub const PATIENCE: Duration = Duration::from_millis(3);
+/// How long the eldest in line goes first: 25 usual requests at once, all that an API server keeps connections for, are
+/// through within that, and none of them is passed over.
+pub const FAIR: Duration = Duration::from_millis(1);
 /// How long a request waits in a burst, and how long a burst lasts: a control group's processor time comes every 100
 /// ms, and to be that late is better than the second after which the API server tries again (C4).
 pub const BURST: Duration = Duration::from_millis(100);
@@ -135,7 +138,7 @@ impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
         // Half of the processors, so that the other half is there for small ones.
         let large = (limits.deciding / 2).max(1);
-        let patience = Patience { burst: limits.burst, crowd: limits.patience };
+        let patience = Patience { fair: FAIR, burst: limits.burst, crowd: limits.patience };
         Self {
             turns: Turns::new(limits.deciding, limits.waiting, patience),
             requests: semaphore(limits.in_flight),

@@ -52,6 +52,8 @@ impl Probe {
     async fn exchange(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let connector = TlsConnector::from(Arc::new(self.client_config()?));
         let stream = TcpStream::connect(self.address).await?;
+        // Or the request waits behind the handshake's end for 40 ms, until that is acknowledged.
+        stream.set_nodelay(true)?;
         let mut stream = connector.connect(ServerName::IpAddress(self.address.ip().into()), stream).await?;
         let request = format!("GET {PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;

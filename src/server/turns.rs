@@ -5,9 +5,10 @@
 //! nobody to send them away. So a decision takes a turn first, and lets everything be read that has arrived meanwhile.
 //! What finds no turn waits for a moment, and is sent away when the moment is over.
 //!
-//! **The newest goes first.** While there are more requests than turns, somebody is sent away in any case. Oldest
-//! first, all would wait as long as is allowed; newest first, those who are served have hardly waited. What has begun
-//! and was waiting for something else, such as the API server, goes before all others.
+//! **The eldest goes first, as long as the line moves.** Where it does not, and somebody has waited for longer than is
+//! fair, there are more requests than turns, and somebody is sent away in any case. Oldest first, all would wait as
+//! long as is allowed; so then the newest goes first, and those who are served have hardly waited. What has begun and
+//! was waiting for something else, such as the API server, goes before all others.
 //!
 //! **A burst is waited out, a crowd is not.** As long as some turn was free a moment ago, what waits is a burst, or the
 //! process was itself without a processor; it is served late rather than sent away. Where none has been free for as
@@ -27,6 +28,8 @@ use tokio::time::timeout;
 /// How long somebody waits for a first turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
+    /// Before others are let through that came later.
+    pub(super) fair: Duration,
     /// In a burst, and how long one lasts.
     pub(super) burst: Duration,
     /// When no turn has been free for longer than that.
@@ -48,7 +51,14 @@ struct Queue {
     /// Since when no turn is free.
     taken: Option<Instant>,
     begun: VecDeque<oneshot::Sender<Turn>>,
-    fresh: VecDeque<oneshot::Sender<Turn>>,
+    fresh: VecDeque<Waiting>,
+}
+
+/// Somebody in line, and since when.
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    turn: oneshot::Sender<Turn>,
 }
 
 /// A turn, until it is dropped: then it is the next one's.
@@ -91,7 +101,7 @@ impl Turns {
 
     /// How many wait for their first turn.
     pub(super) fn waiting(&self) -> usize {
-        self.queue().fresh.iter().filter(|waiting| !waiting.is_closed()).count()
+        self.queue().fresh.iter().filter(|waiting| !waiting.turn.is_closed()).count()
     }
 
     async fn first(self: &Arc<Self>) -> Option<Turn> {
@@ -100,7 +110,8 @@ impl Turns {
             if let Some(turn) = self.free(&mut queue) {
                 return Some(turn);
             }
-            (self.get_in_line(&mut queue), self.patience.at(Instant::now(), queue.taken))
+            let now = Instant::now();
+            (self.get_in_line(&mut queue, now), self.patience.at(now, queue.taken))
         };
         timeout(patience, waiting).await.ok()?.ok()
     }
@@ -132,10 +143,11 @@ impl Turns {
     }
 
     /// A place at the end of the line, for which the eldest is sent away where the line is full.
-    fn get_in_line(&self, queue: &mut Queue) -> oneshot::Receiver<Turn> {
-        let (sender, waiting) = oneshot::channel();
-        queue.fresh.push_back(sender);
-        while queue.fresh.len() > self.places || queue.fresh.front().is_some_and(oneshot::Sender::is_closed) {
+    fn get_in_line(&self, queue: &mut Queue, since: Instant) -> oneshot::Receiver<Turn> {
+        let (turn, waiting) = oneshot::channel();
+        queue.fresh.push_back(Waiting { since, turn });
+        queue.forget_gone();
+        while queue.fresh.len() > self.places {
             queue.fresh.pop_front();
         }
         waiting
@@ -144,7 +156,7 @@ impl Turns {
     /// Who gets a turn that is given back; where nobody wants it, it is free.
     fn next(&self) -> Option<oneshot::Sender<Turn>> {
         let mut queue = self.queue();
-        let next = queue.begun.pop_front().or_else(|| queue.fresh.pop_back());
+        let next = queue.begun.pop_front().or_else(|| queue.first_in_line(self.patience.fair));
         if next.is_none() {
             queue.free += 1;
             queue.taken = None;
@@ -155,6 +167,22 @@ impl Turns {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Every change is made whole before anything can panic.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// Lets go of the eldest who wait no more.
+    fn forget_gone(&mut self) {
+        while self.fresh.front().is_some_and(|waiting| waiting.turn.is_closed()) {
+            self.fresh.pop_front();
+        }
+    }
+
+    fn first_in_line(&mut self, fair: Duration) -> Option<oneshot::Sender<Turn>> {
+        self.forget_gone();
+        let is_moving = self.fresh.front()?.since.elapsed() <= fair;
+        let first = if is_moving { self.fresh.pop_front() } else { self.fresh.pop_back() };
+        first.map(|waiting| waiting.turn)
     }
 }
 
@@ -195,7 +223,8 @@ mod tests {
 
     use super::*;
 
-    const LONG: Patience = Patience { burst: Duration::from_secs(60), crowd: Duration::from_secs(60) };
+    const LONG: Patience =
+        Patience { fair: Duration::from_secs(60), burst: Duration::from_secs(60), crowd: Duration::from_secs(60) };
 
     /// Who has decided, in order.
     #[derive(Default)]
@@ -212,8 +241,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_newest_goes_first_and_the_eldest_is_sent_away() {
-        let turns = Turns::new(1, 3, LONG);
+    async fn the_eldest_goes_first_in_a_line_that_moves() {
+        let turns = Turns::new(1, 9, LONG);
+        let order = Order::default();
+        join_all((0..6).map(|number| turns.run(order.decide(number)))).await;
+        assert_eq!(order.so_far(), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[tokio::test]
+    async fn the_newest_goes_first_in_a_crowd_and_the_eldest_is_sent_away() {
+        let turns = Turns::new(1, 3, Patience { fair: Duration::ZERO, ..LONG });
         let order = Order::default();
         let served = join_all((0..6).map(|number| turns.run(order.decide(number)))).await;
         assert_eq!(order.so_far(), [0, 5, 4, 3]);
@@ -258,7 +295,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_longer_than_is_allowed() {
-        let turns = Turns::new(1, 9, Patience { burst: Duration::ZERO, crowd: Duration::from_millis(3) });
+        let turns = Turns::new(1, 9, Patience { burst: Duration::ZERO, crowd: Duration::from_millis(3), ..LONG });
         let busy = turns.first().await.unwrap();
         assert!(turns.first().await.is_none());
         assert_eq!(turns.waiting(), 0);
@@ -268,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_waited_out_and_a_crowd_is_not() {
-        let patience = Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3) };
+        let patience = Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3), ..LONG };
         let taken = Instant::now();
         let after = |millis| patience.at(taken + Duration::from_millis(millis), Some(taken)).as_millis();
         assert_eq!([0, 99, 100, 5000].map(after), [100, 100, 3, 3]);
