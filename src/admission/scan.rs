@@ -152,41 +152,46 @@ impl<'a> Scanner<'a> {
     }
 
     fn skip_string(&mut self) -> Result<(), Unread> {
-        self.at += 1;
-        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let end = closing_quote(rest).ok_or_else(|| self.misplaced("a closing quote"))?;
-        self.at += end + 1;
+        self.at = self.after_string(self.at)?;
         Ok(())
     }
 
+    /// The place behind the string whose first quote is at `at`.
+    fn after_string(&self, at: usize) -> Result<usize, Unread> {
+        let end = self.text.as_bytes().get(at + 1..).and_then(closing_quote);
+        end.map(|end| at + end + 2).ok_or(Unread::Misplaced("a closing quote", at + 1))
+    }
+
     fn skip_nested(&mut self, jumps: &mut Vec<Jump>) -> Result<(), Unread> {
-        let (start, mut depth, mut from) = (self.at, 0_usize, 0);
-        while let Some(byte) = self.text.as_bytes().get(self.at) {
+        let (start, bytes) = (self.at, self.text.as_bytes());
+        let (mut at, mut depth, mut from) = (start, 0_usize, 0);
+        while let Some(byte) = bytes.get(at) {
             match byte {
                 b'"' => {
-                    self.skip_string()?;
+                    at = self.after_string(at)?;
                     continue;
                 }
                 b'{' | b'[' => {
                     depth += 1;
                     if depth == JUMPED {
-                        from = self.at - start;
+                        from = at - start;
                     }
                 }
                 b'}' | b']' => {
                     if depth == JUMPED && jumps.len() < MOST_JUMPS {
-                        jumps.push(Jump { from, to: self.at + 1 - start });
+                        jumps.push(Jump { from, to: at + 1 - start });
                     }
                     depth -= 1;
+                    if depth == 0 {
+                        self.at = at + 1;
+                        return Ok(());
+                    }
                 }
                 _ => {}
             }
-            self.at += 1;
-            if depth == 0 {
-                return Ok(());
-            }
+            at += 1;
         }
-        Err(self.misplaced("a closing bracket"))
+        Err(Unread::Misplaced("a closing bracket", bytes.len()))
     }
 
     fn skip_word(&mut self) {
@@ -220,36 +225,28 @@ pub(super) fn depth(text: &str) -> usize {
 
 /// Where the quote is that ends the string whose first quote was just before.
 fn closing_quote(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    while at < SHORT
-        && let Some(chunk) = bytes.get(at..)?.first_chunk()
-    {
-        let word = u64::from_le_bytes(*chunk);
-        let found = holds(word, b'"') | holds(word, b'\\');
-        if found == 0 {
-            at += 8;
-            continue;
+    let (words, _) = bytes.get(..SHORT.min(bytes.len()))?.as_chunks();
+    for (number, word) in words.iter().enumerate() {
+        let found = holds(u64::from_le_bytes(*word), b'"');
+        if found != 0 {
+            let at = number * size_of::<u64>() + found.trailing_zeros() as usize / 8;
+            let is_escaped = at > 0 && bytes.get(at - 1) == Some(&b'\\');
+            return if is_escaped { quote_after_even_backslashes(bytes, at) } else { Some(at) };
         }
-        at += found.trailing_zeros() as usize / 8;
-        if bytes.get(at) == Some(&b'"') {
-            return Some(at);
-        }
-        at += 2;
     }
-    quote_after_even_backslashes(bytes, at)
+    quote_after_even_backslashes(bytes, words.len() * size_of::<u64>())
 }
 
-/// As [`closing_quote`] from a place on that no backslash stands before. A long text may be full of escapes; those of quotes
-/// alone are stopped at.
+/// As [`closing_quote`], where no quote stands before `at`. A long text may be full of escapes; those of quotes alone are
+/// stopped at.
 fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
-        let rest = bytes.get(at..)?;
-        let found = memchr(b'"', rest)?;
-        let backslashes = rest.iter().take(found).rev().take_while(|byte| **byte == b'\\').count();
+        at += memchr(b'"', bytes.get(at..)?)?;
+        let backslashes = bytes.iter().take(at).rev().take_while(|byte| **byte == b'\\').count();
         if backslashes % 2 == 0 {
-            return Some(at + found);
+            return Some(at);
         }
-        at += found + 1;
+        at += 1;
     }
 }
 
