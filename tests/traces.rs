@@ -36,7 +36,7 @@ struct Traced {
 
 impl Traced {
     async fn start(change: impl FnOnce(&mut portcullis::server::Options)) -> Self {
-        let collector = Collector::start().await;
+        let collector = Collector::start();
         let traces = Traces::to(&collector.endpoint()).unwrap();
         let server = Server::with(|options| {
             options.traces = Some(traces.clone());
@@ -253,7 +253,7 @@ fn free_address() -> SocketAddr {
 
 #[tokio::test]
 async fn the_last_spans_arrive_before_the_process_ends() {
-    let collector = Collector::start().await;
+    let collector = Collector::start();
     let process = Process::start(&collector.endpoint()).await;
     process.decide(600).await;
     process.ends().await;
@@ -276,7 +276,7 @@ async fn a_collector_that_is_not_there_costs_a_line_and_no_decision() {
 
 #[tokio::test]
 async fn a_collector_that_does_not_answer_is_not_waited_for() {
-    let collector = Collector::start().await;
+    let collector = Collector::start();
     collector.is_stuck();
     let process = Process::start(&collector.endpoint()).await;
     process.decide(10).await;

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
@@ -19,9 +20,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Handle;
-use tokio::task::JoinSet;
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
 
 /// A message of gRPC begins with a flag and its length.
 const PREFIX: usize = 5;
@@ -61,25 +61,29 @@ struct Kept {
     is_stuck: AtomicBool,
 }
 
-/// A collector, until it is dropped.
+/// A collector, until the process ends.
 pub struct Collector {
     /// Where it takes OTLP over HTTP.
     pub http: SocketAddr,
     /// Where it takes OTLP over gRPC.
     pub grpc: SocketAddr,
     kept: Arc<Kept>,
-    _tasks: JoinSet<()>,
 }
 
 impl Collector {
-    pub async fn start() -> Self {
-        let (over_http, over_grpc) = (listener().await, listener().await);
+    /// Starts it, on a thread of its own.
+    pub fn start() -> Self {
+        let (over_http, over_grpc) = (listener(), listener());
         let (http, grpc) = (over_http.local_addr().unwrap(), over_grpc.local_addr().unwrap());
         let kept: Arc<Kept> = Arc::default();
-        let mut tasks = JoinSet::new();
-        tasks.spawn_on(accept(over_http, Arc::clone(&kept), talk_http), &Handle::current());
-        tasks.spawn_on(accept(over_grpc, Arc::clone(&kept), talk_grpc), &Handle::current());
-        Self { http, grpc, kept, _tasks: tasks }
+        let there = Arc::clone(&kept);
+        thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                tokio::join!(accept(over_http, &there, talk_http), accept(over_grpc, &there, talk_grpc));
+            });
+        });
+        Self { http, grpc, kept }
     }
 
     /// As people write it.
@@ -107,17 +111,19 @@ impl Collector {
     }
 }
 
-async fn listener() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").await.unwrap()
+fn listener() -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    listener
 }
 
-async fn accept<F>(listener: TcpListener, kept: Arc<Kept>, talk: impl Fn(TcpStream, Arc<Kept>) -> F)
+async fn accept<F>(listener: TcpListener, kept: &Arc<Kept>, talk: impl Fn(TcpStream, Arc<Kept>) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let mut open = JoinSet::new();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((stream, _)) = listener.accept().await {
-        open.spawn(talk(stream, Arc::clone(&kept)));
+        tokio::spawn(talk(stream, Arc::clone(kept)));
     }
 }
 
