@@ -28,7 +28,7 @@ use tokio::time::timeout;
 use super::TracesError;
 use crate::https;
 
-/// A second's worth of calls where the API server samples all of them, and about 3 MiB of memory. Beyond that the
+/// A second's worth of calls where the API server samples all of them, and 2 to 4 MiB of memory. Beyond that the
 /// collector does not keep up, and spans are dropped.
 const QUEUE: usize = 1024;
 /// Spans in one request: some hundred KiB.

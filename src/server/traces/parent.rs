@@ -8,7 +8,7 @@ use std::str::FromStr as _;
 use axum::http::HeaderMap;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
-/// Version 00: two digits, 32, 16, two, and a hyphen between them. Later versions begin so.
+// Version 00: two digits, 32, 16, two, and a hyphen between them. Later versions begin so.
 const LENGTH: usize = 55;
 /// What the specification has everybody pass on. More is left out rather than kept for as long as a span waits.
 const LONGEST_STATE: usize = 512;
