@@ -8,8 +8,8 @@ use crate::collector::Collector;
 use crate::control_plane::TRACING;
 use crate::gate::{Gate, GateError, GateOptions};
 
-/// What an administrator writes so that the API server has traces. Without a rate, requests are traced that say so
-/// themselves and come from an administrator.
+/// What an administrator writes so that the API server has traces. Without a rate, those requests are traced that say
+/// so themselves and come from an administrator.
 const TRACING_CONFIGURATION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n";
 
 /// The running parts that all trials share.
