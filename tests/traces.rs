@@ -200,6 +200,8 @@ impl Process {
             .args(["serve", "--listen", &address.to_string(), "--admin-listen", &admin.to_string(), "--certs"])
             .arg(certs.path())
             .args(["--lame-duck", "0", "--manifests", "examples/landscaper", "--otlp-endpoint", endpoint])
+            .env("OTEL_RESOURCE_ATTRIBUTES", "k8s.pod.name=portcullis-0")
+            .env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20word")
             .stdin(Stdio::null())
             .stderr(std::fs::File::create(folder.path().join("log")).unwrap())
             .spawn()
@@ -260,6 +262,9 @@ async fn the_last_spans_arrive_before_the_process_ends() {
     let spans = collector.trace(TRACE);
     assert_eq!(spans.len(), 600);
     assert!(spans.iter().all(|arrived| arrived.attribute("portcullis.decision") == "deny"), "{:#?}", spans[0]);
+    let resource = &spans[0].resource;
+    assert_eq!((&*resource["service.name"], &*resource["k8s.pod.name"]), ("portcullis", "portcullis-0"));
+    assert_eq!(collector.authorization().expect("it is sent"), "Bearer word");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::thread;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::http::{HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -58,6 +58,7 @@ impl Arrived {
 struct Kept {
     spans: Mutex<Vec<Arrived>>,
     requests: AtomicUsize,
+    authorization: Mutex<Option<HeaderValue>>,
     is_stuck: AtomicBool,
 }
 
@@ -94,6 +95,11 @@ impl Collector {
     /// From now on it takes requests and answers none.
     pub fn is_stuck(&self) {
         self.kept.is_stuck.store(true, Ordering::SeqCst);
+    }
+
+    /// What the last request over HTTP said in its header `Authorization`.
+    pub fn authorization(&self) -> Option<HeaderValue> {
+        self.kept.authorization.lock().unwrap().clone()
     }
 
     /// How many requests over HTTP have come.
@@ -139,6 +145,7 @@ async fn answer_http(request: Request<Incoming>, kept: &Kept) -> Result<Response
         std::future::pending::<()>().await;
     }
     let (head, body) = request.into_parts();
+    *kept.authorization.lock().unwrap() = head.headers.get(AUTHORIZATION).cloned();
     let is_protobuf = head.headers.get(CONTENT_TYPE).is_some_and(|value| value == "application/x-protobuf");
     let status = match (head.uri.path() == "/v1/traces", is_protobuf) {
         (true, true) => StatusCode::OK,

@@ -140,7 +140,7 @@ impl Collector {
         tracing::warn!(
             endpoint,
             why,
-            "spans do not reach the collector and are lost; decisions go on, and this is said once a minute"
+            "spans do not reach the collector; decisions go on, and this is said once a minute"
         );
     }
 }
