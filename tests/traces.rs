@@ -160,6 +160,24 @@ async fn what_is_no_decision_of_the_rules_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_call_that_its_caller_gives_up_has_a_span_without_an_answer() {
+    let traced = Traced::start(|_| {}).await;
+    let body = review("held");
+    let mut connection = traced.server.connect().await;
+    let head = format!(
+        "POST /validate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\ntraceparent: {SAMPLED}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    connection.send(&[head.as_bytes(), &body].concat()).await.unwrap();
+    traced.server.stub.begun(1).await;
+    drop(connection);
+    eventually("the span has ended", async || !traced.collector.spans().is_empty()).await;
+    let arrived = traced.spans().await.remove(0);
+    assert_attributes(&arrived, &[("http.response.status_code", ""), ("portcullis.decision", "")]);
+}
+
+#[tokio::test]
 async fn a_call_that_the_api_server_does_not_trace_has_no_span() {
     let traced = Traced::start(|_| {}).await;
     let wrong = SAMPLED.to_uppercase();
