@@ -1,7 +1,9 @@
 //! A client with a timetable.
 
-use std::sync::Arc;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustls::ClientConfig;
@@ -11,15 +13,12 @@ use tokio::time::{sleep, timeout};
 
 use super::process::Process;
 use super::samples::{Sample, Samples};
-use super::support::client::Pool;
+use super::support::client::Connection;
 
 /// API servers of a cluster.
 const API_SERVERS: usize = 3;
-/// Connections of each. A request that finds all of them in use waits for one, as part of its time: a client with one
-/// processor that opened another for every request would soon do nothing but handshakes.
-const CONNECTIONS: usize = 25;
-/// When an API server closes an idle connection.
-const IDLE: Duration = Duration::from_secs(90);
+/// What each keeps.
+const KEPT: usize = 25;
 /// What an API server waits for a webhook that says nothing of it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Requests without an answer yet, beyond which the client has failed and not the server.
@@ -44,32 +43,61 @@ pub enum Pace {
 
 /// Three API servers' connections to one webhook.
 pub struct Client {
-    pools: Vec<Arc<Bounded>>,
+    pools: Vec<Arc<Pool>>,
     open: Arc<AtomicUsize>,
     timetables: AtomicU64,
 }
 
-/// An API server's connections.
-struct Bounded {
-    pool: Pool,
-    connections: Semaphore,
+/// An API server's connections, opened before anything is measured; the last one used goes first.
+///
+/// A request that finds all of them in use waits for one, as part of its time: a client with one processor that opened
+/// another for each would soon do nothing but handshakes.
+struct Pool {
+    address: SocketAddr,
+    config: Arc<ClientConfig>,
+    idle: Mutex<Vec<Connection>>,
+    places: Semaphore,
 }
 
-impl Bounded {
-    /// The status of the answer; `None` where there was none.
-    async fn post(&self, call: &Call) -> Option<u16> {
-        let _connection = self.connections.acquire().await.ok()?;
-        self.pool.post(call.path, &call.body).await.ok().map(|(reply, _)| reply.status)
+impl Pool {
+    async fn open(address: SocketAddr, config: Arc<ClientConfig>, connections: usize) -> Self {
+        let mut idle = Vec::new();
+        for _ in 0..connections {
+            idle.push(Connection::open(address, Arc::clone(&config)).await.unwrap());
+        }
+        Self { address, config, idle: Mutex::new(idle), places: Semaphore::new(connections) }
+    }
+
+    /// The status of the answer.
+    async fn post(&self, call: &Call) -> io::Result<u16> {
+        let _place = self.places.acquire().await.map_err(io::Error::other)?;
+        let idle = self.idle.lock().unwrap().pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => Connection::open(self.address, Arc::clone(&self.config)).await?,
+        };
+        let reply = connection.post(call.path, &call.body).await?;
+        if !reply.closes() {
+            self.idle.lock().unwrap().push(connection);
+        }
+        Ok(reply.status)
     }
 }
 
 impl Client {
-    pub fn new(server: &Process, config: &ClientConfig) -> Self {
-        let pools = (0..API_SERVERS).map(|_| {
-            let pool = Pool::new(server.address, config.clone(), IDLE);
-            Arc::new(Bounded { pool, connections: Semaphore::new(CONNECTIONS) })
-        });
-        Self { pools: pools.collect(), open: Arc::default(), timetables: AtomicU64::new(1) }
+    /// As many connections as API servers keep.
+    pub async fn new(server: &Process, config: &ClientConfig) -> Self {
+        Self::with_connections(server, config, KEPT).await
+    }
+
+    /// So many connections of each API server.
+    pub async fn with_connections(server: &Process, config: &ClientConfig, connections: usize) -> Self {
+        let config = Arc::new(config.clone());
+        let mut pools = Vec::new();
+        for _ in 0..API_SERVERS {
+            pools.push(Arc::new(Pool::open(server.address, Arc::clone(&config), connections).await));
+        }
+        Self { pools, open: Arc::default(), timetables: AtomicU64::new(1) }
     }
 
     /// Answers a second when `workers` do nothing but ask.
@@ -101,7 +129,7 @@ impl Client {
             let (open, sender, due) = (Arc::clone(&self.open), sender.clone(), began + at);
             assert!(open.fetch_add(1, Ordering::Relaxed) < MOST_OPEN, "the client is overwhelmed");
             tokio::spawn(async move {
-                let status = timeout(PATIENCE, pool.post(&call)).await.ok().flatten().unwrap_or(0);
+                let status = timeout(PATIENCE, pool.post(&call)).await.ok().and_then(Result::ok).unwrap_or(0);
                 open.fetch_sub(1, Ordering::Relaxed);
                 // Cannot fail: the receiver is kept until all have sent.
                 let _ = sender.send(Sample { at, took: due.elapsed(), status });

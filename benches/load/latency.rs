@@ -54,7 +54,7 @@ pub async fn run(setting: &Setting) -> String {
 async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> Duration {
     let (floor, server) = (setting.floor(), setting.portcullis(10));
     let config = setting.client();
-    let clients = [Client::new(&floor, &config), Client::new(&server, &config)];
+    let clients = [Client::new(&floor, &config).await, Client::new(&server, &config).await];
     let call = Call { path: "/validate", body: reviews::installation(3 * KIB), share: 1 };
     clients[1].capacity(&call, WORKERS, CAPACITY_TIME / 5).await;
     let capacity = clients[1].capacity(&call, WORKERS, CAPACITY_TIME).await;
@@ -83,7 +83,7 @@ async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> 
 /// Resident memory at the usual rate, and its peak, in KiB.
 async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
     let server = setting.portcullis(0);
-    let client = Client::new(&server, &setting.client());
+    let client = Client::new(&server, &setting.client()).await;
     let call = |path| Arc::new(Call { path, body: reviews::installation(3 * KIB), share: 1 });
     client.offer(&[call("/validate"), call("/mutate")], USUAL_RATE, time, Pace::Exact).await;
     (server.status("VmRSS"), server.status("VmHWM"))

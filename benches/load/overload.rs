@@ -18,6 +18,8 @@ use super::setting::Setting;
 const ENTRIES: usize = 100;
 /// So many ask at once when the capacity is measured: enough to keep the server busy, too few to wait.
 const WORKERS: usize = 4;
+/// Of each API server: enough for all that wait in the server when there are too many, so that none waits in the client.
+const CONNECTIONS: usize = 100;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
 const CALM: Duration = Duration::from_secs(15);
 /// How long the server is watched after the overload.
@@ -31,7 +33,7 @@ const CEILING: usize = 1024 * 1024;
 pub async fn run(setting: &Setting) -> String {
     let time = setting.seconds(60);
     let server = setting.portcullis(10);
-    let client = Client::new(&server, &setting.client());
+    let client = Client::with_connections(&server, &setting.client(), CONNECTIONS).await;
     let call = Call { path: "/validate", body: reviews::overwrites(ENTRIES), share: 1 };
     // Once before, so that everything is there.
     client.capacity(&call, WORKERS, CAPACITY_TIME / 5).await;

@@ -34,7 +34,7 @@ struct Look {
 pub async fn run(setting: &Setting) -> String {
     let (time, rate) = (setting.seconds(3600), setting.number("--rate", RATE));
     let server = setting.portcullis(1000);
-    let client = Client::new(&server, &setting.client());
+    let client = Client::new(&server, &setting.client()).await;
     let calls = mix();
     let mut rows = Vec::new();
     let everything = async {

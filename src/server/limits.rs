@@ -26,6 +26,9 @@ pub const PATIENCE: Duration = Duration::from_millis(3);
 /// How long the eldest in line goes first: 25 usual requests at once, all that an API server keeps connections for, are
 /// through within that, and none of them is passed over.
 pub const FAIR: Duration = Duration::from_millis(1);
+/// How long a thread decides before it reads what has arrived meanwhile: half a dozen usual requests, so that the price of
+/// looking is divided by as many, and no more than a tenth of [`PATIENCE`].
+pub const UNREAD: Duration = Duration::from_micros(200);
 /// How long a request waits in a burst, and how long a burst lasts: a control group's processor time comes every 100
 /// ms, and to be that late is better than the second after which the API server tries again (C4).
 pub const BURST: Duration = Duration::from_millis(100);
@@ -140,7 +143,7 @@ impl Load {
         let large = (limits.deciding / 2).max(1);
         let patience = Patience { fair: FAIR, burst: limits.burst, crowd: limits.patience };
         Self {
-            turns: Turns::new(limits.deciding, limits.waiting, patience),
+            turns: Turns::new(limits.deciding, limits.waiting, patience, UNREAD),
             requests: semaphore(limits.in_flight),
             bytes: Arc::new(semaphore(limits.buffered)),
             room: limits.buffered.min(Semaphore::MAX_PERMITS),

@@ -2,8 +2,8 @@
 //!
 //! A decision is mostly computing. Begun one after the other as they arrive, decisions would hold up the reading of the
 //! requests behind them: those would wait unseen in the kernel's buffers, all of them ever longer, and there would be
-//! nobody to send them away. So a decision takes a turn first, and lets everything be read that has arrived meanwhile.
-//! What finds no turn waits for a moment, and is sent away when the moment is over.
+//! nobody to send them away. So a decision takes a turn first, and every so often one that has a turn lets everything be
+//! read that has arrived meanwhile. What finds no turn waits for a moment, and is sent away when the moment is over.
 //!
 //! **The eldest goes first, as long as the line moves.** Where it does not, and somebody has waited for longer than is
 //! fair, there are more requests than turns, and somebody is sent away in any case. Oldest first, all would wait as
@@ -14,6 +14,7 @@
 //! process was itself without a processor; it is served late rather than sent away. Where none has been free for as
 //! long as a burst may last, waiting helps nobody.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -24,6 +25,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout;
+
+thread_local! {
+    /// How long this thread has computed since it read what had arrived.
+    static UNREAD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
 
 /// How long somebody waits for a first turn.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +49,8 @@ pub(super) struct Turns {
     /// The most that wait for their first turn.
     places: usize,
     patience: Patience,
+    /// How long a thread computes before it reads again.
+    unread: Duration,
 }
 
 #[derive(Debug)]
@@ -75,10 +83,11 @@ impl Drop for Turn {
 }
 
 impl Turns {
-    /// As many turns as `count`, for which at most `places` wait, and no longer than there is `patience`.
-    pub(super) fn new(count: usize, places: usize, patience: Patience) -> Arc<Self> {
+    /// As many turns as `count`, for which at most `places` wait, and no longer than there is `patience`. What arrives is
+    /// left unread for `unread` at most, and for as long as one step of a work takes.
+    pub(super) fn new(count: usize, places: usize, patience: Patience, unread: Duration) -> Arc<Self> {
         let queue = Queue { free: count.max(1), taken: None, begun: VecDeque::new(), fresh: VecDeque::new() };
-        Arc::new(Self { queue: Mutex::new(queue), places, patience })
+        Arc::new(Self { queue: Mutex::new(queue), places, patience, unread })
     }
 
     /// Runs `work` in turns: it has one whenever it computes, and none while it waits. `None` where it was sent away
@@ -87,15 +96,24 @@ impl Turns {
         let mut work = pin!(work);
         let mut turn = self.first().await?;
         loop {
-            // What has arrived meanwhile is read first, and gets in line or is sent away.
-            yield_now().await;
+            self.catch_up().await;
+            let began = Instant::now();
             let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+            UNREAD.set(UNREAD.get().saturating_add(began.elapsed()));
             drop(turn);
             if let Poll::Ready(done) = step {
                 return Some(done);
             }
             woken().await;
             turn = self.another().await;
+        }
+    }
+
+    /// What has arrived meanwhile is read first, and gets in line or is sent away.
+    async fn catch_up(&self) {
+        if UNREAD.get() >= self.unread {
+            UNREAD.set(Duration::ZERO);
+            yield_now().await;
         }
     }
 
@@ -226,6 +244,11 @@ mod tests {
     const LONG: Patience =
         Patience { fair: Duration::from_secs(60), burst: Duration::from_secs(60), crowd: Duration::from_secs(60) };
 
+    /// That read before every step.
+    fn turns(count: usize, places: usize, patience: Patience) -> Arc<Turns> {
+        Turns::new(count, places, patience, Duration::ZERO)
+    }
+
     /// Who has decided, in order.
     #[derive(Default)]
     struct Order(Mutex<Vec<usize>>);
@@ -242,7 +265,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_eldest_goes_first_in_a_line_that_moves() {
-        let turns = Turns::new(1, 9, LONG);
+        let turns = turns(1, 9, LONG);
         let order = Order::default();
         join_all((0..6).map(|number| turns.run(order.decide(number)))).await;
         assert_eq!(order.so_far(), [0, 1, 2, 3, 4, 5]);
@@ -250,7 +273,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_newest_goes_first_in_a_crowd_and_the_eldest_is_sent_away() {
-        let turns = Turns::new(1, 3, Patience { fair: Duration::ZERO, ..LONG });
+        let turns = turns(1, 3, Patience { fair: Duration::ZERO, ..LONG });
         let order = Order::default();
         let served = join_all((0..6).map(|number| turns.run(order.decide(number)))).await;
         assert_eq!(order.so_far(), [0, 5, 4, 3]);
@@ -259,8 +282,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_has_arrived_is_read_when_that_was_long_ago() {
+        let turns = Turns::new(1, 9, LONG, Duration::from_millis(1));
+        let (quick, slow) = (async {}, async { std::thread::sleep(Duration::from_millis(2)) });
+        assert!(turns.run(quick).now_or_never().is_some(), "nothing is unread yet");
+        assert!(turns.run(slow).now_or_never().is_some());
+        assert!(turns.run(async {}).now_or_never().is_none(), "it looks for others first");
+        assert!(turns.run(async {}).now_or_never().is_some());
+    }
+
+    #[tokio::test]
     async fn what_waits_for_something_else_has_no_turn() {
-        let turns = Turns::new(1, 9, LONG);
+        let turns = turns(1, 9, LONG);
         let (order, told) = (Order::default(), Notify::new());
         let asks = async {
             order.decide(0).await;
@@ -281,7 +314,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_has_begun_is_next() {
-        let turns = Turns::new(1, 9, LONG);
+        let turns = turns(1, 9, LONG);
         let first = turns.first().await.unwrap();
         let (mut fresh, mut begun) = (Box::pin(turns.first()), Box::pin(turns.another()));
         assert!(begun.as_mut().now_or_never().is_none());
@@ -295,7 +328,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_longer_than_is_allowed() {
-        let turns = Turns::new(1, 9, Patience { burst: Duration::ZERO, crowd: Duration::from_millis(3), ..LONG });
+        let turns = turns(1, 9, Patience { burst: Duration::ZERO, crowd: Duration::from_millis(3), ..LONG });
         let busy = turns.first().await.unwrap();
         assert!(turns.first().await.is_none());
         assert_eq!(turns.waiting(), 0);
@@ -314,7 +347,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_that_was_free_in_between_makes_it_a_burst() {
-        let turns = Turns::new(2, 9, LONG);
+        let turns = turns(2, 9, LONG);
         let (one, other) = (turns.first().await.unwrap(), turns.first().await.unwrap());
         assert!(turns.queue().taken.is_some());
         drop(one);
@@ -324,7 +357,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_outlives_those_who_went_away() {
-        let turns = Turns::new(1, 9, LONG);
+        let turns = turns(1, 9, LONG);
         let busy = turns.first().await.unwrap();
         let mut gone: Vec<_> = (0..9).map(|_| Box::pin(turns.first())).collect();
         assert!(gone.iter_mut().all(|waiting| waiting.as_mut().now_or_never().is_none()));
