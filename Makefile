@@ -3,40 +3,43 @@
 .PHONY: run test test-fast test-registry test-e2e test-differential differential chaos fuzz lint generate book bench overload soak \
 	image test-kind chart dist sbom checksums
 
+# What is built, tested and measured here is what is shipped: with traces. One set of features, so one build.
+FEATURES := --features otlp
+
 ## Build, make a development certificate, start the server, and show what a person sees of three requests
 run:
-	cargo build
-	cargo run --quiet --example demo
+	cargo build $(FEATURES)
+	cargo run --quiet $(FEATURES) --example demo
 
 ## Everything, the end-to-end tests against a real kube-apiserver included
 test: test-fast test-registry test-e2e test-differential
 
 ## Everything but the end-to-end tests
 test-fast:
-	cargo test --locked
+	cargo test --locked $(FEATURES)
 
 ## Component descriptors out of OCI registries, a real one among them that Go builds once
 test-registry:
-	cargo test --locked --test registry
+	cargo test --locked $(FEATURES) --test registry
 
 ## The end-to-end tests: with KUBEBUILDER_ASSETS, or with a kube-apiserver that Go builds once
 test-e2e:
-	cargo test --locked --test e2e
+	cargo test --locked $(FEATURES) --test e2e
 
 ## Random kustomize trees, judged by us and by kubectl: some
 test-differential:
-	cargo test --locked --test differential
+	cargo test --locked $(FEATURES) --test differential
 
 TREES ?= 10000
 SEED ?= $(shell date +%s)
 
 ## Random kustomize trees, judged by us and by kubectl: many, other ones each time
 differential:
-	cargo test --locked --test differential -- --trees $(TREES) --seed $(SEED)
+	cargo test --locked $(FEATURES) --test differential -- --trees $(TREES) --seed $(SEED)
 
 ## Restarts, rotations, a change of the CA, and faults of the cluster under calls; the table goes into docs/reliability.md
 chaos:
-	cargo test --locked --test storm -- --write
+	cargo test --locked $(FEATURES) --test storm -- --write
 
 TARGET ?= analysis
 SECONDS ?= 60
@@ -47,7 +50,7 @@ SANCOV := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-l
 
 ## One fuzz target for a time: `make fuzz TARGET=yaml SECONDS=180`; see docs/fuzzing.md
 fuzz:
-	cargo run --quiet --locked --example fuzz_seeds -- fuzz/corpus
+	cargo run --quiet --locked $(FEATURES) --example fuzz_seeds -- fuzz/corpus
 	mkdir -p fuzz/artifacts
 	cd fuzz && RUSTFLAGS="$(SANCOV)" cargo run --release --target $$(rustc -vV | sed -n 's/^host: //p') --bin $(TARGET) -- \
 		-max_total_time=$(SECONDS) -timeout=20 -rss_limit_mb=2048 -max_len=20000 -artifact_prefix=artifacts/$(TARGET)- \
@@ -56,7 +59,9 @@ fuzz:
 ## Formatting, lints, and, where cargo-deny and promtool are installed, licences, advisories and alerts
 lint:
 	cargo fmt --check
-	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked $(FEATURES) --all-targets -- -D warnings
+	# without traces: the library and the binary only
+	cargo clippy --locked -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; \
 	else echo "cargo-deny is not installed: licences and advisories were not checked (cargo install cargo-deny)"; fi
 	@if promtool --version >/dev/null 2>&1; then promtool check rules charts/portcullis/monitoring/alerts.yaml; \
@@ -64,11 +69,11 @@ lint:
 
 ## Write what is derived from the code: the pages of rules and of bounds, webhook-config/
 generate:
-	cargo run --quiet -- rules --write docs/rules
-	cargo run --quiet -- manifests --out webhook-config
-	cargo run --quiet -- manifests --chart --out charts/portcullis/templates
-	cargo run --quiet -- explain deployer --output svg > docs/deployer-contract.svg
-	cargo run --quiet --example bounds > target/bounds.md && mv target/bounds.md docs/bounds.md
+	cargo run --quiet $(FEATURES) -- rules --write docs/rules
+	cargo run --quiet $(FEATURES) -- manifests --out webhook-config
+	cargo run --quiet $(FEATURES) -- manifests --chart --out charts/portcullis/templates
+	cargo run --quiet $(FEATURES) -- explain deployer --output svg > docs/deployer-contract.svg
+	cargo run --quiet $(FEATURES) --example bounds > target/bounds.md && mv target/bounds.md docs/bounds.md
 
 ## The documentation as a site, in target/site/docs (needs mdbook: cargo install mdbook)
 book:
@@ -79,24 +84,24 @@ book:
 
 ## CPU per request against a floor, and memory; the table goes into docs/performance.md
 bench:
-	cargo bench --locked --bench admission -- --write
-	cargo bench --locked --bench kustomize -- --write
-	cargo bench --locked --bench trees -- --write
-	cargo bench --locked --bench companion -- --write
-	cargo bench --locked --bench environment -- --write
-	cargo bench --locked --bench delivery -- --write
-	cargo bench --locked --bench load -- latency --write
+	cargo bench --locked $(FEATURES) --bench admission -- --write
+	cargo bench --locked $(FEATURES) --bench kustomize -- --write
+	cargo bench --locked $(FEATURES) --bench trees -- --write
+	cargo bench --locked $(FEATURES) --bench companion -- --write
+	cargo bench --locked $(FEATURES) --bench environment -- --write
+	cargo bench --locked $(FEATURES) --bench delivery -- --write
+	cargo bench --locked $(FEATURES) --bench load -- latency --write
 
 ## Three times what the server can do, for a minute; the table goes into docs/reliability.md
 overload:
-	cargo bench --locked --bench load -- overload --write
+	cargo bench --locked $(FEATURES) --bench load -- overload --write
 
 # An hour, unless SECONDS is given.
 soak: SECONDS := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),3600)
 
 ## Everything at once for an hour, or SECONDS=…; the table goes into docs/reliability.md
 soak:
-	cargo bench --locked --bench load -- soak --write --seconds=$(SECONDS)
+	cargo bench --locked $(FEATURES) --bench load -- soak --write --seconds=$(SECONDS)
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 IMAGE ?= portcullis:$(VERSION)
@@ -116,14 +121,14 @@ chart:
 
 ## The binary of a platform as an archive in dist/: `make dist TRIPLE=aarch64-unknown-linux-gnu`
 dist:
-	cargo build --release --locked --bin portcullis --target $(TRIPLE)
+	cargo build --release --locked $(FEATURES) --bin portcullis --target $(TRIPLE)
 	mkdir -p dist
 	tar -czf dist/portcullis-$(VERSION)-$(TRIPLE).tar.gz -C target/$(TRIPLE)/release portcullis
 
 ## What the binary is made of, as CycloneDX; needs cargo-cyclonedx
 sbom:
 	mkdir -p dist
-	cargo cyclonedx --format json --override-filename portcullis-$(VERSION).cdx
+	cargo cyclonedx $(FEATURES) --format json --override-filename portcullis-$(VERSION).cdx
 	mv portcullis-$(VERSION).cdx.json dist/
 
 ## The SHA-256 sums of all that is in dist/

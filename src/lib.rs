@@ -13,6 +13,7 @@
 //! | [`landscaper`] | Landscaper: overwrites |
 //! | [`crossplane`] | Crossplane: composition environments |
 //! | [`drawing`] | what drawings have in common |
+//! | `https` | HTTP and TLS as a client: what is trusted, and why it failed |
 //! | [`near`] | "did you mean": the nearest of some names |
 //! | [`oci`] | reading from OCI registries, within bounds; knows no component |
 //! | [`artifacts`] | trees that are fetched, judged and kept beside the handler |
@@ -36,6 +37,7 @@ pub mod conformance;
 pub mod crossplane;
 pub mod drawing;
 pub mod gate;
+mod https;
 pub mod kustomize;
 pub mod landscaper;
 pub mod near;

@@ -127,6 +127,20 @@ fn the_image_has_no_root_and_no_shell() {
     assert!(helpers.contains("runAsUser: 65532\n"), "the chart runs it as the same user");
 }
 
+/// The chart may ask any release for traces; and what is tested and measured is what is shipped.
+#[test]
+fn what_is_shipped_has_traces() {
+    let makefile = text("Makefile");
+    assert!(makefile.contains("\nFEATURES := --features otlp\n"));
+    let is_build =
+        |line: &&str| ["build", "run", "test", "bench"].iter().any(|verb| line.contains(&format!("cargo {verb} ")));
+    let of_ours = makefile.lines().filter(is_build).filter(|line| !line.contains("cd fuzz"));
+    for line in of_ours.filter(|line| line.starts_with('\t')) {
+        assert!(line.contains("$(FEATURES)"), "without traces: {line}");
+    }
+    assert!(text("Containerfile").contains("cargo build --release --locked --features otlp "));
+}
+
 /// The commands of a workflow's steps.
 fn commands(workflow: &Value) -> Vec<String> {
     let mut commands = Vec::new();

@@ -316,6 +316,16 @@ async fn it_ends_in_order() {
     assert!(server.log().contains("shut down"), "{}", server.log());
 }
 
+/// `make test` builds with traces, so that this is run by a plain `cargo test`.
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn a_build_without_traces_says_which_one_has_them() {
+    let arguments = ["serve", "--otlp-endpoint", "http://collector:4318"];
+    let output = Command::new(env!("CARGO_BIN_EXE_portcullis")).args(arguments).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && stderr.contains("--features otlp"), "{stderr}");
+}
+
 #[tokio::test]
 async fn what_it_cannot_start_with_is_said_in_a_line() {
     let folder = tempfile::tempdir().unwrap();

@@ -97,7 +97,7 @@ struct Pass {
 }
 
 fn measured() -> String {
-    let cluster = Cluster::start().unwrap_or_else(|error| panic!("{error}"));
+    let cluster = Cluster::start(|_| {}).unwrap_or_else(|error| panic!("{error}"));
     cluster.apply_crds();
     let world = cluster.block_on(World::new());
     let mirror = format!("example.org={}", world.fake.url());

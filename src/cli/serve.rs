@@ -17,7 +17,7 @@ use crate::artifacts::{self, Artifacts};
 use crate::catalog::{self, Catalog, Heard, cluster, manifests};
 use crate::gate::{Gate, Registry, Row};
 use crate::process::{self, Telemetry};
-use crate::server::{Bound, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, limits, metrics};
+use crate::server::{Bound, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, Traces, limits, metrics};
 
 /// Serve the admission webhooks over HTTPS.
 ///
@@ -49,6 +49,10 @@ pub(super) struct Args {
     /// Decide and record, but let every request go on, unchanged and without a warning; read docs/rollout.md
     #[arg(long, env = "PORTCULLIS_SHADOW")]
     shadow: bool,
+    /// Where spans of the calls are sent that the API server traces: a collector that takes OTLP over HTTP, such as
+    /// http://collector:4318; read docs/traces.md
+    #[arg(long, env = "PORTCULLIS_OTLP_ENDPOINT", value_name = "URL")]
+    otlp_endpoint: Option<String>,
     #[command(flatten)]
     logging: Logging,
     /// The largest body, in bytes; an update carries two objects of up to 3 MiB
@@ -87,6 +91,8 @@ pub(super) fn run(args: Args) -> Result<u8, Unusable> {
 }
 
 async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
+    let traces = args.otlp_endpoint.as_deref().map(Traces::to).transpose();
+    let traces = traces.map_err(|error| Unusable::because("--otlp-endpoint", error))?;
     let readiness = Readiness::default();
     let mut registry = metrics::registry();
     process::show_log(&mut registry, telemetry);
@@ -105,23 +111,27 @@ async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
     }
     let rules = gate.registry().rows().into_iter().map(Row::id);
     let metrics = Arc::new(Metrics::register(&mut registry, rules));
-    let bound = args.bind().await?;
+    let bound = args.bind(traces.clone()).await?;
     tracing::info!(webhooks = %format!("https://{}", bound.address()), admin = %bound.admin_address(), "serving");
     let decide = Arc::new(Decider(gate));
     let parts = Parts { decide, certificates, metrics, registry, readiness };
     let running = bound.start(parts).map_err(|error| Unusable::because("TLS", error))?;
     running.until_signalled().await.map_err(|error| Unusable::because("the server", error))?;
+    if let Some(traces) = traces {
+        traces.finish().await;
+    }
     Ok(())
 }
 
 impl Args {
-    async fn bind(&self) -> Result<Bound, Unusable> {
+    async fn bind(&self, traces: Option<Traces>) -> Result<Bound, Unusable> {
         let mut options = Options::new(self.listen, self.admin_listen);
         options.floor = match self.tls_min {
             TlsMin::Tls12 => Floor::Tls12,
             TlsMin::Tls13 => Floor::Tls13,
         };
         options.shadow = self.shadow;
+        options.traces = traces;
         options.clients = self.certificates.clients()?;
         options.lame_duck = Duration::from_secs(self.lame_duck);
         options.drain = Duration::from_secs(self.drain);

@@ -6,15 +6,15 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, LOCATION, USER_AGENT};
 use hyper::{Request, StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use tokio::time::timeout;
 
 use super::Error;
+use crate::https::{self, why};
 
 /// Connecting is fast or does not happen.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -46,23 +46,10 @@ pub(super) struct Reply {
 impl Transport {
     /// Trusts the system's authorities and `authorities`.
     pub(super) fn new(authorities: &[CertificateDer<'static>], within: Duration) -> Result<Self, rustls::Error> {
-        let mut roots = RootCertStore::empty();
-        // A system without authorities still has those that are given.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        for authority in authorities {
-            roots.add(authority.clone())?;
-        }
-        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        http.set_connect_timeout(Some(CONNECT));
-        let https = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1();
         let client = HttpClient::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_max_idle_per_host(IDLE)
-            .build(https.wrap_connector(http));
+            .build(https::connector(authorities, CONNECT)?);
         Ok(Self { client, within })
     }
 
@@ -123,14 +110,4 @@ impl Reply {
         parts.path_and_query = target.into_parts().path_and_query;
         Uri::from_parts(parts).ok()
     }
-}
-
-/// The innermost cause, which says most; never in words that others take for an outage of a webhook.
-fn why(error: &hyper_util::client::legacy::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    let text = cause.to_string();
-    if text.to_ascii_lowercase().contains("connection refused") { "nobody listens there".to_owned() } else { text }
 }

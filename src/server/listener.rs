@@ -18,7 +18,7 @@ use super::lifecycle::{Shutdown, Stage};
 use super::probe::Probe;
 use super::report::ServerReport;
 use super::webhook::Webhook;
-use super::{Certificates, Clients, Decide, Floor, Limits, Metrics, Readiness, limits, rotation, tls};
+use super::{Certificates, Clients, Decide, Floor, Limits, Metrics, Readiness, Traces, limits, rotation, tls};
 use crate::process::{Admin, signalled};
 
 /// Kubernetes takes a few seconds to tell every node that an endpoint is gone.
@@ -49,6 +49,8 @@ pub struct Options {
     pub drain: Duration,
     /// Whether it only looks on: it decides and records, and lets every request go on unchanged.
     pub shadow: bool,
+    /// Where spans of the calls are sent that the API server traces; `None` for nowhere.
+    pub traces: Option<Traces>,
     /// How often to look whether the certificates' folder changed.
     pub certificate_poll: Duration,
 }
@@ -65,6 +67,7 @@ impl Options {
             lame_duck: LAME_DUCK,
             drain: DRAIN,
             shadow: false,
+            traces: None,
             certificate_poll: CERTIFICATE_POLL,
         }
     }
@@ -150,7 +153,7 @@ impl Bound {
         let config = tls::server_config_for(Arc::clone(&certificates), options.floor, verifier)?;
         metrics.shadowing(options.shadow);
         let shutdown = Shutdown::new();
-        let answering = Arc::new(Webhook::new(decide, options.limits.clone(), options.shadow, Arc::clone(&metrics)));
+        let answering = Arc::new(Webhook::new(decide, &options, Arc::clone(&metrics)));
         let connections = Connections {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             handshakes: limits::semaphore(options.limits.deciding.max(1)),

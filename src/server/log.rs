@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 
-/// Rule ids in one line; the answer and the metrics have them all.
-const RULES: usize = 16;
+/// Rule ids in one line, or span; the answer and the metrics have them all.
+pub(super) const RULES: usize = 16;
 
 /// Tells of a decision, and where the server only looks on, of what it would have come to. Texts that a user chose are
 /// quoted and escaped: they cannot begin a line of their own.

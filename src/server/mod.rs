@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! listener ─ connection ─ webhook ─ [body] ─ turns ─ review::read ─ Decide ─ Answer
-//!               │            └ rejection: every HTTP status that is no decision
+//!               │            ├ rejection: every HTTP status that is no decision
+//!               │            └ traces: spans that continue the API server's
 //!               ├ tls ─ certificates, clients ─ rotation
 //!               └ lifecycle: serving → lame duck → draining
 //! process::admin ─ report: readiness, probe, metrics
@@ -54,6 +55,7 @@ mod rejection;
 mod report;
 mod rotation;
 pub mod tls;
+pub mod traces;
 mod turns;
 mod webhook;
 
@@ -64,6 +66,7 @@ pub use limits::Limits;
 pub use listener::{BindError, Bound, Options, Parts, Running};
 pub use metrics::Metrics;
 pub use tls::Floor;
+pub use traces::Traces;
 
 pub use crate::process::{Condition, Format, Readiness, Telemetry};
 

@@ -16,19 +16,30 @@ use tokio::time::timeout_at;
 
 use super::body::Buffered;
 use super::limits::{Limits, Load};
+use super::listener::Options;
 use super::metrics::{BadRequest, Metrics, Shed};
 use super::rejection::{CLOSE, JSON, Rejection};
+use super::traces::{Span, Traces};
 use super::{Decide, body, deadline, log, probe};
 use crate::admission::review::{self, Review};
 use crate::admission::{Answer, Outcome, Phase, Refusal, Request, Unreadable, Verdict};
 
 /// A call of the API server.
-#[derive(Clone, Copy)]
 struct Call {
     phase: Phase,
     began: Instant,
     /// When it has to be answered.
     deadline: Instant,
+    /// Where the API server traces it.
+    span: Option<Span>,
+}
+
+impl Call {
+    fn traced(&self, note: impl FnOnce(&Span)) {
+        if let Some(span) = &self.span {
+            note(span);
+        }
+    }
 }
 
 /// What a call needs.
@@ -38,13 +49,15 @@ pub(super) struct Webhook {
     load: Load,
     /// Whether every request goes on, whatever is decided.
     shadow: bool,
+    traces: Option<Traces>,
     metrics: Arc<Metrics>,
 }
 
 impl Webhook {
-    pub(super) fn new(decide: Arc<dyn Decide>, limits: Limits, shadow: bool, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(decide: Arc<dyn Decide>, options: &Options, metrics: Arc<Metrics>) -> Self {
+        let Options { limits, shadow, traces, .. } = options.clone();
         let load = Load::new(&limits);
-        Self { decide, limits, load, shadow, metrics }
+        Self { decide, limits, load, shadow, traces, metrics }
     }
 
     /// Sets what is measured only when it is asked for.
@@ -79,11 +92,16 @@ impl Webhook {
         let began = Instant::now();
         let (head, mut body) = request.into_parts();
         let _counted = self.metrics.in_flight();
-        let call = Call { phase, began, deadline: deadline::of(began, head.uri.query()) };
-        match self.answer(call, &head.headers, &mut body).await {
+        let span = self.traces.as_ref().and_then(|traces| traces.span(phase, &head.headers));
+        let call = Call { phase, began, deadline: deadline::of(began, head.uri.query()), span: span.clone() };
+        let response = match self.answer(call, &head.headers, &mut body).await {
             Ok(answer) => respond(&answer),
             Err(rejection) => self.reject(rejection, &head.headers, body).await,
+        };
+        if let Some(span) = span {
+            span.answered(response.status());
         }
+        response
     }
 
     async fn answer(self: &Arc<Self>, call: Call, headers: &HeaderMap, body: &mut Body) -> Result<Answer, Rejection> {
@@ -94,7 +112,7 @@ impl Webhook {
         if body.bytes.len() >= self.limits.large {
             return self.aside(call, body).await;
         }
-        let answered = self.load.turns.run(self.review(call, &body.bytes)).await;
+        let answered = self.load.turns.run(self.review(&call, &body.bytes)).await;
         answered.ok_or(Rejection::Shed(Shed::Waiting))?
     }
 
@@ -105,19 +123,23 @@ impl Webhook {
         let (webhook, runtime) = (Arc::clone(self), Handle::current());
         let work = move || {
             let _held = right;
-            runtime.block_on(webhook.review(call, &body.bytes))
+            runtime.block_on(webhook.review(&call, &body.bytes))
         };
         // A panic of a decision is caught where it is decided; one of anything else is no better.
         spawn_blocking(work).await.unwrap_or(Err(Rejection::Panicked))
     }
 
-    async fn review(&self, call: Call, body: &[u8]) -> Result<Answer, Rejection> {
+    async fn review(&self, call: &Call, body: &[u8]) -> Result<Answer, Rejection> {
         match review::read(body) {
             Ok(mut review) => {
                 review.request.deadline = Some(call.deadline);
-                self.decide(call.phase, &review, call.began).await
+                self.decide(call, &review).await
             }
-            Err(unreadable) => self.unreadable(&unreadable),
+            Err(unreadable) => {
+                let answer = self.unreadable(&unreadable)?;
+                call.traced(|span| span.unread(self.shadow));
+                Ok(answer)
+            }
         }
     }
 
@@ -134,8 +156,8 @@ impl Webhook {
         Ok(answer)
     }
 
-    async fn decide(&self, phase: Phase, review: &Review<'_>, began: Instant) -> Result<Answer, Rejection> {
-        let request = &review.request;
+    async fn decide(&self, call: &Call, review: &Review<'_>) -> Result<Answer, Rejection> {
+        let (&Call { phase, began, .. }, request) = (call, &review.request);
         let verdict = AssertUnwindSafe(self.verdict(phase, request, began)).catch_unwind().await;
         let verdict = verdict.or_else(|panic| {
             tracing::error!(uid = &*request.uid, panic = panic_text(&*panic), "a decision panicked");
@@ -144,6 +166,7 @@ impl Webhook {
         let Some(verdict) = verdict else {
             self.metrics.unhandled(phase);
             log::unhandled(phase, request);
+            call.traced(|span| span.unhandled(request));
             return Ok(Verdict::default().answer(review.version, phase, request));
         };
         let (took, would) = (began.elapsed(), self.shadow.then(|| verdict.outcome()));
@@ -151,6 +174,7 @@ impl Webhook {
         let allowed = self.shadow || verdict.is_allowed();
         self.metrics.decided(phase, request.operation, &verdict, allowed, took);
         log::decision(phase, request, &verdict, would, took);
+        call.traced(|span| span.decided(request, &verdict, self.shadow));
         Ok(match would {
             Some(_) => verdict.shadow_answer(review.version, &request.uid),
             None => verdict.answer(review.version, phase, request),

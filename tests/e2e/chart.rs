@@ -194,9 +194,11 @@ fn the_api_server_takes_every_rendering(ctx: &Context) {
         "imagePullSecrets": [{"name": "registry"}], "nodeSelector": {"a": "b"}, "podAnnotations": {"a": "b"},
         "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule"}],
         "image": {"digest": format!("sha256:{}", "0".repeat(64))}, "arguments": ["--max-in-flight=10"],
+        "traces": {"endpoint": "http://collector.observability:4318", "secretName": "collector"},
         "networkPolicy": {
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
             "apiServer": {"cidrs": ["10.0.0.1/32"], "ports": [6443]},
+            "traces": {"to": [{"podSelector": {"matchLabels": {"app": "collector"}}}]},
         },
         "config": {"rules": {"OW": "warn"}, "namespaces": [{"names": ["a-*"], "rules": {"OW": "deny"}}]},
     });
@@ -205,9 +207,18 @@ fn the_api_server_takes_every_rendering(ctx: &Context) {
     let arguments = rendered.arguments(RELEASE).join(" ");
     let wanted = "--self-managed=portcullis-system/portcullis-ca --server-name=portcullis.portcullis-system.svc \
                   --client-ca=/etc/portcullis/clients/ca.crt --client-name=kube-apiserver --client-name=system:apiserver \
-                  --shadow";
+                  --shadow --otlp-endpoint=http://collector.observability:4318";
     assert!(arguments.contains(wanted), "{arguments}");
     assert!(rendered.arguments("portcullis-companion").contains(&"--audit=30m".to_owned()));
+    let env = &rendered.find("Deployment", RELEASE)["spec"]["template"]["spec"]["containers"][0]["env"];
+    let named = |name: &str| env.as_array().into_iter().flatten().find(|one| one["name"] == name).expect("it is set");
+    let attributes = format!("k8s.namespace.name={NAMESPACE},k8s.pod.name=$(POD_NAME)");
+    assert_eq!(named("OTEL_RESOURCE_ATTRIBUTES")["value"], attributes);
+    let headers = json!({"secretKeyRef": {"name": "collector", "key": "headers"}});
+    assert_eq!(named("OTEL_EXPORTER_OTLP_HEADERS")["valueFrom"], headers);
+    let egress = &rendered.find("NetworkPolicy", RELEASE)["spec"]["egress"];
+    let to_collector = json!({"ports": [{"port": 4318}], "to": everything["networkPolicy"]["traces"]["to"]});
+    assert!(egress.as_array().is_some_and(|rules| rules.contains(&to_collector)), "{egress}");
 }
 
 #[track_caller]

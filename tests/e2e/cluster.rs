@@ -91,13 +91,9 @@ pub enum ClusterError {
 }
 
 impl Cluster {
-    /// Starts etcd and the API server, and waits until they are ready.
-    pub fn start() -> Result<Self, ClusterError> {
-        Self::start_with(|_| {})
-    }
-
-    /// The same, after `prepare` has written further files for the API server into the cluster's folder.
-    pub fn start_with(prepare: impl FnOnce(&Path)) -> Result<Self, ClusterError> {
+    /// Starts etcd and the API server, and waits until they are ready. Before that `prepare` may write further files for
+    /// the API server into the cluster's folder.
+    pub fn start(prepare: impl FnOnce(&Path)) -> Result<Self, ClusterError> {
         let (assets, delivery_crds) = (Assets::find()?, delivery_crds::folder()?);
         let (folder, runtime) = (temporary_folder()?, new_runtime()?);
         let authority = write_files(folder.path())?;

@@ -13,6 +13,8 @@ pub const AUDIT_LOG: &str = "audit.log";
 const ETCD_LIMIT: Duration = Duration::from_secs(30);
 const API_SERVER_LIMIT: Duration = Duration::from_mins(1);
 
+/// Where the API server's spans go, where this file is in the cluster's folder.
+pub const TRACING: &str = "tracing.yaml";
 /// How admission is configured, where this file is in the cluster's folder.
 pub const ADMISSION: &str = "admission.yaml";
 
@@ -99,6 +101,10 @@ fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16)
     ]);
     if folder.join(ADMISSION).exists() {
         command.arg(format!("--admission-control-config-file={}", file(ADMISSION)));
+    }
+    if folder.join(TRACING).exists() {
+        // Milliseconds, so that a trial waits no longer for spans than for anything else.
+        command.arg(format!("--tracing-config-file={}", file(TRACING))).env("OTEL_BSP_SCHEDULE_DELAY", "500");
     }
     command
 }

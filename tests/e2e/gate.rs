@@ -36,6 +36,8 @@ pub struct Gate {
 pub struct GateOptions<'a> {
     /// The text of its configuration file; none for the defaults.
     pub config: Option<&'a str>,
+    /// Where its spans go.
+    pub traces: Option<&'a str>,
     /// Whether its webhooks are in force; asked again until they are.
     pub in_force: &'a dyn Fn(&Cluster) -> bool,
 }
@@ -180,6 +182,7 @@ fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
         "audit": {"enabled": true},
         "storedKustomizations": true,
         "log": {"format": "text"},
+        "traces": {"endpoint": options.traces.unwrap_or_default()},
     })
 }
 

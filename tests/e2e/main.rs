@@ -13,6 +13,9 @@ mod audit;
 mod cache;
 mod chart;
 mod cluster;
+#[allow(dead_code, reason = "shared with the tests of traces")]
+#[path = "../support/collector.rs"]
+mod collector;
 mod companion;
 mod conformance;
 mod context;
@@ -53,6 +56,8 @@ mod smoke;
 mod storm;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(feature = "otlp")]
+mod traces;
 mod user;
 mod validation;
 
@@ -64,6 +69,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::artifacts::ArtifactServer;
 use crate::cluster::Cluster;
+use crate::collector::Collector;
 use crate::context::{Context, ContextError};
 use crate::gate::GateOptions;
 
@@ -91,6 +97,8 @@ const WITH_GATE: &[&[Case]] = &[
     overwrites::CASES,
     protocol::CASES,
     rollout::CASES,
+    #[cfg(feature = "otlp")]
+    traces::CASES,
     validation::CASES,
 ];
 /// Trials that come one after the other when all of those have ended: what ends portcullis' work, and, where nothing was
@@ -165,8 +173,10 @@ fn start(gate_is_needed: bool) -> Result<Context, ContextError> {
     };
     let artifacts = ArtifactServer::start();
     let config = format!("{CONFIG}{}", delivery::configuration(&artifacts.host()));
-    let options = GateOptions { config: Some(&config), in_force: &in_force };
-    let context = Context::start(gate_is_needed.then_some(&options), artifacts)?;
+    let collector = Collector::start();
+    let traces = cfg!(feature = "otlp").then(|| collector.endpoint());
+    let options = GateOptions { config: Some(&config), traces: traces.as_deref(), in_force: &in_force };
+    let context = Context::start(gate_is_needed.then_some(&options), artifacts, collector)?;
     eprintln!("e2e: ready after {:.1?}", begin.elapsed());
     Ok(context)
 }

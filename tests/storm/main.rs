@@ -15,6 +15,8 @@ mod assets;
 mod cache;
 #[path = "../e2e/cluster.rs"]
 mod cluster;
+#[path = "../support/collector.rs"]
+mod collector;
 #[path = "../e2e/companion.rs"]
 mod companion;
 #[path = "../e2e/context.rs"]

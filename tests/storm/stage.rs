@@ -121,7 +121,7 @@ impl Stage {
     /// Starts it all, and waits until the webhooks are in force.
     pub fn start(certificates: Certificates, clients: Option<&Clients>) -> Self {
         let prepare = |folder: &Path| clients.into_iter().for_each(|clients| clients.write(folder));
-        let cluster = Cluster::start_with(prepare).expect("a cluster runs");
+        let cluster = Cluster::start(prepare).expect("a cluster runs");
         let mut arguments = certificates.arguments();
         if let Some(clients) = clients {
             arguments.push(format!("--client-ca={}", cluster.folder().join("clients.crt").display()));

@@ -1,0 +1,125 @@
+//! What a span says of a call. Never the content of an object, nor who asked.
+
+use axum::http::{HeaderMap, StatusCode};
+use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _, Tracer as _};
+use opentelemetry::{Array, Context, KeyValue, StringValue, Value};
+
+use super::{Traces, parent};
+use crate::admission::{Finding, Phase, Refusal, Request, Verdict};
+use crate::server::log::RULES;
+
+/// No name that the API server takes is longer; uids are shorter. Whoever is not the API server may send longer ones.
+const LONGEST_TEXT: usize = 253;
+
+/// The span of a call that is being answered. Cloned, it is the same span; it ends with [`answered`](Self::answered), or
+/// where the call is given up, with its last clone.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct Span(Context);
+
+impl Traces {
+    /// The span of a call, where the API server's own is sampled.
+    pub(in crate::server) fn span(&self, phase: Phase, headers: &HeaderMap) -> Option<Span> {
+        let parent = Context::new().with_remote_span_context(parent::sampled(headers)?);
+        let (name, path) = match phase {
+            Phase::Validate => ("POST /validate", "/validate"),
+            Phase::Mutate => ("POST /mutate", "/mutate"),
+        };
+        let span = self.tracer.span_builder(name).with_kind(SpanKind::Server).with_attributes([
+            KeyValue::new("http.request.method", "POST"),
+            KeyValue::new("http.route", path),
+            KeyValue::new("url.path", path),
+            KeyValue::new("url.scheme", "https"),
+            KeyValue::new("portcullis.phase", phase.as_str()),
+        ]);
+        let span = span.start_with_context(&self.tracer, &parent);
+        Some(Span(parent.with_span(span)))
+    }
+}
+
+impl Span {
+    /// The review could not be read, and is refused.
+    pub(in crate::server) fn unread(&self, shadow: bool) {
+        self.note("portcullis.decision", "deny");
+        self.note("portcullis.shadow", shadow);
+        self.failed("unreadable");
+    }
+
+    /// No rule looks at such a request.
+    pub(in crate::server) fn unhandled(&self, request: &Request<'_>) {
+        self.about(request);
+        self.note("portcullis.decision", "unhandled");
+    }
+
+    /// What was decided. Under `shadow` that is not what was answered.
+    pub(in crate::server) fn decided(&self, request: &Request<'_>, verdict: &Verdict, shadow: bool) {
+        self.about(request);
+        self.note("portcullis.decision", verdict.outcome().as_str());
+        self.note("portcullis.shadow", shadow);
+        self.note("portcullis.findings", i64::try_from(verdict.findings.len()).unwrap_or(i64::MAX));
+        if let Some(gravest) = verdict.findings.iter().map(|finding| finding.level).max() {
+            self.note("portcullis.level", gravest.as_str());
+            self.note("portcullis.rules", rules(&verdict.findings));
+        }
+        match &verdict.refusal {
+            Some(Refusal::Unreadable(_)) => self.failed("unreadable"),
+            Some(Refusal::Undecided(_)) => self.failed("undecided"),
+            None => {}
+        }
+    }
+
+    /// The answer is there. To the API server any other status than 200 is a failed call (C8).
+    pub(in crate::server) fn answered(&self, status: StatusCode) {
+        self.note("http.response.status_code", i64::from(status.as_u16()));
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            self.note("portcullis.decision", "shed");
+        }
+        if status != StatusCode::OK {
+            self.failed(status.as_str().to_owned());
+        }
+        self.0.span().end();
+    }
+
+    fn about(&self, request: &Request<'_>) {
+        self.note("portcullis.uid", text(&request.uid));
+        self.note("portcullis.operation", request.operation.as_str());
+        self.note("portcullis.resource", resource(request));
+        self.note("portcullis.name", text(&request.display_name()));
+        self.note("portcullis.dry_run", request.dry_run);
+        let others =
+            [("portcullis.subresource", &request.resource.subresource), ("portcullis.namespace", &request.namespace)];
+        for (key, value) in others.into_iter().filter(|(_, value)| !value.is_empty()) {
+            self.note(key, text(value));
+        }
+    }
+
+    /// It is no decision of the rules. The words are ours: an error's own text may quote an object.
+    fn failed(&self, kind: impl Into<Value>) {
+        self.note("error.type", kind);
+        self.0.span().set_status(Status::error(""));
+    }
+
+    fn note(&self, key: &'static str, value: impl Into<Value>) {
+        self.0.span().set_attribute(KeyValue::new(key, value));
+    }
+}
+
+/// `installations.landscaper.gardener.cloud`, as kubectl writes it.
+fn resource(request: &Request<'_>) -> String {
+    let (plural, group) = (&request.resource.plural, &request.resource.group);
+    if group.is_empty() { text(plural) } else { text(&format!("{plural}.{group}")) }
+}
+
+/// The rules that found something, each once.
+fn rules(findings: &[Finding]) -> Value {
+    let mut ids: Vec<&'static str> = Vec::new();
+    for finding in findings {
+        if ids.len() < RULES && !ids.contains(&finding.rule) {
+            ids.push(finding.rule);
+        }
+    }
+    Value::Array(Array::String(ids.into_iter().map(StringValue::from).collect()))
+}
+
+fn text(value: &str) -> String {
+    value[..value.floor_char_boundary(LONGEST_TEXT)].to_owned()
+}

@@ -1,0 +1,56 @@
+//! Traces that begin at a client, go through the API server, and end with portcullis.
+
+use std::collections::BTreeSet;
+
+use hyper::Request;
+
+use crate::Case;
+use crate::collector::Arrived;
+use crate::context::Context;
+use crate::sentences::eventually;
+
+/// The trials of this file.
+pub const CASES: &[Case] = &[("traces::spans_stand_below_the_api_servers", spans_stand_below_the_api_servers)];
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const CLIENT: &str = "b7ad6b7169203331";
+const INSTALLATION: &str = r#"{
+    "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation", "metadata": {"name": "traced"},
+    "spec": {
+        "componentDescriptor": {
+            "ref": {"componentName": "example.org/server", "version": "v1.0.0", "repositoryContext": {"type": "x"}}
+        },
+        "blueprint": {"ref": {"resourceName": "blueprint"}}
+    }
+}"#;
+
+/// A client has a trace, the API server continues it, and portcullis continues that: each span of ours is a child of the API
+/// server's own span of the call.
+fn spans_stand_below_the_api_servers(ctx: &Context) {
+    let ns = ctx.cluster.namespace("traced");
+    let path = format!("/apis/landscaper.gardener.cloud/v1alpha1/namespaces/{ns}/installations?dryRun=All");
+    let request = Request::post(path)
+        .header("Content-Type", "application/json")
+        .header("traceparent", format!("00-{TRACE}-{CLIENT}-01"))
+        .body(INSTALLATION.as_bytes().to_vec())
+        .expect("it is a request");
+    let client = ctx.cluster.client();
+    ctx.cluster.block_on(client.request_text(request)).expect("it is accepted");
+
+    let phases = |ours: &[Arrived]| ours.iter().map(|one| one.span.name.clone()).collect::<BTreeSet<_>>();
+    let (ours, theirs) = eventually(|| {
+        let spans = ctx.collector.trace(TRACE);
+        let (ours, theirs): (Vec<_>, Vec<_>) =
+            spans.into_iter().partition(|arrived| arrived.resource["service.name"] == "portcullis");
+        let are_there = phases(&ours).len() == 2 && theirs.iter().any(|one| one.parent() == CLIENT);
+        let known: BTreeSet<_> = theirs.iter().map(Arrived::id).collect();
+        (are_there && ours.iter().all(|one| known.contains(&one.parent()))).then_some((ours, theirs))
+    });
+    assert_eq!(phases(&ours), ["POST /mutate".to_owned(), "POST /validate".to_owned()].into());
+    for span in &ours {
+        let parent = theirs.iter().find(|one| one.id() == span.parent()).expect("it was there before");
+        assert_eq!(parent.resource["service.name"], "apiserver", "{parent:#?}");
+        assert_eq!(span.attribute("portcullis.resource"), "installations.landscaper.gardener.cloud");
+        assert_eq!((span.attribute("portcullis.namespace"), span.attribute("portcullis.dry_run")), (&*ns, "true"));
+    }
+}

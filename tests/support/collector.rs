@@ -1,0 +1,217 @@
+//! A collector of traces: OTLP over HTTP, as portcullis sends it, and over gRPC, as the API server does.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use hyper::http::{HeaderMap, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+
+/// A message of gRPC begins with a flag and its length.
+const PREFIX: usize = 5;
+
+/// A span as it arrived.
+#[derive(Debug, Clone)]
+pub struct Arrived {
+    pub span: Span,
+    pub attributes: HashMap<String, String>,
+    /// Of who sent it.
+    pub resource: HashMap<String, String>,
+}
+
+impl Arrived {
+    pub fn trace(&self) -> String {
+        hex(&self.span.trace_id)
+    }
+
+    pub fn id(&self) -> String {
+        hex(&self.span.span_id)
+    }
+
+    pub fn parent(&self) -> String {
+        hex(&self.span.parent_span_id)
+    }
+
+    /// An attribute, or nothing.
+    pub fn attribute(&self, name: &str) -> &str {
+        self.attributes.get(name).map_or("", String::as_str)
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    spans: Mutex<Vec<Arrived>>,
+    requests: AtomicUsize,
+    authorization: Mutex<Option<HeaderValue>>,
+    is_stuck: AtomicBool,
+}
+
+/// A collector, until the process ends.
+pub struct Collector {
+    /// Where it takes OTLP over HTTP.
+    pub http: SocketAddr,
+    /// Where it takes OTLP over gRPC.
+    pub grpc: SocketAddr,
+    kept: Arc<Kept>,
+}
+
+impl Collector {
+    /// Starts it, on a thread of its own.
+    pub fn start() -> Self {
+        let (over_http, over_grpc) = (listener(), listener());
+        let (http, grpc) = (over_http.local_addr().unwrap(), over_grpc.local_addr().unwrap());
+        let kept: Arc<Kept> = Arc::default();
+        let there = Arc::clone(&kept);
+        thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                tokio::join!(accept(over_http, &there, talk_http), accept(over_grpc, &there, talk_grpc));
+            });
+        });
+        Self { http, grpc, kept }
+    }
+
+    /// As people write it.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.http)
+    }
+
+    /// From now on it takes requests and answers none.
+    pub fn is_stuck(&self) {
+        self.kept.is_stuck.store(true, Ordering::SeqCst);
+    }
+
+    /// What the last request over HTTP said in its header `Authorization`.
+    pub fn authorization(&self) -> Option<HeaderValue> {
+        self.kept.authorization.lock().unwrap().clone()
+    }
+
+    /// How many requests over HTTP have come.
+    pub fn requests(&self) -> usize {
+        self.kept.requests.load(Ordering::SeqCst)
+    }
+
+    pub fn spans(&self) -> Vec<Arrived> {
+        self.kept.spans.lock().unwrap().clone()
+    }
+
+    /// The spans of a trace.
+    pub fn trace(&self, id: &str) -> Vec<Arrived> {
+        self.spans().into_iter().filter(|arrived| arrived.trace() == id).collect()
+    }
+}
+
+fn listener() -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    listener
+}
+
+async fn accept<F>(listener: TcpListener, kept: &Arc<Kept>, talk: impl Fn(TcpStream, Arc<Kept>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(talk(stream, Arc::clone(kept)));
+    }
+}
+
+async fn talk_http(stream: TcpStream, kept: Arc<Kept>) {
+    let answer = service_fn(|request| answer_http(request, &kept));
+    // A client that goes away is none of the collector's business.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
+}
+
+async fn answer_http(request: Request<Incoming>, kept: &Kept) -> Result<Response<Full<Bytes>>, Infallible> {
+    kept.requests.fetch_add(1, Ordering::SeqCst);
+    if kept.is_stuck.load(Ordering::SeqCst) {
+        std::future::pending::<()>().await;
+    }
+    let (head, body) = request.into_parts();
+    *kept.authorization.lock().unwrap() = head.headers.get(AUTHORIZATION).cloned();
+    let is_protobuf = head.headers.get(CONTENT_TYPE).is_some_and(|value| value == "application/x-protobuf");
+    let status = match (head.uri.path() == "/v1/traces", is_protobuf) {
+        (true, true) => StatusCode::OK,
+        (true, false) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        (false, _) => StatusCode::NOT_FOUND,
+    };
+    if status == StatusCode::OK {
+        kept.take(&body.collect().await.unwrap().to_bytes());
+    }
+    Ok(Response::builder().status(status).body(Full::default()).unwrap())
+}
+
+async fn talk_grpc(stream: TcpStream, kept: Arc<Kept>) {
+    let Ok(mut connection) = h2::server::handshake(stream).await else { return };
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        let kept = Arc::clone(&kept);
+        tokio::spawn(async move {
+            let mut body = request.into_body();
+            let mut message = BytesMut::new();
+            while let Some(Ok(part)) = body.data().await {
+                let _ = body.flow_control().release_capacity(part.len());
+                message.put(part);
+            }
+            kept.take(&message[PREFIX..]);
+            let head = Response::builder().header(CONTENT_TYPE, "application/grpc").body(()).unwrap();
+            let mut answer = respond.send_response(head, false).unwrap();
+            let taken = ExportTraceServiceResponse::default().encode_to_vec();
+            let mut framed = BytesMut::from(&[0][..]);
+            framed.put_u32(u32::try_from(taken.len()).unwrap());
+            framed.put(&*taken);
+            answer.send_data(framed.freeze(), false).unwrap();
+            let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), HeaderValue::from_static("0"))]);
+            answer.send_trailers(trailers).unwrap();
+        });
+    }
+}
+
+impl Kept {
+    fn take(&self, message: &[u8]) {
+        let request = ExportTraceServiceRequest::decode(message).expect("it is what the protocol has");
+        for of_resource in request.resource_spans {
+            let resource = plain(&of_resource.resource.unwrap_or_default().attributes);
+            let spans = of_resource.scope_spans.into_iter().flat_map(|of_scope| of_scope.spans);
+            let arrived =
+                spans.map(|span| Arrived { attributes: plain(&span.attributes), resource: resource.clone(), span });
+            self.spans.lock().unwrap().extend(arrived);
+        }
+    }
+}
+
+fn plain(attributes: &[KeyValue]) -> HashMap<String, String> {
+    attributes.iter().map(|one| (one.key.clone(), word(one.value.as_ref()))).collect()
+}
+
+fn word(value: Option<&AnyValue>) -> String {
+    match value.and_then(|value| value.value.as_ref()) {
+        Some(any_value::Value::StringValue(text)) => text.clone(),
+        Some(any_value::Value::BoolValue(value)) => value.to_string(),
+        Some(any_value::Value::IntValue(value)) => value.to_string(),
+        Some(any_value::Value::ArrayValue(array)) => {
+            array.values.iter().map(|value| word(Some(value))).collect::<Vec<_>>().join(",")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
