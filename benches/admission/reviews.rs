@@ -112,7 +112,8 @@ fn metadata(name: &str, manager_version: &str) -> Value {
     })
 }
 
-fn review(plural: &str, object: &Value) -> Vec<u8> {
+/// A review of the creation of an object.
+pub fn review(plural: &str, object: &Value) -> Vec<u8> {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let kind = json!({"group": group, "version": version, "kind": object["kind"]});
@@ -124,7 +125,7 @@ fn review(plural: &str, object: &Value) -> Vec<u8> {
             "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
             "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
             "name": object["metadata"]["name"],
-            "namespace": NAMESPACE,
+            "namespace": object["metadata"]["namespace"],
             "operation": "CREATE",
             "userInfo": {"username": "alice", "groups": ["developers", "system:authenticated"]},
             "object": object,

@@ -17,6 +17,8 @@ mod client;
 #[path = "../admission/floor.rs"]
 mod floor;
 mod latency;
+#[path = "../environment/objects.rs"]
+mod objects;
 mod overload;
 mod page;
 #[path = "../admission/process.rs"]

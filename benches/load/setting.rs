@@ -1,6 +1,7 @@
 //! What all measurements share: certificates, catalogs, servers on a processor of their own.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -62,7 +63,19 @@ impl Setting {
 
     /// The server with its default settings, and so many objects in its catalog.
     pub fn portcullis(&self, objects: usize) -> Process {
-        process::portcullis_by(self.command(process::PORTCULLIS), self.mount.path(), &self.catalog(objects))
+        self.portcullis_of(&self.catalog(objects))
+    }
+
+    /// The same with another catalog.
+    pub fn portcullis_of(&self, catalog: &Path) -> Process {
+        process::portcullis_by(self.command(process::PORTCULLIS), self.mount.path(), catalog)
+    }
+
+    /// A new folder.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.folder.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        folder
     }
 
     /// The folder of a catalog of so many objects.

@@ -7,8 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64_simd::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::scan::{Jump, Scanner};
@@ -362,11 +361,10 @@ impl Answer {
 /// Adds the patch to the response, which is the last member. Base64 has nothing to escape, and looking for that in some
 /// thousand bytes would cost more than encoding them.
 fn add_patch(json: &mut Vec<u8>, patch: &[u8]) {
-    let encoded = STANDARD.encode(patch);
     json.truncate(json.len().saturating_sub("}}".len()));
-    for part in [r#","patchType":"JSONPatch","patch":""#, &encoded, "\"}}"] {
-        json.extend_from_slice(part.as_bytes());
-    }
+    json.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);
+    STANDARD.encode_append(patch, json);
+    json.extend_from_slice(b"\"}}");
 }
 
 #[cfg(test)]

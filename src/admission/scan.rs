@@ -157,9 +157,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// The place behind the string whose first quote is at `at`.
+    #[inline]
     fn after_string(&self, at: usize) -> Result<usize, Unread> {
-        let end = self.text.as_bytes().get(at + 1..).and_then(closing_quote);
-        end.map(|end| at + end + 2).ok_or(Unread::Misplaced("a closing quote", at + 1))
+        match self.text.as_bytes().get(at + 1..).and_then(closing_quote) {
+            Some(end) => Ok(at + end + 2),
+            None => Err(Unread::Misplaced("a closing quote", at + 1)),
+        }
     }
 
     fn skip_nested(&mut self, jumps: &mut Vec<Jump>) -> Result<(), Unread> {
@@ -224,21 +227,26 @@ pub(super) fn depth(text: &str) -> usize {
 }
 
 /// Where the quote is that ends the string whose first quote was just before.
+#[inline]
 fn closing_quote(bytes: &[u8]) -> Option<usize> {
-    let (words, _) = bytes.get(..SHORT.min(bytes.len()))?.as_chunks();
-    for (number, word) in words.iter().enumerate() {
+    let mut at = 0;
+    while at < SHORT
+        && let Some(word) = bytes.get(at..)?.first_chunk()
+    {
         let found = holds(u64::from_le_bytes(*word), b'"');
         if found != 0 {
-            let at = number * size_of::<u64>() + found.trailing_zeros() as usize / 8;
+            at += found.trailing_zeros() as usize / 8;
             let is_escaped = at > 0 && bytes.get(at - 1) == Some(&b'\\');
             return if is_escaped { quote_after_even_backslashes(bytes, at) } else { Some(at) };
         }
+        at += size_of::<u64>();
     }
-    quote_after_even_backslashes(bytes, words.len() * size_of::<u64>())
+    quote_after_even_backslashes(bytes, at)
 }
 
 /// As [`closing_quote`], where no quote stands before `at`. A long text may be full of escapes; those of quotes alone are
 /// stopped at.
+#[cold]
 fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += memchr(b'"', bytes.get(at..)?)?;
