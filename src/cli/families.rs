@@ -1,5 +1,7 @@
 //! The families of rules that are on.
 
+use std::sync::LazyLock;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::gate::Registry;
@@ -29,8 +31,11 @@ impl Families {
     }
 }
 
+/// Every command that has families asks for them before it is known which command runs.
+static ALL: LazyLock<Vec<&'static str>> = LazyLock::new(|| Registry::standard().families());
+
 fn all() -> Vec<&'static str> {
-    Registry::standard().families()
+    ALL.clone()
 }
 
 fn known() -> impl TypedValueParser<Value = &'static str> {
