@@ -68,19 +68,29 @@ impl Pool {
         Self { address, config, idle: Mutex::new(idle), places: Semaphore::new(connections) }
     }
 
-    /// The status of the answer.
-    async fn post(&self, call: &Call) -> io::Result<u16> {
-        let _place = self.places.acquire().await.map_err(io::Error::other)?;
+    /// The status of the answer. A connection that the server closes is replaced by and by.
+    async fn post(self: &Arc<Self>, call: &Call) -> io::Result<u16> {
+        let place = self.places.acquire().await.map_err(io::Error::other)?;
         let idle = self.idle.lock().unwrap().pop();
         let mut connection = match idle {
             Some(connection) => connection,
+            // One was given up in the middle of a call.
             None => Connection::open(self.address, Arc::clone(&self.config)).await?,
         };
-        let reply = connection.post(call.path, &call.body).await?;
-        if !reply.closes() {
+        let reply = connection.post(call.path, &call.body).await;
+        if reply.as_ref().is_ok_and(|reply| !reply.closes()) {
             self.idle.lock().unwrap().push(connection);
+        } else {
+            place.forget();
+            tokio::spawn(Arc::clone(self).replace());
         }
-        Ok(reply.status)
+        reply.map(|reply| reply.status)
+    }
+
+    async fn replace(self: Arc<Self>) {
+        let connection = Connection::open(self.address, Arc::clone(&self.config)).await.unwrap();
+        self.idle.lock().unwrap().push(connection);
+        self.places.add_permits(1);
     }
 }
 

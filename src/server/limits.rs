@@ -23,8 +23,9 @@ pub const WAITING: usize = 256;
 /// How long a request waits for its turn when there is a crowd of them. Who is sent away is so within 5 ms, with two
 /// for a timer's tick and the way.
 pub const PATIENCE: Duration = Duration::from_millis(3);
-/// How long the eldest in line goes first: 25 usual requests at once, all that an API server keeps connections for, are
-/// through within that, and none of them is passed over.
+/// How long the eldest in line goes first in a crowd: 25 usual requests at once, all that an API server keeps connections for,
+/// are through within that, and none of them is passed over. A turn that is free for less, until the next request is
+/// read, does not end a crowd.
 pub const FAIR: Duration = Duration::from_millis(1);
 /// How long a thread decides before it reads what has arrived meanwhile: half a dozen usual requests, so that the price of
 /// looking is divided by as many, and no more than a tenth of [`PATIENCE`].

@@ -5,19 +5,20 @@
 //! nobody to send them away. So a decision takes a turn first, and every so often one that has a turn lets everything be
 //! read that has arrived meanwhile. What finds no turn waits for a moment, and is sent away when the moment is over.
 //!
-//! **The eldest goes first, as long as the line moves.** Where it does not, and somebody has waited for longer than is
-//! fair, there are more requests than turns, and somebody is sent away in any case. Oldest first, all would wait as
-//! long as is allowed; so then the newest goes first, and those who are served have hardly waited. What has begun and
-//! was waiting for something else, such as the API server, goes before all others.
-//!
 //! **A burst is waited out, a crowd is not.** As long as some turn was free a moment ago, what waits is a burst, or the
 //! process was itself without a processor; it is served late rather than sent away. Where none has been free for as
-//! long as a burst may last, waiting helps nobody.
+//! long as a burst may last, waiting helps nobody. A turn that was free for no longer than it takes to read the next
+//! request was not free.
+//!
+//! **The eldest goes first, but not in a crowd.** Where there is one, and somebody has waited for longer than is fair,
+//! somebody is sent away in any case. Oldest first, all would wait as long as is allowed; so then the newest goes first,
+//! and those who are served have hardly waited. What has begun and was waiting for something else, such as the API
+//! server, goes before all others.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -34,7 +35,7 @@ thread_local! {
 /// How long somebody waits for a first turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// Before others are let through that came later.
+    /// In a crowd, before others are let through that came later; and for how long a turn has to be free for it to count.
     pub(super) fair: Duration,
     /// In a burst, and how long one lasts.
     pub(super) burst: Duration,
@@ -56,8 +57,10 @@ pub(super) struct Turns {
 #[derive(Debug)]
 struct Queue {
     free: usize,
-    /// Since when no turn is free.
+    /// Since when no turn is free, or was for long.
     taken: Option<Instant>,
+    /// Since when one is.
+    freed: Option<Instant>,
     begun: VecDeque<oneshot::Sender<Turn>>,
     fresh: VecDeque<Waiting>,
 }
@@ -86,7 +89,8 @@ impl Turns {
     /// As many turns as `count`, for which at most `places` wait, and no longer than there is `patience`. What arrives is
     /// left unread for `unread` at most, and for as long as one step of a work takes.
     pub(super) fn new(count: usize, places: usize, patience: Patience, unread: Duration) -> Arc<Self> {
-        let queue = Queue { free: count.max(1), taken: None, begun: VecDeque::new(), fresh: VecDeque::new() };
+        let queue =
+            Queue { free: count.max(1), taken: None, freed: None, begun: VecDeque::new(), fresh: VecDeque::new() };
         Arc::new(Self { queue: Mutex::new(queue), places, patience, unread })
     }
 
@@ -96,24 +100,14 @@ impl Turns {
         let mut work = pin!(work);
         let mut turn = self.first().await?;
         loop {
-            self.catch_up().await;
-            let began = Instant::now();
-            let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
-            UNREAD.set(UNREAD.get().saturating_add(began.elapsed()));
+            catch_up(self.unread).await;
+            let step = step(work.as_mut()).await;
             drop(turn);
             if let Poll::Ready(done) = step {
                 return Some(done);
             }
             woken().await;
             turn = self.another().await;
-        }
-    }
-
-    /// What has arrived meanwhile is read first, and gets in line or is sent away.
-    async fn catch_up(&self) {
-        if UNREAD.get() >= self.unread {
-            UNREAD.set(Duration::ZERO);
-            yield_now().await;
         }
     }
 
@@ -155,7 +149,10 @@ impl Turns {
     fn free(self: &Arc<Self>, queue: &mut Queue) -> Option<Turn> {
         queue.free = queue.free.checked_sub(1)?;
         if queue.free == 0 {
-            queue.taken = Some(Instant::now());
+            let now = Instant::now();
+            let was_free =
+                queue.freed.take().is_none_or(|since| now.saturating_duration_since(since) > self.patience.fair);
+            queue.taken = queue.taken.filter(|_| !was_free).or(Some(now));
         }
         Some(Turn(Arc::clone(self)))
     }
@@ -174,10 +171,10 @@ impl Turns {
     /// Who gets a turn that is given back; where nobody wants it, it is free.
     fn next(&self) -> Option<oneshot::Sender<Turn>> {
         let mut queue = self.queue();
-        let next = queue.begun.pop_front().or_else(|| queue.first_in_line(self.patience.fair));
+        let next = queue.begun.pop_front().or_else(|| queue.first_in_line(self.patience));
         if next.is_none() {
             queue.free += 1;
-            queue.taken = None;
+            queue.freed = queue.freed.or_else(|| Some(Instant::now()));
         }
         next
     }
@@ -196,35 +193,56 @@ impl Queue {
         }
     }
 
-    fn first_in_line(&mut self, fair: Duration) -> Option<oneshot::Sender<Turn>> {
+    fn first_in_line(&mut self, patience: Patience) -> Option<oneshot::Sender<Turn>> {
         self.forget_gone();
-        let is_moving = self.fresh.front()?.since.elapsed() <= fair;
-        let first = if is_moving { self.fresh.pop_front() } else { self.fresh.pop_back() };
+        let (now, eldest) = (Instant::now(), self.fresh.front()?.since);
+        let is_stuck = patience.is_crowd(now, self.taken) && now.saturating_duration_since(eldest) > patience.fair;
+        let first = if is_stuck { self.fresh.pop_back() } else { self.fresh.pop_front() };
         first.map(|waiting| waiting.turn)
     }
 }
 
 impl Patience {
     fn at(self, now: Instant, taken: Option<Instant>) -> Duration {
-        let is_crowd = taken.is_some_and(|since| now.saturating_duration_since(since) >= self.burst);
-        if is_crowd { self.crowd } else { self.burst }
+        if self.is_crowd(now, taken) { self.crowd } else { self.burst }
+    }
+
+    fn is_crowd(self, now: Instant, taken: Option<Instant>) -> bool {
+        taken.is_some_and(|since| now.saturating_duration_since(since) >= self.burst)
     }
 }
 
-/// Runs `work` step by step, each with one of the permits of `turns`, in the order of arrival, and sends nobody away.
-pub(super) async fn stepwise<T>(turns: &Semaphore, work: impl Future<Output = T>) -> T {
+/// Runs `work` step by step, each with one of the permits of `turns`, in the order of arrival, and sends nobody away. What
+/// arrives is left unread for no longer than with [`Turns`].
+pub(super) async fn stepwise<T>(turns: &Semaphore, unread: Duration, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     loop {
         // An error would be a semaphore that is closed; this one never is.
         let turn = turns.acquire().await;
-        yield_now().await;
-        let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+        catch_up(unread).await;
+        let step = step(work.as_mut()).await;
         drop(turn);
         if let Poll::Ready(done) = step {
             return done;
         }
         woken().await;
     }
+}
+
+/// What has arrived meanwhile is read first, when that was long enough ago: it gets in line or is sent away.
+async fn catch_up(unread: Duration) {
+    if UNREAD.get() >= unread {
+        UNREAD.set(Duration::ZERO);
+        yield_now().await;
+    }
+}
+
+/// Computes until `work` waits for something else, or is done.
+async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+    let began = Instant::now();
+    let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+    UNREAD.set(UNREAD.get().saturating_add(began.elapsed()));
+    step
 }
 
 /// Waits for whatever the step before has asked to be woken by. To be woken in vain costs a step, no more.
@@ -273,7 +291,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_newest_goes_first_in_a_crowd_and_the_eldest_is_sent_away() {
-        let turns = turns(1, 3, Patience { fair: Duration::ZERO, ..LONG });
+        let turns = turns(1, 3, Patience { fair: Duration::ZERO, burst: Duration::ZERO, ..LONG });
         let order = Order::default();
         let served = join_all((0..6).map(|number| turns.run(order.decide(number)))).await;
         assert_eq!(order.so_far(), [0, 5, 4, 3]);
@@ -347,12 +365,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_that_was_free_in_between_makes_it_a_burst() {
-        let turns = turns(2, 9, LONG);
-        let (one, other) = (turns.first().await.unwrap(), turns.first().await.unwrap());
-        assert!(turns.queue().taken.is_some());
-        drop(one);
-        assert!(turns.queue().taken.is_none());
-        drop(other);
+        for (fair, is_forgotten) in [(Duration::ZERO, true), (Duration::from_secs(60), false)] {
+            let turns = turns(2, 9, Patience { fair, ..LONG });
+            let (one, other) = (turns.first().await.unwrap(), turns.first().await.unwrap());
+            let first = turns.queue().taken.unwrap();
+            drop(one);
+            std::thread::sleep(Duration::from_millis(1));
+            let again = turns.first().await.unwrap();
+            assert_eq!(turns.queue().taken.unwrap() > first, is_forgotten, "{fair:?}");
+            drop((other, again));
+        }
     }
 
     #[tokio::test]
@@ -373,8 +395,11 @@ mod tests {
     async fn a_step_at_a_time_and_nobody_is_sent_away() {
         let turns = Semaphore::new(1);
         let order = Order::default();
-        let never = timeout(Duration::from_millis(1), stepwise(&turns, pending::<()>()));
-        let (late, _) = tokio::join!(never, join_all((0..100).map(|number| stepwise(&turns, order.decide(number)))));
+        let never = timeout(Duration::from_millis(1), stepwise(&turns, Duration::ZERO, pending::<()>()));
+        let (late, _) = tokio::join!(
+            never,
+            join_all((0..100).map(|number| stepwise(&turns, Duration::ZERO, order.decide(number))))
+        );
         assert!(late.is_err());
         assert_eq!(order.so_far(), (0..100).collect::<Vec<_>>());
     }
