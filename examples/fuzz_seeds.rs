@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+use portcullis::landscaper::deployer::configuration::SECTION as DEPLOYERS;
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -13,11 +14,12 @@ type Outcome = Result<(), Box<dyn Error>>;
 fn main() -> Outcome {
     let into = std::env::args().nth(1).unwrap_or_else(|| "fuzz/corpus".to_owned());
     let into = Path::new(&into);
-    let targets = ["review", "yaml", "kustomization", "tree", "analysis", "generated", "export_path"];
+    let targets = ["configuration", "review", "yaml", "kustomization", "tree", "analysis", "generated", "export_path"];
     let of_environments = ["field_path", "transform", "environment"];
     targets.iter().chain(&of_environments).try_for_each(|target| fs::create_dir_all(into.join(target)))?;
     reviews(into)?;
     texts(into)?;
+    configurations(into)?;
     paths(into)?;
     environments(into)?;
     trees(into)
@@ -58,6 +60,19 @@ fn texts(into: &Path) -> Outcome {
     for (number, case) in list(&vectors("yaml/cases.json")?["cases"]) {
         fs::write(into.join(format!("yaml/{number}")), case["text"].as_str().unwrap_or_default())?;
     }
+    Ok(())
+}
+
+/// What the manual shows of the configuration file, and that of the end-to-end tests.
+fn configurations(into: &Path) -> Outcome {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manual = fs::read_to_string(root.join("docs/configuration.md"))?;
+    let shown = manual.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    for (number, text) in shown.enumerate() {
+        fs::write(into.join(format!("configuration/{number}")), text)?;
+    }
+    fs::write(into.join("configuration/deployers"), DEPLOYERS.example)?;
+    fs::copy(root.join("tests/e2e/config.yaml"), into.join("configuration/e2e"))?;
     Ok(())
 }
 

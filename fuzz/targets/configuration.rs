@@ -1,0 +1,70 @@
+//! The configuration file: a policy that the gate can use, or an error with its place.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use portcullis::admission::Level;
+use portcullis::catalog::Settings;
+use portcullis::config::{self, ConfigError};
+use portcullis::crossplane::configuration::{EnvironmentConfigs, NAME as ENVIRONMENT_CONFIGS};
+use portcullis::gate::{Policy, Registry};
+use portcullis::landscaper::deployer::configuration::{Deployers, SECTION as DEPLOYERS};
+use serde::Deserialize;
+
+static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::standard);
+
+fuzz_target!(|text: &str| {
+    match config::parse(text, "fuzzed", &REGISTRY) {
+        Ok(policy) => {
+            names_only_what_there_is(&policy);
+            speaks_where_it_may(&policy);
+            sections_are_read_again(&policy.settings);
+        }
+        Err(error) => has_its_place(&error, text),
+    }
+});
+
+fn names_only_what_there_is(policy: &Policy) {
+    let families = REGISTRY.families();
+    let is_known = |name: &String| REGISTRY.row(name).is_some() || families.contains(&name.as_str());
+    let of_namespaces = policy.namespaces.iter().flat_map(|namespace| namespace.levels.keys());
+    assert!(policy.levels.keys().chain(of_namespaces).all(is_known));
+    assert!(policy.exemptions.iter().all(|exemption| is_known(&exemption.rule)));
+    assert!(policy.modes.keys().all(|name| REGISTRY.mutators().iter().any(|mutator| mutator.name == name)));
+    assert!(policy.deliveries.keys().all(|name| REGISTRY.deliveries().iter().any(|delivery| delivery.name == name)));
+}
+
+/// What is asked first, once for all namespaces, leaves out no rule that speaks in one of them.
+fn speaks_where_it_may(policy: &Policy) {
+    let patterns = policy.namespaces.iter().flat_map(|namespace| &namespace.namespaces);
+    let namespaces: Vec<&str> = patterns.map(|pattern| pattern.trim_end_matches('*')).chain([""]).take(8).collect();
+    for row in REGISTRY.rows() {
+        let (id, family, default) = (row.id(), row.family(), row.level());
+        let speaks = |namespace: &&str| policy.level_of(id, family, default, namespace) > Level::Off;
+        assert!(policy.may_speak(id, family, default) || !namespaces.iter().any(speaks), "{id}");
+    }
+}
+
+/// Rules take a section that they cannot read for one that is not there.
+fn sections_are_read_again(settings: &Settings) {
+    if let Some(section) = settings.section(DEPLOYERS.name) {
+        let deployers = Deployers::deserialize(section.value());
+        assert!(
+            deployers.is_ok_and(|deployers| deployers.problem().is_none() && deployers.to_value() == *section.value())
+        );
+    }
+    if let Some(section) = settings.section(ENVIRONMENT_CONFIGS) {
+        let configs = EnvironmentConfigs::deserialize(section.value());
+        assert!(configs.is_ok_and(|configs| configs.to_value() == *section.value()));
+    }
+}
+
+fn has_its_place(error: &ConfigError, text: &str) {
+    assert!(error.to_string().starts_with("fuzzed:"), "{error}");
+    if let ConfigError::Unknown { line, column, problem, .. } = error {
+        assert!(!problem.is_empty() && *line >= 1 && *column >= 1, "{error}");
+        let line = usize::try_from(*line - 1).ok().and_then(|at| text.split(['\n', '\r']).nth(at));
+        assert!(line.is_some_and(|line| *column as usize <= line.chars().count() + 1), "{error}");
+    }
+}
