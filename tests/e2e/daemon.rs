@@ -101,6 +101,12 @@ impl Daemon {
         Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
     }
 
+    /// How many lines of its log hold a text.
+    pub fn logged(&self, text: &str) -> usize {
+        let log = fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&log).lines().filter(|line| line.contains(text)).count()
+    }
+
     /// The last lines of its log.
     pub fn log_end(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();

@@ -53,6 +53,11 @@ impl Replica {
         self.daemon.log_end()
     }
 
+    /// How many lines of its log hold a text.
+    pub fn logged(&self, text: &str) -> usize {
+        self.daemon.logged(text)
+    }
+
     /// The value of a line of its metrics that begins with `line`.
     pub fn metric(&self, line: &str) -> Option<f64> {
         let answer = http::get(self.admin.port(), "/metrics").ok()?;
