@@ -284,6 +284,8 @@ async fn one_at_a_time(waiting: usize, patience: Duration) -> Server {
         options.limits.deciding = 1;
         options.limits.waiting = waiting;
         (options.limits.patience, options.limits.burst) = (patience, Duration::ZERO);
+        // These decisions hold their thread until somebody else has been heard.
+        options.limits.unread = Duration::ZERO;
     })
     .await
 }

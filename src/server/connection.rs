@@ -23,7 +23,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::activity::{Activity, Doing, Observed};
 use super::lifecycle::{Shutdown, Stage};
-use super::limits::{HEAD_BYTES, Limits, UNREAD};
+use super::limits::{HEAD_BYTES, Limits};
 use super::metrics::{BadRequest, Metrics, RefusedClient};
 use super::rejection::CLOSE;
 use super::turns::stepwise;
@@ -46,7 +46,7 @@ impl Connections {
         let _counted = self.metrics.connection();
         // Without it an answer may wait for the acknowledgement of the one before. Failing to set it costs only that.
         let _ = stream.set_nodelay(true);
-        let handshake = stepwise(&self.handshakes, UNREAD, self.acceptor.accept(stream));
+        let handshake = stepwise(&self.handshakes, self.limits.unread, self.acceptor.accept(stream));
         match timeout(self.limits.handshake, handshake).await {
             Ok(Ok(stream)) => self.converse(stream).await,
             Ok(Err(error)) => {

@@ -81,6 +81,8 @@ pub struct Limits {
     pub patience: Duration,
     /// How long they wait otherwise.
     pub burst: Duration,
+    /// How long a thread computes before it reads what has arrived meanwhile.
+    pub unread: Duration,
     /// Bytes from which on a body is a large one, which is decided where it does not hold up others.
     pub large: usize,
     /// Shed answers a second that close their connection.
@@ -109,6 +111,7 @@ impl Default for Limits {
             waiting: WAITING,
             patience: PATIENCE,
             burst: BURST,
+            unread: UNREAD,
             large: LARGE,
             goodbyes: GOODBYES,
             connections: CONNECTIONS,
@@ -144,7 +147,7 @@ impl Load {
         let large = (limits.deciding / 2).max(1);
         let patience = Patience { fair: FAIR, burst: limits.burst, crowd: limits.patience };
         Self {
-            turns: Turns::new(limits.deciding, limits.waiting, patience, UNREAD),
+            turns: Turns::new(limits.deciding, limits.waiting, patience, limits.unread),
             requests: semaphore(limits.in_flight),
             bytes: Arc::new(semaphore(limits.buffered)),
             room: limits.buffered.min(Semaphore::MAX_PERMITS),
