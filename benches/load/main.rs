@@ -2,7 +2,7 @@
 //!
 //! A client that waits for an answer before it sends again leaves out just the moments at which the server is slow
 //! ("coordinated omission"). This one has a timetable of random arrivals, and takes a request's time from the moment
-//! that stands in it. It keeps connections as three API servers do, each up to 25 idle ones.
+//! that stands in it. It keeps connections as three API servers do, 25 of each.
 //!
 //! `cargo bench --bench load -- latency` (or `overload`, `soak`) prints a table; `--write` puts it into
 //! `docs/reliability.md`. `--seconds=N` and `--rate=N` change how long and how fast.

@@ -65,12 +65,12 @@ pub async fn run(setting: &Setting) -> String {
     text
 }
 
-/// A Composition and what it selects from. Working out a composite's environment takes the server thirty times as long as
+/// A Composition and what it selects from. Working out a composite's environment takes the server twenty times as long as
 /// the client, which can so offer three times what the server can do, and still look at the clock.
 fn catalog(setting: &Setting) -> PathBuf {
     let folder = setting.folder("composition");
     let mut items = objects::stored(CONFIGS);
-    // A decision of half a millisecond: whoever waits behind it is late by no more than that.
+    // All of them would take two milliseconds, and whoever waits behind such a decision is late by that.
     let patches = items.iter_mut().filter_map(|item| item.pointer_mut("/spec/environment/patches")?.as_array_mut());
     patches.for_each(|patches| patches.truncate(PATCHES));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
