@@ -153,7 +153,8 @@ impl Bound {
         let config = tls::server_config_for(Arc::clone(&certificates), options.floor, verifier)?;
         metrics.shadowing(options.shadow);
         let shutdown = Shutdown::new();
-        let answering = Arc::new(Webhook::new(decide, &options, Arc::clone(&metrics)));
+        let answering = Webhook::new(decide, options.limits.clone(), options.shadow, Arc::clone(&metrics));
+        let answering = Arc::new(answering.traced(options.traces.clone()));
         let connections = Connections {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             handshakes: limits::semaphore(options.limits.deciding.max(1)),

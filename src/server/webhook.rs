@@ -16,7 +16,6 @@ use tokio::time::timeout_at;
 
 use super::body::Buffered;
 use super::limits::{Limits, Load};
-use super::listener::Options;
 use super::metrics::{BadRequest, Metrics, Shed};
 use super::rejection::{CLOSE, JSON, Rejection};
 use super::traces::{Span, Traces};
@@ -54,10 +53,14 @@ pub(super) struct Webhook {
 }
 
 impl Webhook {
-    pub(super) fn new(decide: Arc<dyn Decide>, options: &Options, metrics: Arc<Metrics>) -> Self {
-        let Options { limits, shadow, traces, .. } = options.clone();
+    pub(super) fn new(decide: Arc<dyn Decide>, limits: Limits, shadow: bool, metrics: Arc<Metrics>) -> Self {
         let load = Load::new(&limits);
-        Self { decide, limits, load, shadow, traces, metrics }
+        Self { decide, limits, load, shadow, traces: None, metrics }
+    }
+
+    /// The same, with spans of the calls that the API server traces.
+    pub(super) fn traced(self, traces: Option<Traces>) -> Self {
+        Self { traces, ..self }
     }
 
     /// Sets what is measured only when it is asked for.
