@@ -42,8 +42,10 @@ fn main() -> Outcome<()> {
         println!("\n== {title}\n   POST examples/reviews/{file} to /{webhook}\n");
         show(webhook, &answer["response"])?;
     }
+    // The program that was just built: `cargo run` would build another, with other features.
+    let program = binary.strip_prefix(&root).unwrap_or(&binary).display();
     println!(
-        "\nTo keep the server running:\n\n  cargo run -- serve --manifests examples/landscaper --certs target/demo-certs \\\n    \
+        "\nTo keep the server running:\n\n  {program} serve --manifests examples/landscaper --certs target/demo-certs \\\n    \
          --listen 127.0.0.1:9443 --admin-listen 127.0.0.1:8080\n\nand ask it:\n\n  curl --cacert target/demo-certs/ca.crt \
          -H 'Content-Type: application/json' \\\n    --data @examples/reviews/refused.json https://localhost:9443/validate\n"
     );
