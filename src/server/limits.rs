@@ -20,29 +20,31 @@ pub const BUFFERED: usize = 64 * MIB;
 pub const IN_FLIGHT: usize = 512;
 /// Some milliseconds' worth of usual requests; who is behind more than that is sent away in any case.
 pub const WAITING: usize = 256;
-/// How long a request waits for its turn when there is a crowd of them. Who is sent away is so within 5 ms, with two
-/// for a timer's tick and the way.
-pub const PATIENCE: Duration = Duration::from_millis(3);
+/// How long a request waits for its turn when there is a crowd of them, if it is not pushed out by newer ones before. Who
+/// is sent away is so within 5 ms, with three for the decision before it, the reading, a timer's tick and the way.
+pub const PATIENCE: Duration = Duration::from_millis(2);
 /// How long the eldest in line goes first in a crowd: 25 usual requests at once, all that an API server keeps connections for,
-/// are through within that, and none of them is passed over. A turn that is free for less, until the next request is
-/// read, does not end a crowd.
+/// are through within that, and none of them is passed over.
 pub const FAIR: Duration = Duration::from_millis(1);
 /// How long a thread decides before it reads what has arrived meanwhile: half a dozen usual requests, so that the price of
 /// looking is divided by as many, and no more than a tenth of [`PATIENCE`].
 pub const UNREAD: Duration = Duration::from_micros(200);
-/// How long a request waits in a burst, and how long a burst lasts: a control group's processor time comes every 100
-/// ms, and to be that late is better than the second after which the API server tries again (C4).
+/// How long a request waits in a burst, and how long the longest burst lasts: a control group's processor time comes every
+/// 100 ms, and to be that late is better than the second after which the API server tries again (C4).
 pub const BURST: Duration = Duration::from_millis(100);
+/// How much longer a burst may last for each moment in which a turn was free: a server that has something to do for five
+/// sixths of the time has bursts, one that is busier than that has a crowd.
+pub const BURST_FOR_REST: u32 = 5;
 /// Deciding about so many bytes takes half a millisecond, as long as a dozen usual requests; handing it to another
 /// thread costs a twentieth of that.
 pub const LARGE: usize = 128 * 1024;
 /// Largest bodies on their way to a decision, besides those that are decided: a tenth of a second's work, and with
 /// [`BUFFERED`] no more than there is room for.
 pub const LARGE_WAITING: usize = 8;
-/// Shed answers of a second that also close their connection. All 75 that three API servers keep have moved to other
-/// replicas within that second, and the handshakes that follow take one or two hundredths of a processor's time. If
-/// every such answer closed its connection, a server would soon do nothing but handshakes, which cost as much as
-/// fourteen requests each.
+/// Shed answers of a second that also close their connection, at even distances. All 75 that three API servers keep have
+/// moved to other replicas within that second, and the handshakes that follow take one or two hundredths of a processor's
+/// time. If every such answer closed its connection, a server would soon do nothing but handshakes, which cost as much as
+/// fourteen requests each; and a hundred at once would hold up everybody else for as long as they take.
 pub const GOODBYES: u32 = 100;
 /// Twice the requests in flight, as idle connections count too; each costs about 40 KiB of TLS and HTTP buffers.
 pub const CONNECTIONS: usize = 1024;
@@ -77,7 +79,7 @@ pub struct Limits {
     pub deciding: usize,
     /// Requests that wait for a turn to be decided; beyond it the eldest is answered with 429.
     pub waiting: usize,
-    /// How long they wait at most where no turn has been free for longer than `burst`; then they are answered with 429.
+    /// How long they wait at most in a crowd, when a `burst` is over; then they are answered with 429.
     pub patience: Duration,
     /// How long they wait otherwise.
     pub burst: Duration,
@@ -153,7 +155,7 @@ impl Load {
             room: limits.buffered.min(Semaphore::MAX_PERMITS),
             large: Arc::new(semaphore(large)),
             large_waiting: semaphore(LARGE_WAITING),
-            goodbyes: Goodbyes { most: limits.goodbyes, said: Mutex::new((Instant::now(), 0)) },
+            goodbyes: Goodbyes::new(limits.goodbyes),
         }
     }
 
@@ -184,21 +186,27 @@ impl Load {
     }
 }
 
-/// How many goodbyes were said since when.
+/// So many goodbyes a second, at even distances.
 #[derive(Debug)]
 struct Goodbyes {
-    most: u32,
-    said: Mutex<(Instant, u32)>,
+    /// From one to the next; none where there are to be none.
+    gap: Option<Duration>,
+    last: Mutex<Option<Instant>>,
 }
 
 impl Goodbyes {
+    fn new(a_second: u32) -> Self {
+        Self { gap: Duration::from_secs(1).checked_div(a_second), last: Mutex::default() }
+    }
+
     fn one_more(&self, now: Instant) -> bool {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.saturating_duration_since(said.0) >= Duration::from_secs(1) {
-            *said = (now, 0);
+        let Some(gap) = self.gap else { return false };
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_time = last.is_none_or(|last| now.saturating_duration_since(last) >= gap);
+        if is_time {
+            *last = Some(now);
         }
-        said.1 = said.1.saturating_add(1);
-        said.1 <= self.most
+        is_time
     }
 }
 
@@ -212,10 +220,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_goodbyes_are_said_in_a_second() {
+    fn goodbyes_are_said_one_by_one() {
         let began = Instant::now();
-        let goodbyes = Goodbyes { most: 2, said: Mutex::new((began, 0)) };
+        let goodbyes = Goodbyes::new(10);
         let said = |millis| goodbyes.one_more(began + Duration::from_millis(millis));
-        assert_eq!([0, 1, 2, 999, 1000, 1001, 1002].map(said), [true, true, false, false, true, true, false]);
+        assert_eq!([0, 1, 99, 100, 101, 5000, 5001].map(said), [true, false, false, true, false, true, false]);
+        assert!(!Goodbyes::new(0).one_more(began));
     }
 }

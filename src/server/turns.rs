@@ -5,14 +5,15 @@
 //! nobody to send them away. So a decision takes a turn first, and every so often one that has a turn lets everything be
 //! read that has arrived meanwhile. What finds no turn waits for a moment, and is sent away when the moment is over.
 //!
-//! **A burst is waited out, a crowd is not.** As long as some turn was free a moment ago, what waits is a burst, or the
-//! process was itself without a processor; it is served late rather than sent away. Where none has been free for as
-//! long as a burst may last, waiting helps nobody. A turn that was free for no longer than it takes to read the next
-//! request was not free.
+//! **A burst is waited out, a crowd is not.** What waits after a time of rest is a burst, or the process was itself without
+//! a processor; it is served late rather than sent away. Where no turn has been free for as long as a burst may last,
+//! waiting helps nobody. A burst lasts no longer than the rest before it was worth: whoever is asked more than it can
+//! do, and is left alone for a moment now and then, has a crowd all the time.
 //!
 //! **The eldest goes first, but not in a crowd.** Where there is one, and somebody has waited for longer than is fair,
 //! somebody is sent away in any case. Oldest first, all would wait as long as is allowed; so then the newest goes first,
-//! and those who are served have hardly waited. What has begun and was waiting for something else, such as the API
+//! and those who are served have hardly waited. And no more stand in line than are served while anybody waits: whoever
+//! is pushed out by somebody newer is told so at once. What has begun and was waiting for something else, such as the API
 //! server, goes before all others.
 
 use std::cell::Cell;
@@ -27,6 +28,11 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
+use super::limits::BURST_FOR_REST;
+
+/// The mean of how long turns are kept is that of about so many: one that is held up does not change it by much.
+const REMEMBERED: u32 = 64;
+
 thread_local! {
     /// How long this thread has computed since it read what had arrived.
     static UNREAD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
@@ -35,11 +41,11 @@ thread_local! {
 /// How long somebody waits for a first turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// In a crowd, before others are let through that came later; and for how long a turn has to be free for it to count.
+    /// In a crowd, before others are let through that came later.
     pub(super) fair: Duration,
-    /// In a burst, and how long one lasts.
+    /// In a burst, and how long the longest one lasts.
     pub(super) burst: Duration,
-    /// When no turn has been free for longer than that.
+    /// In a crowd.
     pub(super) crowd: Duration,
 }
 
@@ -47,6 +53,7 @@ pub(super) struct Patience {
 #[derive(Debug)]
 pub(super) struct Turns {
     queue: Mutex<Queue>,
+    count: usize,
     /// The most that wait for their first turn.
     places: usize,
     patience: Patience,
@@ -57,12 +64,19 @@ pub(super) struct Turns {
 #[derive(Debug)]
 struct Queue {
     free: usize,
-    /// Since when no turn is free, or was for long.
-    taken: Option<Instant>,
-    /// Since when one is.
-    freed: Option<Instant>,
+    /// How long a turn is kept, in the mean.
+    kept: Duration,
+    burst: Burst,
     begun: VecDeque<oneshot::Sender<Turn>>,
     fresh: VecDeque<Waiting>,
+}
+
+/// How much longer what waits is taken for a burst.
+#[derive(Debug)]
+struct Burst {
+    left: Duration,
+    /// When that was so.
+    at: Instant,
 }
 
 /// Somebody in line, and since when.
@@ -74,13 +88,17 @@ struct Waiting {
 
 /// A turn, until it is dropped: then it is the next one's.
 #[derive(Debug)]
-struct Turn(Arc<Turns>);
+struct Turn {
+    of: Arc<Turns>,
+    since: Instant,
+}
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if let Some(next) = self.0.next() {
+        let now = Instant::now();
+        if let Some(next) = self.of.next(now, now.saturating_duration_since(self.since)) {
             // Where nobody waits there any more the turn comes back, is dropped, and goes on to the one after.
-            let _ = next.send(Self(Arc::clone(&self.0)));
+            let _ = next.send(Self { of: Arc::clone(&self.of), since: now });
         }
     }
 }
@@ -89,9 +107,10 @@ impl Turns {
     /// As many turns as `count`, for which at most `places` wait, and no longer than there is `patience`. What arrives is
     /// left unread for `unread` at most, and for as long as one step of a work takes.
     pub(super) fn new(count: usize, places: usize, patience: Patience, unread: Duration) -> Arc<Self> {
-        let queue =
-            Queue { free: count.max(1), taken: None, freed: None, begun: VecDeque::new(), fresh: VecDeque::new() };
-        Arc::new(Self { queue: Mutex::new(queue), places, patience, unread })
+        let burst = Burst { left: patience.burst, at: Instant::now() };
+        let (count, kept) = (count.max(1), Duration::ZERO);
+        let queue = Queue { free: count, kept, burst, begun: VecDeque::new(), fresh: VecDeque::new() };
+        Arc::new(Self { queue: Mutex::new(queue), count, places, patience, unread })
     }
 
     /// Runs `work` in turns: it has one whenever it computes, and none while it waits. `None` where it was sent away
@@ -123,7 +142,12 @@ impl Turns {
                 return Some(turn);
             }
             let now = Instant::now();
-            (self.get_in_line(&mut queue, now), self.patience.at(now, queue.taken))
+            let (patience, places) = if queue.is_crowd(now, self.patience) {
+                (self.patience.crowd, self.places.min(queue.served_in(self.patience.crowd, self.count)))
+            } else {
+                (self.patience.burst, self.places)
+            };
+            (queue.get_in_line(now, places), patience)
         };
         timeout(patience, waiting).await.ok()?.ok()
     }
@@ -147,34 +171,25 @@ impl Turns {
     }
 
     fn free(self: &Arc<Self>, queue: &mut Queue) -> Option<Turn> {
-        queue.free = queue.free.checked_sub(1)?;
-        if queue.free == 0 {
-            let now = Instant::now();
-            let was_free =
-                queue.freed.take().is_none_or(|since| now.saturating_duration_since(since) > self.patience.fair);
-            queue.taken = queue.taken.filter(|_| !was_free).or(Some(now));
+        let left = queue.free.checked_sub(1)?;
+        let now = Instant::now();
+        if left == 0 {
+            queue.burst.rested(now, self.patience);
         }
-        Some(Turn(Arc::clone(self)))
+        queue.free = left;
+        Some(Turn { of: Arc::clone(self), since: now })
     }
 
-    /// A place at the end of the line, for which the eldest is sent away where the line is full.
-    fn get_in_line(&self, queue: &mut Queue, since: Instant) -> oneshot::Receiver<Turn> {
-        let (turn, waiting) = oneshot::channel();
-        queue.fresh.push_back(Waiting { since, turn });
-        queue.forget_gone();
-        while queue.fresh.len() > self.places {
-            queue.fresh.pop_front();
-        }
-        waiting
-    }
-
-    /// Who gets a turn that is given back; where nobody wants it, it is free.
-    fn next(&self) -> Option<oneshot::Sender<Turn>> {
+    /// Who gets a turn that is given back after it was kept for so long; where nobody wants it, it is free.
+    fn next(&self, now: Instant, kept: Duration) -> Option<oneshot::Sender<Turn>> {
         let mut queue = self.queue();
-        let next = queue.begun.pop_front().or_else(|| queue.first_in_line(self.patience));
+        queue.remember(kept.min(self.patience.crowd));
+        let next = queue.begun.pop_front().or_else(|| queue.first_in_line(now, self.patience));
         if next.is_none() {
+            if queue.free == 0 {
+                queue.burst.worked(now, self.patience);
+            }
             queue.free += 1;
-            queue.freed = queue.freed.or_else(|| Some(Instant::now()));
         }
         next
     }
@@ -186,6 +201,28 @@ impl Turns {
 }
 
 impl Queue {
+    /// One more turn that was kept for so long.
+    fn remember(&mut self, kept: Duration) {
+        self.kept = self.kept.saturating_sub(self.kept / REMEMBERED).saturating_add(kept / REMEMBERED);
+    }
+
+    /// How many get one of `count` turns within a time, one at least.
+    fn served_in(&self, time: Duration, count: usize) -> usize {
+        let each = time.as_nanos() / self.kept.as_nanos().max(1);
+        usize::try_from(each).unwrap_or(usize::MAX).saturating_mul(count).max(1)
+    }
+
+    /// The last of so many places in line, for which the eldest is sent away where all are taken.
+    fn get_in_line(&mut self, since: Instant, places: usize) -> oneshot::Receiver<Turn> {
+        let (turn, waiting) = oneshot::channel();
+        self.fresh.push_back(Waiting { since, turn });
+        self.forget_gone();
+        while self.fresh.len() > places {
+            self.fresh.pop_front();
+        }
+        waiting
+    }
+
     /// Lets go of the eldest who wait no more.
     fn forget_gone(&mut self) {
         while self.fresh.front().is_some_and(|waiting| waiting.turn.is_closed()) {
@@ -193,22 +230,40 @@ impl Queue {
         }
     }
 
-    fn first_in_line(&mut self, patience: Patience) -> Option<oneshot::Sender<Turn>> {
+    /// Whether the burst is over, when no turn is free.
+    fn is_crowd(&mut self, now: Instant, patience: Patience) -> bool {
+        self.burst.worked(now, patience);
+        self.burst.left.is_zero()
+    }
+
+    fn first_in_line(&mut self, now: Instant, patience: Patience) -> Option<oneshot::Sender<Turn>> {
         self.forget_gone();
-        let (now, eldest) = (Instant::now(), self.fresh.front()?.since);
-        let is_stuck = patience.is_crowd(now, self.taken) && now.saturating_duration_since(eldest) > patience.fair;
-        let first = if is_stuck { self.fresh.pop_back() } else { self.fresh.pop_front() };
-        first.map(|waiting| waiting.turn)
+        let eldest = self.fresh.front()?.since;
+        let has_waited = |since, time| now.saturating_duration_since(since) > time;
+        let is_stuck = self.is_crowd(now, patience) && has_waited(eldest, patience.fair);
+        if !is_stuck {
+            return self.fresh.pop_front().map(|waiting| waiting.turn);
+        }
+        let newest = self.fresh.pop_back();
+        // Their timers may be a tick late, and know nothing of a crowd where there was none yet.
+        while self.fresh.front().is_some_and(|waiting| has_waited(waiting.since, patience.crowd)) {
+            self.fresh.pop_front();
+        }
+        newest.map(|waiting| waiting.turn)
     }
 }
 
-impl Patience {
-    fn at(self, now: Instant, taken: Option<Instant>) -> Duration {
-        if self.is_crowd(now, taken) { self.crowd } else { self.burst }
+impl Burst {
+    /// Some turn was free until now.
+    fn rested(&mut self, now: Instant, patience: Patience) {
+        let rest = now.saturating_duration_since(self.at).saturating_mul(BURST_FOR_REST);
+        *self = Self { left: self.left.saturating_add(rest).min(patience.burst), at: now };
     }
 
-    fn is_crowd(self, now: Instant, taken: Option<Instant>) -> bool {
-        taken.is_some_and(|since| now.saturating_duration_since(since) >= self.burst)
+    /// None was. A step that takes longer than is waited for in a crowd was itself without a processor.
+    fn worked(&mut self, now: Instant, patience: Patience) {
+        let work = now.saturating_duration_since(self.at).min(patience.crowd);
+        *self = Self { left: self.left.saturating_sub(work), at: now };
     }
 }
 
@@ -354,27 +409,87 @@ mod tests {
         assert!(turns.first().await.is_some());
     }
 
-    #[test]
-    fn a_burst_is_waited_out_and_a_crowd_is_not() {
-        let patience = Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3), ..LONG };
-        let taken = Instant::now();
-        let after = |millis| patience.at(taken + Duration::from_millis(millis), Some(taken)).as_millis();
-        assert_eq!([0, 99, 100, 5000].map(after), [100, 100, 3, 3]);
-        assert_eq!(patience.at(taken, None), patience.burst);
+    #[tokio::test]
+    async fn those_who_waited_long_go_when_a_burst_becomes_a_crowd() {
+        let turns = turns(1, 9, Patience { fair: Duration::ZERO, crowd: Duration::from_millis(3), ..LONG });
+        let busy = turns.first().await.unwrap();
+        let mut old = Box::pin(turns.first());
+        assert!(old.as_mut().now_or_never().is_none());
+        std::thread::sleep(Duration::from_millis(4));
+        let mut new = Box::pin(turns.first());
+        assert!(new.as_mut().now_or_never().is_none());
+        turns.queue().burst.left = Duration::ZERO;
+        drop(busy);
+        assert!(new.await.is_some());
+        assert!(old.now_or_never().unwrap().is_none(), "without waiting for its timer");
     }
 
     #[tokio::test]
-    async fn a_turn_that_was_free_in_between_makes_it_a_burst() {
-        for (fair, is_forgotten) in [(Duration::ZERO, true), (Duration::from_secs(60), false)] {
-            let turns = turns(2, 9, Patience { fair, ..LONG });
-            let (one, other) = (turns.first().await.unwrap(), turns.first().await.unwrap());
-            let first = turns.queue().taken.unwrap();
-            drop(one);
-            std::thread::sleep(Duration::from_millis(1));
-            let again = turns.first().await.unwrap();
-            assert_eq!(turns.queue().taken.unwrap() > first, is_forgotten, "{fair:?}");
-            drop((other, again));
+    async fn no_more_stand_in_line_than_are_served_in_time() {
+        for (burst, left) in [(Duration::ZERO, 3), (LONG.burst, 6)] {
+            let turns = turns(1, 9, Patience { burst, crowd: Duration::from_millis(3), ..LONG });
+            let busy = turns.first().await.unwrap();
+            turns.queue().kept = Duration::from_micros(900);
+            let mut line: Vec<_> = (0..6).map(|_| Box::pin(turns.first())).collect();
+            let told: Vec<_> = line.iter_mut().map(|one| one.as_mut().now_or_never().is_some()).collect();
+            assert_eq!(told, [false; 6], "nobody is pushed out yet when they look first");
+            assert_eq!(turns.waiting(), left);
+            let told = line.iter_mut().filter_map(|one| one.as_mut().now_or_never()).count();
+            assert_eq!(told, 6 - left, "the rest know at once");
+            drop(busy);
         }
+    }
+
+    #[test]
+    fn what_is_kept_is_the_mean() {
+        let mut queue = Queue {
+            free: 0,
+            kept: Duration::ZERO,
+            burst: Burst { left: Duration::ZERO, at: Instant::now() },
+            begun: VecDeque::new(),
+            fresh: VecDeque::new(),
+        };
+        assert_eq!(queue.served_in(Duration::from_millis(2), 1), 2_000_000);
+        (0..1000).for_each(|_| queue.remember(Duration::from_micros(500)));
+        assert_eq!([1, 2].map(|count| queue.served_in(Duration::from_millis(2), count)), [4, 8]);
+        queue.remember(Duration::from_millis(2));
+        assert_eq!(queue.served_in(Duration::from_millis(2), 1), 3, "one that was held up counts like another");
+        assert_eq!(queue.served_in(Duration::from_micros(1), 1), 1);
+    }
+
+    #[test]
+    fn a_burst_lasts_as_long_as_the_rest_before_it_was_worth() {
+        let patience = Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3), ..LONG };
+        let mut now = Instant::now();
+        let mut burst = Burst { left: patience.burst, at: now };
+        let mut after = |millis, is_free| {
+            now += Duration::from_millis(millis);
+            if is_free {
+                burst.rested(now, patience)
+            } else {
+                burst.worked(now, patience)
+            }
+            burst.left.as_millis()
+        };
+        assert_eq!([1, 2, 3].map(|millis| after(millis, false)), [99, 97, 94]);
+        assert_eq!(after(90, false), 91, "nothing ran meanwhile");
+        assert_eq!((0..31).map(|_| after(3, false)).last(), Some(0));
+        assert_eq!([after(1, true), after(2, false), after(1000, true)], [5, 3, 100]);
+    }
+
+    #[tokio::test]
+    async fn a_crowd_that_rests_for_a_moment_is_soon_one_again() {
+        let patience =
+            Patience { burst: Duration::from_secs(60), crowd: Duration::from_secs(60), fair: Duration::ZERO };
+        let turns = turns(2, 9, patience);
+        let (one, other) = (turns.first().await.unwrap(), turns.first().await.unwrap());
+        turns.queue().burst.left = Duration::ZERO;
+        drop(one);
+        std::thread::sleep(Duration::from_millis(1));
+        let again = turns.first().await.unwrap();
+        let left = turns.queue().burst.left;
+        assert!(left >= Duration::from_millis(5) && left < Duration::from_secs(60), "{left:?}");
+        drop((other, again));
     }
 
     #[tokio::test]
