@@ -30,6 +30,9 @@ pub enum Problem {
         /// The scalar.
         text: String,
     },
+    /// More than comments stand behind the `...` that ends a document, where kustomize looks at some of it.
+    #[error("something stands behind the `...` that ends the document; of that kustomize reads the beginning")]
+    BehindEnd,
     /// JSON, and so Kubernetes, has no such number.
     #[error("infinity and NaN cannot be written as JSON")]
     NotFinite,

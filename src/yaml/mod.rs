@@ -21,7 +21,8 @@
 //! # What is particular
 //!
 //! * A stream is cut at every line that begins with `---`, before anything is parsed. After `---`
-//!   only a comment may follow; what comes after `...` is not read. A document that is empty,
+//!   only a comment may follow; what comes after `...` is not read, but for the beginning of it in a manifest for
+//!   kustomize. A document that is empty,
 //!   only comments, or null is passed over.
 //! * Equal keys: the last one counts. [`Document::duplicates`] tells of them.
 //! * `<<` merges where it stands: its entries win over the keys before it and lose to those after
@@ -45,6 +46,7 @@
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
+mod end;
 mod error;
 mod json;
 mod limits;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag, options};
 use serde_json::Value;
 
+use super::end;
 use super::error::{Problem, YamlError};
 use super::place::{Kids, Place, Spot};
 use super::scalar::{self, Scalar};
@@ -31,7 +32,16 @@ pub(super) enum Scalars {
 ///
 /// go-yaml lets tabs indent what is within brackets or quotes, and our parser does not. So a text
 /// that is refused is tried once more with spaces for those tabs; [`Strict`] still sees the tabs.
+///
+/// With [`Scalars::Kept`], as go-yaml v3 reads a node: there some of what stands behind the document is looked at too.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, scalars: Scalars) -> Result<Option<Document>, YamlError> {
+    let (chunk, behind) = end::cut(chunk);
+    let document = read_document(chunk, limits, scalars)?;
+    behind.filter(|_| scalars == Scalars::Kept).map_or(Ok(()), end::check)?;
+    Ok(document)
+}
+
+fn read_document(chunk: Chunk<'_>, limits: &Limits, scalars: Scalars) -> Result<Option<Document>, YamlError> {
     let refused = match Reader::new(chunk, chunk.text, limits, scalars).document() {
         Err(error) if matches!(error.problem, Problem::Syntax(_)) => error,
         read => return read,
@@ -99,7 +109,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     ) -> Result<Scalar<'a>, Problem> {
         match self.scalars {
             Scalars::Typed => scalar::resolve(text, plain, tag),
-            Scalars::Kept => Ok(scalar::keep(text, plain)),
+            Scalars::Kept => scalar::fits(&text, tag).map(|()| scalar::keep(text, plain)),
         }
     }
 
@@ -170,8 +180,10 @@ impl<'t, 'l> Reader<'t, 'l> {
     ) -> Result<Node, YamlError> {
         let place = self.scalar_place(span, style);
         let size = 1 + weight(&text);
-        let value = self
-            .resolve(text, style == ScalarStyle::Plain, tag)
+        let plain = style == ScalarStyle::Plain;
+        let writable = if self.keeps_text() { scalar::is_finite(&text, plain, tag) } else { Ok(()) };
+        let value = writable
+            .and_then(|()| self.resolve(text, plain, tag))
             .and_then(Scalar::into_value)
             .map_err(|problem| YamlError { place, problem })?;
         Ok(Node { value, spot: Spot::leaf(place), size, height: 0 })

@@ -40,6 +40,32 @@ pub(super) fn resolve<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) ->
     }
 }
 
+/// Whether a scalar is what its tag says for go-yaml v3, which knows fewer truth values than v2.
+pub(super) fn fits(text: &str, tag: Option<&Tag>) -> Result<(), Problem> {
+    let Some(kind) = tag.and_then(|tag| tag.suffix_in_namespace(NAMESPACE)) else { return Ok(()) };
+    let fits = match &*kind {
+        "binary" => return binary(text).map(drop),
+        "bool" => matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE"),
+        "timestamp" => number::is_day(text) || (number::is_date(text) && text.contains(':')),
+        "null" | "int" | "float" => of_kind(&kind, text).is_some(),
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(wrong_tag(&kind, text)) }
+}
+
+/// Whether a scalar that stays text can be JSON once kustomize writes it: infinity and NaN cannot.
+pub(super) fn is_finite(text: &str, plain: bool, tag: Option<&Tag>) -> Result<(), Problem> {
+    let may_be_number = match tag {
+        Some(tag) => tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("float"),
+        None => plain,
+    };
+    let is_named = may_be_number && text.trim_start_matches(['+', '-']).starts_with('.');
+    match is_named.then(|| number::read(text)).flatten() {
+        Some(Scalar::Float(float)) if !float.is_finite() => Err(Problem::NotFinite),
+        _ => Ok(()),
+    }
+}
+
 /// Gives the scalar no type but string or null, as go-yaml v3 keeps it in a node.
 pub(super) fn keep(text: Cow<'_, str>, plain: bool) -> Scalar<'_> {
     match &*text {

@@ -42,7 +42,7 @@ impl<'t> Chunk<'t> {
     }
 
     /// The first `at` bytes, and the rest.
-    fn split(self, at: usize) -> (Self, Self) {
+    pub(super) fn split(self, at: usize) -> (Self, Self) {
         let (text, rest) = self.text.split_at(at);
         let lines = self.lines + text.bytes().filter(|byte| *byte == b'\n').count() as u32;
         (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines })

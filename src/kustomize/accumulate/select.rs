@@ -94,14 +94,32 @@ impl Compiled {
         if !object.sure {
             return Selected::Perhaps;
         }
-        let selected = object.ids().any(|id| {
-            matches(&self.namespace, id.effective_namespace())
+        if self.names(object) { self.by_labels(object) } else { Selected::No }
+    }
+
+    /// Whether it rejects an object as a target of a replacement: by any one identity that the object has or had, or by its
+    /// labels and annotations. Each is enough on its own, and what the selector does not say rejects nothing.
+    ///
+    /// Source: `selectByAnnoAndLabel` in `api/filters/replacement` and `TargetSelectorRegex.RejectsAny`.
+    pub fn rejects(&self, object: &Object) -> Selected {
+        let patterns = [&self.group, &self.version, &self.kind, &self.name, &self.namespace];
+        let by_id = match patterns.iter().any(|pattern| pattern.is_some()) {
+            true if !object.sure => Selected::Perhaps,
+            true if self.names(object) => Selected::Yes,
+            _ => Selected::No,
+        };
+        let by_labels = if self.labels.is_empty() { Selected::No } else { self.by_labels(object) };
+        any([by_id, by_labels].into_iter())
+    }
+
+    fn names(&self, object: &Object) -> bool {
+        object.ids().any(|id| {
+            matches(&self.namespace, &id.namespace)
                 && matches(&self.name, &id.name)
                 && matches(&self.group, &id.group)
                 && matches(&self.version, &id.version)
                 && matches(&self.kind, &id.kind)
-        });
-        if selected { self.by_labels(object) } else { Selected::No }
+        })
     }
 
     fn by_labels(&self, object: &Object) -> Selected {
@@ -118,6 +136,16 @@ impl Compiled {
         }
         Selected::Yes
     }
+}
+
+/// Whether one of several is the case.
+pub fn any(mut all: impl Iterator<Item = Selected>) -> Selected {
+    all.try_fold(Selected::No, |so_far, one| match one {
+        Selected::Yes => Err(Selected::Yes),
+        Selected::Perhaps => Ok(Selected::Perhaps),
+        Selected::No => Ok(so_far),
+    })
+    .unwrap_or_else(|yes| yes)
 }
 
 /// `key=value` or `key==value`; other terms of a label selector are left to kustomize.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Layer, Walk};
 use crate::admission::FieldPath;
-use crate::kustomize::accumulate::select::{BadSelector, Compiled, Selected};
+use crate::kustomize::accumulate::select::{BadSelector, Compiled, Selected, any};
 use crate::kustomize::accumulate::{Accumulator, Id, Object};
 use crate::kustomize::file::{Replacement, Source, Target};
 use crate::kustomize::finding::Site;
@@ -147,11 +147,13 @@ impl Walk<'_> {
         };
         for at in 0..acc.objects().len() {
             let Some(object) = acc.objects().get(at) else { continue };
-            let rejected = rejects.iter().any(|reject| reject.selects_any(object) == Selected::Yes);
-            match select.selects_any(object) {
-                Selected::Yes if !rejected => self.set(site, target, at, acc),
-                Selected::Perhaps => self.doubt(site, "whether a target is selected is not worked out here"),
-                _ => {}
+            match (select.selects_any(object), any(rejects.iter().map(|reject| reject.rejects(object)))) {
+                (Selected::No, _) | (_, Selected::Yes) => {}
+                (Selected::Yes, Selected::No) => self.set(site, target, at, acc),
+                _ => {
+                    self.doubt(site, "whether a target is selected is not worked out here");
+                    acc.objects_mut().get_mut(at).into_iter().for_each(|object| blur(object, target));
+                }
             }
         }
     }
@@ -175,7 +177,7 @@ impl Walk<'_> {
                     &format!("sets {path} of {words}, which has no such field"),
                 )),
                 _ => {
-                    object.blur("");
+                    blur(object, target);
                     self.doubt(site, format!("whether {path} of {words} can be set is not worked out here"));
                 }
             }
@@ -232,6 +234,13 @@ fn is_text(object: &Object, pointer: &str) -> bool {
     let content = object.content();
     let text = content.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     text.parse::<f64>().is_err() && !["true", "false"].contains(&text)
+}
+
+/// Makes an object one of which nothing is known that the target may change.
+fn blur(object: &mut Object, target: &Target) {
+    object.blur("");
+    let may_rename = |path: &String| rewrites_identity(path) || path.contains(['[', '*', '\\', '/']);
+    object.sure &= !target.field_paths.is_empty() && !target.field_paths.iter().any(may_rename);
 }
 
 fn rewrites_identity(path: &str) -> bool {

@@ -1,0 +1,99 @@
+//! The end of a document, `...`, and the tokens behind it that go-yaml v3 still looks at.
+//!
+//! Our parser wants a line of its own for `...` and reads on behind it in its own way; go-yaml takes whatever follows,
+//! on the same line too, for the beginning of another document, and scans one to three tokens of it before it stops.
+//!
+//! Source: `yaml_parser_fetch_more_tokens` of go-yaml v3, and what `kubectl kustomize` was seen to do.
+
+use super::error::{Problem, YamlError};
+use super::stream::Chunk;
+
+const END: &str = "...";
+const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
+
+/// A document without what stands behind the `...` that ends it; and that, where there is one.
+pub(super) fn cut(chunk: Chunk<'_>) -> (Chunk<'_>, Option<Chunk<'_>>) {
+    let mut at = 0;
+    let mut has_begun = false;
+    if chunk.text.contains(END) {
+        for line in chunk.text.split_inclusive('\n') {
+            if is_end(line) && has_begun {
+                let (document, rest) = chunk.split(at);
+                return (document, Some(rest));
+            }
+            has_begun |= !is_end(line) && !is_blank(line);
+            at += line.len();
+        }
+    }
+    (chunk, None)
+}
+
+fn is_end(line: &str) -> bool {
+    line.strip_prefix(END).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+}
+
+fn is_blank(line: &str) -> bool {
+    let text = line.trim();
+    text.is_empty() || text.starts_with('#')
+}
+
+/// What go-yaml v3 says, or may say, of the text from the first `...` on, where more stands there than comments.
+pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
+    let rest = first_token(behind.text);
+    let problem = match rest.chars().next() {
+        None => return Ok(()),
+        Some('@' | '`') => Problem::Syntax(NO_TOKEN.to_owned()),
+        Some(control) if control.is_control() => Problem::Syntax(NO_TOKEN.to_owned()),
+        Some(_) => Problem::BehindEnd,
+    };
+    Err(YamlError { place: behind.place(behind.text.len() - rest.len()), problem })
+}
+
+/// The text from the first token on that is no `...`; a tab is none that could be passed over.
+fn first_token(mut text: &str) -> &str {
+    let mut begins_line = true;
+    loop {
+        text = match text.as_bytes().first() {
+            Some(b' ') => &text[1..],
+            Some(b'\n' | b'\r') => {
+                begins_line = true;
+                text = &text[1..];
+                continue;
+            }
+            Some(b'#') => text.find('\n').map_or("", |end| &text[end..]),
+            Some(b'.') if begins_line && is_end(text) => &text[END.len()..],
+            _ => return text,
+        };
+        begins_line = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_ends_at_the_first_end_behind_it() {
+        let split = |text| {
+            let (document, rest) = cut(Chunk::whole(text));
+            (document.text, rest.map(|rest| (rest.text, rest.byte, rest.lines)))
+        };
+        assert_eq!(split("a: b\n... c\nd\n"), ("a: b\n", Some(("... c\nd\n", 5, 1))));
+        assert_eq!(split("# c\n...\na: ...\n....\n"), ("# c\n...\na: ...\n....\n", None));
+        assert_eq!(split("a\n..."), ("a\n", Some(("...", 2, 1))));
+    }
+
+    #[test]
+    fn what_begins_with_no_token_is_refused_and_others_are_unsure() {
+        let problem = |text| check(Chunk::whole(&format!("...{text}\n"))).err().map(|error| error.problem);
+        for text in ["\tx", "\n\n\tx", "\n# c\n\tx", "\n\t\n", " \t# c", "\n  @x", "\n`", "\n...\n\tx", "\n\u{1}"] {
+            assert!(matches!(problem(text), Some(Problem::Syntax(_))), "{text:?}");
+        }
+        for text in [" x", "\nx: y", "\n- a", "\n\"abc", "\n%YAML 1.1", "\n...x"] {
+            assert_eq!(problem(text), Some(Problem::BehindEnd), "{text:?}");
+        }
+        for text in ["", " # c\n# d", "\n\n...\n# c"] {
+            assert_eq!(problem(text), None, "{text:?}");
+        }
+    }
+}
