@@ -283,7 +283,7 @@ async fn one_at_a_time(waiting: usize, patience: Duration) -> Server {
     Server::with(|options| {
         options.limits.deciding = 1;
         options.limits.waiting = waiting;
-        (options.limits.patience, options.limits.burst) = (patience, Duration::ZERO);
+        (options.limits.patience, options.limits.burst, options.limits.line) = (patience, Duration::ZERO, 0);
         // These decisions hold their thread until somebody else has been heard.
         options.limits.unread = Duration::ZERO;
     })

@@ -33,8 +33,12 @@ pub const UNREAD: Duration = Duration::from_micros(200);
 /// 100 ms, and to be that late is better than the second after which the API server tries again (C4).
 pub const BURST: Duration = Duration::from_millis(100);
 /// How much longer a burst may last for each moment in which a turn was free: a server that has something to do for five
-/// sixths of the time has bursts, one that is busier than that has a crowd.
+/// sixths of the time has bursts, one that is busier than that may have a crowd.
 pub const BURST_FOR_REST: u32 = 5;
+/// Requests in line that are no crowd, however long there are some: all that three API servers have in flight on the 25
+/// connections each that they keep. They get their turns as fast as these can be given, and sent away they would only
+/// come again.
+pub const LINE: usize = 75;
 /// Deciding about so many bytes takes half a millisecond, as long as a dozen usual requests; handing it to another
 /// thread costs a twentieth of that.
 pub const LARGE: usize = 128 * 1024;
@@ -83,6 +87,8 @@ pub struct Limits {
     pub patience: Duration,
     /// How long they wait otherwise.
     pub burst: Duration,
+    /// How many in line are no crowd.
+    pub line: usize,
     /// How long a thread computes before it reads what has arrived meanwhile.
     pub unread: Duration,
     /// Bytes from which on a body is a large one, which is decided where it does not hold up others.
@@ -113,6 +119,7 @@ impl Default for Limits {
             waiting: WAITING,
             patience: PATIENCE,
             burst: BURST,
+            line: LINE,
             unread: UNREAD,
             large: LARGE,
             goodbyes: GOODBYES,
@@ -147,7 +154,7 @@ impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
         // Half of the processors, so that the other half is there for small ones.
         let large = (limits.deciding / 2).max(1);
-        let patience = Patience { fair: FAIR, burst: limits.burst, crowd: limits.patience };
+        let patience = Patience { fair: FAIR, burst: limits.burst, crowd: limits.patience, line: limits.line };
         Self {
             turns: Turns::new(limits.deciding, limits.waiting, patience, limits.unread),
             requests: semaphore(limits.in_flight),

@@ -5,10 +5,10 @@
 //! nobody to send them away. So a decision takes a turn first, and every so often one that has a turn lets everything be
 //! read that has arrived meanwhile. What finds no turn waits for a moment, and is sent away when the moment is over.
 //!
-//! **A burst is waited out, a crowd is not.** What waits after a time of rest is a burst, or the process was itself without
-//! a processor; it is served late rather than sent away. Where no turn has been free for as long as a burst may last,
-//! waiting helps nobody. A burst lasts no longer than the rest before it was worth: whoever is asked more than it can
-//! do, and is left alone for a moment now and then, has a crowd all the time.
+//! **A burst is waited out, a crowd is not.** What waits is a burst as long as there was rest before it, or as it is no
+//! more than what API servers have in flight on the connections that they keep: it is served late rather than sent away.
+//! Where more wait and there was no rest, waiting helps nobody. A crowd lasts until there has been rest again: whoever
+//! is asked more than it can do, and is left alone for a moment now and then, has a crowd all the time.
 //!
 //! **The eldest goes first, but not in a crowd.** Where there is one, and somebody has waited for longer than is fair,
 //! somebody is sent away in any case. Oldest first, all would wait as long as is allowed; so then the newest goes first,
@@ -45,8 +45,10 @@ pub(super) struct Patience {
     pub(super) fair: Duration,
     /// In a burst, and how long the longest one lasts.
     pub(super) burst: Duration,
-    /// In a crowd.
+    /// In a crowd, and in a burst at least.
     pub(super) crowd: Duration,
+    /// So many in line are no crowd.
+    pub(super) line: usize,
 }
 
 /// A number of turns, and those who wait for one.
@@ -71,12 +73,14 @@ struct Queue {
     fresh: VecDeque<Waiting>,
 }
 
-/// How much longer what waits is taken for a burst.
+/// How much longer what waits is taken for a burst, whoever waits.
 #[derive(Debug)]
 struct Burst {
     left: Duration,
     /// When that was so.
     at: Instant,
+    /// Whether there was a crowd since it was as long as ever.
+    is_over: bool,
 }
 
 /// Somebody in line, and since when.
@@ -107,7 +111,7 @@ impl Turns {
     /// As many turns as `count`, for which at most `places` wait, and no longer than there is `patience`. What arrives is
     /// left unread for `unread` at most, and for as long as one step of a work takes.
     pub(super) fn new(count: usize, places: usize, patience: Patience, unread: Duration) -> Arc<Self> {
-        let burst = Burst { left: patience.burst, at: Instant::now() };
+        let burst = Burst { left: patience.burst, at: Instant::now(), is_over: false };
         let (count, kept) = (count.max(1), Duration::ZERO);
         let queue = Queue { free: count, kept, burst, begun: VecDeque::new(), fresh: VecDeque::new() };
         Arc::new(Self { queue: Mutex::new(queue), count, places, patience, unread })
@@ -145,7 +149,7 @@ impl Turns {
             let (patience, places) = if queue.is_crowd(now, self.patience) {
                 (self.patience.crowd, self.places.min(queue.served_in(self.patience.crowd, self.count)))
             } else {
-                (self.patience.burst, self.places)
+                (self.patience.burst.max(self.patience.crowd), self.places)
             };
             (queue.get_in_line(now, places), patience)
         };
@@ -187,7 +191,7 @@ impl Turns {
         let next = queue.begun.pop_front().or_else(|| queue.first_in_line(now, self.patience));
         if next.is_none() {
             if queue.free == 0 {
-                queue.burst.worked(now, self.patience);
+                queue.burst.worked(now, 0, self.patience);
             }
             queue.free += 1;
         }
@@ -232,8 +236,8 @@ impl Queue {
 
     /// Whether the burst is over, when no turn is free.
     fn is_crowd(&mut self, now: Instant, patience: Patience) -> bool {
-        self.burst.worked(now, patience);
-        self.burst.left.is_zero()
+        self.burst.worked(now, self.fresh.len(), patience);
+        self.burst.is_over
     }
 
     fn first_in_line(&mut self, now: Instant, patience: Patience) -> Option<oneshot::Sender<Turn>> {
@@ -257,13 +261,16 @@ impl Burst {
     /// Some turn was free until now.
     fn rested(&mut self, now: Instant, patience: Patience) {
         let rest = now.saturating_duration_since(self.at).saturating_mul(BURST_FOR_REST);
-        *self = Self { left: self.left.saturating_add(rest).min(patience.burst), at: now };
+        let left = self.left.saturating_add(rest).min(patience.burst);
+        *self = Self { left, at: now, is_over: self.is_over && left < patience.burst };
     }
 
-    /// None was. A step that takes longer than is waited for in a crowd was itself without a processor.
-    fn worked(&mut self, now: Instant, patience: Patience) {
+    /// None was, and so many wait. A step that takes longer than is waited for in a crowd was itself without a processor.
+    fn worked(&mut self, now: Instant, waiting: usize, patience: Patience) {
         let work = now.saturating_duration_since(self.at).min(patience.crowd);
-        *self = Self { left: self.left.saturating_sub(work), at: now };
+        let left = self.left.saturating_sub(work);
+        let is_crowd = left.is_zero() && waiting > patience.line;
+        *self = Self { left, at: now, is_over: self.is_over || is_crowd };
     }
 }
 
@@ -314,8 +321,12 @@ mod tests {
 
     use super::*;
 
-    const LONG: Patience =
-        Patience { fair: Duration::from_secs(60), burst: Duration::from_secs(60), crowd: Duration::from_secs(60) };
+    const LONG: Patience = Patience {
+        fair: Duration::from_secs(60),
+        burst: Duration::from_secs(60),
+        crowd: Duration::from_secs(60),
+        line: 0,
+    };
 
     /// That read before every step.
     fn turns(count: usize, places: usize, patience: Patience) -> Arc<Turns> {
@@ -445,7 +456,7 @@ mod tests {
         let mut queue = Queue {
             free: 0,
             kept: Duration::ZERO,
-            burst: Burst { left: Duration::ZERO, at: Instant::now() },
+            burst: Burst { left: Duration::ZERO, at: Instant::now(), is_over: false },
             begun: VecDeque::new(),
             fresh: VecDeque::new(),
         };
@@ -461,13 +472,13 @@ mod tests {
     fn a_burst_lasts_as_long_as_the_rest_before_it_was_worth() {
         let patience = Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3), ..LONG };
         let mut now = Instant::now();
-        let mut burst = Burst { left: patience.burst, at: now };
+        let mut burst = Burst { left: patience.burst, at: now, is_over: false };
         let mut after = |millis, is_free| {
             now += Duration::from_millis(millis);
             if is_free {
                 burst.rested(now, patience)
             } else {
-                burst.worked(now, patience)
+                burst.worked(now, 0, patience)
             }
             burst.left.as_millis()
         };
@@ -477,10 +488,31 @@ mod tests {
         assert_eq!([after(1, true), after(2, false), after(1000, true)], [5, 3, 100]);
     }
 
+    #[test]
+    fn a_crowd_is_more_than_a_line_and_lasts_until_there_was_rest() {
+        let patience =
+            Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3), line: 75, ..LONG };
+        let mut now = Instant::now();
+        let mut burst = Burst { left: patience.burst, at: now, is_over: false };
+        let mut step = |burst: &mut Burst, millis, waiting: Option<usize>| {
+            now += Duration::from_millis(millis);
+            match waiting {
+                Some(waiting) => burst.worked(now, waiting, patience),
+                None => burst.rested(now, patience),
+            }
+            burst.is_over
+        };
+        assert!((0..33).all(|_| !step(&mut burst, 3, Some(200))), "a burst of any size");
+        assert!((0..99).all(|_| !step(&mut burst, 3, Some(75))), "a line for any time");
+        assert!(step(&mut burst, 3, Some(76)));
+        assert!(step(&mut burst, 3, Some(0)), "it lasts while nobody rests");
+        assert!(step(&mut burst, 19, None), "nor is it over after a moment");
+        assert!(!step(&mut burst, 1, None));
+    }
+
     #[tokio::test]
     async fn a_crowd_that_rests_for_a_moment_is_soon_one_again() {
-        let patience =
-            Patience { burst: Duration::from_secs(60), crowd: Duration::from_secs(60), fair: Duration::ZERO };
+        let patience = Patience { fair: Duration::ZERO, ..LONG };
         let turns = turns(2, 9, patience);
         let (one, other) = (turns.first().await.unwrap(), turns.first().await.unwrap());
         turns.queue().burst.left = Duration::ZERO;
