@@ -19,6 +19,8 @@ use super::support::client::Connection;
 const API_SERVERS: usize = 3;
 /// What each keeps.
 const KEPT: usize = 25;
+/// For how long an API server keeps a connection that it has no use for.
+const IDLE: Duration = Duration::from_secs(90);
 /// What an API server waits for a webhook that says nothing of it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Requests without an answer yet, beyond which the client has failed and not the server.
@@ -55,7 +57,8 @@ pub struct Client {
 struct Pool {
     address: SocketAddr,
     config: Arc<ClientConfig>,
-    idle: Mutex<Vec<Connection>>,
+    /// Those that are not in use, and since when.
+    idle: Mutex<Vec<(Connection, Instant)>>,
     places: Semaphore,
 }
 
@@ -63,7 +66,7 @@ impl Pool {
     async fn open(address: SocketAddr, config: Arc<ClientConfig>, connections: usize) -> Self {
         let mut idle = Vec::new();
         for _ in 0..connections {
-            idle.push(Connection::open(address, Arc::clone(&config)).await.unwrap());
+            idle.push((Connection::open(address, Arc::clone(&config)).await.unwrap(), Instant::now()));
         }
         Self { address, config, idle: Mutex::new(idle), places: Semaphore::new(connections) }
     }
@@ -71,15 +74,15 @@ impl Pool {
     /// The status of the answer. A connection that the server closes is replaced by and by.
     async fn post(self: &Arc<Self>, call: &Call) -> io::Result<u16> {
         let place = self.places.acquire().await.map_err(io::Error::other)?;
-        let idle = self.idle.lock().unwrap().pop();
+        let idle = self.idle.lock().unwrap().pop().filter(|(_, since)| since.elapsed() < IDLE);
         let mut connection = match idle {
-            Some(connection) => connection,
-            // One was given up in the middle of a call.
+            Some((connection, _)) => connection,
+            // One was given up, in the middle of a call or after a long time without one.
             None => Connection::open(self.address, Arc::clone(&self.config)).await?,
         };
         let reply = connection.post(call.path, &call.body).await;
         if reply.as_ref().is_ok_and(|reply| !reply.closes()) {
-            self.idle.lock().unwrap().push(connection);
+            self.idle.lock().unwrap().push((connection, Instant::now()));
         } else {
             place.forget();
             tokio::spawn(Arc::clone(self).replace());
@@ -89,7 +92,7 @@ impl Pool {
 
     async fn replace(self: Arc<Self>) {
         let connection = Connection::open(self.address, Arc::clone(&self.config)).await.unwrap();
-        self.idle.lock().unwrap().push(connection);
+        self.idle.lock().unwrap().push((connection, Instant::now()));
         self.places.add_permits(1);
     }
 }
