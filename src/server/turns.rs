@@ -236,6 +236,7 @@ impl Queue {
 
     /// Whether the burst is over, when no turn is free.
     fn is_crowd(&mut self, now: Instant, patience: Patience) -> bool {
+        self.forget_gone();
         self.burst.worked(now, self.fresh.len(), patience);
         self.burst.is_over
     }

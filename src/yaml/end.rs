@@ -9,23 +9,28 @@ use super::error::{Problem, YamlError};
 use super::stream::Chunk;
 
 const END: &str = "...";
+const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
 const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
 
-/// A document without what stands behind the `...` that ends it; and that, where there is one.
-pub(super) fn cut(chunk: Chunk<'_>) -> (Chunk<'_>, Option<Chunk<'_>>) {
+/// A document without what stands behind the `...` that ends it; and that, where there is one. A `...` with nothing before it
+/// is refused, as go-yaml wants a value there; but not where it `may_be_marked` by a `---` that was cut off.
+pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
-    let mut has_begun = false;
+    let mut has_begun = may_be_marked;
     if chunk.text.contains(END) {
         for line in chunk.text.split_inclusive('\n') {
-            if is_end(line) && has_begun {
-                let (document, rest) = chunk.split(at);
-                return (document, Some(rest));
+            if is_end(line) && !has_begun {
+                return Err(YamlError { place: chunk.place(at), problem: Problem::Syntax(NO_DOCUMENT.to_owned()) });
             }
-            has_begun |= !is_end(line) && !is_blank(line);
+            if is_end(line) {
+                let (document, rest) = chunk.split(at);
+                return Ok((document, Some(rest)));
+            }
+            has_begun |= !is_blank(line);
             at += line.len();
         }
     }
-    (chunk, None)
+    Ok((chunk, None))
 }
 
 fn is_end(line: &str) -> bool {
@@ -75,11 +80,16 @@ mod tests {
     #[test]
     fn a_document_ends_at_the_first_end_behind_it() {
         let split = |text| {
-            let (document, rest) = cut(Chunk::whole(text));
+            let (document, rest) = cut(Chunk::whole(text), false).unwrap();
             (document.text, rest.map(|rest| (rest.text, rest.byte, rest.lines)))
         };
         assert_eq!(split("a: b\n... c\nd\n"), ("a: b\n", Some(("... c\nd\n", 5, 1))));
-        assert_eq!(split("# c\n...\na: ...\n....\n"), ("# c\n...\na: ...\n....\n", None));
+        assert_eq!(split("a: ...\n....\n"), ("a: ...\n....\n", None));
+        assert_eq!(split("---\n...\na"), ("---\n", Some(("...\na", 4, 1))));
+        for text in ["...\na: b\n", "# c\n\n... # d\na: b\n", "..."] {
+            assert!(cut(Chunk::whole(text), false).is_err(), "{text:?}");
+            assert!(cut(Chunk::whole(text), true).is_ok(), "{text:?}");
+        }
         assert_eq!(split("a\n..."), ("a\n", Some(("...", 2, 1))));
     }
 

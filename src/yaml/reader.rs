@@ -35,7 +35,9 @@ pub(super) enum Scalars {
 ///
 /// With [`Scalars::Kept`], as go-yaml v3 reads a node: there some of what stands behind the document is looked at too.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, scalars: Scalars) -> Result<Option<Document>, YamlError> {
-    let (chunk, behind) = end::cut(chunk);
+    // kyaml drops the `---` between manifests, kubectl sometimes keeps it.
+    let may_be_marked = scalars == Scalars::Typed && chunk.lines > 0;
+    let (chunk, behind) = end::cut(chunk, may_be_marked)?;
     let document = read_document(chunk, limits, scalars)?;
     behind.filter(|_| scalars == Scalars::Kept).map_or(Ok(()), end::check)?;
     Ok(document)
