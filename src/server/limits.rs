@@ -154,7 +154,8 @@ impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
         // Half of the processors, so that the other half is there for small ones.
         let large = (limits.deciding / 2).max(1);
-        let patience = Patience { fair: FAIR, burst: limits.burst, crowd: limits.patience, line: limits.line };
+        let (burst, crowd, line) = (limits.burst, limits.patience, limits.line);
+        let patience = Patience { fair: FAIR, burst, crowd, line, rest: BURST_FOR_REST };
         Self {
             turns: Turns::new(limits.deciding, limits.waiting, patience, limits.unread),
             requests: semaphore(limits.in_flight),

@@ -28,8 +28,6 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use super::limits::BURST_FOR_REST;
-
 /// The mean of how long turns are kept is that of about so many: one that is held up does not change it by much.
 const REMEMBERED: u32 = 64;
 
@@ -49,6 +47,8 @@ pub(super) struct Patience {
     pub(super) crowd: Duration,
     /// So many in line are no crowd.
     pub(super) line: usize,
+    /// How much longer a burst may last for each moment in which a turn was free.
+    pub(super) rest: u32,
 }
 
 /// A number of turns, and those who wait for one.
@@ -261,7 +261,7 @@ impl Queue {
 impl Burst {
     /// Some turn was free until now.
     fn rested(&mut self, now: Instant, patience: Patience) {
-        let rest = now.saturating_duration_since(self.at).saturating_mul(BURST_FOR_REST);
+        let rest = now.saturating_duration_since(self.at).saturating_mul(patience.rest);
         let left = self.left.saturating_add(rest).min(patience.burst);
         *self = Self { left, at: now, is_over: self.is_over && left < patience.burst };
     }
@@ -327,6 +327,7 @@ mod tests {
         burst: Duration::from_secs(60),
         crowd: Duration::from_secs(60),
         line: 0,
+        rest: 5,
     };
 
     /// That read before every step.
