@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use rustls::pki_types::pem::{self, PemObject as _};
@@ -165,17 +166,27 @@ fn version_of(folder: &Path) -> PathBuf {
     fs::canonicalize(folder.join("..data")).unwrap_or_else(|_| folder.to_owned())
 }
 
+/// As long as a call of the own port may take, a handshake may be under way with the certificate before.
+pub(super) const UNDER_WAY: Duration = Duration::from_secs(1);
+
 /// The certificate that is served at present; a new one holds from the next handshake on.
 #[derive(Debug)]
 pub struct Certificates {
-    current: ArcSwap<Pair>,
+    current: ArcSwap<Served>,
     folder: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Served {
+    pair: Pair,
+    /// What was served before, and until when.
+    before: Option<(CertificateDer<'static>, Instant)>,
 }
 
 impl Certificates {
     /// Serves `pair` until it is [replaced](Self::replace).
     pub fn new(pair: Pair) -> Self {
-        Self { current: ArcSwap::from_pointee(pair), folder: None }
+        Self { current: ArcSwap::from_pointee(Served { pair, before: None }), folder: None }
     }
 
     /// Serves `tls.crt` and `tls.key` of a folder. A running server follows their changes.
@@ -190,27 +201,38 @@ impl Certificates {
 
     /// Serves `pair` from now on.
     pub fn replace(&self, pair: Pair) {
-        self.current.store(Arc::new(pair));
+        let before = Some((self.leaf(), Instant::now()));
+        self.current.store(Arc::new(Served { pair, before }));
     }
 
     /// When the leaf expires, in seconds since 1970.
     pub fn expires(&self) -> i64 {
-        self.current.load().expires
+        self.current.load().pair.expires
     }
 
     /// The leaf.
     pub fn leaf(&self) -> CertificateDer<'static> {
-        self.current.load().leaf.clone()
+        self.current.load().pair.leaf.clone()
+    }
+
+    /// Whether a handshake that is under way `now` can show this as the server's own leaf: it is served, or was when the
+    /// handshake began.
+    pub(super) fn is_own(&self, leaf: &CertificateDer<'_>, now: Instant) -> bool {
+        let served = self.current.load();
+        let was = |(before, until): &(CertificateDer<'_>, Instant)| {
+            before == leaf && now.saturating_duration_since(*until) < UNDER_WAY
+        };
+        served.pair.leaf == *leaf || served.before.as_ref().is_some_and(was)
     }
 
     /// The chain and its key.
     pub(super) fn key(&self) -> Arc<CertifiedKey> {
-        Arc::clone(&self.current.load().key)
+        Arc::clone(&self.current.load().pair.key)
     }
 
     /// Whether this very chain is served already.
     pub(super) fn serves(&self, pair: &Pair) -> bool {
-        self.current.load().key.cert == pair.key.cert
+        self.current.load().pair.key.cert == pair.key.cert
     }
 
     pub(super) fn folder(&self) -> Option<&Path> {
@@ -220,6 +242,6 @@ impl Certificates {
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.load().key))
+        Some(self.key())
     }
 }

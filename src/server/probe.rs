@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -15,15 +15,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::certificates::Certificates;
+use super::certificates::{Certificates, UNDER_WAY};
 use super::tls;
 
 /// A probe of the kubelet has a second by default; a handshake takes a fraction of a millisecond.
-const LIMIT: Duration = Duration::from_secs(1);
+const LIMIT: Duration = UNDER_WAY;
 /// The path that the webhook port answers for the probe.
 pub(super) const PATH: &str = "/livez";
 
-/// Calls the webhook port as a client would that trusts the certificate served at present.
+/// Calls the webhook port as a client would that trusts the certificate served at present, or a moment ago.
 #[derive(Debug)]
 pub(super) struct Probe {
     address: SocketAddr,
@@ -87,7 +87,7 @@ impl ResolvesClientCert for Own {
     }
 }
 
-/// Trusts the leaf served at present and nothing else: no name, no authority, but the very bytes and the proof of
+/// Trusts the leaf served at present, or when the handshake began, and nothing else: no name, no authority, but the very bytes and the proof of
 /// their key.
 #[derive(Debug)]
 struct Pinned {
@@ -104,7 +104,7 @@ impl ServerCertVerifier for Pinned {
         _ocsp: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if *leaf != self.certificates.leaf() {
+        if !self.certificates.is_own(leaf, Instant::now()) {
             return Err(CertificateError::ApplicationVerificationFailure.into());
         }
         Ok(ServerCertVerified::assertion())
@@ -130,5 +130,88 @@ impl ServerCertVerifier for Pinned {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::{ClientConnection, ConnectionCommon, ServerConfig, ServerConnection, SideData};
+
+    use super::*;
+    use crate::server::certificates::Pair;
+    use crate::server::clients::{Clients, Verifier};
+    use crate::server::metrics::Metrics;
+
+    fn pair() -> (String, Pair) {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let chain = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap().pem();
+        let pair = Pair::parse(chain.as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+        (chain, pair)
+    }
+
+    /// A server that takes the clients of an authority that did not sign its own leaf.
+    fn server(certificates: &Arc<Certificates>) -> ServerConfig {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, pair().0).unwrap();
+        let clients = Arc::new(Clients::from_file(file.path(), Vec::new()).unwrap());
+        let metrics = Arc::new(Metrics::register(&mut prometheus_client::registry::Registry::default(), []));
+        let verifier = Verifier::new(clients, Arc::clone(certificates), metrics);
+        tls::server_config_for(Arc::clone(certificates), tls::Floor::default(), Some(verifier)).unwrap()
+    }
+
+    /// Hands over what one side has to say.
+    fn hear<A: SideData, B: SideData>(
+        from: &mut ConnectionCommon<A>,
+        to: &mut ConnectionCommon<B>,
+    ) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        while from.wants_write() {
+            from.write_tls(&mut bytes).unwrap();
+        }
+        let mut bytes = bytes.as_slice();
+        while !bytes.is_empty() {
+            to.read_tls(&mut bytes).unwrap();
+            to.process_new_packets()?;
+        }
+        Ok(())
+    }
+
+    /// Shakes hands, and replaces the certificate before the flight of this number.
+    fn shake_hands(replaced_before: usize) -> Result<(), Error> {
+        let certificates = Arc::new(Certificates::new(pair().1));
+        let mut server = ServerConnection::new(Arc::new(server(&certificates)))?;
+        let probe = Probe::new(([127, 0, 0, 1], 0).into(), Arc::clone(&certificates));
+        let localhost = ServerName::IpAddress(probe.address.ip().into());
+        let mut client = ClientConnection::new(Arc::new(probe.client_config()?), localhost)?;
+        for flight in 0..4 {
+            if flight == replaced_before {
+                certificates.replace(pair().1);
+            }
+            match flight % 2 {
+                0 => hear(&mut client, &mut server)?,
+                _ => hear(&mut server, &mut client)?,
+            }
+        }
+        assert!(!client.is_handshaking() && !server.is_handshaking());
+        Ok(())
+    }
+
+    #[test]
+    fn a_certificate_replaced_under_the_probe_refuses_it_nowhere() {
+        for flight in 0..4 {
+            assert_eq!(shake_hands(flight), Ok(()), "replaced before flight {flight}");
+        }
+    }
+
+    #[test]
+    fn the_leaf_before_is_the_own_one_only_as_long_as_a_handshake_may_take() {
+        let certificates = Certificates::new(pair().1);
+        let (before, other) = (certificates.leaf(), pair().1);
+        certificates.replace(other);
+        let now = Instant::now();
+        assert!(certificates.is_own(&certificates.leaf(), now) && certificates.is_own(&before, now));
+        assert!(!certificates.is_own(&before, now + UNDER_WAY));
+        certificates.replace(pair().1);
+        assert!(!certificates.is_own(&before, now), "the one before that");
     }
 }
