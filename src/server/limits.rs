@@ -29,8 +29,10 @@ pub const FAIR: Duration = Duration::from_millis(1);
 /// How long a thread decides before it reads what has arrived meanwhile: half a dozen usual requests, so that the price of
 /// looking is divided by as many, and no more than a tenth of [`PATIENCE`].
 pub const UNREAD: Duration = Duration::from_micros(200);
-/// How long a request waits in a burst, and how long the longest burst lasts: a control group's processor time comes every
-/// 100 ms, and to be that late is better than the second after which the API server tries again (C4).
+/// How long a request waits for its turn when there is no crowd: sent away, it would come again after a second (C4), and
+/// wait anew.
+pub const LATE: Duration = Duration::from_secs(1);
+/// How long the longest burst lasts: a control group's processor time comes every 100 ms.
 pub const BURST: Duration = Duration::from_millis(100);
 /// How much longer a burst may last for each moment in which a turn was free: a server that has something to do for five
 /// sixths of the time has bursts, one that is busier than that may have a crowd.
@@ -86,6 +88,8 @@ pub struct Limits {
     /// How long they wait at most in a crowd, when a `burst` is over; then they are answered with 429.
     pub patience: Duration,
     /// How long they wait otherwise.
+    pub late: Duration,
+    /// How long there may be no turn free before it is a crowd that waits.
     pub burst: Duration,
     /// How many in line are no crowd.
     pub line: usize,
@@ -118,6 +122,7 @@ impl Default for Limits {
             deciding: processors(),
             waiting: WAITING,
             patience: PATIENCE,
+            late: LATE,
             burst: BURST,
             line: LINE,
             unread: UNREAD,
@@ -154,8 +159,8 @@ impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
         // Half of the processors, so that the other half is there for small ones.
         let large = (limits.deciding / 2).max(1);
-        let (burst, crowd, line) = (limits.burst, limits.patience, limits.line);
-        let patience = Patience { fair: FAIR, burst, crowd, line, rest: BURST_FOR_REST };
+        let Limits { patience: crowd, late, burst, line, .. } = *limits;
+        let patience = Patience { fair: FAIR, crowd, late, burst, line, rest: BURST_FOR_REST };
         Self {
             turns: Turns::new(limits.deciding, limits.waiting, patience, limits.unread),
             requests: semaphore(limits.in_flight),

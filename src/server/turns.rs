@@ -41,10 +41,12 @@ thread_local! {
 pub(super) struct Patience {
     /// In a crowd, before others are let through that came later.
     pub(super) fair: Duration,
-    /// In a burst, and how long the longest one lasts.
-    pub(super) burst: Duration,
-    /// In a crowd, and in a burst at least.
+    /// In a crowd.
     pub(super) crowd: Duration,
+    /// In none.
+    pub(super) late: Duration,
+    /// How long the longest burst lasts.
+    pub(super) burst: Duration,
     /// So many in line are no crowd.
     pub(super) line: usize,
     /// How much longer a burst may last for each moment in which a turn was free.
@@ -149,7 +151,7 @@ impl Turns {
             let (patience, places) = if queue.is_crowd(now, self.patience) {
                 (self.patience.crowd, self.places.min(queue.served_in(self.patience.crowd, self.count)))
             } else {
-                (self.patience.burst.max(self.patience.crowd), self.places)
+                (self.patience.late, self.places)
             };
             (queue.get_in_line(now, places), patience)
         };
@@ -324,8 +326,9 @@ mod tests {
 
     const LONG: Patience = Patience {
         fair: Duration::from_secs(60),
-        burst: Duration::from_secs(60),
         crowd: Duration::from_secs(60),
+        late: Duration::from_secs(60),
+        burst: Duration::from_secs(60),
         line: 0,
         rest: 5,
     };
@@ -414,12 +417,30 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_longer_than_is_allowed() {
-        let turns = turns(1, 9, Patience { burst: Duration::ZERO, crowd: Duration::from_millis(3), ..LONG });
+        let short = Duration::from_millis(3);
+        for (is_crowd, patience) in
+            [(true, Patience { crowd: short, ..LONG }), (false, Patience { late: short, ..LONG })]
+        {
+            let turns = turns(1, 9, patience);
+            let busy = turns.first().await.unwrap();
+            turns.queue().burst.is_over = is_crowd;
+            assert!(turns.first().await.is_none());
+            assert_eq!(turns.waiting(), 0);
+            drop(busy);
+            assert!(turns.first().await.is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_outlasts_a_burst() {
+        let turns = turns(1, 9, Patience { burst: Duration::ZERO, crowd: Duration::ZERO, line: 1, ..LONG });
         let busy = turns.first().await.unwrap();
-        assert!(turns.first().await.is_none());
-        assert_eq!(turns.waiting(), 0);
-        drop(busy);
-        assert!(turns.first().await.is_some());
+        let waits = turns.first();
+        let ends = async {
+            tokio::time::sleep(Duration::from_millis(3)).await;
+            drop(busy);
+        };
+        assert!(tokio::join!(waits, ends).0.is_some(), "one in line is no crowd");
     }
 
     #[tokio::test]
