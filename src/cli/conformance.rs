@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::deferred::Deferred;
 use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::conformance::{self, Options, Report};
 use crate::landscaper::duration;
@@ -14,7 +15,7 @@ use crate::yaml;
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Kit {
     /// A deployer: whether it keeps the contract with Landscaper
-    Deployer(Args),
+    Deployer(Deferred<Args>),
 }
 
 /// How the report is written.
@@ -68,7 +69,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(kit: &Kit) -> Result<u8, Unusable> {
-    let Kit::Deployer(args) = kit;
+    let Kit::Deployer(Deferred(args)) = kit;
     let report = inputs::runtime()?.block_on(args.report())?;
     print(&match args.output {
         Output::Text => report.to_text(),

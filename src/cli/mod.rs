@@ -9,6 +9,7 @@ mod certs;
 mod check;
 mod configuration;
 mod conformance;
+mod deferred;
 mod explain;
 mod families;
 mod inputs;
@@ -30,6 +31,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use deferred::Deferred;
 
 /// All is well.
 const OK: u8 = 0;
@@ -49,15 +51,15 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve the admission webhooks over HTTPS
-    Serve(serve::Args),
+    Serve(Deferred<serve::Args>),
     /// Act after admission: bring what is stored to what it should be
-    Reconcile(reconcile::Args),
+    Reconcile(Deferred<reconcile::Args>),
     /// Judge Kubernetes manifests in files, before anything is applied
-    Check(check::Args),
+    Check(Deferred<check::Args>),
     /// Judge what a cluster holds already, by the rules of admission
-    Audit(audit::Args),
+    Audit(Deferred<audit::Args>),
     /// Answer an AdmissionReview from standard input
-    Review(review::Args),
+    Review(Deferred<review::Args>),
     /// Show the working behind a decision
     #[command(subcommand)]
     Explain(explain::Topic),
@@ -65,15 +67,15 @@ enum Command {
     #[command(subcommand)]
     Conformance(conformance::Kit),
     /// List the rules
-    Rules(rules::Args),
+    Rules(Deferred<rules::Args>),
     /// Write the webhook configurations, permissions and CRDs that fit the rules
-    Manifests(manifests::Args),
+    Manifests(Deferred<manifests::Args>),
     /// Delete our webhook configurations from a cluster, so that nobody is asked any more
-    Unregister(unregister::Args),
+    Unregister(Deferred<unregister::Args>),
     /// Ask the API server, in dry runs, whether portcullis answers
-    Verify(verify::Args),
+    Verify(Deferred<verify::Args>),
     /// Make a development CA and a serving certificate
-    Certs(certs::Args),
+    Certs(Deferred<certs::Args>),
     /// Write a completion script for a shell
     Completions {
         /// The shell
@@ -111,18 +113,18 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<u8, Unusable> {
     match command {
-        Command::Serve(args) => serve::run(args),
-        Command::Reconcile(args) => reconcile::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Audit(args) => audit::run(&args),
-        Command::Review(args) => review::run(&args),
+        Command::Serve(Deferred(args)) => serve::run(args),
+        Command::Reconcile(Deferred(args)) => reconcile::run(&args),
+        Command::Check(Deferred(args)) => check::run(&args),
+        Command::Audit(Deferred(args)) => audit::run(&args),
+        Command::Review(Deferred(args)) => review::run(&args),
         Command::Explain(topic) => explain::run(&topic),
         Command::Conformance(kit) => conformance::run(&kit),
-        Command::Rules(args) => rules::run(&args),
-        Command::Manifests(args) => manifests::run(&args),
-        Command::Unregister(args) => unregister::run(&args),
-        Command::Verify(args) => verify::run(&args),
-        Command::Certs(args) => certs::run(&args),
+        Command::Rules(Deferred(args)) => rules::run(&args),
+        Command::Manifests(Deferred(args)) => manifests::run(&args),
+        Command::Unregister(Deferred(args)) => unregister::run(&args),
+        Command::Verify(Deferred(args)) => verify::run(&args),
+        Command::Certs(Deferred(args)) => certs::run(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "portcullis", &mut std::io::stdout());
             Ok(OK)
