@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::object::Object;
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
@@ -108,8 +110,14 @@ pub fn below(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
+fn is_nested(value: &Value) -> bool {
+    value.is_object() || value.is_array()
+}
+
+/// The mapping whose keys come without quotes whatever writes them.
+const ANNOTATIONS: &str = "/metadata/annotations";
 /// The mappings that generators write, all of whose keys come without quotes.
-const GENERATED: [&str; 4] = ["/data", "/binaryData", "/metadata/labels", "/metadata/annotations"];
+const GENERATED: [&str; 4] = ["/data", "/binaryData", "/metadata/labels", ANNOTATIONS];
 
 impl Object {
     /// Whether it can be written as it is now.
@@ -140,11 +148,30 @@ impl Object {
 
     /// Notes the keys of what a generator wrote.
     pub fn write_generated(&mut self) {
-        let site = Arc::clone(&self.site);
-        for mapping in GENERATED {
-            let members = self.raw().pointer(mapping).and_then(|value| value.as_object());
-            let keys: Vec<String> = members.into_iter().flat_map(|members| members.keys().cloned()).collect();
-            keys.iter().for_each(|key| self.write_key(mapping, key, &site));
+        GENERATED.into_iter().for_each(|mapping| self.write_keys(mapping));
+    }
+
+    /// Writes its annotations anew, all of them: kustomize does so when it takes its own away at the end of a build
+    /// (`RemoveBuildAnnotations`), and after a JSON patch. A value that is no scalar is an empty text from then on.
+    pub fn write_annotations(&mut self) {
+        let members = self.raw().pointer(ANNOTATIONS).and_then(|value| value.as_object());
+        if members.is_some_and(|members| members.values().any(is_nested)) {
+            let members = self.raw_mut().pointer_mut(ANNOTATIONS).and_then(|value| value.as_object_mut());
+            let nested = members.into_iter().flat_map(|members| members.values_mut()).filter(|value| is_nested(value));
+            nested.for_each(|value| *value = "".into());
         }
+        let is_in_a_value = |key: &Unwritable| {
+            let below = key.pointer.strip_prefix(ANNOTATIONS).and_then(|rest| rest.strip_prefix('/'));
+            below.is_some_and(|rest| rest.contains('/'))
+        };
+        self.unwritable_mut().retain(|key| !is_in_a_value(key));
+        self.write_keys(ANNOTATIONS);
+    }
+
+    fn write_keys(&mut self, mapping: &str) {
+        let site = Arc::clone(&self.site);
+        let members = self.raw().pointer(mapping).and_then(|value| value.as_object());
+        let keys: Vec<String> = members.into_iter().flat_map(|members| members.keys().cloned()).collect();
+        keys.iter().for_each(|key| self.write_key(mapping, key, &site));
     }
 }

@@ -204,6 +204,9 @@ impl Object {
         self.hashed &= other.hashed;
         for field in ["labels", "annotations"] {
             self.add_metadata(field, other);
+            let field = format!("/metadata/{field}");
+            other.fuzzy.iter().filter(|pointer| covers(&field, pointer)).for_each(|pointer| self.blur(pointer));
+            self.unwritable.extend(other.unwritable.iter().filter(|key| covers(&field, &key.pointer)).cloned());
         }
     }
 

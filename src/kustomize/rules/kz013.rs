@@ -15,7 +15,7 @@ pub(super) static RULE: TreeRule = TreeRule {
     level: Level::Deny,
     summary: "a file under resources that is not YAML, or holds something without kind or name, or with keys that cannot be written",
     page: TreePage {
-        why: "Files under `resources` hold Kubernetes objects: each needs `kind` and `metadata.name`; `generateName` is not enough. A kustomization file listed as a file is taken for an object without a name. A key that is a number, a date or a truth value, such as `data: {1: a}`, or that is there twice, is found only when the object is written or patched with a JSON patch; so is such a key from a generator or from labels, where no quotes help.",
+        why: "Files under `resources` hold Kubernetes objects: each needs `kind` and `metadata.name`; `generateName` is not enough. A kustomization file listed as a file is taken for an object without a name. A key that is a number, a date or a truth value, such as `data: {1: a}`, or that is there twice, is found only when the object is written or patched with a JSON patch; so is such a key from a generator or from labels, or among an object's annotations, where no quotes help.",
         wrong: TreeExample::new(
             "app",
             &[
@@ -81,6 +81,9 @@ pub(in crate::kustomize) fn key(site: &Site, object: &str, pointer: &str, fault:
     let finding =
         RULE.finding(site.clone(), format!("{object} cannot be written: its key {pointer} {}", key_words(fault)));
     match fault {
+        KeyFault::NotText if pointer.starts_with("/metadata/annotations/") => {
+            finding.help("kustomize writes the keys of annotations without quotes: a number, a date or a truth value is no key there; name it otherwise")
+        }
         KeyFault::NotText => {
             finding.help("a number, a date or a truth value is no key: put it in quotes, or name it otherwise")
         }

@@ -369,7 +369,7 @@ impl Walk<'_> {
                 object.sure = false;
                 self.doubt(&json.site, format!("the patch takes kind or name from {words}"));
             }
-            Applied::Done => {}
+            Applied::Done => object.write_annotations(),
             Applied::Refused(why) => {
                 acc.complete = false;
                 self.report(kz014::inapplicable(json.site.clone(), &words, &why));

@@ -58,6 +58,7 @@ impl Walk<'_> {
         self.target(layer, &mut acc);
         self.unique(layer, &acc);
         if acc.complete {
+            acc.objects_mut().iter_mut().for_each(Object::write_annotations);
             self.written(acc.objects());
         }
         self.sort_options(layer);
