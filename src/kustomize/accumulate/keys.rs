@@ -77,6 +77,11 @@ impl BadKey {
         decides && self.fault == KeyFault::Twice
     }
 
+    /// Whether the objects of a list are there twice, and what is said of one of them may be said of the other.
+    pub fn is_items_twice(&self) -> bool {
+        self.fault == KeyFault::Twice && matches!(self.path.segments(), [Segment::Key(items)] if items == "items")
+    }
+
     /// Whether it is in this field of the first level, or is it.
     pub fn starts_with(&self, field: &str) -> bool {
         matches!(self.path.segments().first(), Some(Segment::Key(key)) if key == field)
