@@ -64,6 +64,15 @@ pub fn of(document: &Document) -> Vec<BadKey> {
     twice.chain(odd.map(|(path, place)| BadKey { path, place, fault: KeyFault::NotText })).collect()
 }
 
+/// The bad keys of a list that is opened: where it has `items` twice, nobody looks at the second ones.
+pub fn opened(mut keys: Vec<BadKey>) -> Vec<BadKey> {
+    let is_items = |key: &&BadKey| matches!(key.path.segments(), [Segment::Key(items)] if items == "items");
+    if let Some(second) = keys.iter().filter(is_items).map(|key| key.place.start).min() {
+        keys.retain(|key| !key.starts_with("items") || key.place.start < second);
+    }
+    keys
+}
+
 impl BadKey {
     /// Whether kustomize takes now the first of them and now the last, so that it is not certain what the object is.
     pub fn decides(&self) -> bool {
@@ -75,11 +84,6 @@ impl BadKey {
             _ => false,
         };
         decides && self.fault == KeyFault::Twice
-    }
-
-    /// Whether the objects of a list are there twice, and what is said of one of them may be said of the other.
-    pub fn is_items_twice(&self) -> bool {
-        self.fault == KeyFault::Twice && matches!(self.path.segments(), [Segment::Key(items)] if items == "items")
     }
 
     /// Whether it is in this field of the first level, or is it.

@@ -101,10 +101,7 @@ impl Manifests {
             return;
         }
         let is_open = alone && matches!(document.value["kind"].as_str(), Some("List" | "ResourceList"));
-        if let Some(key) = keys.iter().find(|key| is_open && key.is_items_twice()) {
-            self.doubt.get_or_insert((key.place, "the key items is there twice".to_owned()));
-            return;
-        }
+        let keys = if is_open { keys::opened(keys) } else { keys };
         if !is_open && is_list(&document.value) {
             self.open(&document.value, &keys);
         }
