@@ -46,6 +46,10 @@ pub trait Source: Send + Sync {
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
     /// The names in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
+    /// Whether a folder was seen here before, to which no link led.
+    fn has_seen(&self, _folder: &TreePath) -> bool {
+        false
+    }
 }
 
 /// Why a file that is there cannot be read.
@@ -139,7 +143,11 @@ impl Tree {
         } else {
             path::cleaned(&format!("{}/{from}/{entry}", self.base))
         };
-        self.evaluate(self.inside(&written)?)
+        let within = self.inside(&written)?;
+        let (folder, name) = within.rsplit_once('/').unwrap_or(("", within));
+        let folder = TreePath::of_cleaned(folder);
+        let is_short = self.source.has_seen(&folder);
+        if is_short { self.evaluate(folder, steps(name)) } else { self.evaluate(TreePath::root(), steps(within)) }
     }
 
     /// The names in a folder.
@@ -161,17 +169,18 @@ impl Tree {
         self.source.read(file)
     }
 
-    /// The steps of an absolute path within the tree, the last one first.
-    fn inside(&self, absolute: &str) -> Result<Vec<String>, Lost> {
+    /// What of an absolute path is within the tree.
+    fn inside<'p>(&self, absolute: &'p str) -> Result<&'p str, Lost> {
         let base = self.base.trim_end_matches('/');
         match absolute.strip_prefix(base) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(steps(rest)),
+            Some("") => Ok(""),
+            Some(rest) if rest.starts_with('/') => Ok(rest.trim_start_matches('/')),
             _ => Err(Lost::Outside { above: is_above(absolute, base) }),
         }
     }
 
-    fn evaluate(&self, mut ahead: Vec<String>) -> Result<Located, Lost> {
-        let mut here = TreePath::root();
+    /// Goes on from a folder, the next step being the last one of those ahead.
+    fn evaluate(&self, mut here: TreePath, mut ahead: Vec<String>) -> Result<Located, Lost> {
         let mut entry = Entry::Folder;
         let mut links = 0;
         while let Some(step) = ahead.pop() {
@@ -194,7 +203,7 @@ impl Tree {
             }
             if target.starts_with('/') {
                 here = TreePath::root();
-                ahead.extend(self.inside(&path::cleaned(target))?);
+                ahead.extend(steps(self.inside(&path::cleaned(target))?));
             } else {
                 ahead.extend(steps(target));
             }
@@ -247,6 +256,10 @@ impl Source for Metered {
     fn names(&self, path: &TreePath) -> Vec<String> {
         self.tree.names(path)
     }
+
+    fn has_seen(&self, folder: &TreePath) -> bool {
+        self.tree.source.has_seen(folder)
+    }
 }
 
 impl std::fmt::Debug for Tree {
@@ -255,6 +268,7 @@ impl std::fmt::Debug for Tree {
     }
 }
 
+/// The names in a path, the last one first.
 fn steps(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|step| !step.is_empty() && *step != ".").map(str::to_owned).collect()
 }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::mapping::by_key;
-use super::place::{Entry, Kids, Place, Spot};
+use super::place::{Entry, Keys, Kids, Place, Spot};
 use super::stream::Chunk;
 use super::{Document, Limits};
 
@@ -18,7 +18,10 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     let values = serde_json::Deserializer::from_str(chunk.text).into_iter::<Value>();
     let values = values.collect::<Result<Vec<_>, _>>().ok()?;
     let mut walk = Walk { chunk, at: 0, line: chunk.lines + 1, column: 1, nodes: limits.nodes };
-    values.into_iter().map(|value| Some(Document { value, aliased: 0, spot: walk.value(limits.depth)? })).collect()
+    // Its keys were not looked at; none is odd, as they all are in quotes.
+    let keys = Keys { repeated: true, odd: false };
+    let document = |value| Some(Document { value, aliased: 0, spot: walk.value(limits.depth)?, keys });
+    values.into_iter().map(document).collect()
 }
 
 /// A walk over a text that is known to be JSON; `None` stands for a limit reached.

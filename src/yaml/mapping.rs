@@ -31,7 +31,9 @@ impl<'t> Reader<'t, '_> {
             if matches!(event, Event::MappingEnd) {
                 place.end = self.end(place.end, span);
                 merged.append(&mut pairs);
-                return Ok(assemble(merged, place, size, height + 1, self.keeps_text()));
+                let (node, repeated) = assemble(merged, place, size, height + 1, self.keeps_text());
+                self.keys.repeated |= repeated;
+                return Ok(node);
             }
             self.count(span, depth)?;
             let key_place = self.span(span);
@@ -46,6 +48,7 @@ impl<'t> Reader<'t, '_> {
             let Node { value, spot, size: size_of, height: height_of } = self.node(event, span, depth + 1)?;
             place.end = place.end.max(key_place.end).max(spot.place.end);
             (size, height) = (size + weight(&key) + size_of, height.max(height_of));
+            self.keys.odd |= odd;
             pairs.push(Pair { entry: Entry { key, key_place, spot, merged: false, odd }, value });
         }
     }
@@ -120,8 +123,9 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// A mapping of `pairs`: the last of equal keys counts, or the first of the mapping's own ones as in a node of kyaml.
-fn assemble(mut pairs: Vec<Pair>, place: Place, size: usize, height: usize, first: bool) -> Node {
+/// A mapping of `pairs`: the last of equal keys counts, or the first of the mapping's own ones as in a node of kyaml. And
+/// whether there are any.
+fn assemble(mut pairs: Vec<Pair>, place: Place, size: usize, height: usize, first: bool) -> (Node, bool) {
     pairs.sort_by(|a, b| by_key(&a.entry, &b.entry));
     let size = size + pairs.iter().filter(|pair| pair.entry.merged).count();
     let mut entries = Vec::with_capacity(pairs.len());
@@ -133,8 +137,9 @@ fn assemble(mut pairs: Vec<Pair>, place: Place, size: usize, height: usize, firs
         }
         entries.push(entry);
     }
+    let repeated = members.len() < entries.len();
     let value = Value::Object(members);
-    Node { value, spot: Spot { place, kids: Kids::Map(entries) }, size, height }
+    (Node { value, spot: Spot { place, kids: Kids::Map(entries) }, size, height }, repeated)
 }
 
 /// The entries of a mapping that is merged into another.

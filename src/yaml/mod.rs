@@ -66,7 +66,7 @@ pub use error::{Problem, YamlError};
 pub use limits::Limits;
 pub use place::{Duplicate, Place};
 
-use place::Spot;
+use place::{Keys, Spot};
 use reader::Scalars;
 use stream::{Chunk, Chunks};
 
@@ -78,6 +78,7 @@ pub struct Document {
     /// How many of its values were copied because of anchors and aliases, as [`Limits::aliased`] counts them.
     pub aliased: usize,
     spot: Spot,
+    keys: Keys,
 }
 
 impl Document {
@@ -109,7 +110,9 @@ impl Document {
     /// The keys that are there more than once in one mapping, which kubectl accepts.
     pub fn duplicates(&self) -> Vec<Duplicate> {
         let mut found = Vec::new();
-        self.spot.duplicates(&FieldPath::root(), &mut found);
+        if self.keys.repeated {
+            self.spot.duplicates(&FieldPath::root(), &mut found);
+        }
         found
     }
 
@@ -117,7 +120,9 @@ impl Document {
     /// the places of the keys. There are none in a document that was not read as a manifest.
     pub fn odd_keys(&self) -> Vec<(FieldPath, Place)> {
         let mut found = Vec::new();
-        self.spot.odd_keys(&FieldPath::root(), &mut found);
+        if self.keys.odd {
+            self.spot.odd_keys(&FieldPath::root(), &mut found);
+        }
         found
     }
 }

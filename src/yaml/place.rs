@@ -53,6 +53,15 @@ pub(super) struct Entry {
     pub(super) odd: bool,
 }
 
+/// What keys there are somewhere in a document: most have neither, and need not be looked through for them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Keys {
+    /// Some that are in one mapping more than once, be it through a merge key.
+    pub(super) repeated: bool,
+    /// Some that are [odd](Entry::odd).
+    pub(super) odd: bool,
+}
+
 /// How far a path leads into a [`Spot`].
 pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::end;
 use super::error::{Problem, YamlError};
-use super::place::{Kids, Place, Spot};
+use super::place::{Keys, Kids, Place, Spot};
 use super::scalar::{self, Scalar};
 use super::stream::Chunk;
 use super::strict::{self, Strict};
@@ -74,6 +74,7 @@ pub(super) struct Reader<'t, 'l> {
     scalars: Scalars,
     nodes: usize,
     aliased: usize,
+    pub(super) keys: Keys,
     /// `None` while the value of the anchor is being read.
     anchors: HashMap<usize, Option<Node>>,
     /// Whether there can be an alias at all; else nothing is kept for it.
@@ -98,6 +99,7 @@ impl<'t, 'l> Reader<'t, 'l> {
             scalars,
             nodes: 0,
             aliased: 0,
+            keys: Keys::default(),
             anchors: HashMap::new(),
             aliases: chunk.text.contains('*'),
         }
@@ -128,8 +130,8 @@ impl<'t, 'l> Reader<'t, 'l> {
                 (event, span) => {
                     let Node { value, spot, .. } = self.node(event, span, 0)?;
                     self.event()?;
-                    let aliased = self.aliased;
-                    return Ok((!value.is_null()).then_some(Document { value, aliased, spot }));
+                    let Self { aliased, keys, .. } = *self;
+                    return Ok((!value.is_null()).then_some(Document { value, aliased, spot, keys }));
                 }
             }
         }

@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         say(&trees.fix());
     }
     let mut report = Report::default();
-    trees.judge(&policy, &mut report);
+    trees.judge(&registry, &policy, &mut report);
     let manifests = args.read(&files, &trees, &registry)?;
     objects::judge(manifests, args, policy, &mut report)?;
     if report.files == 0 && report.roots.is_empty() && report.errors.is_empty() {

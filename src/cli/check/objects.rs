@@ -54,15 +54,18 @@ fn type_of(object: &Value) -> (&str, &str, &str) {
 
 /// Judges every object as the request that applying it would make.
 pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &mut Report) -> Result<(), Unusable> {
-    let registry = Registry::standard();
     let stored = inputs::objects(&args.manifests, &args.namespace)?;
-    let given = manifests.found.iter().map(|manifest| manifest.object.clone());
+    report.errors.extend(manifests.errors);
+    (report.files, report.objects) = (manifests.files, manifests.found.len() + manifests.passed);
+    let found = manifests.found;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let registry = Registry::standard();
+    let given = found.iter().map(|manifest| manifest.object.clone());
     let catalog = registry.catalog_of(stored.iter().cloned().chain(given).collect());
     let gate = Gate::new(registry, policy, Arc::new(catalog));
     let stored: HashMap<_, _> = stored.iter().map(|object| (identity(object), object)).collect();
-    let Manifests { found, errors, files, passed, .. } = manifests;
-    report.errors.extend(errors);
-    (report.files, report.objects) = (files, found.len() + passed);
     let (mut progress, all) = (Progress::new("checked objects:"), found.len());
     for (done, manifest) in found.into_iter().enumerate() {
         progress.step(done, all);

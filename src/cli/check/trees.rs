@@ -77,8 +77,7 @@ impl Trees {
     }
 
     /// Judges every root. What several roots have in common is told once.
-    pub(super) fn judge(&self, policy: &Policy, report: &mut Report) {
-        let rows: HashMap<_, _> = Registry::standard().rows().into_iter().map(|row| (row.id(), row)).collect();
+    pub(super) fn judge(&self, registry: &Registry, policy: &Policy, report: &mut Report) {
         let mut told = HashMap::new();
         let mut sources = Sources { tree: &self.tree, read: BTreeMap::new() };
         let mut progress = Progress::new("judged kustomize roots:");
@@ -94,8 +93,8 @@ impl Trees {
                 let place =
                     (finding.rule, finding.site.file.clone(), finding.site.place.start, finding.message.clone());
                 let located = told.entry(place).or_insert_with(|| {
-                    let level =
-                        rows.get(finding.rule).map_or(finding.level, |row| policy.level_in_files(*row, finding.level));
+                    let row = registry.row(finding.rule);
+                    let level = row.map_or(finding.level, |row| policy.level_in_files(row, finding.level));
                     let located = Rc::new(sources.locate(finding, level));
                     if level != Level::Off {
                         report.findings.push(Rc::clone(&located));

@@ -60,7 +60,7 @@ impl Folder {
 
 impl Source for Folder {
     fn entry(&self, path: &TreePath) -> Option<Entry> {
-        if self.folders.read().unwrap_or_else(PoisonError::into_inner).contains(path) {
+        if self.has_seen(path) {
             return Some(Entry::Folder);
         }
         let place = self.on_disk(path);
@@ -94,6 +94,10 @@ impl Source for Folder {
         let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
         names
+    }
+
+    fn has_seen(&self, folder: &TreePath) -> bool {
+        self.folders.read().unwrap_or_else(PoisonError::into_inner).contains(folder)
     }
 }
 

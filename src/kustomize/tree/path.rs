@@ -12,6 +12,11 @@ impl TreePath {
         Self::default()
     }
 
+    /// A path that is written as it should be.
+    pub(super) fn of_cleaned(path: &str) -> Self {
+        Self(path.to_owned())
+    }
+
     /// This path with one name more.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {

@@ -142,21 +142,20 @@ impl Walk<'_> {
 
     fn prepare<'k>(&mut self, patch: &'k Patch, text: &str, site: Site) -> Option<Prepared<'k>> {
         let manifests = manifests::read(text);
-        let operations = json_patch::read(text);
         if let Some((_, reason)) = &manifests.doubt {
             self.doubt(&site, format!("the patch is not read: {reason}"));
             return Some(Prepared::Unread(site));
         }
         let target = patch.target.as_ref();
-        match (manifests.fault, operations) {
-            (Some((_, fault)), None) => {
+        match manifests.fault.map(|(_, fault)| (fault, json_patch::read(text))) {
+            Some((fault, None)) => {
                 self.report(kz014::unreadable(site, &super::resources::words(&fault)));
                 None
             }
-            (Some(_), Some(operations)) if operations.is_empty() => None,
-            (Some(_), Some(operations)) => Some(Prepared::Json(Json { operations, target, remembers: true, site })),
-            (None, _) if manifests.objects.is_empty() => None,
-            (None, _) => {
+            Some((_, Some(operations))) if operations.is_empty() => None,
+            Some((_, Some(operations))) => Some(Prepared::Json(Json { operations, target, remembers: true, site })),
+            None if manifests.objects.is_empty() => None,
+            None => {
                 let options = patch.options.clone().unwrap_or_default();
                 Some(Prepared::Merge(Merge {
                     patches: manifests.objects,
