@@ -78,6 +78,8 @@ impl BadKey {
     pub fn decides(&self) -> bool {
         let decides = match self.path.segments() {
             [Segment::Key(key)] => matches!(&**key, "apiVersion" | "kind"),
+            // the annotations of both are written as one
+            [Segment::Key(metadata), Segment::Key(field)] => metadata == "metadata" && field == "annotations",
             [Segment::Key(metadata), Segment::Key(field), Segment::Key(_)] => {
                 metadata == "metadata" && matches!(&**field, "labels" | "annotations")
             }
@@ -134,12 +136,17 @@ impl Object {
         let mut perhaps = false;
         for key in self.unwritable() {
             match (self.is_clear(&key.pointer), self.raw().pointer(&key.pointer)) {
-                (true, Some(_)) => return Writable::No(key),
+                (true, Some(_)) if !self.may_have_lost(key) => return Writable::No(key),
                 (true, None) => {}
-                (false, _) => perhaps = true,
+                _ => perhaps = true,
             }
         }
         if perhaps { Writable::Perhaps } else { Writable::Yes }
+    }
+
+    /// Whether a key may have gone: a second `metadata` that is empty does, when kustomize keeps a former identity in the first.
+    fn may_have_lost(&self, key: &Unwritable) -> bool {
+        key.fault == KeyFault::Twice && key.pointer == "/metadata" && self.has_former()
     }
 
     /// Notes a key that is written into it without quotes.

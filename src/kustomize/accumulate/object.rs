@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::keys::Unwritable;
+use super::keys::{KeyFault, Unwritable};
 use super::scope;
 use crate::kustomize::finding::Site;
 
@@ -186,6 +186,11 @@ impl Object {
         Id { kind, name, namespace, ..self.id.clone() }
     }
 
+    /// Whether it had another identity.
+    pub fn has_former(&self) -> bool {
+        !self.former.is_empty()
+    }
+
     /// Keeps the identity it has before it gets another (`StorePreviousId`).
     pub fn remember(&mut self) {
         self.former.push(Former {
@@ -206,7 +211,9 @@ impl Object {
             self.add_metadata(field, other);
             let field = format!("/metadata/{field}");
             other.fuzzy.iter().filter(|pointer| covers(&field, pointer)).for_each(|pointer| self.blur(pointer));
-            self.unwritable.extend(other.unwritable.iter().filter(|key| covers(&field, &key.pointer)).cloned());
+            // they are written anew, so that what else was wrong with them is so no more
+            let is_one = |key: &&Unwritable| key.fault == KeyFault::NotText && is_member(&field, &key.pointer);
+            self.unwritable.extend(other.unwritable.iter().filter(is_one).cloned());
         }
     }
 
@@ -288,6 +295,10 @@ impl Object {
     pub fn is_clear(&self, pointer: &str) -> bool {
         !self.fuzzy.iter().any(|fuzzy| covers(fuzzy, pointer) || covers(pointer, fuzzy))
     }
+}
+
+fn is_member(mapping: &str, pointer: &str) -> bool {
+    pointer.rsplit_once('/').is_some_and(|(parent, _)| parent == mapping)
 }
 
 fn covers(outer: &str, inner: &str) -> bool {
