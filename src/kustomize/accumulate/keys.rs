@@ -78,14 +78,17 @@ impl BadKey {
     pub fn decides(&self) -> bool {
         let decides = match self.path.segments() {
             [Segment::Key(key)] => matches!(&**key, "apiVersion" | "kind"),
-            // the annotations of both are written as one
-            [Segment::Key(metadata), Segment::Key(field)] => metadata == "metadata" && field == "annotations",
             [Segment::Key(metadata), Segment::Key(field), Segment::Key(_)] => {
                 metadata == "metadata" && matches!(&**field, "labels" | "annotations")
             }
             _ => false,
         };
         decides && self.fault == KeyFault::Twice
+    }
+
+    /// Whether the object has annotations twice, which both count.
+    pub fn is_more_annotations(&self) -> bool {
+        self.fault == KeyFault::Twice && pointer(&self.path) == ANNOTATIONS
     }
 
     /// Whether it is in this field of the first level, or is it.
@@ -144,9 +147,11 @@ impl Object {
         if perhaps { Writable::Perhaps } else { Writable::Yes }
     }
 
-    /// Whether a key may have gone: a second `metadata` that is empty does, when kustomize keeps a former identity in the first.
+    /// Whether a key may have gone. A second `metadata` that is empty goes when kustomize keeps a former identity in the
+    /// first; the annotations of two mappings are written as one.
     fn may_have_lost(&self, key: &Unwritable) -> bool {
-        key.fault == KeyFault::Twice && key.pointer == "/metadata" && self.has_former()
+        let goes = key.pointer == ANNOTATIONS || (key.pointer == "/metadata" && self.has_former());
+        goes && key.fault == KeyFault::Twice
     }
 
     /// Notes a key that is written into it without quotes.

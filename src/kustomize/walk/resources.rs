@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Entry, Layer, MOST_ENTRIES, Walk};
-use crate::kustomize::accumulate::keys::{self, KeyFault, Unwritable};
+use crate::kustomize::accumulate::keys::{self, BadKey, KeyFault, Unwritable};
 use crate::kustomize::accumulate::manifests::{self, Manifest, ManifestFault};
 use crate::kustomize::accumulate::{Accumulator, Object};
 use crate::kustomize::explain::{Step, StepKind};
@@ -90,14 +90,14 @@ impl Walk<'_> {
         }
         for Manifest { value, place, keys } in manifests.objects {
             let mut object = Object::new(value, Arc::new(at(place)));
+            if self.origins || keys.iter().any(BadKey::is_more_annotations) {
+                object.blur("/metadata/annotations");
+            }
             object.unwritable_mut().extend(keys.into_iter().map(|key| Unwritable {
                 pointer: keys::pointer(&key.path),
                 fault: key.fault,
                 site: Arc::new(Site { field: key.path, ..at(key.place) }),
             }));
-            if self.origins {
-                object.blur("/metadata/annotations");
-            }
             step.adds.push(object.id.words());
             self.append(&entry.site, object, acc);
         }
