@@ -1,8 +1,8 @@
 //! What judging a root costs beside building it, and what a whole repository costs.
 //!
-//! `portcullis check` against `kubectl kustomize`, both as processes, on roots of a generated repository of 1 000 roots and
-//! 3 000 bases and components; rounds are interleaved, so that whatever else the machine does meets both alike. Then
-//! the repository as a whole, and half of it, for the memory.
+//! `portcullis check` against `kubectl kustomize`, and `kustomize build` where a `kustomize` is on the path, all as processes,
+//! on roots of a generated repository of 1 000 roots and 3 000 bases and components; rounds are interleaved, so that
+//! whatever else the machine does meets all alike. Then the repository as a whole, and half of it, for the memory.
 //!
 //! `cargo bench --bench kustomize` prints the tables; `-- --write` puts them into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
@@ -76,25 +76,67 @@ fn measured(kubectl: &Path) -> String {
     repository::write(&half, HALF).unwrap();
     let roots = (0..BUILT).map(|number| whole.join(repository::root(number * (WHOLE.roots / BUILT))));
     let roots: Vec<_> = roots.collect();
-    let (mut built, mut judged) = (Vec::new(), Vec::new());
+    let builders: Vec<_> = std::iter::once(Builder::Kubectl(kubectl)).chain(kustomize()).collect();
+    let mut built: Vec<Vec<Cost>> = builders.iter().map(|_| Vec::new()).collect();
+    let mut judged = Vec::new();
     for root in &roots {
-        built.push(run(&mut build(kubectl, root)));
+        for (builder, built) in builders.iter().zip(&mut built) {
+            built.push(run(&mut builder.build(root)));
+        }
         judged.extend((0..JUDGED).map(|_| run(&mut check(root))));
     }
     let all = (0..ROUNDS).map(|_| run(&mut check(&whole))).collect();
     let fewer = (0..ROUNDS).map(|_| run(&mut check(&half))).collect();
-    table(
-        Cost { memory: memory(build(kubectl, &roots[0])), ..middle(built) },
-        Cost { memory: memory(check(&roots[0])), ..middle(judged) },
-        Cost { memory: memory(check(&whole)), ..middle(all) },
-        Cost { memory: memory(check(&half)), ..middle(fewer) },
-    )
+    let cost = |builder: &Builder<'_>, built| Cost { memory: memory(builder.build(&roots[0])), ..middle(built) };
+    let built = builders.iter().zip(built).map(|(builder, built)| (builder.words(), cost(builder, built))).collect();
+    table(Costs {
+        built,
+        judged: Cost { memory: memory(check(&roots[0])), ..middle(judged) },
+        all: Cost { memory: memory(check(&whole)), ..middle(all) },
+        half: Cost { memory: memory(check(&half)), ..middle(fewer) },
+    })
 }
 
-fn build(kubectl: &Path, root: &Path) -> Command {
-    let mut command = Command::new(kubectl);
-    command.arg("kustomize").arg(root);
-    command
+/// Who builds a root.
+enum Builder<'a> {
+    Kubectl(&'a Path),
+    /// The `kustomize` on the path, and its version.
+    Kustomize(String),
+}
+
+/// The `kustomize` on the path, if there is one.
+fn kustomize() -> Option<Builder<'static>> {
+    let told = Command::new("kustomize").arg("version").output().ok().filter(|told| told.status.success())?;
+    Some(Builder::Kustomize(String::from_utf8_lossy(&told.stdout).trim().to_owned()))
+}
+
+impl Builder<'_> {
+    fn build(&self, root: &Path) -> Command {
+        let (program, word) = match self {
+            Self::Kubectl(kubectl) => (*kubectl, "kustomize"),
+            Self::Kustomize(_) => (Path::new("kustomize"), "build"),
+        };
+        let mut command = Command::new(program);
+        command.arg(word).arg(root);
+        command
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Kubectl(_) => "`kubectl kustomize` of a root".to_owned(),
+            Self::Kustomize(version) => format!("`kustomize build` of it, {version}"),
+        }
+    }
+}
+
+/// What all took.
+struct Costs {
+    /// Building a root, the one first that is the measure.
+    built: Vec<(String, Cost)>,
+    /// Judging it.
+    judged: Cost,
+    all: Cost,
+    half: Cost,
 }
 
 fn check(folder: &Path) -> Command {
@@ -155,9 +197,12 @@ fn middle(mut costs: Vec<Cost>) -> Cost {
     Cost { cpu, ..costs[costs.len() / 2] }
 }
 
-fn table(built: Cost, judged: Cost, all: Cost, half: Cost) -> String {
-    let times = |of: fn(Cost) -> Duration| of(built).as_secs_f64() / of(judged).as_secs_f64();
-    let (by_clock, by_cpu) = (times(|cost| cost.time), times(|cost| cost.cpu));
+fn table(Costs { built, judged, all, half }: Costs) -> String {
+    let times = |than: Cost| {
+        let times = |of: fn(Cost) -> Duration| of(than).as_secs_f64() / of(judged).as_secs_f64();
+        let (by_clock, by_cpu) = (times(|cost| cost.time), times(|cost| cost.cpu));
+        format!("{by_clock:.0} times by the clock, {by_cpu:.0} times by CPU time")
+    };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or_default();
@@ -172,11 +217,12 @@ fn table(built: Cost, judged: Cost, all: Cost, half: Cost) -> String {
     };
     row(["what", "ms", "CPU, ms", "MiB", "aim"].map(str::to_owned));
     row([":--", "--:", "--:", "--:", ":--"].map(str::to_owned));
-    row(cells("`kubectl kustomize` of a root", built, String::new()));
-    let aim = format!("50 times faster: {by_clock:.0} times by the clock, {by_cpu:.0} times by CPU time");
-    row(cells("`portcullis check` of it", judged, aim));
+    for (what, cost) in &built {
+        row(cells(what, *cost, format!("check is 50 times faster: {}", times(*cost))));
+    }
+    row(cells("`portcullis check` of it", judged, String::new()));
     row(cells("`portcullis check`, 500 roots", half, String::new()));
-    let each = built.cpu.as_secs_f64() / (all.cpu.as_secs_f64() / WHOLE.roots as f64);
+    let each = built[0].1.cpu.as_secs_f64() / (all.cpu.as_secs_f64() / WHOLE.roots as f64);
     let met = met(all.time < Duration::from_secs(1));
     row(cells(
         "`portcullis check`, 1 000 roots",
