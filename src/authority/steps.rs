@@ -195,13 +195,19 @@ pub fn unready(state: &State, bundles: &[Bundle], now: OffsetDateTime) -> Option
     lacks.then(|| "a caBundle of our webhooks does not hold the CA yet".to_owned())
 }
 
-/// What bundles hold and is not `wanted` there: the last ones made, as many as there is room for. What has expired is
-/// among them, as it may be this clock that is wrong.
+/// What bundles hold and is not `wanted` there, as many as there is room for: those first that stand first, as we write what
+/// signs before what signed, and that the last one first. What has expired is among them, as it may be this clock
+/// that is wrong; and it says nothing when one was made, where clocks differed.
 fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
-    let held = seen.bundles.iter().flat_map(|bundle| &bundle.0);
-    let mut unknown: Vec<_> = held.filter(|one| !wanted.contains(one)).cloned().collect();
-    unknown.sort_by(|a, b| b.due().cmp(&a.due()).then_with(|| a.cmp(b)));
-    unknown.dedup();
+    let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
+    let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();
+    held.sort_by(|(at, a), (other, b)| at.cmp(other).then_with(|| b.due().cmp(&a.due())).then_with(|| a.cmp(b)));
+    let mut unknown: Vec<Certificate> = Vec::new();
+    for (_, one) in held {
+        if !unknown.contains(one) {
+            unknown.push(one.clone());
+        }
+    }
     unknown.truncate(MOST_OLD.saturating_sub(seen.state.old.len()));
     unknown
 }
@@ -260,7 +266,7 @@ impl State {
     fn switch(&mut self, now: OffsetDateTime) {
         let Some(next) = self.next.take() else { return };
         let before = self.current.replace(next.authority);
-        self.old.extend(before.map(|before| before.certificate));
+        self.old.splice(..0, before.map(|before| before.certificate));
         self.switched = (!self.old.is_empty()).then_some(now);
     }
 }
