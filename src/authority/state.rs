@@ -52,7 +52,7 @@ pub struct State {
     pub current: Option<Authority>,
     /// The CA that will.
     pub next: Option<Next>,
-    /// Those that did.
+    /// Those that did, the last one first.
     pub old: Vec<Certificate>,
     /// When the current one took over from the last of them.
     pub switched: Option<OffsetDateTime>,
