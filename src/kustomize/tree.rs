@@ -138,6 +138,9 @@ impl Tree {
     ///
     /// When it leads nowhere.
     pub fn locate(&self, from: &TreePath, entry: &str) -> Result<Located, Lost> {
+        if is_name(entry) && self.source.has_seen(from) {
+            return self.evaluate(from.clone(), vec![entry.to_owned()]);
+        }
         let written = if entry.starts_with('/') {
             path::cleaned(entry)
         } else {
@@ -266,6 +269,11 @@ impl std::fmt::Debug for Tree {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tree").field("base", &self.base).finish_non_exhaustive()
     }
+}
+
+/// Whether an entry is the name of what stands beside it.
+fn is_name(entry: &str) -> bool {
+    !matches!(entry, "" | "." | "..") && !entry.contains('/')
 }
 
 /// The names in a path, the last one first.

@@ -82,7 +82,7 @@ pub fn apply(object: &mut Object, patch: &Value) -> Merged {
 fn merge(content: &mut Map<String, Value>, patch: &Map<String, Value>, at: &str, fuzzy: &mut Vec<String>) -> bool {
     let mut clean = true;
     for (key, value) in patch {
-        let pointer = keys::below(at, key);
+        let pointer = || keys::below(at, key);
         if key.starts_with('$') {
             fuzzy.push(at.to_owned());
             continue;
@@ -91,21 +91,21 @@ fn merge(content: &mut Map<String, Value>, patch: &Map<String, Value>, at: &str,
             (_, Value::Null) => {
                 content.remove(key);
             }
-            (Some(Value::Object(old)), Value::Object(new)) => clean &= merge(old, new, &pointer, fuzzy),
+            (Some(Value::Object(old)), Value::Object(new)) => clean &= merge(old, new, &pointer(), fuzzy),
             (None | Some(Value::Null), Value::Object(new)) => {
                 let mut fresh = Map::new();
-                clean &= merge(&mut fresh, new, &pointer, fuzzy);
+                clean &= merge(&mut fresh, new, &pointer(), fuzzy);
                 content.insert(key.clone(), Value::Object(fresh));
             }
             (Some(Value::Array(_)) | None | Some(Value::Null), Value::Array(_)) => {
-                fuzzy.push(pointer);
+                fuzzy.push(pointer());
                 content.insert(key.clone(), value.clone());
             }
             (old, value) if old.as_deref().is_none_or(is_scalar) && is_scalar(value) => {
                 content.insert(key.clone(), value.clone());
             }
             _ => {
-                fuzzy.push(pointer);
+                fuzzy.push(pointer());
                 clean = false;
             }
         }

@@ -46,7 +46,7 @@ impl Id {
 
     /// Whether it is in no namespace.
     pub fn is_cluster_scoped(&self) -> bool {
-        scope::is_cluster_scoped(&self.api_version(), &self.kind)
+        scope::cluster_scoped(&self.kind).any(|api_version| api_version == self.api_version())
     }
 
     /// The namespace it counts as being in (`EffectiveNamespace`).

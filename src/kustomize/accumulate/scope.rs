@@ -43,9 +43,9 @@ static CLUSTER_SCOPED: [(&str, &str); 36] = [
     ("v1", "PersistentVolume"),
 ];
 
-/// Whether kustomize takes a kind for cluster-scoped.
-pub(super) fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
-    CLUSTER_SCOPED.binary_search(&(api_version, kind)).is_ok()
+/// The apiVersions of a kind that kustomize takes for cluster-scoped: none for most kinds.
+pub(super) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &'static str> {
+    CLUSTER_SCOPED.iter().filter(move |(_, known)| *known == kind).map(|(api_version, _)| *api_version)
 }
 
 #[cfg(test)]
@@ -53,9 +53,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_sorted_for_the_search() {
+    fn the_table_is_sorted_for_its_readers() {
         assert!(CLUSTER_SCOPED.is_sorted());
-        assert!(is_cluster_scoped("v1", "Namespace"));
-        assert!(!is_cluster_scoped("example.org/v1", "Namespace"));
+        assert_eq!(cluster_scoped("Namespace").collect::<Vec<_>>(), ["v1"]);
+        assert_eq!(cluster_scoped("Deployment").count(), 0);
     }
 }

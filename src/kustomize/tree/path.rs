@@ -20,7 +20,7 @@ impl TreePath {
     /// This path with one name more.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
-        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self([&self.0, "/", name].concat()) }
     }
 
     /// The folder it is in; `None` for the root.
@@ -88,7 +88,7 @@ pub(super) fn cleaned(path: &str) -> String {
             name => names.push(name),
         }
     }
-    format!("/{}", names.join("/"))
+    ["/", &names.join("/")].concat()
 }
 
 #[cfg(test)]
