@@ -10,6 +10,7 @@
 //! patch, capped warnings) is the API server's own verification of an answer, `VerifyAdmissionResponse` in
 //! `k8s.io/apiserver/pkg/admission/plugin/webhook/request`.
 
+mod brackets;
 pub mod field;
 pub mod finding;
 pub mod json;

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use memchr::memchr;
 use serde_json::Value;
 
+use super::brackets::{Bracket, Brackets};
+
 /// Most strings end before it: a search of many bytes at a time costs more to begin than looking at a word after another.
 const SHORT: usize = 32;
 
@@ -157,7 +159,6 @@ impl<'a> Scanner<'a> {
     }
 
     /// The place behind the string whose first quote is at `at`.
-    #[inline]
     fn after_string(&self, at: usize) -> Result<usize, Unread> {
         match self.text.as_bytes().get(at + 1..).and_then(closing_quote) {
             Some(end) => Ok(at + end + 2),
@@ -166,35 +167,23 @@ impl<'a> Scanner<'a> {
     }
 
     fn skip_nested(&mut self, jumps: &mut Vec<Jump>) -> Result<(), Unread> {
-        let (start, bytes) = (self.at, self.text.as_bytes());
-        let (mut at, mut depth, mut from) = (start, 0_usize, 0);
-        while let Some(byte) = bytes.get(at) {
-            match byte {
-                b'"' => {
-                    at = self.after_string(at)?;
-                    continue;
-                }
-                b'{' | b'[' => {
-                    depth += 1;
-                    if depth == JUMPED {
-                        from = at - start;
-                    }
-                }
-                b'}' | b']' => {
-                    if depth == JUMPED && jumps.len() < MOST_JUMPS {
-                        jumps.push(Jump { from, to: at + 1 - start });
-                    }
-                    depth -= 1;
-                    if depth == 0 {
-                        self.at = at + 1;
-                        return Ok(());
-                    }
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let (mut depth, mut from) = (0_usize, 0);
+        for Bracket { at, opens } in Brackets::of(rest) {
+            // The first one opens, and nothing is looked at behind the one that closes it.
+            let outside = if opens { depth } else { depth - 1 };
+            depth = if opens { depth + 1 } else { outside };
+            match (outside + 1, opens) {
+                (JUMPED, true) => from = at,
+                (JUMPED, false) if jumps.len() < MOST_JUMPS => jumps.push(Jump { from, to: at + 1 }),
+                (1, false) => {
+                    self.at += at + 1;
+                    return Ok(());
                 }
                 _ => {}
             }
-            at += 1;
         }
-        Err(Unread::Misplaced("a closing bracket", bytes.len()))
+        Err(Unread::Misplaced("a closing quote or bracket", self.text.len()))
     }
 
     fn skip_word(&mut self) {
@@ -210,18 +199,10 @@ impl<'a> Scanner<'a> {
 
 /// How deep objects and lists are nested in a JSON text, as far as it is one.
 pub(super) fn depth(text: &str) -> usize {
-    let mut scanner = Scanner::new(text);
     let (mut depth, mut deepest) = (0_usize, 0);
-    while let Some(byte) = text.as_bytes().get(scanner.at) {
-        match byte {
-            b'"' if scanner.skip_string().is_ok() => continue,
-            b'"' => break,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
+    for Bracket { opens, .. } in Brackets::of(text.as_bytes()) {
+        depth = if opens { depth + 1 } else { depth.saturating_sub(1) };
         deepest = deepest.max(depth);
-        scanner.at += 1;
     }
     deepest
 }
