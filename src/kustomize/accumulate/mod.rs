@@ -4,6 +4,7 @@
 
 pub mod json_patch;
 pub mod keys;
+mod labels;
 pub mod manifests;
 pub mod merge;
 mod object;
@@ -44,6 +45,8 @@ pub enum Clash {
     Nothing,
     /// It is there more than once.
     Several,
+    /// It may be there, or more than once, or not.
+    Perhaps,
 }
 
 impl Default for Accumulator {
@@ -117,23 +120,37 @@ impl Accumulator {
     ///
     /// When its behavior does not agree with what is there.
     pub fn absorb(&mut self, mut made: Object, behavior: Behavior) -> Result<(), Clash> {
-        match (self.matching(&made.id).as_slice(), behavior) {
-            ([], Behavior::Create) => self.append(made).map_err(|(_, at)| Clash::Exists(at)),
-            ([], _) => Err(Clash::Nothing),
-            ([at], Behavior::Create) => Err(Clash::Exists(*at)),
-            ([at], behavior) => {
-                let at = *at;
-                let Some(old) = self.objects_mut().get_mut(at) else { return Err(Clash::Nothing) };
-                made.stand_for(old);
-                if behavior == Behavior::Merge {
-                    merge_data(old, &mut made);
-                }
-                made.write_generated();
-                *old = made;
-                Ok(())
+        let matching = self.matching(&made.id);
+        let sure: Vec<_> =
+            matching.iter().filter(|at| self.objects.get(**at).is_some_and(|object| object.sure)).collect();
+        match (matching.as_slice(), sure.as_slice(), behavior) {
+            ([], _, Behavior::Create) => self.append(made).map_err(|(_, at)| Clash::Exists(at)),
+            ([], ..) => Err(Clash::Nothing),
+            ([at], _, Behavior::Merge | Behavior::Replace) => self.put_over(*at, made, behavior),
+            (_, [_, _, ..], _) => Err(Clash::Several),
+            (_, [at], Behavior::Create) => Err(Clash::Exists(**at)),
+            (_, [], Behavior::Create) => {
+                made.sure = false;
+                self.objects_mut().push(made);
+                Err(Clash::Perhaps)
             }
-            _ => Err(Clash::Several),
+            _ => {
+                matching.iter().for_each(|at| self.objects.get_mut(*at).into_iter().for_each(|object| object.blur("")));
+                Err(Clash::Perhaps)
+            }
         }
+    }
+
+    /// Puts what a generator made in the place of an object, with the data of both if it is to be merged.
+    fn put_over(&mut self, at: usize, mut made: Object, behavior: Behavior) -> Result<(), Clash> {
+        let Some(old) = self.objects_mut().get_mut(at) else { return Err(Clash::Nothing) };
+        made.stand_for(old);
+        if behavior == Behavior::Merge {
+            merge_data(old, &mut made);
+        }
+        made.write_generated();
+        *old = made;
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 
 use regex::Regex;
 
+use super::labels::Labels;
 use super::object::{Id, Object};
 use crate::kustomize::file::Selector;
 
@@ -15,7 +16,8 @@ pub struct Compiled {
     kind: Option<Pattern>,
     name: Option<Pattern>,
     namespace: Option<Pattern>,
-    labels: Vec<(&'static str, String)>,
+    /// Where labels are looked for, and what they must be.
+    labels: Vec<(&'static str, Labels)>,
 }
 
 /// What a text must be as a whole.
@@ -31,7 +33,7 @@ enum Pattern {
 pub enum BadSelector {
     /// kustomize refuses this expression.
     Refused(String),
-    /// Our reading of expressions may differ from Go's.
+    /// Our reading of it may differ from Go's.
     Unsure(String),
 }
 
@@ -54,17 +56,15 @@ impl Compiled {
     /// When one is none.
     pub fn new(selector: &Selector) -> Result<Self, BadSelector> {
         let labels = [("labels", &selector.label_selector), ("annotations", &selector.annotation_selector)];
+        let labels = labels.into_iter().filter(|(_, text)| !text.is_empty());
+        let parsed = |text: &String| Labels::parse(text).ok_or_else(|| BadSelector::Unsure(text.clone()));
         Ok(Self {
             group: anchored(&selector.group)?,
             version: anchored(&selector.version)?,
             kind: anchored(&selector.kind)?,
             name: anchored(&selector.name)?,
             namespace: anchored(&selector.namespace)?,
-            labels: labels
-                .into_iter()
-                .filter(|(_, text)| !text.is_empty())
-                .map(|(at, text)| (at, text.clone()))
-                .collect(),
+            labels: labels.map(|(at, text)| Ok((at, parsed(text)?))).collect::<Result<_, _>>()?,
         })
     }
 
@@ -123,15 +123,14 @@ impl Compiled {
     }
 
     fn by_labels(&self, object: &Object) -> Selected {
-        for (at, text) in &self.labels {
+        for (at, labels) in &self.labels {
             if !object.is_clear(&format!("/metadata/{at}")) {
                 return Selected::Perhaps;
             }
-            for term in text.split(',') {
-                let Some((key, value)) = equality(term) else { return Selected::Perhaps };
-                if object.raw()["metadata"][at][key].as_str() != Some(value) {
-                    return Selected::No;
-                }
+            // What is no text counts as an empty one.
+            let label = |key: &str| Some(object.raw()["metadata"][at].get(key)?.as_str().unwrap_or_default());
+            if !labels.requirements().iter().all(|requirement| requirement.holds(label(&requirement.key))) {
+                return Selected::No;
             }
         }
         Selected::Yes
@@ -146,14 +145,6 @@ pub fn any(mut all: impl Iterator<Item = Selected>) -> Selected {
         Selected::No => Ok(so_far),
     })
     .unwrap_or_else(|yes| yes)
-}
-
-/// `key=value` or `key==value`; other terms of a label selector are left to kustomize.
-fn equality(term: &str) -> Option<(&str, &str)> {
-    let (key, value) = term.split_once('=')?;
-    let (key, value) = (key.trim(), value.strip_prefix('=').unwrap_or(value).trim());
-    let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
-    (!key.is_empty() && plain(key) && plain(value)).then_some((key, value))
 }
 
 fn matches(pattern: &Option<Pattern>, text: &str) -> bool {

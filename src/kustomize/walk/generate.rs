@@ -61,8 +61,13 @@ impl Walk<'_> {
             self.report(kz016::nameless(site, kind));
             return;
         }
+        let doubts = self.doubts;
         let Some(data) = self.data(layer, generator, field) else {
             acc.complete = false;
+            if self.doubts > doubts {
+                // it may go into any of them
+                acc.objects_mut().iter_mut().for_each(|object| object.blur(""));
+            }
             return;
         };
         let made = Arc::new(site.clone());
@@ -101,6 +106,7 @@ impl Walk<'_> {
             Clash::Nothing if unknown_may_match => {
                 self.doubt(&site, format!("whether {} is there depends on patches", id.words()));
             }
+            Clash::Perhaps => self.doubt(&site, format!("whether {} is there is not certain", id.words())),
             Clash::Nothing => self.report(kz030::nothing_to_merge(site, id)),
             Clash::Several => self.report(kz030::several(site, id)),
         }

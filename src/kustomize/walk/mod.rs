@@ -60,6 +60,8 @@ pub(super) struct Walk<'a> {
     doubts: usize,
     /// Whether objects get an annotation that says where they come from.
     origins: bool,
+    /// Whether a schema of its own may say that kinds are in no namespace.
+    own_schema: bool,
     loaded: HashSet<super::tree::TreePath>,
     /// How many values the objects have because of anchors and aliases.
     aliased: usize,
@@ -118,6 +120,7 @@ impl<'a> Walk<'a> {
             added: 0,
             doubts: 0,
             origins: false,
+            own_schema: false,
             loaded: HashSet::new(),
             aliased: 0,
         }

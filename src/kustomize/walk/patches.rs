@@ -236,11 +236,15 @@ impl Walk<'_> {
             self.report(kz014::several(merge.site.clone()));
             return;
         };
+        let rewrites = merge.renames || merge.rekinds || patch.value.get("$patch").is_some();
         for (at, selected) in self.selected(&merge.site, target, acc) {
             match selected {
                 Selected::Yes => self.merge_into(merge, patch, at, acc),
                 Selected::Perhaps => {
-                    perhaps(acc, at, merge.renames || merge.rekinds || patch.value.get("$patch").is_some())
+                    perhaps(acc, at, rewrites);
+                    if rewrites {
+                        self.doubt(&merge.site, "whether the patch applies depends on what is not known of an object");
+                    }
                 }
                 Selected::No => {}
             }

@@ -16,10 +16,19 @@ use crate::yaml::{self, Limits};
 /// Where a value is taken from, or put, if nothing is said.
 const DEFAULT_PATH: &str = "metadata.name";
 
-/// A replacement that was read.
+/// A replacement.
 pub(super) struct Prepared {
-    replacement: Replacement,
+    /// What it says; nothing where it could not be read, so that it may change any object.
+    replacement: Option<Replacement>,
     site: Site,
+}
+
+/// Whether there is what a replacement takes its value from.
+#[derive(PartialEq)]
+enum Found {
+    Yes,
+    No,
+    Perhaps,
 }
 
 /// What is known of a field.
@@ -39,12 +48,14 @@ impl Walk<'_> {
             let site = layer.site(field.clone());
             let inline = replacement.source.is_some() || replacement.targets.as_ref().is_some_and(|t| !t.is_empty());
             if replacement.path.is_empty() {
-                prepared.push(Prepared { replacement: replacement.clone(), site });
+                prepared.push(Prepared { replacement: Some(replacement.clone()), site });
             } else if inline {
                 self.report(kz017::replacement(site, "has both a path and a source or targets"));
             } else {
                 let site = layer.site(field.key("path"));
+                let doubts = self.doubts;
                 prepared.extend(self.replacements_of_file(layer, &site, &replacement.path));
+                prepared.extend((self.doubts > doubts).then(|| Prepared { replacement: None, site: site.clone() }));
             }
         }
         prepared
@@ -71,7 +82,7 @@ impl Walk<'_> {
         let mut prepared = Vec::new();
         for item in items {
             match serde_json::from_value(item) {
-                Ok(replacement) => prepared.push(Prepared { replacement, site: site.clone() }),
+                Ok(replacement) => prepared.push(Prepared { replacement: Some(replacement), site: site.clone() }),
                 Err(error) => self.doubt(site, format!("{path}: {error}")),
             }
         }
@@ -82,6 +93,10 @@ impl Walk<'_> {
     pub(super) fn replace_all(&mut self, prepared: &[Prepared], acc: &mut Accumulator) {
         for Prepared { replacement, site } in prepared {
             self.adds(format!("replacement {}", site.field));
+            let Some(replacement) = replacement else {
+                Self::unread(acc);
+                continue;
+            };
             let targets = replacement.targets.as_deref();
             match (&replacement.source, &replacement.source_value, targets) {
                 (None, None, _) | (_, _, None) => {
@@ -91,8 +106,13 @@ impl Walk<'_> {
                     self.report(kz017::replacement(site.clone(), "has both a source and a sourceValue"));
                 }
                 (source, _, Some(targets)) => {
-                    if source.as_ref().is_none_or(|source| self.source(site, source, acc)) {
-                        targets.iter().for_each(|target| self.put_into(site, target, acc));
+                    let found = source.as_ref().map_or(Found::Yes, |source| self.source(site, source, acc));
+                    for target in targets {
+                        match found {
+                            Found::Yes => self.put_into(site, target, acc),
+                            Found::Perhaps => blur_all(acc, target),
+                            Found::No => {}
+                        }
                     }
                 }
             }
@@ -100,7 +120,7 @@ impl Walk<'_> {
     }
 
     /// Whether the source of a replacement is there.
-    fn source(&mut self, site: &Site, source: &Source, acc: &Accumulator) -> bool {
+    fn source(&mut self, site: &Site, source: &Source, acc: &Accumulator) -> Found {
         let is_source = |object: &&Object| object.ids().any(|id| names(source, &id));
         let found: Vec<_> = acc.objects().iter().filter(is_source).collect();
         let sure: Vec<_> = found.iter().filter(|object| object.sure).collect();
@@ -109,23 +129,26 @@ impl Walk<'_> {
             [object] if found.len() == 1 => {
                 let path = if source.field_path.is_empty() { DEFAULT_PATH } else { &source.field_path };
                 match known(object, path) {
-                    Known::Present(_) if source.options.is_none() => return true,
+                    Known::Present(_) if source.options.is_none() => return Found::Yes,
                     Known::Absent => self.report(kz017::replacement(
                         site.clone(),
                         &format!("takes {path} of {}, which has no such field", object.id.words()),
                     )),
                     _ => {
                         self.doubt(site, format!("what is at {path} of {} is not worked out here", object.id.words()));
-                        return true;
+                        return Found::Yes;
                     }
                 }
             }
             [_, _, ..] => self.report(kz030::several_sources(site.clone(), &words)),
-            _ if !acc.complete => {}
+            _ if !acc.complete => return Found::Perhaps,
             [] if acc.is_certain() => self.report(kz030::no_source(site.clone(), &words)),
-            _ => self.doubt(site, format!("whether {words} is there is not certain")),
+            _ => {
+                self.doubt(site, format!("whether {words} is there is not certain"));
+                return Found::Perhaps;
+            }
         }
-        false
+        Found::No
     }
 
     fn put_into(&mut self, site: &Site, target: &Target, acc: &mut Accumulator) {
@@ -142,6 +165,7 @@ impl Walk<'_> {
             }
             _ => {
                 self.doubt(site, "an expression of a target may mean something else in Go");
+                blur_all(acc, target);
                 return;
             }
         };
@@ -241,6 +265,11 @@ fn blur(object: &mut Object, target: &Target) {
     object.blur("");
     let may_rename = |path: &String| rewrites_identity(path) || path.contains(['[', '*', '\\', '/']);
     object.sure &= !target.field_paths.is_empty() && !target.field_paths.iter().any(may_rename);
+}
+
+/// Makes all objects such.
+fn blur_all(acc: &mut Accumulator, target: &Target) {
+    acc.objects_mut().iter_mut().for_each(|object| blur(object, target));
 }
 
 fn rewrites_identity(path: &str) -> bool {

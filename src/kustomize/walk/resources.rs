@@ -105,7 +105,9 @@ impl Walk<'_> {
     }
 
     /// Adds an object, unless one of the same identity is there.
-    pub(super) fn append(&mut self, site: &Site, object: Object, acc: &mut Accumulator) {
+    pub(super) fn append(&mut self, site: &Site, mut object: Object, acc: &mut Accumulator) {
+        let may_be_in_none = self.own_schema && !object.id.namespace.is_empty();
+        object.sure &= !may_be_in_none || object.id.is_cluster_scoped();
         if let Err((object, at)) = acc.append(object) {
             let other = acc.objects().get(at).map(|other| Arc::clone(&other.site));
             self.report(kz030::conflict(site.clone(), &object.id, &object.site, other.as_deref()));

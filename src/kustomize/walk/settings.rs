@@ -19,6 +19,7 @@ impl Walk<'_> {
         let field = FieldPath::of(["openapi"]);
         if let Some(path) = openapi.get("path") {
             let site = layer.site(field.key("path"));
+            self.own_schema = true;
             if self.named(layer, &site, path).is_some() {
                 self.doubt(&site, "a schema of its own may change what is cluster-scoped and how lists are merged");
             }
@@ -36,31 +37,36 @@ impl Walk<'_> {
     pub(super) fn configurations(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         for (index, text) in layer.kustomization().configurations.iter().enumerate() {
             let site = layer.site(FieldPath::of(["configurations"]).index(index));
-            let Some(path) = self.named(layer, &site, text) else { continue };
-            let bytes = match self.tree.read(&path) {
-                Ok(bytes) => bytes,
-                Err(why) => {
-                    self.doubt(&site, format!("{path} cannot be read: {why}"));
-                    continue;
+            let doubts = self.doubts;
+            self.configuration(layer, &site, text, acc);
+            // What is not read may change anything.
+            acc.custom_names |= self.doubts > doubts;
+            acc.custom_replicas |= self.doubts > doubts;
+        }
+    }
+
+    fn configuration(&mut self, layer: &Layer<'_>, site: &Site, text: &str, acc: &mut Accumulator) {
+        let Some(path) = self.named(layer, site, text) else { return };
+        let bytes = match self.tree.read(&path) {
+            Ok(bytes) => bytes,
+            Err(why) => return self.doubt(site, format!("{path} cannot be read: {why}")),
+        };
+        let of_file = Site::of_file(path.clone());
+        match file::configuration(&bytes) {
+            Ok((value, faults, document)) => {
+                for fault in faults {
+                    let place = document.as_ref().map_or(of_file.place, |d| d.nearest(&fault.path));
+                    let (finding, _) = kz008::fault(Site::new(path.clone(), place, fault.path.clone()), &fault);
+                    self.report(finding);
                 }
-            };
-            let of_file = Site::of_file(path.clone());
-            match file::configuration(&bytes) {
-                Ok((value, faults, document)) => {
-                    for fault in faults {
-                        let place = document.as_ref().map_or(of_file.place, |d| d.nearest(&fault.path));
-                        let (finding, _) = kz008::fault(Site::new(path.clone(), place, fault.path.clone()), &fault);
-                        self.report(finding);
-                    }
-                    acc.custom_names |= NAMING.into_iter().any(|list| value.get(list).is_some());
-                    acc.custom_replicas |= value.get("replicas").is_some();
-                }
-                Err(file::BadFile::Yaml(error)) => {
-                    let at = Site { place: error.place, ..of_file };
-                    self.report(kz008::malformed(at, &error.problem.to_string()));
-                }
-                Err(_) => self.doubt(&site, format!("{path} is not read")),
+                acc.custom_names |= NAMING.into_iter().any(|list| value.get(list).is_some());
+                acc.custom_replicas |= value.get("replicas").is_some();
             }
+            Err(file::BadFile::Yaml(error)) => {
+                let at = Site { place: error.place, ..of_file };
+                self.report(kz008::malformed(at, &error.problem.to_string()));
+            }
+            Err(_) => self.doubt(site, format!("{path} is not read")),
         }
     }
 
@@ -68,19 +74,24 @@ impl Walk<'_> {
     pub(super) fn crds(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         for (index, text) in layer.kustomization().crds.iter().enumerate() {
             let site = layer.site(FieldPath::of(["crds"]).index(index));
-            let Some((path, content)) = self.named_text(layer, &site, text) else { continue };
-            if content.is_empty() {
-                self.report(kz017::crds(site, text, "is empty"));
-                continue;
-            }
-            let Definitions { fault, doubt, names } = file::definitions(&content);
-            acc.custom_names |= names;
-            if let Some((place, why)) = fault {
-                self.report(kz017::crds(Site { place, ..Site::of_file(path.clone()) }, text, &why));
-            }
-            if let Some((place, why)) = doubt {
-                self.doubt(&Site { place, ..Site::of_file(path) }, format!("\"{text}\" {why}"));
-            }
+            let doubts = self.doubts;
+            self.definitions(layer, site, text, acc);
+            acc.custom_names |= self.doubts > doubts;
+        }
+    }
+
+    fn definitions(&mut self, layer: &Layer<'_>, site: Site, text: &str, acc: &mut Accumulator) {
+        let Some((path, content)) = self.named_text(layer, &site, text) else { return };
+        if content.is_empty() {
+            return self.report(kz017::crds(site, text, "is empty"));
+        }
+        let Definitions { fault, doubt, names } = file::definitions(&content);
+        acc.custom_names |= names;
+        if let Some((place, why)) = fault {
+            self.report(kz017::crds(Site { place, ..Site::of_file(path.clone()) }, text, &why));
+        }
+        if let Some((place, why)) = doubt {
+            self.doubt(&Site { place, ..Site::of_file(path) }, format!("\"{text}\" {why}"));
         }
     }
 

@@ -220,7 +220,16 @@ impl Maker<'_> {
             (Some(namespace), 0..=2) => selector.with("namespace", text(namespace)),
             (_, 3) => selector.with(
                 "labelSelector",
-                text(self.dice.pick(&["app=web", "app", "!app", "tier in (a,b)", "app=web,tier!=a"])),
+                text(self.dice.pick(&[
+                    "app=web",
+                    "app",
+                    "!app",
+                    "tier in (a,b)",
+                    "app=web,tier!=a",
+                    "app notin (web)",
+                    "app in (web, db)",
+                    "app>1",
+                ])),
             ),
             (_, 4) if self.dice.chance(20) => selector.with("annotationSelector", text("note=hello")),
             _ => selector,
