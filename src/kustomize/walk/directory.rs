@@ -33,10 +33,11 @@ impl Walk<'_> {
             }
             Err(no_folder) => {
                 acc.complete = false;
-                if matches!(no_folder, NoFolder::Git { .. }) {
+                let doubts = self.doubts;
+                self.no_folder(layer, entry, &no_folder);
+                if self.doubts > doubts {
                     Self::unread(acc);
                 }
-                self.no_folder(layer, entry, &no_folder);
             }
         }
     }
@@ -114,6 +115,9 @@ impl Walk<'_> {
                 &entry.site,
                 format!("more than {MOST_VISITS} folders, or {DEEPEST} within one another, are built"),
             );
+            if entry.list == "components" {
+                Self::unread(acc);
+            }
             return;
         }
         let loader = Loader { root: folder, referrer: Some(&layer.loader) };

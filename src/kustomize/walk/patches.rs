@@ -46,6 +46,13 @@ pub(super) struct Json<'k> {
     site: Site,
 }
 
+impl Merge<'_> {
+    /// Whether a patch may give an object another identity, or take it away.
+    fn rewrites(&self, patch: &Value) -> bool {
+        self.renames || self.rekinds || patch.get("$patch").is_some()
+    }
+}
+
 impl Prepared<'_> {
     pub(super) fn words(&self) -> String {
         match self {
@@ -225,7 +232,7 @@ impl Walk<'_> {
     pub(super) fn merge(&mut self, merge: &Merge<'_>, acc: &mut Accumulator) {
         let Some(target) = merge.target else {
             for patch in &merge.patches {
-                if let Some(at) = self.only_match(&merge.site, &patch.value, acc) {
+                if let Some(at) = self.only_match(merge, &patch.value, acc) {
                     self.merge_into(merge, patch, at, acc);
                 }
             }
@@ -236,7 +243,7 @@ impl Walk<'_> {
             self.report(kz014::several(merge.site.clone()));
             return;
         };
-        let rewrites = merge.renames || merge.rekinds || patch.value.get("$patch").is_some();
+        let rewrites = merge.rewrites(&patch.value);
         for (at, selected) in self.selected(&merge.site, target, acc) {
             match selected {
                 Selected::Yes => self.merge_into(merge, patch, at, acc),
@@ -256,11 +263,10 @@ impl Walk<'_> {
     }
 
     fn merge_into(&mut self, merge: &Merge<'_>, patch: &Manifest, at: usize, acc: &mut Accumulator) {
-        let Some(object) = acc.objects_mut().get_mut(at) else { return };
         if !self.affords_merge(&merge.site, &patch.value) {
-            object.blur("");
-            return;
+            return perhaps(acc, at, merge.rewrites(&patch.value));
         }
+        let Some(object) = acc.objects_mut().get_mut(at) else { return };
         if merge.renames || merge.rekinds {
             object.remember();
         }
@@ -268,10 +274,9 @@ impl Walk<'_> {
             Merged::Changed => {}
             Merged::Deleted => object.replace(Value::Null),
             Merged::Unsure => {
-                object.blur("");
                 let words = object.id.words();
                 self.doubt(&merge.site, format!("how the patch changes {words} is not worked out here"));
-                return;
+                return perhaps(acc, at, merge.rewrites(&patch.value));
             }
         }
         let id = Id::of(&patch.value);
@@ -284,20 +289,22 @@ impl Walk<'_> {
     }
 
     /// The one object that a patch without a target is for.
-    fn only_match(&mut self, site: &Site, patch: &Value, acc: &mut Accumulator) -> Option<usize> {
+    fn only_match(&mut self, merge: &Merge<'_>, patch: &Value, acc: &mut Accumulator) -> Option<usize> {
+        let site = &merge.site;
         let id = Id::of(patch);
         let matching = acc.matching(&id);
         let sure = matching.iter().filter(|at| acc.objects().get(**at).is_some_and(|object| object.sure)).count();
         match (matching.as_slice(), sure) {
             ([at], 1) => return Some(*at),
             (_, 2..) => self.report(kz030::several_to_patch(site.clone(), &id)),
-            _ if !acc.complete => {}
             ([], _) if acc.is_certain() => {
                 self.report(kz030::nothing_to_patch(site.clone(), &id, acc.objects().iter().map(|object| &object.id)));
             }
             _ => {
-                matching.iter().for_each(|at| perhaps(acc, *at, false));
-                self.doubt(site, format!("whether {} is there to be patched is not certain", id.words()));
+                matching.iter().for_each(|at| perhaps(acc, *at, merge.rewrites(patch)));
+                if acc.complete {
+                    self.doubt(site, format!("whether {} is there to be patched is not certain", id.words()));
+                }
             }
         }
         None
@@ -347,9 +354,7 @@ impl Walk<'_> {
     fn json_into(&mut self, json: &Json<'_>, at: usize, rewrites: bool, acc: &mut Accumulator) {
         let Some(object) = acc.objects_mut().get_mut(at) else { return };
         if !self.affords_operations(&json.site, &json.operations, object.raw()) {
-            object.blur("");
-            object.sure &= !rewrites;
-            return;
+            return perhaps(acc, at, rewrites);
         }
         if json.remembers {
             object.remember();
@@ -364,7 +369,7 @@ impl Walk<'_> {
             }
             Writable::Perhaps => {
                 self.doubt(&json.site, format!("whether {words} has keys that are no strings is not worked out here"));
-                return;
+                return perhaps(acc, at, rewrites);
             }
         }
         match json_patch::apply(object, &json.operations) {
@@ -378,9 +383,8 @@ impl Walk<'_> {
                 self.report(kz014::inapplicable(json.site.clone(), &words, &why));
             }
             Applied::Unsure(why) => {
-                object.blur("");
-                object.sure &= !rewrites;
                 self.doubt(&json.site, format!("whether the patch applies to {words} is not worked out here: {why}"));
+                perhaps(acc, at, rewrites);
             }
         }
     }
