@@ -70,23 +70,7 @@ impl Walk<'_> {
             }
             return;
         };
-        let made = Arc::new(site.clone());
-        let mut object = Object::new(content(kind, generator, &data), Arc::clone(&made));
-        let options = || generator.options.iter().chain(&layer.kustomization().generator_options);
-        object.hashed = !options().any(|options| options.disable_name_suffix_hash);
-        if options().any(|options| !options.labels.is_empty()) {
-            object.blur("/metadata/labels");
-        }
-        if options().any(|options| !options.annotations.is_empty()) {
-            object.blur("/metadata/annotations");
-        }
-        object.write_generated();
-        for options in options() {
-            let maps = [("/metadata/labels", &options.labels), ("/metadata/annotations", &options.annotations)];
-            for (mapping, pairs) in maps {
-                pairs.keys().for_each(|key| object.write_key(mapping, key, &made));
-            }
-        }
+        let object = made(layer, kind, generator, &data, &site);
         let behavior = Behavior::of(&generator.behavior);
         self.adds(format!("{} ({})", object.id.words(), word(behavior)));
         let id = object.id.clone();
@@ -190,6 +174,28 @@ struct Data {
     values: BTreeMap<String, String>,
     /// Whether all sources could be read.
     whole: bool,
+}
+
+/// The object that a generator makes of its data.
+fn made(layer: &Layer<'_>, kind: &str, generator: &Generator, data: &BTreeMap<String, String>, site: &Site) -> Object {
+    let made = Arc::new(site.clone());
+    let mut object = Object::new(content(kind, generator, data), Arc::clone(&made));
+    let options = || generator.options.iter().chain(&layer.kustomization().generator_options);
+    object.hashed = !options().any(|options| options.disable_name_suffix_hash);
+    if options().any(|options| !options.labels.is_empty()) {
+        object.blur("/metadata/labels");
+    }
+    if options().any(|options| !options.annotations.is_empty()) {
+        object.blur("/metadata/annotations");
+    }
+    object.write_generated();
+    for options in options() {
+        let maps = [("/metadata/labels", &options.labels), ("/metadata/annotations", &options.annotations)];
+        for (mapping, pairs) in maps {
+            pairs.keys().for_each(|key| object.write_key(mapping, key, &made));
+        }
+    }
+    object
 }
 
 fn content(kind: &str, generator: &Generator, data: &BTreeMap<String, String>) -> Value {

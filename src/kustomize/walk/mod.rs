@@ -13,6 +13,7 @@ mod identity;
 mod load;
 mod patches;
 mod plugins;
+mod prepare;
 mod replace;
 mod resources;
 mod root;
