@@ -129,8 +129,9 @@ impl Manifests {
 
     /// A list of objects becomes JSON when it is opened, and its items again.
     fn open(&mut self, list: &Value, keys: &[BadKey]) {
-        let fatal = |key: &&BadKey| key.fault == KeyFault::Twice || key.starts_with("items");
-        if let Some(key) = keys.iter().find(fatal).filter(|_| list.get("items").is_some()) {
+        let has_items = list.get("items").is_some();
+        let fatal = |key: &&BadKey| key.fault == KeyFault::Twice || (has_items && key.starts_with("items"));
+        if let Some(key) = keys.iter().find(fatal) {
             self.fault.get_or_insert((key.place, ManifestFault::Key(key.path.to_string(), key.fault)));
         }
     }
@@ -140,7 +141,7 @@ impl Manifests {
         let mut queue = vec![manifest];
         while let Some(manifest) = queue.pop() {
             let Manifest { value, keys, .. } = &manifest;
-            if self.fault.is_some() || is_nothing(value) {
+            if self.fault.is_some() || is_nothing(value) || is_just_merged(value, keys) {
                 continue;
             }
             if self.objects.len() >= MOST_OBJECTS {
@@ -188,6 +189,11 @@ fn is_nothing(value: &Value) -> bool {
         Value::Object(members) => members.is_empty(),
         _ => false,
     }
+}
+
+/// Whether nothing is left without a key `<<` in quotes: kyaml takes the first one away, and merges nothing.
+fn is_just_merged(value: &Value, keys: &[BadKey]) -> bool {
+    value.as_object().is_some_and(|members| members.len() == 1 && members.contains_key("<<")) && keys.is_empty()
 }
 
 fn has_comma(value: &Value) -> bool {
