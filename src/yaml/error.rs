@@ -33,6 +33,9 @@ pub enum Problem {
     /// More than comments stand behind the `...` that ends a document, where kustomize looks at some of it.
     #[error("something stands behind the `...` that ends the document; of that kustomize reads the beginning")]
     BehindEnd,
+    /// A directive stands behind a document that no `...` ends. go-yaml takes it for the end, if it can read it.
+    #[error("a directive stands behind a document that no `...` ends")]
+    Directive,
     /// JSON, and so Kubernetes, has no such number.
     #[error("infinity and NaN cannot be written as JSON")]
     NotFinite,

@@ -113,7 +113,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     ) -> Result<Scalar<'a>, Problem> {
         match self.scalars {
             Scalars::Typed => scalar::resolve(text, plain, tag),
-            Scalars::Kept => scalar::fits(&text, tag).map(|()| scalar::keep(text, plain)),
+            Scalars::Kept => scalar::fits(&text, tag).map(|()| scalar::keep(text, plain, tag)),
         }
     }
 
@@ -148,6 +148,7 @@ impl<'t, 'l> Reader<'t, 'l> {
                 let place = self.place(*error.marker(), *error.marker());
                 let problem = match error.kind() {
                     ErrorKind::RecursionLimitExceeded => Problem::TooDeep(self.limits.depth),
+                    ErrorKind::MissingDocumentEndBeforeDirective => Problem::Directive,
                     _ => Problem::Syntax(error.info()),
                 };
                 Err(YamlError { place, problem })

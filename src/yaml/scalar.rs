@@ -66,10 +66,14 @@ pub(super) fn is_finite(text: &str, plain: bool, tag: Option<&Tag>) -> Result<()
     }
 }
 
-/// Gives the scalar no type but string or null, as go-yaml v3 keeps it in a node.
-pub(super) fn keep(text: Cow<'_, str>, plain: bool) -> Scalar<'_> {
+/// Gives the scalar no type but string or null, as go-yaml v3 keeps it in a node. `!` says nothing there, and another tag than
+/// `!!null` that it is not null.
+pub(super) fn keep<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Scalar<'a> {
+    let says_nothing = |tag: &Tag| tag.handle().is_empty() && tag.suffix() == "!";
+    let is_null = |tag: &Tag| tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("null");
+    let may_be_null = tag.is_none_or(|tag| says_nothing(tag) || is_null(tag));
     match &*text {
-        "" | "~" | "null" | "Null" | "NULL" if plain => Scalar::Null,
+        "" | "~" | "null" | "Null" | "NULL" if plain && may_be_null => Scalar::Null,
         _ => Scalar::Text(text),
     }
 }

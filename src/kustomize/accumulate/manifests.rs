@@ -141,7 +141,9 @@ impl Manifests {
         let mut queue = vec![manifest];
         while let Some(manifest) = queue.pop() {
             let Manifest { value, keys, .. } = &manifest;
-            if self.fault.is_some() || is_nothing(value) || is_just_merged(value, keys) {
+            // an empty text is something here
+            let is_empty = is_nothing(value) && !value.is_string();
+            if self.fault.is_some() || is_empty || is_just_merged(value, keys) {
                 continue;
             }
             if self.objects.len() >= MOST_OBJECTS {

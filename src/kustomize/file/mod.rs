@@ -114,7 +114,9 @@ impl KustomizationFile {
         let text = text(bytes)?;
         let limits = Limits::default();
         let document = yaml::first(text, &limits).map_err(|error| match error.problem {
-            Problem::TooManyNodes(_) | Problem::TooManyAliased(_) | Problem::TooDeep(_) => BadFile::Limit(error),
+            Problem::TooManyNodes(_) | Problem::TooManyAliased(_) | Problem::TooDeep(_) | Problem::Directive => {
+                BadFile::Limit(error)
+            }
             _ => BadFile::Yaml(error),
         })?;
         let value = document.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), |d| d.value.clone());
