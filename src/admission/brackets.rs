@@ -3,6 +3,8 @@
 //! A block of bytes is looked at as a whole, and what is told of each byte becomes a bit: a processor does that many bytes at
 //! a time, and has nothing to guess. To follow one string after another it has to guess where each of them ends.
 
+use memchr::memchr2;
+
 /// The bytes that are looked at together: as many as a word has bits.
 const BLOCK: usize = u64::BITS as usize;
 /// What fills up the last block.
@@ -30,12 +32,15 @@ pub(super) struct Brackets<'a> {
     quoted: u64,
     /// Whether a backslash stands before the next block.
     escaped: bool,
+    /// Whether all of the block is within a string, of which there may be much more.
+    is_text: bool,
 }
 
 impl<'a> Brackets<'a> {
     /// Those of `text`, which begins outside of a string.
     pub(super) fn of(text: &'a [u8]) -> Self {
-        let mut brackets = Self { block: BLANKS, start: 0, rest: text, found: 0, quoted: 0, escaped: false };
+        let mut brackets =
+            Self { block: BLANKS, start: 0, rest: text, found: 0, quoted: 0, escaped: false, is_text: false };
         brackets.look();
         brackets
     }
@@ -56,8 +61,17 @@ impl<'a> Brackets<'a> {
         }
         let quoted = odd(quotes) ^ self.quoted;
         self.quoted = if quoted >> (BLOCK - 1) == 0 { 0 } else { u64::MAX };
+        self.is_text = quoted == u64::MAX && !self.escaped;
         // The braces and the square brackets differ in one bit.
         self.found = bits(&self.block, |byte| matches!(byte | 0x20, b'{' | b'}')) & !quoted;
+    }
+
+    /// Passes over the blocks ahead that are within the same string. A long text is a part of many an object.
+    #[cold]
+    fn pass_over(&mut self) {
+        let text = memchr2(b'"', b'\\', self.rest).unwrap_or(self.rest.len()) / BLOCK * BLOCK;
+        self.rest = self.rest.get(text..).unwrap_or_default();
+        self.start += text;
     }
 
     /// The bytes of the block that stand behind a backslash which is none of them itself.
@@ -87,6 +101,9 @@ impl Iterator for Brackets<'_> {
                 return None;
             }
             self.start += BLOCK;
+            if self.is_text {
+                self.pass_over();
+            }
             self.look();
         }
         let within = self.found.trailing_zeros() as usize;
@@ -161,6 +178,16 @@ mod tests {
             for backslashes in 0..6 {
                 let text = ["[\"", &"x".repeat(before), &"\\".repeat(backslashes), "\"]\"]"].concat();
                 assert_eq!(Brackets::of(text.as_bytes()).collect::<Vec<_>>(), plainly(&text), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_passed_over() {
+        for length in (0..4 * BLOCK).chain([1_000, 10_000]) {
+            for end in ["\"]}", "\\\"]\"]", "", "\\", "]"] {
+                let text = ["[\"", &"[".repeat(length), end].concat();
+                assert_eq!(Brackets::of(text.as_bytes()).collect::<Vec<_>>(), plainly(&text), "{length} {end}");
             }
         }
     }

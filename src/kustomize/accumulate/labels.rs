@@ -20,6 +20,7 @@ pub(super) struct Requirement {
 
 /// The longest names that Kubernetes allows.
 const LONGEST_NAME: usize = 63;
+/// The longest domains before a label's name.
 const LONGEST_PREFIX: usize = 253;
 /// What is not part of a word, the longer ones first.
 const SYMBOLS: [&str; 7] = ["==", "!=", "=", "!", "(", ")", ","];
