@@ -99,6 +99,17 @@ fn is_allowed(at: usize, c: char) -> bool {
     }
 }
 
+impl BadFile {
+    fn of(error: YamlError) -> Self {
+        match error.problem {
+            Problem::TooManyNodes(_) | Problem::TooManyAliased(_) | Problem::TooDeep(_) | Problem::Directive => {
+                Self::Limit(error)
+            }
+            _ => Self::Yaml(error),
+        }
+    }
+}
+
 impl KustomizationFile {
     /// How many of its values were copied because of anchors and aliases.
     pub fn aliased(&self) -> usize {
@@ -113,12 +124,7 @@ impl KustomizationFile {
     pub fn read(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
         let text = text(bytes)?;
         let limits = Limits::default();
-        let document = yaml::first(text, &limits).map_err(|error| match error.problem {
-            Problem::TooManyNodes(_) | Problem::TooManyAliased(_) | Problem::TooDeep(_) | Problem::Directive => {
-                BadFile::Limit(error)
-            }
-            _ => BadFile::Yaml(error),
-        })?;
+        let document = yaml::first(text, &limits).map_err(BadFile::of)?;
         let value = document.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), |d| d.value.clone());
         let (decoded, faults) = decode::decode(&value, &schema::KUSTOMIZATION);
         Ok(Self {
@@ -175,7 +181,7 @@ impl KustomizationFile {
 /// When it is not YAML.
 pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document>), BadFile> {
     let limits = Limits::default();
-    let document = yaml::first(text(bytes)?, &limits).map_err(BadFile::Yaml)?;
+    let document = yaml::first(text(bytes)?, &limits).map_err(BadFile::of)?;
     let value = document.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), |d| d.value.clone());
     let (decoded, faults) = decode::decode(&value, &schema::CONFIGURATION);
     Ok((decoded, faults, document))

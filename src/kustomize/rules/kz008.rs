@@ -82,6 +82,12 @@ pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding 
     RULE.finding(site, format!("this is not YAML: {problem}")).help("correct the YAML; tabs do not indent")
 }
 
+/// A finding about a key that a configuration has twice, which kustomize decodes strictly.
+pub(in crate::kustomize) fn twice(site: Site) -> TreeFinding {
+    let message = format!("the key {} is there twice", site.field);
+    RULE.finding(site, message).help("keep one of them")
+}
+
 /// A finding about a file that says nothing.
 pub(in crate::kustomize) fn empty(site: Site, component: bool) -> TreeFinding {
     let help = if component {

@@ -6,6 +6,7 @@ use crate::kustomize::accumulate::Accumulator;
 use crate::kustomize::file::{self, Definitions};
 use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz008, kz017};
+use crate::yaml::Document;
 
 /// The schema that is built into kustomize 5.
 const BUILT_IN_SCHEMA: &str = "v1.21.2";
@@ -58,6 +59,9 @@ impl Walk<'_> {
                     let place = document.as_ref().map_or(of_file.place, |d| d.nearest(&fault.path));
                     let (finding, _) = kz008::fault(Site::new(path.clone(), place, fault.path.clone()), &fault);
                     self.report(finding);
+                }
+                for twice in document.iter().flat_map(Document::duplicates) {
+                    self.report(kz008::twice(Site::new(path.clone(), twice.kept, twice.path)));
                 }
                 acc.custom_names |= NAMING.into_iter().any(|list| value.get(list).is_some());
                 acc.custom_replicas |= value.get("replicas").is_some();
