@@ -12,15 +12,6 @@ use crate::kustomize::file::Patch;
 use crate::kustomize::finding::Site;
 use crate::kustomize::rules::kz014;
 
-/// What a patch says.
-enum Text {
-    Known(String),
-    /// It is somewhere that we do not read.
-    Unread,
-    /// kustomize refuses it.
-    Refused,
-}
-
 impl Walk<'_> {
     /// `patchesStrategicMerge`: texts or paths.
     pub(super) fn prepare_merges(&mut self, layer: &Layer<'_>) -> Vec<Prepared<'static>> {
@@ -79,12 +70,11 @@ impl Walk<'_> {
             let field = FieldPath::of(["patches"]).index(index);
             let site = layer.site(field.clone());
             let text = match self.patch_text(layer, field, patch.patch.trim(), &patch.path) {
-                Text::Known(text) => text,
-                Text::Unread => {
-                    prepared.push(Prepared::Unread(site));
+                Ok(text) => text,
+                Err(instead) => {
+                    prepared.extend(instead);
                     continue;
                 }
-                Text::Refused => continue,
             };
             prepared.extend(self.prepare(patch, &text, site));
         }
@@ -131,12 +121,11 @@ impl Walk<'_> {
                 continue;
             }
             let text = match self.patch_text(layer, field, &patch.patch, &patch.path) {
-                Text::Known(text) => text,
-                Text::Unread => {
-                    prepared.push(Prepared::Unread(site));
+                Ok(text) => text,
+                Err(instead) => {
+                    prepared.extend(instead);
                     continue;
                 }
-                Text::Refused => continue,
             };
             match json_patch::read(&text) {
                 Some(operations) if !operations.is_empty() => prepared.push(Prepared::Json(Json {
@@ -152,22 +141,27 @@ impl Walk<'_> {
         prepared
     }
 
-    /// The text of a patch, which stands in place or in a file.
-    fn patch_text(&mut self, layer: &Layer<'_>, field: FieldPath, inline: &str, path: &str) -> Text {
+    /// The text of a patch, which stands in place or in a file; or what there is instead, which is nothing where kustomize
+    /// refuses it.
+    fn patch_text<'k>(
+        &mut self,
+        layer: &Layer<'_>,
+        field: FieldPath,
+        inline: &str,
+        path: &str,
+    ) -> Result<String, Option<Prepared<'k>>> {
         let site = layer.site(field.clone());
         match (inline.is_empty(), path.is_empty()) {
             (true, true) => self.report(kz014::neither(site)),
             (false, false) => self.report(kz014::both(site)),
-            (false, true) => return Text::Known(inline.to_owned()),
+            (false, true) => return Ok(inline.to_owned()),
             (true, false) => {
                 let doubts = self.doubts;
-                match self.named_text(layer, &layer.site(field.key("path")), path) {
-                    Some((_, text)) => return Text::Known(text),
-                    None if self.doubts > doubts => return Text::Unread,
-                    None => {}
-                }
+                let named = self.named_text(layer, &layer.site(field.key("path")), path);
+                let unread = (self.doubts > doubts).then_some(Prepared::Unread(site));
+                return named.map(|(_, text)| text).ok_or(unread);
             }
         }
-        Text::Refused
+        Err(None)
     }
 }
