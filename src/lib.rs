@@ -14,6 +14,7 @@
 //! | [`crossplane`] | Crossplane: composition environments |
 //! | [`drawing`] | what drawings have in common |
 //! | `https` | HTTP and TLS as a client: what is trusted, and why it failed |
+//! | [`names`] | names as Kubernetes has them: of labels, their values, and objects |
 //! | [`near`] | "did you mean": the nearest of some names |
 //! | [`oci`] | reading from OCI registries, within bounds; knows no component |
 //! | [`artifacts`] | trees that are fetched, judged and kept beside the handler |
@@ -40,6 +41,7 @@ pub mod gate;
 mod https;
 pub mod kustomize;
 pub mod landscaper;
+pub mod names;
 pub mod near;
 pub mod oci;
 pub mod process;

@@ -91,7 +91,7 @@ fn check_reference(reader: &mut Reader, source: &Node<'_>) {
     reader.known(&reference, &["name"]);
     match reader.required(&reference, "name", "name is required") {
         Some(("", at)) => reader.report(Problem::required(at, "name is required")),
-        Some((name, at)) if !labels::is_object_name(name) => {
+        Some((name, at)) if !crate::names::is_subdomain(name) => {
             let detail = "no EnvironmentConfig can have this name: lower case letters, digits, '-' and '.' make one";
             reader.report(Problem::invalid(Topic::Structure, at, &name.into(), detail));
         }

@@ -170,7 +170,7 @@ fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>)
         labels.extend(fixed(matcher));
     }
     let is_fixed = selector.match_labels.iter().all(|matcher| fixed(matcher).is_some());
-    let is_possible = |value: &str| !value.is_empty() && composition::labels::is_value(value);
+    let is_possible = |value: &str| !value.is_empty() && crate::names::is_label_value(value);
     // EN001 and EN004 speak of what can be no label.
     if labels.is_empty() || labels.iter().any(|(_, value)| !is_possible(value)) {
         return None;

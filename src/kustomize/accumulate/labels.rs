@@ -3,6 +3,8 @@
 //! Source: `Parse` and `Requirement.Matches` in `k8s.io/apimachinery/pkg/labels`, of which kyaml has a copy. It refuses a
 //! selector as a whole for a key or a value that no label could have.
 
+use crate::names::{is_label_key, is_label_value};
+
 /// What labels must be like.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Labels(Vec<Requirement>);
@@ -18,10 +20,6 @@ pub(super) struct Requirement {
     wanted: bool,
 }
 
-/// The longest names that Kubernetes allows.
-const LONGEST_NAME: usize = 63;
-/// The longest domains before a label's name.
-const LONGEST_PREFIX: usize = 253;
 /// What is not part of a word, the longer ones first.
 const SYMBOLS: [&str; 7] = ["==", "!=", "=", "!", "(", ")", ","];
 
@@ -50,7 +48,8 @@ impl Labels {
 
 impl Requirement {
     fn new(key: &str, values: Option<Vec<&str>>, wanted: bool) -> Option<Self> {
-        let fits = is_key(key) && values.iter().flatten().all(|value| value.is_empty() || is_name(value));
+        let is_free = !matches!(key, "in" | "notin");
+        let fits = is_free && is_label_key(key) && values.iter().flatten().all(|value| is_label_value(value));
         let values = values.map(|values| values.into_iter().map(str::to_owned).collect());
         fits.then(|| Self { key: key.to_owned(), values, wanted })
     }
@@ -101,26 +100,6 @@ fn tokens(text: &str) -> Option<Vec<&str>> {
         rest = behind.trim_ascii_start();
     }
     Some(tokens)
-}
-
-fn is_key(text: &str) -> bool {
-    let is_prefix = |prefix: &str| prefix.len() <= LONGEST_PREFIX && prefix.split('.').all(is_domain_label);
-    let is_free = !matches!(text, "in" | "notin");
-    is_free && text.split_once('/').map_or(is_name(text), |(prefix, name)| is_prefix(prefix) && is_name(name))
-}
-
-fn is_domain_label(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    begins_and_ends(text, allowed) && text.bytes().all(|byte| allowed(byte) || byte == b'-')
-}
-
-fn is_name(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    text.len() <= LONGEST_NAME && begins_and_ends(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)
-}
-
-fn begins_and_ends(text: &str, with: impl Fn(u8) -> bool) -> bool {
-    matches!((text.bytes().next(), text.bytes().last()), (Some(first), Some(last)) if with(first) && with(last))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! Names as Kubernetes has them.
+//! What is wrong with a name.
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/validation`.
+
+use crate::names;
 
 /// What is wrong with a DNS label: at most 63 small letters, digits and dashes, none of these at the ends.
 pub(super) fn label(text: &str) -> Vec<String> {
@@ -10,7 +12,7 @@ pub(super) fn label(text: &str) -> Vec<String> {
     }
     if text.contains('.') {
         problems.push("it may not contain dots".to_owned());
-    } else if !is_word(text, |c| c.is_ascii_lowercase() || c.is_ascii_digit(), |c| c == '-') {
+    } else if !names::is_dns_word(text) {
         problems.push("it may have small letters, digits and dashes, and no dash at its ends".to_owned());
     }
     problems
@@ -23,31 +25,18 @@ pub(super) fn key(text: &str) -> Option<&'static str> {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, text),
     };
-    if prefix.is_some_and(|prefix| !is_subdomain(prefix)) {
+    if prefix.is_some_and(|prefix| !names::is_subdomain(prefix)) {
         return Some("before its slash there is no DNS name");
     }
     if name.is_empty() || name.len() > 63 {
         return Some("its name must have 1 to 63 characters");
     }
-    let is_inner = |c| ['-', '_', '.'].contains(&c);
-    let is_right = is_word(name, |c| c.is_ascii_alphanumeric(), is_inner);
-    (!is_right).then_some("its name may have letters, digits, '-', '_' and '.', and begins and ends with the first two")
+    (!names::is_qualified(name))
+        .then_some("its name may have letters, digits, '-', '_' and '.', and begins and ends with the first two")
 }
 
 /// What is wrong with the value of a label.
 pub(super) fn label_value(text: &str) -> Option<&'static str> {
-    let is_inner = |c| ['-', '_', '.'].contains(&c);
-    let is_right = text.is_empty() || (text.len() <= 63 && is_word(text, |c| c.is_ascii_alphanumeric(), is_inner));
-    (!is_right).then_some("it may have 63 letters, digits, '-', '_' and '.', and begins and ends with the first two")
-}
-
-fn is_subdomain(text: &str) -> bool {
-    let is_part = |part: &str| is_word(part, |c| c.is_ascii_lowercase() || c.is_ascii_digit(), |c| c == '-');
-    text.len() <= 253 && text.split('.').all(is_part)
-}
-
-/// Letters, and others between them.
-fn is_word(text: &str, is_letter: impl Fn(char) -> bool, is_inner: impl Fn(char) -> bool) -> bool {
-    let is_end = |c: Option<char>| c.is_some_and(&is_letter);
-    is_end(text.chars().next()) && is_end(text.chars().next_back()) && text.chars().all(|c| is_letter(c) || is_inner(c))
+    (!names::is_label_value(text))
+        .then_some("it may have 63 letters, digits, '-', '_' and '.', and begins and ends with the first two")
 }

@@ -1,0 +1,58 @@
+//! Names as Kubernetes has them: of labels, their values, and objects.
+//!
+//! Source: `k8s.io/apimachinery/pkg/util/validation`.
+
+/// The longest name of a label, and the longest value.
+const LONGEST_LABEL: usize = 63;
+/// The longest DNS subdomain: what stands before a label's name, or the name of an object.
+const LONGEST_SUBDOMAIN: usize = 253;
+
+/// Whether a label can have this key: a name, with a DNS subdomain and a slash before it if wanted.
+pub fn is_label_key(text: &str) -> bool {
+    text.split_once('/').map_or(is_qualified(text), |(prefix, name)| is_subdomain(prefix) && is_qualified(name))
+}
+
+/// Whether a label can have this value.
+pub fn is_label_value(text: &str) -> bool {
+    text.is_empty() || is_qualified(text)
+}
+
+/// Whether a label can have this name: letters and digits, with `-`, `_` and `.` between them.
+pub fn is_qualified(text: &str) -> bool {
+    text.len() <= LONGEST_LABEL && is_word(text, |byte| byte.is_ascii_alphanumeric(), |byte| b"-_.".contains(&byte))
+}
+
+/// Whether it is a DNS subdomain: words with dots between them.
+pub fn is_subdomain(text: &str) -> bool {
+    text.len() <= LONGEST_SUBDOMAIN && text.split('.').all(is_dns_word)
+}
+
+/// Whether it is of small letters and digits, with dashes between them, however long.
+pub fn is_dns_word(text: &str) -> bool {
+    is_word(text, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit(), |byte| byte == b'-')
+}
+
+/// Letters, and others between them.
+fn is_word(text: &str, is_letter: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
+    let is_end = |byte: Option<u8>| byte.is_some_and(&is_letter);
+    is_end(text.bytes().next())
+        && is_end(text.bytes().next_back())
+        && text.bytes().all(|byte| is_letter(byte) || is_inner(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_kubernetes_allows() {
+        for key in ["app", "example.org/a_B.c-1", "a-b.c/x", &"x".repeat(63)] {
+            assert!(is_label_key(key), "{key}");
+        }
+        for key in ["", "-a", "a-", "a/", "/a", "a/b/c", "A.b/c", "a..b/c", "a b", "ä", &"x".repeat(64)] {
+            assert!(!is_label_key(key), "{key}");
+        }
+        assert!(is_label_value("") && is_label_value("x_y") && !is_label_value("a/b"));
+        assert!(is_subdomain("a.b-c.1") && !is_subdomain("a.-b") && !is_subdomain(&"a".repeat(254)));
+    }
+}
