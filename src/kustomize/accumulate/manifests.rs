@@ -141,9 +141,7 @@ impl Manifests {
         let mut queue = vec![manifest];
         while let Some(manifest) = queue.pop() {
             let Manifest { value, keys, .. } = &manifest;
-            // an empty text is something here
-            let is_empty = is_nothing(value) && !value.is_string();
-            if self.fault.is_some() || is_empty || is_just_merged(value, keys) {
+            if self.fault.is_some() || is_nothing(value) || is_just_merged(value, keys) {
                 continue;
             }
             if self.objects.len() >= MOST_OBJECTS {
@@ -182,11 +180,10 @@ fn is_list(value: &Value) -> bool {
     value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"))
 }
 
-/// What is passed over (`IsNilOrEmpty`).
+/// What is passed over (`IsNilOrEmpty`). An empty text is something.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
         Value::Object(members) => members.is_empty(),
         _ => false,
@@ -204,7 +201,7 @@ fn has_comma(value: &Value) -> bool {
 }
 
 fn fault(value: &Value) -> Option<ManifestFault> {
-    let is_there = |key| value.get(key).is_some_and(|value| !is_nothing(value));
+    let is_there = |key| value.get(key).is_some_and(|value| !is_nothing(value) && value != "");
     if !["apiVersion", "kind", "metadata"].into_iter().any(is_there) {
         return Some(ManifestFault::NotAnObject);
     }
