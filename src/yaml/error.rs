@@ -45,6 +45,12 @@ pub enum Problem {
     /// The value of `<<` is neither a mapping nor a list of mappings.
     #[error("`<<` needs a mapping or a list of mappings")]
     Merge,
+    /// `<<` is in a mapping twice, which kyaml refuses.
+    #[error("`<<` is in the mapping twice: merge a list, as in `<<: [*one, *other]`")]
+    MergedTwice,
+    /// A `<<` that kyaml would refuse is in what another one names, where it does not always look.
+    #[error("a `<<` is in what another one names, and not as it should be")]
+    WithinMerged,
     /// An anchor is used within its own value.
     #[error("an alias stands within the value of its own anchor")]
     Recursion,

@@ -1,6 +1,7 @@
 //! Mappings: their keys, merge keys, and which of equal keys counts.
 
 use std::cmp::Ordering;
+use std::mem;
 
 use granit_parser::{Event, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
@@ -21,36 +22,67 @@ struct Pair {
     value: Value,
 }
 
+/// What has been read of a mapping.
+#[derive(Default)]
+struct Pairs {
+    own: Vec<Pair>,
+    /// Those that lose to all of its own.
+    merged: Vec<Pair>,
+    size: usize,
+    height: usize,
+    end: usize,
+    /// Whether it has a key `<<` that merges.
+    merges: bool,
+    /// Whether it has a key `<<`.
+    has_merge: bool,
+}
+
+impl Pairs {
+    fn reach(&mut self, height: usize, end: usize) {
+        (self.height, self.end) = (self.height.max(height), self.end.max(end));
+    }
+}
+
 impl<'t> Reader<'t, '_> {
     pub(super) fn mapping(&mut self, start: Span, depth: usize) -> Result<Node, YamlError> {
-        let (mut pairs, mut merged) = (Vec::new(), Vec::new());
-        let (mut size, mut height) = (1, 0);
         let mut place = self.span(start);
+        let mut pairs = Pairs { size: 1, end: place.end, ..Pairs::default() };
         loop {
             let (event, span) = self.event()?;
             if matches!(event, Event::MappingEnd) {
-                place.end = self.end(place.end, span);
-                merged.append(&mut pairs);
-                let (node, repeated) = assemble(merged, place, size, height + 1, self.keeps_text());
+                place.end = self.end(pairs.end, span);
+                let (node, repeated) = assemble(pairs, place, self.keeps_text());
                 self.keys.repeated |= repeated;
                 return Ok(node);
             }
             self.count(span, depth)?;
-            let key_place = self.span(span);
-            let Some((key, odd)) = self.key(event, span)? else {
-                // in go-yaml v2 what is merged wins over what stands before it, in kyaml over nothing
-                let into = if self.keeps_text() { &mut merged } else { &mut pairs };
-                let (height_of, end) = self.merge(into, depth + 1)?;
-                (height, place.end) = (height.max(height_of), place.end.max(end));
-                continue;
-            };
-            let (event, span) = self.event()?;
-            let Node { value, spot, size: size_of, height: height_of } = self.node(event, span, depth + 1)?;
-            place.end = place.end.max(key_place.end).max(spot.place.end);
-            (size, height) = (size + weight(&key) + size_of, height.max(height_of));
-            self.keys.odd |= odd;
-            pairs.push(Pair { entry: Entry { key, key_place, spot, merged: false, odd }, value });
+            match self.key(event, span)? {
+                Some((key, odd)) => self.entry(&mut pairs, span, (key, odd), depth + 1)?,
+                None => self.merge(&mut pairs, span, depth + 1)?,
+            }
         }
+    }
+
+    /// Adds an entry of the mapping's own. kyaml takes the first `<<` away once it has merged, even if it is in quotes.
+    fn entry(
+        &mut self,
+        pairs: &mut Pairs,
+        key_span: Span,
+        (key, odd): (Box<str>, bool),
+        depth: usize,
+    ) -> Result<(), YamlError> {
+        let is_lost = self.keeps_text() && &*key == scalar::MERGE && !mem::replace(&mut pairs.has_merge, true);
+        let (event, span) = self.event()?;
+        let node = if is_lost { self.within_merge(event, span, depth)? } else { self.node(event, span, depth)? };
+        let key_place = self.span(key_span);
+        pairs.reach(node.height, key_place.end.max(node.spot.place.end));
+        if !is_lost {
+            pairs.size += weight(&key) + node.size;
+            self.keys.odd |= odd;
+            let entry = Entry { key, key_place, spot: node.spot, merged: false, odd };
+            pairs.own.push(Pair { entry, value: node.value });
+        }
+        Ok(())
     }
 
     /// The key as a string, and whether go-yaml v3 takes it for something else; `None` for the merge key.
@@ -88,44 +120,64 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Adds the entries of what `<<` names to `pairs`, over those before it as go-yaml v2 does;
-    /// gives its height and where it ends.
-    fn merge(&mut self, pairs: &mut Vec<Pair>, depth: usize) -> Result<(usize, usize), YamlError> {
+    /// Adds the entries of what `<<` names: over those before it as go-yaml v2 does, over nothing as kyaml does.
+    fn merge(&mut self, pairs: &mut Pairs, key: Span, depth: usize) -> Result<(), YamlError> {
+        pairs.has_merge = true;
+        if mem::replace(&mut pairs.merges, true) && self.keeps_text() {
+            return Err(self.merge_error(key, Problem::MergedTwice));
+        }
         let (event, span) = self.event()?;
-        if !matches!(event, Event::SequenceStart(..)) {
-            let node = self.merged(event, span, depth)?;
-            let reached = (node.height.saturating_sub(1), node.spot.place.end);
-            pairs.extend(entries(node));
-            return Ok(reached);
-        }
         let mut nodes = Vec::new();
-        let (mut height, end) = loop {
-            let (event, span) = self.event()?;
-            if matches!(event, Event::SequenceEnd) {
-                break (0, self.end(0, span));
+        if matches!(event, Event::SequenceStart(..)) {
+            loop {
+                let (event, span) = self.event()?;
+                if matches!(event, Event::SequenceEnd) {
+                    pairs.end = pairs.end.max(self.end(0, span));
+                    break;
+                }
+                nodes.push(self.merged(event, span, depth)?);
             }
-            nodes.push(self.merged(event, span, depth)?);
-        };
-        // the first of the list counts, so it is written last
-        for node in nodes.into_iter().rev() {
-            height = height.max(node.height.saturating_sub(1));
-            pairs.extend(entries(node));
+        } else {
+            let node = self.merged(event, span, depth)?;
+            pairs.end = pairs.end.max(node.spot.place.end);
+            nodes.push(node);
         }
-        Ok((height, end))
+        // the first of a list counts, so it is written last
+        for node in nodes.into_iter().rev() {
+            pairs.height = pairs.height.max(node.height.saturating_sub(1));
+            let into = if self.keeps_text() { &mut pairs.merged } else { &mut pairs.own };
+            into.extend(entries(node));
+        }
+        Ok(())
     }
 
     fn merged(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, YamlError> {
         if !matches!(event, Event::MappingStart(..) | Event::Alias(_)) {
-            return Err(self.error(span, Problem::Merge));
+            return Err(self.merge_error(span, Problem::Merge));
         }
-        let node = self.node(event, span, depth)?;
-        if node.value.is_object() { Ok(node) } else { Err(self.error(span, Problem::Merge)) }
+        let node = self.within_merge(event, span, depth)?;
+        if node.value.is_object() { Ok(node) } else { Err(self.merge_error(span, Problem::Merge)) }
+    }
+
+    /// The value of a key `<<`.
+    fn within_merge(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, YamlError> {
+        self.merging += 1;
+        let node = self.node(event, span, depth);
+        self.merging -= 1;
+        node
+    }
+
+    fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
+        let is_certain = self.merging == 0 || !self.keeps_text();
+        self.error(span, if is_certain { problem } else { Problem::WithinMerged })
     }
 }
 
-/// A mapping of `pairs`: the last of equal keys counts, or the first of the mapping's own ones as in a node of kyaml. And
-/// whether there are any.
-fn assemble(mut pairs: Vec<Pair>, place: Place, size: usize, height: usize, first: bool) -> (Node, bool) {
+/// A mapping: the last of equal keys counts, or the first of the mapping's own ones as in a node of kyaml. And whether
+/// there are any.
+fn assemble(pairs: Pairs, place: Place, first: bool) -> (Node, bool) {
+    let Pairs { own, merged: mut pairs, size, height, .. } = pairs;
+    pairs.extend(own);
     pairs.sort_by(|a, b| by_key(&a.entry, &b.entry));
     let size = size + pairs.iter().filter(|pair| pair.entry.merged).count();
     let mut entries = Vec::with_capacity(pairs.len());
@@ -138,8 +190,8 @@ fn assemble(mut pairs: Vec<Pair>, place: Place, size: usize, height: usize, firs
         entries.push(entry);
     }
     let repeated = members.len() < entries.len();
-    let value = Value::Object(members);
-    (Node { value, spot: Spot { place, kids: Kids::Map(entries) }, size, height }, repeated)
+    let spot = Spot { place, kids: Kids::Map(entries) };
+    (Node { value: Value::Object(members), spot, size, height: height + 1 }, repeated)
 }
 
 /// The entries of a mapping that is merged into another.

@@ -176,9 +176,10 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
 }
 
 /// The documents of a text as kustomize reads manifests and patches: cut at every whole line that begins with `---`,
-/// the first YAML document of each piece, and scalars left the text they are, whether it is quoted or not.
+/// the first YAML document of each piece, and scalars left the text they are, whether it is quoted or not. The first key
+/// `<<` of a mapping goes, be it in quotes; a second one that merges is refused.
 ///
-/// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3.
+/// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
     Chunks::of_manifests(text)
         .filter_map(|chunk| chunk.and_then(|chunk| reader::read(chunk, limits, Scalars::Kept)).transpose())

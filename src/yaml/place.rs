@@ -148,12 +148,16 @@ impl Spot {
 }
 
 fn duplicate_keys(entries: &[Entry], at: &FieldPath, found: &mut Vec<Duplicate>) {
-    let own = || entries.iter().filter(|entry| !entry.merged);
-    for (lost, kept) in own().zip(own().skip(1)).filter(|(lost, kept)| lost.key == kept.key) {
-        found.push(Duplicate { path: at.key(&kept.key), lost: lost.key_place, kept: kept.key_place });
-    }
-    for entry in own().filter(|entry| !matches!(entry.spot.kids, Kids::None)) {
-        entry.spot.duplicates(&at.key(&entry.key), found);
+    for equal in entries.chunk_by(|a, b| a.key == b.key) {
+        let own = || equal.iter().filter(|entry| !entry.merged);
+        for (lost, kept) in own().zip(own().skip(1)) {
+            found.push(Duplicate { path: at.key(&kept.key), lost: lost.key_place, kept: kept.key_place });
+        }
+        // what is merged in from several places is only looked at where it counts
+        let merged = equal.last().filter(|_| own().next().is_none());
+        for entry in own().chain(merged).filter(|entry| !matches!(entry.spot.kids, Kids::None)) {
+            entry.spot.duplicates(&at.key(&entry.key), found);
+        }
     }
 }
 

@@ -75,6 +75,8 @@ pub(super) struct Reader<'t, 'l> {
     nodes: usize,
     aliased: usize,
     pub(super) keys: Keys,
+    /// Within the values of how many keys `<<` the parser is.
+    pub(super) merging: usize,
     /// `None` while the value of the anchor is being read.
     anchors: HashMap<usize, Option<Node>>,
     /// Whether there can be an alias at all; else nothing is kept for it.
@@ -100,6 +102,7 @@ impl<'t, 'l> Reader<'t, 'l> {
             nodes: 0,
             aliased: 0,
             keys: Keys::default(),
+            merging: 0,
             anchors: HashMap::new(),
             aliases: chunk.text.contains('*'),
         }

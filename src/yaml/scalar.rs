@@ -100,9 +100,12 @@ pub(super) fn is_string_tag(tag: &Tag) -> bool {
     tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("str")
 }
 
-/// Whether a key is the merge key `<<`.
+/// The key that merges, unless it is in quotes or has a tag.
+pub(super) const MERGE: &str = "<<";
+
+/// Whether a key is the one that merges.
 pub(super) fn is_merge(text: &str, plain: bool, tag: Option<&Tag>) -> bool {
-    text == "<<"
+    text == MERGE
         && match tag {
             None => plain,
             Some(tag) if tag.handle().is_empty() => tag.suffix() == "!",

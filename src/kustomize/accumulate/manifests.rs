@@ -72,7 +72,7 @@ pub fn read(text: &str) -> Manifests {
             Err(error) => {
                 let text = error.problem.to_string();
                 match error.problem {
-                    Problem::Syntax(_) | Problem::Separator(_) => {
+                    Problem::Syntax(_) | Problem::Separator(_) | Problem::Merge | Problem::MergedTwice => {
                         manifests.fault = Some((error.place, ManifestFault::Malformed(text)));
                     }
                     _ => manifests.doubt = Some((error.place, text)),
@@ -141,7 +141,7 @@ impl Manifests {
         let mut queue = vec![manifest];
         while let Some(manifest) = queue.pop() {
             let Manifest { value, keys, .. } = &manifest;
-            if self.fault.is_some() || is_nothing(value) || is_just_merged(value, keys) {
+            if self.fault.is_some() || is_nothing(value) {
                 continue;
             }
             if self.objects.len() >= MOST_OBJECTS {
@@ -188,11 +188,6 @@ fn is_nothing(value: &Value) -> bool {
         Value::Object(members) => members.is_empty(),
         _ => false,
     }
-}
-
-/// Whether nothing is left without a key `<<` in quotes: kyaml takes the first one away, and merges nothing.
-fn is_just_merged(value: &Value, keys: &[BadKey]) -> bool {
-    value.as_object().is_some_and(|members| members.len() == 1 && members.contains_key("<<")) && keys.is_empty()
 }
 
 fn has_comma(value: &Value) -> bool {

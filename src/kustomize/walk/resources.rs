@@ -169,7 +169,7 @@ pub(in crate::kustomize) fn key_words(fault: KeyFault) -> &'static str {
 /// What is wrong with a manifest, in words.
 pub(in crate::kustomize) fn words(fault: &ManifestFault) -> String {
     match fault {
-        ManifestFault::Malformed(text) => format!("is not YAML: {text}"),
+        ManifestFault::Malformed(text) => format!("cannot be read: {text}"),
         ManifestFault::NotAnObject => "holds something that is no Kubernetes object".to_owned(),
         ManifestFault::NoKind => "holds an object without a kind".to_owned(),
         ManifestFault::NoName(kind) => format!("holds an object of kind {kind} without metadata.name"),
