@@ -40,6 +40,12 @@ const HALF: Size = Size { roots: 500, parts: 1_500 };
 const PAUSE: Duration = Duration::from_micros(200);
 /// The kernel's unit of CPU time.
 const TICK: Duration = Duration::from_millis(10);
+/// How what is measured was made: `make bench` takes the binary that people download where it can build it.
+const LINKED: &str = if cfg!(target_env = "musl") {
+    "linked statically, as `make dist` makes it"
+} else {
+    "linked as `cargo build` does it; that of `make dist` starts faster"
+};
 const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- kustomize: begin -->";
 const END: &str = "<!-- kustomize: end -->";
@@ -208,7 +214,7 @@ fn table(Costs { built, judged, all, half }: Costs) -> String {
     let load = load.split(' ').next().unwrap_or_default();
     let mut text = format!(
         "Made by `cargo bench --bench kustomize -- --write` on {cores} cores; {load} processes wanted one at the end. Processes; \
-         the middle of their times, the mean of their CPU times.\n\n"
+         the middle of their times, the mean of their CPU times. `portcullis` is {LINKED}.\n\n"
     );
     let mut row = |cells: [String; 5]| writeln!(text, "| {} |", cells.join(" | ")).expect("a text takes more");
     let cells = |what: &str, cost: Cost, aim: String| {
