@@ -151,7 +151,7 @@ impl Bound {
         };
         let verifier = options.clients.as_ref().map(verifier);
         let config = tls::server_config_for(Arc::clone(&certificates), options.floor, verifier)?;
-        metrics.shadowing(options.shadow);
+        metrics.decisions.shadowing(options.shadow);
         let shutdown = Shutdown::new();
         let answering = Webhook::new(decide, options.limits.clone(), options.shadow, Arc::clone(&metrics));
         let answering = Arc::new(answering.traced(options.traces.clone()));

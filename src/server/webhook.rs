@@ -151,7 +151,7 @@ impl Webhook {
         let answer = answer.ok_or_else(|| Rejection::NoUid(unreadable.to_string()))?;
         self.metrics.bad_request(BadRequest::Unreadable);
         if self.shadow {
-            self.metrics.shadowed(Outcome::Deny);
+            self.metrics.decisions.shadowed(Outcome::Deny);
             tracing::warn!(error = %unreadable, shadow = "deny", "a review goes on unread");
         } else {
             tracing::warn!(error = %unreadable, "a review is refused unread");
@@ -167,15 +167,15 @@ impl Webhook {
             self.panicked()
         })?;
         let Some(verdict) = verdict else {
-            self.metrics.unhandled(phase);
+            self.metrics.decisions.unhandled(phase);
             log::unhandled(phase, request);
             call.traced(|span| span.unhandled(request));
             return Ok(Verdict::default().answer(review.version, phase, request));
         };
         let (took, would) = (began.elapsed(), self.shadow.then(|| verdict.outcome()));
-        would.into_iter().for_each(|would| self.metrics.shadowed(would));
+        would.into_iter().for_each(|would| self.metrics.decisions.shadowed(would));
         let allowed = self.shadow || verdict.is_allowed();
-        self.metrics.decided(phase, request.operation, &verdict, allowed, took);
+        self.metrics.decisions.made(phase, request.operation, &verdict, allowed, took);
         log::decision(phase, request, &verdict, would, took);
         call.traced(|span| span.decided(request, &verdict, self.shadow));
         Ok(match would {
@@ -202,7 +202,7 @@ impl Webhook {
         let Some(deadline) = request.deadline else { return Some(decided.await) };
         let verdict = timeout_at(deadline.into(), decided).await;
         Some(verdict.unwrap_or_else(|_| {
-            self.metrics.undecided(phase);
+            self.metrics.decisions.undecided(phase);
             let limit = deadline.saturating_duration_since(began);
             let text = format!("portcullis reached no decision within {limit:?}; try again");
             Verdict::refused(Refusal::Undecided(text))
