@@ -1,13 +1,14 @@
 //! HTTP and TLS as a client, of whatever is not the API server: one connector, and one way to say why it failed.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
+
+use crate::cryptography;
 
 /// Connects over HTTP/1.1, with TLS where the address begins with `https`, and gives up after `patience`. Trusts the
 /// system's authorities and `authorities`.
@@ -24,8 +25,7 @@ pub(crate) fn connector(
     for authority in authorities {
         roots.add(authority.clone())?;
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let config = ClientConfig::builder_with_provider(cryptography::provider()).with_safe_default_protocol_versions()?;
     let config = config.with_root_certificates(roots).with_no_client_auth();
     let mut http = HttpConnector::new();
     http.enforce_http(false);

@@ -13,6 +13,7 @@
 //! | [`landscaper`] | Landscaper: overwrites |
 //! | [`crossplane`] | Crossplane: composition environments |
 //! | [`drawing`] | what drawings have in common |
+//! | `cryptography` | ring, behind every TLS |
 //! | `https` | HTTP and TLS as a client: what is trusted, and why it failed |
 //! | [`names`] | names as Kubernetes has them: of labels, their values, and objects |
 //! | [`near`] | "did you mean": the nearest of some names |
@@ -36,6 +37,7 @@ pub mod cli;
 pub mod config;
 pub mod conformance;
 pub mod crossplane;
+mod cryptography;
 pub mod drawing;
 pub mod gate;
 mod https;

@@ -13,6 +13,7 @@ use super::walk::Progress;
 use super::{DENIED, OK, UNUSABLE, Unusable, inputs, pretty, print, say};
 use crate::artifacts::{self, Artifacts};
 use crate::audit::{Audit, Audited, Chosen, Entry, Outcome, ReportError, Reports};
+use crate::cryptography;
 use crate::gate::{Gate, Registry, Row};
 use crate::process;
 
@@ -75,8 +76,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     args.check(&registry)?;
     let audit = args.audit(registry)?;
     let outcomes = if args.manifests.is_empty() {
-        // Only fails where a provider is installed already, which is then as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        cryptography::install();
         inputs::runtime()?.block_on(args.of_cluster(&audit))?
     } else {
         let objects = inputs::objects(&args.manifests, "default")?;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::deferred::Deferred;
 use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::conformance::{self, Options, Report};
+use crate::cryptography;
 use crate::landscaper::duration;
 use crate::yaml;
 
@@ -80,8 +81,7 @@ pub(super) fn run(kit: &Kit) -> Result<u8, Unusable> {
 
 impl Args {
     async fn report(&self) -> Result<Report, Unusable> {
-        // Only fails where a provider is installed already, which is then as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        cryptography::install();
         let options = Options {
             type_name: self.type_name.clone(),
             namespace: self.namespace.clone(),

@@ -17,6 +17,7 @@ use super::{OK, Unusable, inputs};
 use crate::artifacts::{self, Artifacts};
 use crate::audit::{self, Audit, Chosen};
 use crate::catalog::cluster;
+use crate::cryptography;
 use crate::gate::{Gate, Registry};
 use crate::landscaper::dry_run::run::{Deployer, TYPES};
 use crate::landscaper::duration;
@@ -129,8 +130,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let _telemetry = args.logging.init()?;
     args.election.timing()?;
-    // Only fails where a provider is installed already, which is then as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    cryptography::install();
     inputs::runtime()?.block_on(reconcile(args))?;
     Ok(OK)
 }

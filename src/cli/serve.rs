@@ -15,6 +15,7 @@ use super::{OK, Unusable, inputs};
 use crate::admission::{Phase, Request, Verdict};
 use crate::artifacts::{self, Artifacts};
 use crate::catalog::{self, Catalog, Heard, cluster, manifests};
+use crate::cryptography;
 use crate::gate::{Gate, Registry, Row};
 use crate::process::{self, Telemetry};
 use crate::server::{Bound, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, Traces, limits, metrics};
@@ -84,8 +85,7 @@ enum TlsMin {
 
 pub(super) fn run(args: Args) -> Result<u8, Unusable> {
     let telemetry = args.logging.init()?;
-    // Only fails where a provider is installed already, which is then as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    cryptography::install();
     inputs::runtime()?.block_on(serve(args, &telemetry))?;
     Ok(OK)
 }

@@ -9,6 +9,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use super::{OK, Unusable, inputs, print};
+use crate::cryptography;
 use crate::gate::registration::{DECLARED_NAME, NAME};
 
 /// Delete portcullis' webhook configurations, so that the API server asks nobody any more.
@@ -23,8 +24,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
-    // Only fails where a provider is installed already, which is then as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    cryptography::install();
     inputs::runtime()?.block_on(async {
         let client = inputs::client(args.kubeconfig.as_deref()).await?;
         for name in [NAME, DECLARED_NAME] {

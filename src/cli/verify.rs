@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::families::Families;
 use super::{DENIED, OK, Unusable, inputs, print};
+use crate::cryptography;
 use crate::gate::VERIFY_ANNOTATION;
 
 /// Ask the API server to create an object of each kind in a dry run, and tell whether portcullis answered.
@@ -102,8 +103,7 @@ enum Outcome {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
-    // Only fails where a provider is installed already, which is then as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    cryptography::install();
     inputs::runtime()?.block_on(verify(args))
 }
 

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::tls;
+use crate::cryptography::provider;
 
 /// The file of the certificate chain, the leaf first, as in a Secret of type `kubernetes.io/tls`.
 pub const CHAIN_FILE: &str = "tls.crt";
@@ -105,7 +105,7 @@ impl Pair {
         let expires = expiry(&leaf).map_err(|problem| CertificateError::NotX509 { path: chain_path, problem })?;
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|source| CertificateError::Pem { path: key_path.clone(), source })?;
-        let key = CertifiedKey::from_der(chain, key, &tls::provider())
+        let key = CertifiedKey::from_der(chain, key, &provider())
             .map_err(|source| CertificateError::Key { path: key_path, source })?;
         Ok(Self { key: Arc::new(key), leaf, expires })
     }

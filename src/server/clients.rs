@@ -25,7 +25,7 @@ use x509_parser::extensions::GeneralName;
 
 use super::certificates::{CertificateError, Certificates};
 use super::metrics::{Metrics, RefusedClient};
-use super::tls;
+use crate::cryptography::provider;
 
 /// Whoever is refused tries again and again: no more lines than one in this time.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
@@ -94,7 +94,7 @@ impl Authorities {
         if roots.is_empty() {
             return Err(CertificateError::NoAuthority { path: path() });
         }
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), tls::provider())
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
             .build()
             .map_err(|source| CertificateError::Authority { path: path(), problem: source.to_string() })
     }
@@ -162,7 +162,7 @@ impl ClientCertVerifier for Verifier {
         leaf: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, leaf, signature, &tls::provider().signature_verification_algorithms)
+        verify_tls12_signature(message, leaf, signature, &provider().signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -171,11 +171,11 @@ impl ClientCertVerifier for Verifier {
         leaf: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, leaf, signature, &tls::provider().signature_verification_algorithms)
+        verify_tls13_signature(message, leaf, signature, &provider().signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        tls::provider().signature_verification_algorithms.supported_schemes()
+        provider().signature_verification_algorithms.supported_schemes()
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::certificates::{Certificates, UNDER_WAY};
-use super::tls;
+use crate::cryptography::provider;
 
 /// A probe of the kubelet has a second by default; a handshake takes a fraction of a millisecond.
 const LIMIT: Duration = UNDER_WAY;
@@ -63,7 +63,7 @@ impl Probe {
     }
 
     fn client_config(&self) -> Result<ClientConfig, Error> {
-        let provider = tls::provider();
+        let provider = provider();
         let pinned = Pinned { certificates: Arc::clone(&self.certificates), provider: Arc::clone(&provider) };
         Ok(ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -141,6 +141,7 @@ mod tests {
     use crate::server::certificates::Pair;
     use crate::server::clients::{Clients, Verifier};
     use crate::server::metrics::Metrics;
+    use crate::server::tls;
 
     fn pair() -> (String, Pair) {
         let key = rcgen::KeyPair::generate().unwrap();

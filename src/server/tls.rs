@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
 use super::certificates::Certificates;
 use super::clients::Verifier;
+use crate::cryptography::provider;
 
 /// The oldest TLS version that is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,11 +29,6 @@ impl Floor {
             Self::Tls13 => NEWEST,
         }
     }
-}
-
-/// The cryptography: ring, for both sides.
-pub(super) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
 }
 
 /// The server's side of TLS: HTTP/1.1 (C1), and nothing kept for resumption, which the API server never asks for (C2b).

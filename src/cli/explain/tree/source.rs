@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::super::super::{Unusable, inputs, walk};
 use super::Args;
+use crate::cryptography;
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::components::closure::{Closure, Found};
 use crate::landscaper::components::folder::Folder;
@@ -37,8 +38,7 @@ impl Source {
         if !args.components.is_empty() {
             return folder(args).map(Self::Folder);
         }
-        // Only fails where a provider is installed already, which is then as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        cryptography::install();
         let mut keyring = Keyring::default();
         if let Some(path) = &args.registry_config {
             let unusable = |why: String| Unusable::because(path.display(), why);
