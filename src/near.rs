@@ -1,4 +1,6 @@
-//! "Did you mean": the nearest of some names.
+//! "Did you mean": the nearest of some names, and those that are near.
+
+use std::collections::BTreeSet;
 
 /// More changes than a third of the letters make another word.
 const SHARE: usize = 3;
@@ -14,6 +16,13 @@ pub fn nearest<'a>(from: &str, among: impl Iterator<Item = &'a str>) -> Option<&
     let scored = among.filter(|name| name.len() <= LONGEST).map(|name| (distance(&wanted, &name.to_lowercase()), name));
     let (changes, name) = scored.min_by_key(|(changes, _)| *changes)?;
     (changes <= (wanted.chars().count() / SHARE).max(1)).then_some(name)
+}
+
+/// At most `most` of the names, each once: the one that differs least first, equally near ones in their order.
+pub fn nearest_first<'a>(to: &str, names: impl Iterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
+    let far = |name: &str| if name.len().max(to.len()) > LONGEST { usize::MAX } else { distance(to, name) };
+    let sorted: BTreeSet<_> = names.map(|name| (far(name), name)).collect();
+    sorted.into_iter().map(|(_, name)| name).take(most).collect()
 }
 
 /// How many letters must be added, left out or changed.
@@ -41,5 +50,13 @@ mod tests {
         assert_eq!(nearest("resource", fields.into_iter()), Some("resources"));
         assert_eq!(nearest("Component", fields.into_iter()), Some("components"));
         assert_eq!(nearest("spec", fields.into_iter()), None);
+    }
+
+    #[test]
+    fn the_nearest_comes_first_and_long_names_last() {
+        let long = "zone".repeat(LONGEST);
+        let names = ["region", "zones", &long, "done", "bone", "zones"];
+        assert_eq!(nearest_first("zone", names.into_iter(), 5), ["bone", "done", "zones", "region", &long]);
+        assert_eq!(nearest_first("zone", names.into_iter(), 1), ["bone"]);
     }
 }

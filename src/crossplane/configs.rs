@@ -1,12 +1,11 @@
 //! EnvironmentConfigs in the catalog, found by name and by labels without walking through all of them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::composition::distance;
 use super::environment;
 use super::kinds::{self, BY_BEGINNING, BY_LABEL, BY_LABEL_KEY};
 use crate::catalog::{Kind, Stored, View};
+use crate::near::nearest_first;
 
 /// A selection of more is cut off, and said to be: nobody merges so many.
 pub const MAX_SELECTED: usize = 1000;
@@ -53,13 +52,13 @@ impl<'v> Configs<'v> {
     /// Values that EnvironmentConfigs have for a label, the nearest to `value` first.
     pub fn values_near(&self, key: &str, value: &str) -> Vec<String> {
         let found = self.view.indexed(self.kind, &BY_LABEL_KEY, "", key, LOOKED_AT);
-        nearest(found.iter().filter_map(|stored| label(stored, key)), value)
+        nearest(value, found.iter().filter_map(|stored| label(stored, key)))
     }
 
     /// Names of EnvironmentConfigs that begin as `name` does, the nearest first.
     pub fn names_near(&self, name: &str) -> Vec<String> {
         let found = self.view.indexed(self.kind, &BY_BEGINNING, "", &kinds::beginning(name), LOOKED_AT);
-        nearest(found.iter().map(|stored| stored.name()), name)
+        nearest(name, found.iter().map(|stored| stored.name()))
     }
 }
 
@@ -101,7 +100,6 @@ fn label<'s>(stored: &'s Stored, key: &str) -> Option<&'s str> {
     environment::label(stored.value(), key)
 }
 
-fn nearest<'t>(texts: impl Iterator<Item = &'t str>, wanted: &str) -> Vec<String> {
-    let sorted: BTreeSet<_> = texts.map(|text| (distance(text, wanted), text)).collect();
-    sorted.into_iter().map(|(_, text)| text.to_owned()).take(HINTS).collect()
+fn nearest<'t>(wanted: &str, texts: impl Iterator<Item = &'t str>) -> Vec<String> {
+    nearest_first(wanted, texts, HINTS).into_iter().map(str::to_owned).collect()
 }

@@ -9,6 +9,11 @@ mod writable;
 
 use serde_json::Value;
 
+/// What patches from the environment write into each composed resource: a JSON Patch of its base by its name.
+pub const PATCHES_ANNOTATION: &str = "portcullis.dev/environment-patches";
+/// What [`PATCHES_ANNOTATION`] was worked out from.
+pub const SOURCE_ANNOTATION: &str = "portcullis.dev/environment-source";
+
 /// The part of a composite that is Crossplane's: `spec`, and since Crossplane 2 `spec.crossplane`.
 fn machinery(composite: &Value) -> Option<&Value> {
     let spec = composite.get("spec")?;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::computed::{Computed, computed, confirm, reads_environment, writes_composite};
 use super::writable::Writable;
+use super::{PATCHES_ANNOTATION, SOURCE_ANNOTATION};
 use crate::admission::patch::{Draft, diff};
 use crate::admission::{Operation, Request};
 use crate::catalog::{Stored, View};
@@ -20,10 +21,6 @@ use crate::crossplane::kinds::{
 };
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
-/// What patches from the environment write into each composed resource: a JSON Patch of its base by its name.
-pub const PATCHES_ANNOTATION: &str = "portcullis.dev/environment-patches";
-/// What that was worked out from.
-pub const SOURCE_ANNOTATION: &str = "portcullis.dev/environment-source";
 /// All annotations of an object may have 256 KiB together; others need some of it too.
 const MAX_ANNOTATION: usize = 128 * 1024;
 

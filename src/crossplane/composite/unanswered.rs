@@ -6,10 +6,10 @@ use std::fmt;
 use serde_json::Value;
 
 use super::computed::{Computed, reads_environment, writes_composite};
-use crate::crossplane::composition::distance;
 use crate::crossplane::environment::{ActionOutcome, Ending, Patch, PatchOutcome, Read};
 use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::schema::{Found, Schema, Types};
+use crate::near::nearest_first;
 
 /// A patch that is not answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,10 +137,8 @@ fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
         }
         let Segment::Field(name) = segment else { return None };
         let is_ours = |key: &&String| at != "the environment" || !["apiVersion", "kind"].contains(&key.as_str());
-        let mut keys: Vec<_> =
-            value.as_object()?.keys().filter(is_ours).map(|key| (distance(key, name), key.as_str())).collect();
-        keys.sort_unstable();
-        let keys: Vec<_> = keys.into_iter().take(KEYS).map(|(_, key)| key).collect();
+        let keys = value.as_object()?.keys().filter(is_ours).map(String::as_str);
+        let keys = nearest_first(name, keys, KEYS);
         return (!keys.is_empty()).then(|| (at, keys.join(", ")));
     }
     None

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::mutator::{PATCHES_ANNOTATION, SOURCE_ANNOTATION};
+use super::{PATCHES_ANNOTATION, SOURCE_ANNOTATION};
 use crate::admission::{Operation, Request};
 use crate::catalog::View;
 use crate::crossplane::field_path::{Path, Segment};

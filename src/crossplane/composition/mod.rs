@@ -28,7 +28,6 @@ use crate::crossplane::schema::Schema;
 use declared::Declared;
 pub use decode::{declaration, profile, sources};
 pub use problem::{Problem, Topic};
-pub(super) use reader::distance;
 use reader::{Node, Reader};
 
 /// Everything that is wrong with the text of a Composition, in the order in which it stands there.

@@ -8,6 +8,7 @@ use super::declared::Declared;
 use super::problem::{Problem, Topic};
 use crate::admission::FieldPath;
 use crate::crossplane::environment::Profile;
+use crate::near::nearest;
 
 /// A value and its place.
 #[derive(Debug, Clone)]
@@ -144,7 +145,7 @@ impl Reader {
             (false, true) => "Unknown field: Crossplane drops it",
             (false, false) => "Unknown field: the function does not see it",
         };
-        let help = match alike.copied().or_else(|| nearest(name, fields)) {
+        let help = match alike.copied().or_else(|| nearest(name, fields.iter().copied())) {
             Some(near) => format!("write {near}"),
             None => format!("there are {}", fields.join(", ")),
         };
@@ -157,28 +158,4 @@ impl Reader {
         }
         holds
     }
-}
-
-/// A field whose name is at most two edits away.
-fn nearest<'f>(name: &str, fields: &[&'f str]) -> Option<&'f str> {
-    let far = |field: &&'f str| (distance(name, field), *field);
-    fields.iter().map(far).min().filter(|(far, _)| *far <= 2).map(|(_, field)| field)
-}
-
-/// Levenshtein's distance: how many characters are added, left out or changed. Names of fields are short.
-pub(crate) fn distance(left: &str, right: &str) -> usize {
-    /// A longer text is no misspelled name.
-    const LONGEST: usize = 64;
-    if left.len() > LONGEST || right.len() > LONGEST {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=right.chars().count()).collect();
-    for (at, one) in left.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], at + 1);
-        for (to, other) in right.chars().enumerate() {
-            let best = (corner + usize::from(one != other)).min(row[to] + 1).min(row[to + 1] + 1);
-            corner = std::mem::replace(&mut row[to + 1], best);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }

@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use super::{Found, MAX_PARTS, Schema, Types, is_local};
-use crate::crossplane::composition::distance;
 use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::go::regexp;
+use crate::near::nearest_first;
 
 /// How many names are told of a place.
 const NAMED: usize = 8;
@@ -93,7 +93,7 @@ impl<'s> Walk<'s> {
         if self.left == 0 || next.is_empty() && !is_told {
             return Step::Anywhere;
         }
-        if next.is_empty() { Step::Nowhere(sorted(has, segment)) } else { Step::To(next) }
+        if next.is_empty() { Step::Nowhere(sorted(&has, segment)) } else { Step::To(next) }
     }
 
     /// The types that a value may have.
@@ -222,10 +222,8 @@ fn requires(parts: &[&Value], name: &str) -> bool {
     lists.flatten().any(|required| required == name)
 }
 
-fn sorted(mut names: Vec<String>, segment: &Segment) -> Vec<String> {
+fn sorted(names: &[String], segment: &Segment) -> Vec<String> {
     let Segment::Field(wanted) = segment else { return Vec::new() };
-    names.sort_by_cached_key(|name| (distance(name, wanted), name.clone()));
-    names.dedup();
-    names.truncate(NAMED);
-    names
+    let named = nearest_first(wanted, names.iter().map(String::as_str), NAMED);
+    named.into_iter().map(str::to_owned).collect()
 }
