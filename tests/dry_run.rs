@@ -11,7 +11,7 @@ use cases::Case;
 use portcullis::admission::{Operation, Phase, Verdict};
 use portcullis::catalog::{Catalog, Confirm, Confirming, Reference};
 use portcullis::gate::{Gate, Policy, Registry};
-use portcullis::landscaper::dry_run::run::ROUTE;
+use portcullis::landscaper::dry_run::mark::ROUTE;
 use portcullis::landscaper::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use portcullis::landscaper::kinds::{EXECUTIONS, INSTALLATIONS};
 use portcullis::rule::Mode;

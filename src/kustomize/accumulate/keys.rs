@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::object::Object;
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::kustomize::finding::Site;
-use crate::yaml::{self, Document, Place};
+use crate::yaml::{Document, Place};
+
+/// The mapping whose keys come without quotes whatever writes them.
+pub const ANNOTATIONS: &str = "/metadata/annotations";
 
 /// What is wrong with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,17 +43,6 @@ pub struct Unwritable {
     pub fault: KeyFault,
     /// What put it there.
     pub site: Arc<Site>,
-}
-
-/// Whether an object can be written.
-#[derive(Debug, PartialEq)]
-pub enum Writable<'o> {
-    /// It can.
-    Yes,
-    /// It cannot, because of this key.
-    No(&'o Unwritable),
-    /// It depends on what is not known.
-    Perhaps,
 }
 
 /// The bad keys of a document, those that are there twice first. A key of the first level may be a number.
@@ -122,77 +111,4 @@ pub fn pointer(path: &FieldPath) -> String {
 /// The JSON pointer of a member of what another one points to.
 pub fn below(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
-fn is_nested(value: &Value) -> bool {
-    value.is_object() || value.is_array()
-}
-
-/// The mapping whose keys come without quotes whatever writes them.
-const ANNOTATIONS: &str = "/metadata/annotations";
-/// The mappings that generators write, all of whose keys come without quotes.
-const GENERATED: [&str; 4] = ["/data", "/binaryData", "/metadata/labels", ANNOTATIONS];
-
-impl Object {
-    /// Whether it can be written as it is now.
-    pub fn writable(&self) -> Writable<'_> {
-        let mut perhaps = false;
-        for key in self.unwritable() {
-            match (self.is_clear(&key.pointer), self.raw().pointer(&key.pointer)) {
-                (true, Some(_)) if !self.may_have_lost(key) => return Writable::No(key),
-                (true, None) => {}
-                _ => perhaps = true,
-            }
-        }
-        if perhaps { Writable::Perhaps } else { Writable::Yes }
-    }
-
-    /// Whether a key may have gone. A second `metadata` that is empty goes when kustomize keeps a former identity in the
-    /// first; the annotations of two mappings are written as one.
-    fn may_have_lost(&self, key: &Unwritable) -> bool {
-        let goes = key.pointer == ANNOTATIONS || (key.pointer == "/metadata" && self.has_former());
-        goes && key.fault == KeyFault::Twice
-    }
-
-    /// Notes a key that is written into it without quotes.
-    pub fn write_key(&mut self, mapping: &str, key: &str, site: &Arc<Site>) {
-        let is_text = yaml::is_text(key);
-        if is_text == Some(true) {
-            return;
-        }
-        let pointer = below(mapping, key);
-        if is_text.is_none() {
-            self.blur(&pointer);
-        }
-        self.unwritable_mut().push(Unwritable { pointer, fault: KeyFault::NotText, site: Arc::clone(site) });
-    }
-
-    /// Notes the keys of what a generator wrote.
-    pub fn write_generated(&mut self) {
-        GENERATED.into_iter().for_each(|mapping| self.write_keys(mapping));
-    }
-
-    /// Writes its annotations anew, all of them: kustomize does so when it takes its own away at the end of a build
-    /// (`RemoveBuildAnnotations`), and after a JSON patch. A value that is no scalar is an empty text from then on.
-    pub fn write_annotations(&mut self) {
-        let members = self.raw().pointer(ANNOTATIONS).and_then(|value| value.as_object());
-        if members.is_some_and(|members| members.values().any(is_nested)) {
-            let members = self.raw_mut().pointer_mut(ANNOTATIONS).and_then(|value| value.as_object_mut());
-            let nested = members.into_iter().flat_map(|members| members.values_mut()).filter(|value| is_nested(value));
-            nested.for_each(|value| *value = "".into());
-        }
-        let is_in_a_value = |key: &Unwritable| {
-            let below = key.pointer.strip_prefix(ANNOTATIONS).and_then(|rest| rest.strip_prefix('/'));
-            below.is_some_and(|rest| rest.contains('/'))
-        };
-        self.unwritable_mut().retain(|key| !is_in_a_value(key));
-        self.write_keys(ANNOTATIONS);
-    }
-
-    fn write_keys(&mut self, mapping: &str) {
-        let site = Arc::clone(&self.site);
-        let members = self.raw().pointer(mapping).and_then(|value| value.as_object());
-        let keys: Vec<String> = members.into_iter().flat_map(|members| members.keys().cloned()).collect();
-        keys.iter().for_each(|key| self.write_key(mapping, key, &site));
-    }
 }

@@ -10,6 +10,7 @@ pub mod merge;
 mod object;
 mod scope;
 pub mod select;
+pub mod writable;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -7,14 +7,11 @@
 use serde_json::Value;
 
 use super::carried::{self, ARCHIVE_KEY, Encoding, File};
-use super::sveltos::{NARROWED, written};
+use super::carriers::{NARROWED, label, written};
 use super::{At, Content, Delivery, Look, Root, path_annotation};
 use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
 use crate::rule::Match;
-
-/// The label.
-pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
 
 static SCOPE: [Match; 1] = [written("configmaps", "ConfigMap")];
 
@@ -41,11 +38,6 @@ fn root(request: &Request<'_>) -> Option<Root> {
     options.lone_components = at == At::EveryRoot;
     let (field, content) = content(object);
     Some(Root { field, of: None, content, at, options })
-}
-
-/// What [`LABEL`] says.
-pub(super) fn label(object: &Value) -> Option<&str> {
-    object.get("metadata")?.get("labels")?.get(LABEL)?.as_str()
 }
 
 fn content(object: &Value) -> (FieldPath, Content) {

@@ -7,6 +7,7 @@
 
 mod argo;
 mod carried;
+mod carriers;
 mod config_map;
 mod definitions;
 mod fleet;
@@ -166,7 +167,7 @@ pub fn is_unchanged(request: &Request<'_>) -> bool {
     let (new, old) = (request.object(), request.old_object());
     keys.iter().all(same)
         && path_annotation(new) == path_annotation(old)
-        && config_map::label(new) == config_map::label(old)
+        && carriers::label(new) == carriers::label(old)
 }
 
 /// What [`PATH_ANNOTATION`] says.

@@ -6,37 +6,13 @@
 use serde_json::Value;
 
 use super::carried::{self, ARCHIVE_KEY};
-use super::config_map::label;
-use super::{At, Delivery, Look, Narrowed, Root};
-use crate::admission::{FieldPath, Level, Operation, Request};
+use super::carriers::{NARROWED, label, written};
+use super::{At, Delivery, Look, Root};
+use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
-use crate::rule::{Match, Outage};
-
-pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
-    Match {
-        group: "",
-        versions: &["v1"],
-        plural,
-        kind,
-        subresource: "",
-        operations: &[Operation::Create, Operation::Update],
-        outage: Outage::Admit,
-        reads: None,
-    }
-}
+use crate::rule::Match;
 
 static SCOPE: [Match; 2] = [written("configmaps", "ConfigMap"), written("secrets", "Secret")];
-
-/// A ConfigMap or Secret without a tree in it costs no call.
-pub(super) static NARROWED: Narrowed = Narrowed {
-    webhook: "trees.portcullis.dev",
-    reason: "Only ConfigMaps and Secrets that say they hold a tree: all others cost no call.",
-    when: &[
-        "has(object.metadata.labels) && 'portcullis.dev/kustomize-tree' in object.metadata.labels",
-        "has(object.binaryData) && 'kustomize.tar.gz' in object.binaryData",
-        "request.resource.resource == 'secrets' && has(object.data) && 'kustomize.tar.gz' in object.data",
-    ],
-};
 
 /// What Sveltos could build of a ConfigMap or Secret.
 pub(super) static DELIVERY: Delivery = Delivery {

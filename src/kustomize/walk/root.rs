@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Layer, Walk};
 use crate::admission::FieldPath;
-use crate::kustomize::accumulate::keys::Writable;
+use crate::kustomize::accumulate::writable::Writable;
 use crate::kustomize::accumulate::{Accumulator, Object};
 use crate::kustomize::explain::{Step, StepKind};
 use crate::kustomize::file::SharedFile;

@@ -4,8 +4,7 @@ use super::responsibility::{self, Route};
 use super::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION, WRITES};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::landscaper::dry_run::mark::Mark;
-use crate::landscaper::dry_run::run::ROUTE;
+use crate::landscaper::dry_run::mark::{Mark, ROUTE};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::lineage::{self, Root};
-use super::mark::Mark;
-use super::run::ROUTE;
+use super::mark::{Mark, ROUTE};
 use super::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use crate::catalog::{Reference, Stored, View};
 use crate::landscaper::deployer::TYPE_ANNOTATION;

@@ -7,6 +7,10 @@ use crate::admission::FieldPath;
 use crate::catalog::{Kind, Reference};
 use crate::landscaper::kinds::{EXECUTIONS, GROUP, INSTALLATIONS};
 
+/// The deployer type that admission writes into the annotation of items in dry run, where it is to keep others away: those
+/// look for theirs there, and `spec.type` stays as it is.
+pub const ROUTE: &str = "portcullis.dev/dry-run";
+
 /// What an object's annotations say of dry runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark<'v> {

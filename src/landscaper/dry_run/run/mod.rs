@@ -30,9 +30,6 @@ pub use secret::reference as secret_reference;
 
 /// How this deployer calls itself in `status.deployer`: an item that says so was never deployed.
 pub const NAME: &str = "portcullis.dev/dry-run";
-/// The deployer type that admission writes into the annotation of items in dry run, where it is to keep others away: those
-/// look for theirs there, and `spec.type` stays as it is.
-pub const ROUTE: &str = "portcullis.dev/dry-run";
 /// Who writes the status, in `metadata.managedFields`.
 pub const MANAGER: &str = "portcullis-dry-run-deployer";
 /// The types of DeployItems whose exports are known.

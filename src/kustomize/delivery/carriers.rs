@@ -1,0 +1,40 @@
+//! ConfigMaps and Secrets that say they hold a tree.
+
+use serde_json::Value;
+
+use super::Narrowed;
+use crate::admission::Operation;
+use crate::rule::{Match, Outage};
+
+/// The label that says who builds the tree in a ConfigMap.
+pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
+
+/// A ConfigMap or Secret without a tree in it costs no call.
+pub(super) static NARROWED: Narrowed = Narrowed {
+    webhook: "trees.portcullis.dev",
+    reason: "Only ConfigMaps and Secrets that say they hold a tree: all others cost no call.",
+    when: &[
+        "has(object.metadata.labels) && 'portcullis.dev/kustomize-tree' in object.metadata.labels",
+        "has(object.binaryData) && 'kustomize.tar.gz' in object.binaryData",
+        "request.resource.resource == 'secrets' && has(object.data) && 'kustomize.tar.gz' in object.data",
+    ],
+};
+
+/// Those that are written.
+pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
+    Match {
+        group: "",
+        versions: &["v1"],
+        plural,
+        kind,
+        subresource: "",
+        operations: &[Operation::Create, Operation::Update],
+        outage: Outage::Admit,
+        reads: None,
+    }
+}
+
+/// What [`LABEL`] says.
+pub(super) fn label(object: &Value) -> Option<&str> {
+    object.get("metadata")?.get("labels")?.get(LABEL)?.as_str()
+}
