@@ -1,6 +1,6 @@
 //! How often what was said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use portcullis::kustomize::Verdict;
@@ -9,10 +9,15 @@ use crate::class::{self, Layer};
 use crate::engine::Opinion;
 use crate::oracle::Answer;
 
+/// So many letters of an error that has no class are shown: it ends with what was the matter.
+const SHOWN: usize = 160;
+
 /// Counts, by what kustomize says and then by what we say.
 #[derive(Debug, Default)]
 pub struct Tally {
     rows: BTreeMap<(Option<Layer>, &'static str), Counts>,
+    /// The ends of errors that have no class.
+    new: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -30,11 +35,19 @@ impl Tally {
             Answer::Endless => (None, "does not end"),
             Answer::Refuses(error) => {
                 let (class, layer) = class::of(error);
+                if layer == Layer::New {
+                    self.new.insert(end_of(error));
+                }
                 (Some(layer), class)
             }
         };
         self.rows.entry(row).or_default().add(opinion);
     }
+}
+
+fn end_of(error: &str) -> String {
+    let letters: Vec<char> = error.trim_end().chars().collect();
+    letters[letters.len().saturating_sub(SHOWN)..].iter().collect()
 }
 
 impl Counts {
@@ -49,6 +62,7 @@ impl Counts {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.new.iter().try_for_each(|error| writeln!(f, "an error that has no class: …{error}"))?;
         writeln!(f, "{:<60} {:>8} {:>8} {:>8}", "kustomize", "accept", "reject", "unknown")?;
         let mut total = Counts::default();
         for ((layer, class), Counts { accept, reject, unknown }) in &self.rows {

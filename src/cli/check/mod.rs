@@ -57,14 +57,14 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let registry = Registry::standard();
     let policy = inputs::policy(args.config.as_deref(), &registry)?;
-    let files = args.files()?;
-    let mut trees = trees::Trees::of(args, &files)?;
+    let mut files = args.files()?;
+    let mut trees = trees::Trees::of(args, &mut files)?;
     if args.fix {
         say(&trees.fix());
     }
     let mut report = Report::default();
     trees.judge(&registry, &policy, &mut report);
-    let manifests = args.read(&files, &trees, &registry)?;
+    let manifests = args.read(&files, &registry)?;
     objects::judge(manifests, args, policy, &mut report)?;
     if report.files == 0 && report.roots.is_empty() && report.errors.is_empty() {
         let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
@@ -86,10 +86,9 @@ impl Args {
         Ok(files)
     }
 
-    /// The objects in the files, but for those that only kustomize reads.
-    fn read(&self, files: &[PathBuf], trees: &trees::Trees, registry: &Registry) -> Result<Manifests, Unusable> {
-        let files: Vec<_> = files.iter().filter(|file| !trees.reads(file)).collect();
-        let mut manifests = objects::read(&files, &self.namespace, registry);
+    /// The objects in files, and on standard input.
+    fn read(&self, files: &[PathBuf], registry: &Registry) -> Result<Manifests, Unusable> {
+        let mut manifests = objects::read(files, &self.namespace, registry);
         if self.paths.iter().any(|path| path.as_os_str() == "-") {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).map_err(|error| Unusable::because("standard input", error))?;

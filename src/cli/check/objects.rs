@@ -1,7 +1,7 @@
 //! Objects in the files that are checked.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn identity(object: &Value) -> Identity<'_> {
 }
 
 /// Reads the objects in files. Those that no rule looks at or looks up are counted and forgotten.
-pub(super) fn read<P: AsRef<Path> + Sync>(files: &[P], namespace: &str, registry: &Registry) -> Manifests {
+pub(super) fn read(files: &[PathBuf], namespace: &str, registry: &Registry) -> Manifests {
     let kinds = registry.kinds();
     let wanted = |object: &Value| {
         kinds.iter().any(|kind| kind.is_kind_of(object)) || {
@@ -35,7 +35,7 @@ pub(super) fn read<P: AsRef<Path> + Sync>(files: &[P], namespace: &str, registry
         }
     };
     let aliased = Aliased::default();
-    let read = |file: &P| {
+    let read = |file: &PathBuf| {
         let mut manifests = Manifests::load_within(&[file], namespace, &aliased);
         manifests.keep(wanted);
         manifests

@@ -33,14 +33,13 @@ pub(super) struct Trees {
     tree: Tree,
     options: Options,
     roots: Vec<TreePath>,
-    /// The files that only kustomize reads: kustomization files, patches, data.
-    parts: HashSet<PathBuf>,
     /// What was read so far.
     read: Files,
 }
 
 impl Trees {
-    pub(super) fn of(args: &Args, files: &[PathBuf]) -> Result<Self, Unusable> {
+    /// The kustomizations among files, which takes away those that only kustomize reads: kustomization files, patches, data.
+    pub(super) fn of(args: &Args, files: &mut Vec<PathBuf>) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
         let mut options = Options::of(args.profile);
         options.version = args.kustomize_version;
@@ -65,15 +64,8 @@ impl Trees {
             given => given.iter().map(|root| tree_path(root)).collect::<Result<_, _>>()?,
         };
         let parts: HashSet<_> = references.into_values().flat_map(|found| found.parts).collect();
-        let is_part =
-            |file: &&PathBuf| is_kustomization(file) || paths.of(file).is_ok_and(|path| parts.contains(&path));
-        let parts = files.iter().filter(is_part).cloned().collect();
-        Ok(Self { tree, options, roots, parts, read })
-    }
-
-    /// Whether a file is one that only kustomize reads.
-    pub(super) fn reads(&self, file: &Path) -> bool {
-        self.parts.contains(file)
+        files.retain(|file| !is_kustomization(file) && paths.of(file).map_or(true, |path| !parts.contains(&path)));
+        Ok(Self { tree, options, roots, read })
     }
 
     /// Judges every root. What several roots have in common is told once.
