@@ -36,6 +36,9 @@ pub enum Problem {
     /// A directive stands behind a document that no `...` ends. go-yaml takes it for the end, if it can read it.
     #[error("a directive stands behind a document that no `...` ends")]
     Directive,
+    /// Our parser refuses it, or reads it in its own way, and go-yaml may read it otherwise. Only said of what kustomize reads.
+    #[error("{0}")]
+    Dialect(String),
     /// JSON, and so Kubernetes, has no such number.
     #[error("infinity and NaN cannot be written as JSON")]
     NotFinite,
@@ -63,4 +66,20 @@ pub enum Problem {
     /// A document is nested deeper than [`Limits`](super::Limits) allow.
     #[error("the document is nested more than {0} levels deep")]
     TooDeep(usize),
+}
+
+impl Problem {
+    /// Whether it is open what kustomize makes of the text: a bound of ours is met, or parsers part ways.
+    pub fn is_open(&self) -> bool {
+        matches!(
+            self,
+            Self::BehindEnd
+                | Self::Directive
+                | Self::Dialect(_)
+                | Self::WithinMerged
+                | Self::TooManyNodes(_)
+                | Self::TooManyAliased(_)
+                | Self::TooDeep(_)
+        )
+    }
 }

@@ -6,9 +6,10 @@ use std::mem;
 use granit_parser::{Event, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
+use super::dialect;
 use super::error::{Problem, YamlError};
 use super::place::{Entry, Kids, Place, Spot};
-use super::reader::{Node, Reader, content, weight};
+use super::reader::{As, Node, Reader, content, weight};
 use super::scalar::{self, Scalar};
 
 /// The order of a mapping's entries in [`Kids::Map`].
@@ -87,10 +88,14 @@ impl<'t> Reader<'t, '_> {
 
     /// The key as a string, and whether go-yaml v3 takes it for something else; `None` for the merge key.
     fn key(&mut self, event: Event<'t>, span: Span) -> Result<Option<(Box<str>, bool)>, YamlError> {
+        self.tag(&event, span)?;
         let mut odd = Ok(false);
         let key = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let (text, plain) = (content(text, span), style == ScalarStyle::Plain);
+                if let Some(problem) = self.other_key(&text, span) {
+                    return Err(self.error(span, problem));
+                }
                 if scalar::is_merge(&text, plain, tag.as_deref()) {
                     return Ok(None);
                 }
@@ -110,13 +115,28 @@ impl<'t> Reader<'t, '_> {
         key.and_then(|key| Ok(Some((key.into(), odd?)))).map_err(|problem| self.error(span, problem))
     }
 
+    /// Why a key is, or may be, none for go-yaml. Within brackets it has to be on one line, unless `?` is before it.
+    fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
+        if self.what == As::Manifest && text.len() > dialect::LONGEST_KEY {
+            return Some(Problem::Dialect(dialect::LONG.to_owned()));
+        }
+        let (before, after) = self.around(span).filter(|_| self.strict.flow > 0 && self.what != As::Object)?;
+        let (gap, _) = after.split_once(':').filter(|(gap, _)| gap.trim().is_empty())?;
+        if span.start.line() == span.end.line() && !gap.contains('\n') {
+            return None;
+        }
+        let is_marked = before.trim_end().ends_with('?');
+        let problem = if is_marked { Problem::Dialect } else { Problem::Syntax };
+        Some(problem(dialect::KEY.to_owned()))
+    }
+
     /// Whether go-yaml v3 takes the key of a manifest for something else than a string.
     fn is_odd(&self, text: &str, plain: bool, tag: Option<&Tag>) -> Result<bool, Problem> {
         match tag {
             _ if !self.keeps_text() => Ok(false),
-            None if !plain => Ok(false),
-            None => scalar::is_text(text).map(|is_text| !is_text).ok_or(Problem::Key("a time")),
-            Some(tag) => Ok(!scalar::is_string_tag(tag)),
+            Some(tag) if !scalar::is_bare_tag(tag) => Ok(!scalar::is_string_tag(tag)),
+            _ if !plain => Ok(false),
+            _ => scalar::is_text(text).map(|is_text| !is_text).ok_or(Problem::Key("a time")),
         }
     }
 

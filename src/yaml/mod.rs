@@ -46,6 +46,7 @@
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
+mod dialect;
 mod end;
 mod error;
 mod json;
@@ -67,7 +68,7 @@ pub use limits::Limits;
 pub use place::{Duplicate, Place};
 
 use place::{Keys, Spot};
-use reader::Scalars;
+use reader::As;
 use stream::{Chunk, Chunks};
 
 /// One document: its value and where everything in it stands.
@@ -159,7 +160,7 @@ pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError
 /// The documents of a stream one by one. A bad one hides none of the others, but after a bad
 /// separator there are none.
 pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
-    Chunks::new(text).flat_map(move |chunk| match chunk.and_then(|chunk| parse(chunk, limits)) {
+    Chunks::new(text).flat_map(move |chunk| match chunk.and_then(|chunk| parse(chunk, limits, As::Object)) {
         Ok(documents) => documents.into_iter().map(Ok).collect(),
         Err(error) => vec![Err(error)],
     })
@@ -172,7 +173,7 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
 ///
 /// When the document is not YAML, or cannot be JSON, or exceeds `limits`.
 pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError> {
-    parse(Chunk::whole(text), limits).map(|documents| documents.into_iter().next())
+    parse(Chunk::whole(text), limits, As::Kustomization).map(|documents| documents.into_iter().next())
 }
 
 /// The documents of a text as kustomize reads manifests and patches: cut at every whole line that begins with `---`,
@@ -182,7 +183,7 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
     Chunks::of_manifests(text)
-        .filter_map(|chunk| chunk.and_then(|chunk| reader::read(chunk, limits, Scalars::Kept)).transpose())
+        .filter_map(|chunk| chunk.and_then(|chunk| reader::read(chunk, limits, As::Manifest)).transpose())
 }
 
 /// Whether a text of manifests is not cut at any `---`.
@@ -190,9 +191,9 @@ pub fn is_one_manifest(text: &str) -> bool {
     Chunks::of_manifests(text).count() == 1
 }
 
-fn parse(chunk: Chunk<'_>, limits: &Limits) -> Result<Vec<Document>, YamlError> {
+fn parse(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Vec<Document>, YamlError> {
     match json::read(chunk, limits) {
         Some(documents) => Ok(documents),
-        None => Ok(reader::read(chunk, limits, Scalars::Typed)?.into_iter().collect()),
+        None => Ok(reader::read(chunk, limits, what)?.into_iter().collect()),
     }
 }

@@ -6,25 +6,29 @@ use std::collections::HashMap;
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag, options};
 use serde_json::Value;
 
+use super::dialect;
 use super::end;
 use super::error::{Problem, YamlError};
 use super::place::{Keys, Kids, Place, Spot};
 use super::scalar::{self, Scalar};
 use super::stream::Chunk;
-use super::strict::{self, Strict};
+use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
 /// Bytes of text that are counted as a value: about what a value and its place take. Else a single long text, anchored, could
 /// be copied as often as a short one.
 const TEXT_OF_A_VALUE: usize = 128;
 
-/// What becomes of scalars.
+/// What a text is read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scalars {
-    /// They have the types of go-yaml v2.
-    Typed,
-    /// They stay the text they are, as in a node of go-yaml v3.
-    Kept,
+pub(super) enum As {
+    /// An object, by kubectl: scalars have the types of go-yaml v2.
+    Object,
+    /// A kustomization file, likewise; where go-yaml may read it otherwise than we do, that is what is told.
+    Kustomization,
+    /// Manifests and patches, by kustomize: scalars stay the text they are, as in a node of go-yaml v3. What may be read
+    /// otherwise is told too.
+    Manifest,
 }
 
 /// Reads the first document of a text as `yaml.Unmarshal` of go-yaml v2 does: what comes after
@@ -33,23 +37,29 @@ pub(super) enum Scalars {
 /// go-yaml lets tabs indent what is within brackets or quotes, and our parser does not. So a text
 /// that is refused is tried once more with spaces for those tabs; [`Strict`] still sees the tabs.
 ///
-/// With [`Scalars::Kept`], as go-yaml v3 reads a node: there some of what stands behind the document is looked at too.
-pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, scalars: Scalars) -> Result<Option<Document>, YamlError> {
+/// With [`As::Manifest`], as go-yaml v3 reads a node: there some of what stands behind the document is looked at too.
+pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<Document>, YamlError> {
+    if let Some((at, problem)) = dialect::character(chunk.text).filter(|_| what != As::Object) {
+        return Err(YamlError { place: chunk.place(at), problem });
+    }
+    if let Some((at, problem)) = dialect::directive(chunk.text).filter(|_| what == As::Kustomization) {
+        return Err(YamlError { place: chunk.place(at), problem });
+    }
     // kyaml drops the `---` between manifests, kubectl sometimes keeps it.
-    let may_be_marked = scalars == Scalars::Typed && chunk.lines > 0;
+    let may_be_marked = what != As::Manifest && chunk.lines > 0;
     let (chunk, behind) = end::cut(chunk, may_be_marked)?;
-    let document = read_document(chunk, limits, scalars)?;
-    behind.filter(|_| scalars == Scalars::Kept).map_or(Ok(()), end::check)?;
+    let document = read_document(chunk, limits, what)?;
+    behind.filter(|_| what == As::Manifest).map_or(Ok(()), end::check)?;
     Ok(document)
 }
 
-fn read_document(chunk: Chunk<'_>, limits: &Limits, scalars: Scalars) -> Result<Option<Document>, YamlError> {
-    let refused = match Reader::new(chunk, chunk.text, limits, scalars).document() {
-        Err(error) if matches!(error.problem, Problem::Syntax(_)) => error,
+fn read_document(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<Document>, YamlError> {
+    let refused = match Reader::new(chunk, chunk.text, limits, what).document() {
+        Err(error) if matches!(error.problem, Problem::Syntax(_) | Problem::Dialect(_)) => error,
         read => return read,
     };
     match strict::with_spaces(chunk.text) {
-        Some(text) => Reader::new(chunk, &text, limits, scalars).document().map_err(|_| refused),
+        Some(text) => Reader::new(chunk, &text, limits, what).document().map_err(|_| refused),
         None => Err(refused),
     }
 }
@@ -69,9 +79,9 @@ pub(super) struct Node {
 pub(super) struct Reader<'t, 'l> {
     parser: Parser<'t, StrInput<'t>>,
     chunk: Chunk<'t>,
-    strict: Strict<'t>,
+    pub(super) strict: Strict<'t>,
     limits: &'l Limits,
-    scalars: Scalars,
+    pub(super) what: As,
     nodes: usize,
     aliased: usize,
     pub(super) keys: Keys,
@@ -85,7 +95,7 @@ pub(super) struct Reader<'t, 'l> {
 
 impl<'t, 'l> Reader<'t, 'l> {
     /// A reader of `text`, which has the places of `chunk`.
-    fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, scalars: Scalars) -> Self {
+    fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, what: As) -> Self {
         let options = options! {
             emit_comments: false,
             emit_anchor_events: true,
@@ -96,9 +106,9 @@ impl<'t, 'l> Reader<'t, 'l> {
         Self {
             parser: Parser::new_from_str_with_options(text, options),
             chunk,
-            strict: Strict::new(chunk.text, scalars == Scalars::Typed),
+            strict: Strict::new(chunk.text, what),
             limits,
-            scalars,
+            what,
             nodes: 0,
             aliased: 0,
             keys: Keys::default(),
@@ -114,15 +124,15 @@ impl<'t, 'l> Reader<'t, 'l> {
         plain: bool,
         tag: Option<&Tag>,
     ) -> Result<Scalar<'a>, Problem> {
-        match self.scalars {
-            Scalars::Typed => scalar::resolve(text, plain, tag),
-            Scalars::Kept => scalar::fits(&text, tag).map(|()| scalar::keep(text, plain, tag)),
+        match self.what {
+            As::Object | As::Kustomization => scalar::resolve(text, plain, tag),
+            As::Manifest => scalar::fits(&text, tag).map(|()| scalar::keep(text, plain, tag)),
         }
     }
 
     /// Whether scalars stay text.
     pub(super) fn keeps_text(&self) -> bool {
-        self.scalars == Scalars::Kept
+        self.what == As::Manifest
     }
 
     fn document(&mut self) -> Result<Option<Document>, YamlError> {
@@ -132,7 +142,7 @@ impl<'t, 'l> Reader<'t, 'l> {
                 (Event::StreamStart | Event::DocumentStart(..), _) => {}
                 (event, span) => {
                     let Node { value, spot, .. } = self.node(event, span, 0)?;
-                    self.event()?;
+                    self.behind(&value, spot.place)?;
                     let Self { aliased, keys, .. } = *self;
                     return Ok((!value.is_null()).then_some(Document { value, aliased, spot, keys }));
                 }
@@ -140,10 +150,23 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
+    /// Looks whether the document ends where its value does. kustomize stops reading there, and has no use for a text.
+    fn behind(&mut self, value: &Value, place: Place) -> Result<(), YamlError> {
+        let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
+        if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
+            return Err(YamlError { place, problem: Problem::Dialect(dialect::MORE.to_owned()) });
+        }
+        let is_read = self.what != As::Object && value.as_str().is_none_or(str::is_empty);
+        self.event().map(drop).map_err(|error| match error.problem {
+            Problem::Syntax(text) if is_read => YamlError { problem: Problem::Dialect(text), ..error },
+            _ => error,
+        })
+    }
+
     pub(super) fn event(&mut self) -> Result<(Event<'t>, Span), YamlError> {
         match self.parser.next_event() {
             Some(Ok((event, span))) => {
-                self.strict.see(&event, &span).map_err(|(at, fault)| self.fault(at, fault))?;
+                self.strict.see(&event, &span).map_err(|fault| self.fault(&fault))?;
                 if matches!(event, Event::Anchor(..)) { self.event() } else { Ok((event, span)) }
             }
             None => Ok((Event::StreamEnd, Span::default())),
@@ -152,7 +175,8 @@ impl<'t, 'l> Reader<'t, 'l> {
                 let problem = match error.kind() {
                     ErrorKind::RecursionLimitExceeded => Problem::TooDeep(self.limits.depth),
                     ErrorKind::MissingDocumentEndBeforeDirective => Problem::Directive,
-                    _ => Problem::Syntax(error.info()),
+                    _ if self.what == As::Object => Problem::Syntax(error.info()),
+                    kind => dialect::problem(kind, error.info(), self.chunk.text, place.start - self.chunk.byte),
                 };
                 Err(YamlError { place, problem })
             }
@@ -161,6 +185,7 @@ impl<'t, 'l> Reader<'t, 'l> {
 
     pub(super) fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, YamlError> {
         self.count(span, depth)?;
+        self.tag(&event, span)?;
         let (anchor, node) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 (anchor, self.scalar(content(text, span), style, tag.as_deref(), span)?)
@@ -267,8 +292,10 @@ impl<'t, 'l> Reader<'t, 'l> {
         Ok(())
     }
 
-    fn fault(&self, at: usize, fault: &str) -> YamlError {
-        YamlError { place: self.chunk.place(at), problem: Problem::Syntax(fault.to_owned()) }
+    fn fault(&self, fault: &Fault) -> YamlError {
+        let is_open = fault.is_open && self.what != As::Object;
+        let problem = if is_open { Problem::Dialect } else { Problem::Syntax };
+        YamlError { place: self.chunk.place(fault.at), problem: problem(fault.what.to_owned()) }
     }
 
     pub(super) fn error(&self, span: Span, problem: Problem) -> YamlError {
@@ -309,6 +336,18 @@ impl<'t, 'l> Reader<'t, 'l> {
             (place.start, place.column) = (place.start - back, place.column - back as u32);
         }
         place
+    }
+
+    /// What stands before and behind a scalar.
+    pub(super) fn around(&self, span: Span) -> Option<(&str, &str)> {
+        let bytes = span.byte_range()?;
+        Some((self.chunk.text.get(..bytes.start)?, self.chunk.text.get(bytes.end..)?))
+    }
+
+    /// Looks whether the tag of a value leaves open what it is.
+    pub(super) fn tag(&self, event: &Event<'_>, span: Span) -> Result<(), YamlError> {
+        let problem = dialect::tag(event).filter(|_| self.what != As::Object);
+        problem.map_or(Ok(()), |problem| Err(self.error(span, problem)))
     }
 
     /// The end of a mapping or list: its bracket, or the end of the last value in it.

@@ -46,7 +46,8 @@ pub(super) fn fits(text: &str, tag: Option<&Tag>) -> Result<(), Problem> {
     let fits = match &*kind {
         "binary" => return binary(text).map(drop),
         "bool" => matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE"),
-        "timestamp" => number::is_day(text) || (number::is_date(text) && text.contains(':')),
+        // what has a time too may fit or not
+        "timestamp" => number::is_day(text),
         "null" | "int" | "float" => of_kind(&kind, text).is_some(),
         _ => true,
     };
@@ -100,6 +101,11 @@ pub(super) fn is_string_tag(tag: &Tag) -> bool {
     tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("str")
 }
 
+/// Whether a tag is the `!` that says nothing.
+pub(super) fn is_bare_tag(tag: &Tag) -> bool {
+    tag.handle().is_empty() && tag.suffix() == "!"
+}
+
 /// The key that merges, unless it is in quotes or has a tag.
 pub(super) const MERGE: &str = "<<";
 
@@ -108,8 +114,7 @@ pub(super) fn is_merge(text: &str, plain: bool, tag: Option<&Tag>) -> bool {
     text == MERGE
         && match tag {
             None => plain,
-            Some(tag) if tag.handle().is_empty() => tag.suffix() == "!",
-            Some(tag) => tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("merge"),
+            Some(tag) => is_bare_tag(tag) || tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("merge"),
         }
 }
 

@@ -3,23 +3,43 @@
 
 use granit_parser::{Event, ScalarStyle, Span, StructureStyle};
 
+use super::dialect;
+use super::reader::As;
+
 const TAB: &str = "a tab cannot indent here, or follow `-`; use spaces";
 const QUESTION: &str = "a plain scalar within brackets cannot have a `?`; put it in quotes";
 const COLON: &str = "a plain scalar within brackets cannot begin with `:`; put it in quotes";
 const ESCAPE: &str = "YAML 1.1 has no such escape";
 const NAME: &str = "the name of an anchor has only letters, digits, `-` and `_`";
 
-/// A fault: the byte it is at, and what it is.
-pub(super) type Fault = (usize, &'static str);
+/// Something that is refused.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fault {
+    /// The byte it is at.
+    pub(super) at: usize,
+    /// What it is.
+    pub(super) what: &'static str,
+    /// Whether go-yaml may let it pass, where it does so at all.
+    pub(super) is_open: bool,
+}
+
+impl Fault {
+    fn sure(at: usize, what: &'static str) -> Self {
+        Self { at, what, is_open: false }
+    }
+
+    fn open(at: usize, what: &'static str) -> Self {
+        Self { at, what, is_open: true }
+    }
+}
 
 /// Looks at every event, in their order, and at the text between them.
 pub(super) struct Strict<'t> {
     text: &'t str,
     tabs: bool,
-    /// Whether a `?` within brackets is refused, as go-yaml v2 does and v3 does not.
-    questions: bool,
+    what: As,
     /// How many flow collections are open.
-    flow: usize,
+    pub(super) flow: usize,
     /// The columns of the block collections that are open.
     columns: Vec<usize>,
     /// Where the last token ended.
@@ -29,8 +49,8 @@ pub(super) struct Strict<'t> {
 }
 
 impl<'t> Strict<'t> {
-    pub(super) fn new(text: &'t str, questions: bool) -> Self {
-        Self { text, tabs: text.contains('\t'), questions, flow: 0, columns: Vec::new(), end: 0, margin: None }
+    pub(super) fn new(text: &'t str, what: As) -> Self {
+        Self { text, tabs: text.contains('\t'), what, flow: 0, columns: Vec::new(), end: 0, margin: None }
     }
 
     pub(super) fn see(&mut self, event: &Event<'_>, span: &Span) -> Result<(), Fault> {
@@ -42,9 +62,13 @@ impl<'t> Strict<'t> {
         match event {
             Event::MappingStart(style, ..) | Event::SequenceStart(style, ..) => self.open(*style, event, span),
             Event::MappingEnd | Event::SequenceEnd => self.close(),
-            Event::Anchor(_, name) => name_is_plain(name, bytes.start)?,
+            Event::Anchor(_, name) => {
+                name_is_plain(name, bytes.start)?;
+                self.name_ends(bytes.end)?;
+            }
             Event::Alias(_) => {
-                name_is_plain(span.slice(self.text).unwrap_or_default().trim_start_matches('*'), bytes.start)?
+                name_is_plain(span.slice(self.text).unwrap_or_default().trim_start_matches('*'), bytes.start)?;
+                self.name_ends(bytes.end)?;
             }
             Event::Scalar(text, style, ..) if token => self.scalar(text, *style, span, bytes.start)?,
             _ => {}
@@ -59,6 +83,13 @@ impl<'t> Strict<'t> {
             self.leave(*style, span, bytes.start);
         }
         Ok(())
+    }
+
+    /// Whether what follows the name of an anchor may follow it as go-yaml sees it.
+    fn name_ends(&self, end: usize) -> Result<(), Fault> {
+        let next = self.text.get(end..).unwrap_or_default().chars().next();
+        let ends = next.is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ']' | '}'));
+        if ends || self.what == As::Object { Ok(()) } else { Err(Fault::open(end, NAME)) }
     }
 
     fn open(&mut self, style: StructureStyle, event: &Event<'_>, span: &Span) {
@@ -88,12 +119,22 @@ impl<'t> Strict<'t> {
     }
 
     fn scalar(&self, text: &str, style: ScalarStyle, span: &Span, at: usize) -> Result<(), Fault> {
+        let end = span.byte_range().unwrap_or_default().end;
         match style {
-            ScalarStyle::Plain if self.questions && self.flow > 0 && text.contains('?') => Err((at, QUESTION)),
-            ScalarStyle::Plain if self.flow > 0 && text.starts_with(':') => Err((at, COLON)),
+            // go-yaml v3 lets it pass
+            ScalarStyle::Plain if self.flow > 0 && self.what != As::Manifest && text.contains('?') => {
+                Err(Fault::sure(at, QUESTION))
+            }
+            ScalarStyle::Plain if self.flow > 0 && self.what == As::Manifest && has_question(text) => {
+                Err(Fault::open(at, QUESTION))
+            }
+            ScalarStyle::Plain if self.flow > 0 && text.starts_with(':') => Err(Fault::sure(at, COLON)),
+            ScalarStyle::Plain if self.flow > 0 && self.what != As::Object && dialect::has_colon(self.text, end) => {
+                Err(Fault::open(end, dialect::COLON))
+            }
             ScalarStyle::Plain => self.continuation(span, at),
             ScalarStyle::DoubleQuoted => escapes(span.slice(self.text).unwrap_or_default(), at),
-            ScalarStyle::Literal | ScalarStyle::Folded if self.indents_with_tab(at) => Err((at, TAB)),
+            ScalarStyle::Literal | ScalarStyle::Folded if self.indents_with_tab(at) => Err(Fault::sure(at, TAB)),
             _ => Ok(()),
         }
     }
@@ -104,7 +145,7 @@ impl<'t> Strict<'t> {
         let mut from = at;
         for line in lines {
             if let Some(column) = leading_tab(line).filter(|column| from > at && *column < self.margin()) {
-                return Err((from + column, TAB));
+                return Err(Fault::sure(from + column, TAB));
             }
             from += line.len();
         }
@@ -148,7 +189,7 @@ impl<'t> Strict<'t> {
         for line in gap.split_inclusive('\n') {
             let begins = at == 0 || self.text.as_bytes().get(at - 1) == Some(&b'\n');
             if self.flow == 0 || margin.is_some() {
-                indentation(line, begins, margin).map_err(|column| (at + column, TAB))?;
+                indentation(line, begins, margin).map_err(|column| Fault::sure(at + column, TAB))?;
             }
             // after a comment or an indicator no scalar goes on
             margin = margin.filter(|_| line.trim().is_empty());
@@ -192,9 +233,14 @@ pub(super) fn with_spaces(text: &str) -> Option<String> {
     Some(spaced)
 }
 
+/// Whether go-yaml v3 takes a `?` in a plain scalar within brackets for the mark of a key.
+fn has_question(text: &str) -> bool {
+    text.starts_with('?') || text.split_whitespace().any(|word| word.len() > 1 && word.ends_with('?'))
+}
+
 fn name_is_plain(name: &str, at: usize) -> Result<(), Fault> {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-    if plain { Ok(()) } else { Err((at, NAME)) }
+    if plain { Ok(()) } else { Err(Fault::open(at, NAME)) }
 }
 
 /// Refuses `\/` and surrogates, which JSON has and YAML 1.1 has not.
@@ -206,7 +252,7 @@ fn escapes(quoted: &str, at: usize) -> Result<(), Fault> {
             hex.starts_with(['d', 'D']) && hex.get(1..2).is_some_and(|second| "89abcdefABCDEF".contains(second))
         });
         if surrogate || rest.starts_with('/') {
-            return Err((at + quoted.len() - rest.len() - 1, ESCAPE));
+            return Err(Fault::sure(at + quoted.len() - rest.len() - 1, ESCAPE));
         }
         rest = rest.get(1..).unwrap_or_default();
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::keys::{self, BadKey, KeyFault};
 use crate::admission::FieldPath;
-use crate::yaml::{self, Document, Limits, Place, Problem};
+use crate::yaml::{self, Document, Limits, Place, Problem, YamlError};
 
 /// An object of a text.
 #[derive(Debug, Clone)]
@@ -70,13 +70,7 @@ pub fn read(text: &str) -> Manifests {
                 queue.push(document);
             }
             Err(error) => {
-                let text = error.problem.to_string();
-                match error.problem {
-                    Problem::Syntax(_) | Problem::Separator(_) | Problem::Merge | Problem::MergedTwice => {
-                        manifests.fault = Some((error.place, ManifestFault::Malformed(text)));
-                    }
-                    _ => manifests.doubt = Some((error.place, text)),
-                }
+                manifests.unread(&error, may_be_opened(text));
                 return manifests;
             }
         }
@@ -91,7 +85,26 @@ pub fn read(text: &str) -> Manifests {
     manifests
 }
 
+/// Whether a text may be a list that is alone in its file. That is opened before merge keys are looked at.
+fn may_be_opened(text: &str) -> bool {
+    yaml::is_one_manifest(text) && text.contains("List")
+}
+
 impl Manifests {
+    /// Notes why nothing more was read.
+    fn unread(&mut self, error: &YamlError, may_be_opened: bool) {
+        let text = error.problem.to_string();
+        match error.problem {
+            Problem::Syntax(_) | Problem::Separator(_) => {}
+            Problem::Merge | Problem::MergedTwice if !may_be_opened => {}
+            _ => {
+                self.doubt = Some((error.place, text));
+                return;
+            }
+        }
+        self.fault = Some((error.place, ManifestFault::Malformed(text)));
+    }
+
     /// Adds what a document holds. A `List` that is alone in its file is opened before anything else is done to it.
     fn add(&mut self, document: Document, alone: bool) {
         let place = document.start();
@@ -151,6 +164,16 @@ impl Manifests {
             if has_comma(value) {
                 // kustomize keeps former names in a list with commas, and stumbles over them
                 self.doubt.get_or_insert((place, "a name has a comma in it".to_owned()));
+                return;
+            }
+            if value.get("apiVersion") == Some(&Value::Null) {
+                // kustomize now takes the null for its text, and now for nothing
+                self.doubt.get_or_insert((place, "apiVersion is null".to_owned()));
+                return;
+            }
+            if value["metadata"]["annotations"].as_array().is_some_and(|list| !list.is_empty()) {
+                // kustomize takes the items for keys and values, and panics where it finds no value
+                self.doubt.get_or_insert((place, "annotations are a list".to_owned()));
                 return;
             }
             if let Some(fault) = fault(value) {

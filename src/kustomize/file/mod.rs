@@ -23,7 +23,7 @@ pub use kustomization::{
 use super::tree::TreePath;
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
-use crate::yaml::{self, Document, Duplicate, Limits, Place, Problem, YamlError};
+use crate::yaml::{self, Document, Duplicate, Limits, Place, YamlError};
 
 /// The names of a kustomization file, in the order in which kustomize looks for them.
 pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -83,17 +83,16 @@ pub fn text(bytes: &[u8]) -> Result<&str, BadFile> {
         return Err(BadFile::Utf16);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| BadFile::Encoding(error.valid_up_to()))?;
-    match text.char_indices().find(|(at, c)| !is_allowed(*at, *c)) {
+    match text.char_indices().find(|(_, c)| !is_allowed(*c)) {
         Some((at, _)) => Err(BadFile::Encoding(at)),
         None => Ok(text),
     }
 }
 
 /// What the reader of go-yaml lets through.
-fn is_allowed(at: usize, c: char) -> bool {
+fn is_allowed(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' | '\u{85}' => true,
-        '\u{feff}' => at == 0,
         '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => false,
         _ => true,
     }
@@ -101,12 +100,7 @@ fn is_allowed(at: usize, c: char) -> bool {
 
 impl BadFile {
     fn of(error: YamlError) -> Self {
-        match error.problem {
-            Problem::TooManyNodes(_) | Problem::TooManyAliased(_) | Problem::TooDeep(_) | Problem::Directive => {
-                Self::Limit(error)
-            }
-            _ => Self::Yaml(error),
-        }
+        if error.problem.is_open() { Self::Limit(error) } else { Self::Yaml(error) }
     }
 }
 

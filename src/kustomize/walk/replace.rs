@@ -67,6 +67,10 @@ impl Walk<'_> {
             Ok(document) => document.map(|document| document.value),
             Err(error) => {
                 let at = Site { place: error.place, ..Site::of_file(path) };
+                if error.problem.is_open() {
+                    self.doubt(&at, error.problem.to_string());
+                    return vec![Prepared { replacement: None, site: at }];
+                }
                 self.report(kz017::replacement(at, &format!("is not YAML: {}", error.problem)));
                 return Vec::new();
             }

@@ -1,0 +1,178 @@
+//! Where YAML 1.2, which our parser reads, and go-yaml part ways, so that it is open what kustomize makes of a text.
+//!
+//! A tree is refused only for what kustomize refuses too. So an error of our parser counts as one of the text if go-yaml
+//! was seen to refuse all such texts, and what both may read, each in its own way, counts as nothing that is known.
+//!
+//! Source: go-yaml v3's `scannerc.go`, and thousands of damaged manifests that `kubectl kustomize` and we read.
+
+use granit_parser::{ErrorKind, Event};
+
+use super::error::Problem;
+
+const BREAK: &str = "here is a character that ends a line for go-yaml and for nobody else";
+const VERSION: &str = "kustomize reads YAML 1.1, and no other version: take the line out";
+const DIRECTIVE: &str = "there is no such directive";
+const MARK: &str = "a byte order mark stands within the text";
+pub(super) const COLON: &str =
+    "a `:` right before a bracket or a comma belongs to the word before it, as go-yaml reads it";
+pub(super) const KEY: &str = "a key within brackets has to be on one line";
+pub(super) const MORE: &str = "something stands behind the brackets that are the document";
+
+const TAG: &str = "a tag has a character in it with which others end";
+const NULL: &str = "a mapping or a list has the tag of null";
+
+/// go-yaml cannot read a key of 1 023 letters that it wrote itself.
+pub(super) const LONGEST_KEY: usize = 1_000;
+pub(super) const LONG: &str = "a key has more than a thousand bytes";
+
+/// A line at the beginning that go-yaml v2 refuses: it knows two directives, and one version.
+pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
+    let mut at = 0;
+    for line in text.trim_start_matches('\u{feff}').split_inclusive('\n') {
+        let what = match line.split_whitespace().next() {
+            None | Some("%TAG") => None,
+            Some("%YAML") if is_version(line) => None,
+            Some("%YAML") => Some(VERSION),
+            Some(word) if word.starts_with('#') => None,
+            Some(_) if line.starts_with('%') => Some(DIRECTIVE),
+            Some(_) => return None,
+        };
+        if let Some(what) = what {
+            return Some((at, Problem::Syntax(what.to_owned())));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Whether a directive says YAML 1.1, or what our parser has a word for.
+fn is_version(line: &str) -> bool {
+    let version = line.split_whitespace().nth(1).and_then(|version| version.split_once('.'));
+    let number = |text: &str| text.parse::<u32>().ok();
+    version.is_none_or(|(major, minor)| {
+        matches!((number(major), number(minor)), (Some(1), Some(1)) | (None, _) | (_, None))
+    })
+}
+
+/// The first character for which go-yaml may see other lines than we do: U+0085, U+2028 and U+2029 break them there.
+pub(super) fn character(text: &str) -> Option<(usize, Problem)> {
+    if text.is_ascii() {
+        return None;
+    }
+    text.char_indices().find_map(|(at, character)| {
+        let what = match character {
+            '\u{85}' | '\u{2028}' | '\u{2029}' => BREAK,
+            '\u{feff}' if at > 0 => MARK,
+            _ => return None,
+        };
+        Some((at, Problem::Dialect(what.to_owned())))
+    })
+}
+
+/// What an error of our parser at byte `at` says of the text.
+pub(super) fn problem(kind: &ErrorKind, told: String, text: &str, at: usize) -> Problem {
+    let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let is_open = match kind {
+        // the name of an anchor ends elsewhere
+        ErrorKind::SimpleKeyExpected => lines(text, at).contains(['&', '*', '!']),
+        _ => !is_shared(kind),
+    };
+    let is_open = is_open || has_colons(lines(text, at)) || is_behind(&text[..at]);
+    if is_open { Problem::Dialect(told) } else { Problem::Syntax(told) }
+}
+
+/// Errors that go-yaml has too.
+fn is_shared(kind: &ErrorKind) -> bool {
+    use ErrorKind as Kind;
+    matches!(
+        kind,
+        Kind::BlockEntryInFlowCollection
+            | Kind::BlockSequenceEntryNotAllowed
+            | Kind::CommentInterceptedScalar
+            | Kind::ExpectedBlockMappingKey
+            | Kind::ExpectedBlockSequenceEntry
+            | Kind::ExpectedDocumentStart
+            | Kind::ExpectedFlowMappingSeparator
+            | Kind::ExpectedFlowSequenceSeparator
+            | Kind::ExpectedNodeContent
+            | Kind::FlowMappingValueAdjacentCollection
+            | Kind::InvalidBlockScalarHeader
+            | Kind::InvalidBlockScalarIndent
+            | Kind::InvalidColonPlacement
+            | Kind::InvalidQuotedScalarHexEscape
+            | Kind::InvalidTagEscape
+            | Kind::InvalidTrailingDoubleQuotedScalar
+            | Kind::InvalidTrailingSingleQuotedScalar
+            | Kind::MappingKeyNotAllowed
+            | Kind::MappingValueNotAllowed
+            | Kind::MismatchedFlowCollectionEnd { .. }
+            | Kind::MisplacedFlowCollectionEnd
+            | Kind::MissingAnchorOrAliasName
+            | Kind::MissingLowSurrogate
+            | Kind::MissingYamlVersion
+            | Kind::MissingYamlVersionSeparator
+            | Kind::TabInBlockIndentation
+            | Kind::TabInPlainScalar
+            | Kind::UnclosedFlowCollection { .. }
+            | Kind::UnclosedQuotedScalar
+            | Kind::UnclosedVerbatimTag
+            | Kind::UndeclaredTagHandle
+            | Kind::UnexpectedCharacter { .. }
+            | Kind::UnexpectedEofBlockMapping
+            | Kind::UnexpectedEofBlockSequence
+            | Kind::UnexpectedEofImplicitFlowMapping
+            | Kind::UnknownAnchor
+            | Kind::UnknownQuotedScalarEscape
+            | Kind::UnsupportedYamlMajorVersion
+            | Kind::ZeroBlockScalarIndent
+    )
+}
+
+/// What is open of a value because of its tag.
+pub(super) fn tag(event: &Event<'_>) -> Option<Problem> {
+    let (tag, is_scalar) = match event {
+        Event::Scalar(_, _, _, tag) => (tag, true),
+        Event::MappingStart(_, _, tag) | Event::SequenceStart(_, _, tag) => (tag, false),
+        _ => return None,
+    };
+    let suffix = tag.as_deref()?.suffix();
+    // letters, digits and a few more end no tag anywhere
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:!".contains(letter);
+    let what = match suffix {
+        "null" if !is_scalar => NULL,
+        _ if suffix.is_empty() || !suffix.chars().all(is_plain) => TAG,
+        _ => return None,
+    };
+    Some(Problem::Dialect(what.to_owned()))
+}
+
+/// Whether a `:` stands at byte `at`, and a bracket or a comma behind it. go-yaml ends a plain scalar before blanks alone.
+pub(super) fn has_colon(text: &str, at: usize) -> bool {
+    let rest = text.get(at..).unwrap_or_default();
+    rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']))
+}
+
+/// The line that byte `at` is in, and the one before.
+fn lines(text: &str, at: usize) -> &str {
+    let before = |to: usize| text[..to].rfind('\n').unwrap_or_default();
+    let end = text[at..].find('\n').map_or(text.len(), |after| at + after);
+    &text[before(before(at))..end]
+}
+
+fn has_colons(lines: &str) -> bool {
+    lines.match_indices(':').any(|(at, _)| has_colon(lines, at))
+}
+
+/// Whether brackets that are the document may have ended, so that go-yaml stops reading.
+fn is_behind(text: &str) -> bool {
+    let is_flow = text.trim_start().starts_with(['[', '{']);
+    is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()
+}
+
+/// Whether more than comments stands behind a value in brackets that is a document. go-yaml takes it for the beginning of
+/// another one, and looks at some of it.
+pub(super) fn has_more(text: &str, begin: usize, end: usize) -> bool {
+    let is_flow = text.get(begin..).is_some_and(|text| text.starts_with(['[', '{']));
+    let rest = text.get(end..).filter(|_| is_flow).unwrap_or_default();
+    rest.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+}
