@@ -8,8 +8,9 @@
 use granit_parser::{ErrorKind, Event};
 
 use super::error::Problem;
+use super::scalar;
 
-const BREAK: &str = "here is a character that ends a line for go-yaml and for nobody else";
+const BREAK: &str = "here is a character that ends a line for go-yaml, but seldom for others";
 const VERSION: &str = "kustomize reads YAML 1.1, and no other version: take the line out";
 const DIRECTIVE: &str = "there is no such directive";
 const MARK: &str = "a byte order mark stands within the text";
@@ -19,6 +20,7 @@ pub(super) const KEY: &str = "a key within brackets has to be on one line";
 pub(super) const MORE: &str = "something stands behind the brackets that are the document";
 
 const TAG: &str = "a tag has a character in it with which others end";
+const MERGE: &str = "something else than `<<` has its tag";
 const NULL: &str = "a mapping or a list has the tag of null";
 
 /// go-yaml cannot read a key of 1 023 letters that it wrote itself.
@@ -54,13 +56,15 @@ fn is_version(line: &str) -> bool {
     })
 }
 
-/// The first character for which go-yaml may see other lines than we do: U+0085, U+2028 and U+2029 break them there.
+/// The first character for which go-yaml may see other lines than we do: U+0085, U+2028 and U+2029 break them there, and
+/// with a carriage return alone nobody tests.
 pub(super) fn character(text: &str) -> Option<(usize, Problem)> {
-    if text.is_ascii() {
+    if text.is_ascii() && !text.contains('\r') {
         return None;
     }
     text.char_indices().find_map(|(at, character)| {
         let what = match character {
+            '\r' if !text[at..].starts_with("\r\n") => BREAK,
             '\u{85}' | '\u{2028}' | '\u{2029}' => BREAK,
             '\u{feff}' if at > 0 => MARK,
             _ => return None,
@@ -74,10 +78,13 @@ pub(super) fn problem(kind: &ErrorKind, told: String, text: &str, at: usize) -> 
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let is_open = match kind {
         // the name of an anchor ends elsewhere
-        ErrorKind::SimpleKeyExpected => lines(text, at).contains(['&', '*', '!']),
+        ErrorKind::SimpleKeyExpected | ErrorKind::MisplacedFlowCollectionEnd => {
+            lines(text, at).contains(['&', '*', '!'])
+        }
+        ErrorKind::UnknownAnchor => text[at..].split_whitespace().next().is_some_and(|word| word.contains(':')),
         _ => !is_shared(kind),
     };
-    let is_open = is_open || has_colons(lines(text, at)) || is_behind(&text[..at]);
+    let is_open = is_open || has_colons(lines(text, at)) || is_behind(&text[..at]) || has_bare_block(text);
     if is_open { Problem::Dialect(told) } else { Problem::Syntax(told) }
 }
 
@@ -106,7 +113,6 @@ fn is_shared(kind: &ErrorKind) -> bool {
             | Kind::MappingKeyNotAllowed
             | Kind::MappingValueNotAllowed
             | Kind::MismatchedFlowCollectionEnd { .. }
-            | Kind::MisplacedFlowCollectionEnd
             | Kind::MissingAnchorOrAliasName
             | Kind::MissingLowSurrogate
             | Kind::MissingYamlVersion
@@ -121,29 +127,34 @@ fn is_shared(kind: &ErrorKind) -> bool {
             | Kind::UnexpectedEofBlockMapping
             | Kind::UnexpectedEofBlockSequence
             | Kind::UnexpectedEofImplicitFlowMapping
-            | Kind::UnknownAnchor
             | Kind::UnknownQuotedScalarEscape
             | Kind::UnsupportedYamlMajorVersion
             | Kind::ZeroBlockScalarIndent
     )
 }
 
-/// What is open of a value because of its tag.
-pub(super) fn tag(event: &Event<'_>) -> Option<Problem> {
+/// What is open of a value of a text because of its tag.
+pub(super) fn tag(event: &Event<'_>, text: &str) -> Option<Problem> {
     let (tag, is_scalar) = match event {
         Event::Scalar(_, _, _, tag) => (tag, true),
         Event::MappingStart(_, _, tag) | Event::SequenceStart(_, _, tag) => (tag, false),
         _ => return None,
     };
     let suffix = tag.as_deref()?.suffix();
-    // letters, digits and a few more end no tag anywhere
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:!".contains(letter);
     let what = match suffix {
         "null" if !is_scalar => NULL,
-        _ if suffix.is_empty() || !suffix.chars().all(is_plain) => TAG,
+        "merge" if !matches!(event, Event::Scalar(text, ..) if *text == scalar::MERGE) => MERGE,
+        _ if suffix.is_empty() || has_odd_tag(text) => TAG,
         _ => return None,
     };
     Some(Problem::Dialect(what.to_owned()))
+}
+
+/// Whether a text has a tag, or what looks like one, that ends with something else than a blank.
+fn has_odd_tag(text: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:!<>".contains(letter);
+    let tags = text.split_whitespace().filter_map(|word| word.find('!').map(|at| &word[at..]));
+    tags.into_iter().any(|tag| !tag.chars().all(is_plain))
 }
 
 /// Whether a `:` stands at byte `at`, and a bracket or a comma behind it. go-yaml ends a plain scalar before blanks alone.
@@ -161,6 +172,11 @@ fn lines(text: &str, at: usize) -> &str {
 
 fn has_colons(lines: &str) -> bool {
     lines.match_indices(':').any(|(at, _)| has_colon(lines, at))
+}
+
+/// Whether a block scalar may begin in a line of its own, where go-yaml asks for no indentation.
+fn has_bare_block(text: &str) -> bool {
+    text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }
 
 /// Whether brackets that are the document may have ended, so that go-yaml stops reading.

@@ -122,10 +122,12 @@ impl<'t> Reader<'t, '_> {
         }
         let (before, after) = self.around(span).filter(|_| self.strict.flow > 0 && self.what != As::Object)?;
         let (gap, _) = after.split_once(':').filter(|(gap, _)| gap.trim().is_empty())?;
-        if span.start.line() == span.end.line() && !gap.contains('\n') {
+        let word = before.split_whitespace().next_back().unwrap_or_default();
+        let has_property = word.contains(['!', '&']) && before.trim_end_matches(' ').ends_with('\n');
+        if span.start.line() == span.end.line() && !gap.contains('\n') && !has_property {
             return None;
         }
-        let is_marked = before.trim_end().ends_with('?');
+        let is_marked = has_property || before.trim_end().ends_with('?');
         let problem = if is_marked { Problem::Dialect } else { Problem::Syntax };
         Some(problem(dialect::KEY.to_owned()))
     }

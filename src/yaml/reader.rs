@@ -346,7 +346,7 @@ impl<'t, 'l> Reader<'t, 'l> {
 
     /// Looks whether the tag of a value leaves open what it is.
     pub(super) fn tag(&self, event: &Event<'_>, span: Span) -> Result<(), YamlError> {
-        let problem = dialect::tag(event).filter(|_| self.what != As::Object);
+        let problem = dialect::tag(event, self.chunk.text).filter(|_| self.what != As::Object);
         problem.map_or(Ok(()), |problem| Err(self.error(span, problem)))
     }
 

@@ -38,10 +38,10 @@ impl Object {
     }
 
     /// Whether a key may have gone. A second `metadata` that is empty goes when kustomize keeps a former identity in the
-    /// first; the annotations of two mappings are written as one.
+    /// first; annotations are written anew, those of two mappings as one.
     fn may_have_lost(&self, key: &Unwritable) -> bool {
-        let goes = key.pointer == ANNOTATIONS || (key.pointer == "/metadata" && self.has_former());
-        goes && key.fault == KeyFault::Twice
+        let is_second = key.pointer == "/metadata" && self.has_former() && key.fault == KeyFault::Twice;
+        key.pointer == ANNOTATIONS || is_second
     }
 
     /// Notes a key that is written into it without quotes.
