@@ -15,6 +15,7 @@ const MUTATIONS: &[Mutation] = &[
     drop_line,
     swap_lines,
     change_word,
+    insert_mark,
     copy_file,
     build_another,
     restrictor,
@@ -43,6 +44,49 @@ const WORDS: &[(&str, &str)] = &[
     ("v1", "v2"),
     ("x", "y"),
     ("a", "b"),
+];
+/// Marks of YAML, some of which go-yaml and we might read in two ways.
+const MARKS: &[&str] = &[
+    " ",
+    "\n",
+    "\t",
+    "\r",
+    ":",
+    ": ",
+    "- ",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "#",
+    " #",
+    "\"",
+    "'",
+    "|",
+    ">",
+    "&a ",
+    "*a ",
+    "!",
+    "!!str ",
+    "!!null ",
+    "!foo ",
+    "? ",
+    "?",
+    "---\n",
+    "...\n",
+    "%",
+    "%YAML 1.2\n---\n",
+    "@",
+    "\\",
+    "\u{85}",
+    "\u{2028}",
+    "\u{feff}",
+    "~",
+    "null",
+    "1",
+    "<<: ",
+    "<<",
 ];
 const LISTS: &[&str] = &[
     "resources",
@@ -147,6 +191,14 @@ fn change_word(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let places: Vec<usize> = content.match_indices(from).map(|(at, _)| at).collect();
     let at = *dice.any(&places)?;
     content.replace_range(at..at + from.len(), to);
+    Some(())
+}
+
+fn insert_mark(dice: &mut Dice, case: &mut Case) -> Option<()> {
+    let path = some_path(dice, case)?;
+    let content = case.files.get_mut(&path)?;
+    let places: Vec<usize> = content.char_indices().map(|(at, _)| at).chain([content.len()]).collect();
+    content.insert_str(*dice.any(&places)?, dice.pick(MARKS));
     Some(())
 }
 
