@@ -133,8 +133,8 @@ fn is_shared(kind: &ErrorKind) -> bool {
     )
 }
 
-/// What is open of a value of a text because of its tag.
-pub(super) fn tag(event: &Event<'_>, text: &str) -> Option<Problem> {
+/// What is open of a value because of its tag, in a text that `has_odd` ones or not.
+pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<Problem> {
     let (tag, is_scalar) = match event {
         Event::Scalar(_, _, _, tag) => (tag, true),
         Event::MappingStart(_, _, tag) | Event::SequenceStart(_, _, tag) => (tag, false),
@@ -144,14 +144,14 @@ pub(super) fn tag(event: &Event<'_>, text: &str) -> Option<Problem> {
     let what = match suffix {
         "null" if !is_scalar => NULL,
         "merge" if !matches!(event, Event::Scalar(text, ..) if *text == scalar::MERGE) => MERGE,
-        _ if suffix.is_empty() || has_odd_tag(text) => TAG,
+        _ if suffix.is_empty() || has_odd() => TAG,
         _ => return None,
     };
     Some(Problem::Dialect(what.to_owned()))
 }
 
 /// Whether a text has a tag, or what looks like one, that ends with something else than a blank.
-fn has_odd_tag(text: &str) -> bool {
+pub(super) fn has_odd_tag(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:!<>".contains(letter);
     let tags = text.split_whitespace().filter_map(|word| word.find('!').map(|at| &word[at..]));
     tags.into_iter().any(|tag| !tag.chars().all(is_plain))

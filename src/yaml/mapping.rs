@@ -121,7 +121,8 @@ impl<'t> Reader<'t, '_> {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));
         }
         let (before, after) = self.around(span).filter(|_| self.strict.flow > 0 && self.what != As::Object)?;
-        let (gap, _) = after.split_once(':').filter(|(gap, _)| gap.trim().is_empty())?;
+        let colon = after.trim_start();
+        let gap = after.strip_suffix(colon).filter(|_| colon.starts_with(':'))?;
         let word = before.split_whitespace().next_back().unwrap_or_default();
         let has_property = word.contains(['!', '&']) && before.trim_end_matches(' ').ends_with('\n');
         if span.start.line() == span.end.line() && !gap.contains('\n') && !has_property {

@@ -38,6 +38,7 @@
 //! (`"a"#c`), a quoted scalar that goes on at the first column, a lone `-` in brackets. Read
 //! otherwise are `[a:]`, which is a mapping here and the string `a:` there, and U+0085, U+2028
 //! and U+2029, which break lines there. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the whole list.
+//! In what kustomize reads ([`first`], [`manifests`]) such places are [open](Problem::is_open): no tree is refused for them.
 //!
 //! # What it costs
 //!

@@ -1,6 +1,7 @@
 //! From the parser's events to a document: anchors, aliases, and the places of all.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag, options};
@@ -87,6 +88,8 @@ pub(super) struct Reader<'t, 'l> {
     pub(super) keys: Keys,
     /// Within the values of how many keys `<<` the parser is.
     pub(super) merging: usize,
+    /// Whether the text has tags of which it is open where they end; looked for once, when there is a tag.
+    odd_tags: OnceCell<bool>,
     /// `None` while the value of the anchor is being read.
     anchors: HashMap<usize, Option<Node>>,
     /// Whether there can be an alias at all; else nothing is kept for it.
@@ -113,6 +116,7 @@ impl<'t, 'l> Reader<'t, 'l> {
             aliased: 0,
             keys: Keys::default(),
             merging: 0,
+            odd_tags: OnceCell::new(),
             anchors: HashMap::new(),
             aliases: chunk.text.contains('*'),
         }
@@ -346,7 +350,8 @@ impl<'t, 'l> Reader<'t, 'l> {
 
     /// Looks whether the tag of a value leaves open what it is.
     pub(super) fn tag(&self, event: &Event<'_>, span: Span) -> Result<(), YamlError> {
-        let problem = dialect::tag(event, self.chunk.text).filter(|_| self.what != As::Object);
+        let has_odd = || *self.odd_tags.get_or_init(|| dialect::has_odd_tag(self.chunk.text));
+        let problem = dialect::tag(event, has_odd).filter(|_| self.what != As::Object);
         problem.map_or(Ok(()), |problem| Err(self.error(span, problem)))
     }
 
