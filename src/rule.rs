@@ -113,7 +113,7 @@ pub struct Definition {
 }
 
 /// In place of a [`Match`]'s group: the kinds that objects in the catalog declare, under the name of their
-/// [`Declaration`](crate::catalog::Declaration).
+/// [`Declaration`].
 pub const DECLARED: &str = "*";
 
 /// Requests of one resource that a rule or mutator looks at.

@@ -87,7 +87,7 @@ impl Traces {
         Ok(Self { provider, tracer })
     }
 
-    /// Sends what is left, and waits for that as long as [`LAST_SPANS`] at most. There are no spans after it.
+    /// Sends what is left, and waits for that as long as `LAST_SPANS` at most. There are no spans after it.
     pub async fn finish(&self) {
         let provider = self.provider.clone();
         let ended = spawn_blocking(move || provider.shutdown_with_timeout(LAST_SPANS)).await;

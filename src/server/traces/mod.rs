@@ -9,7 +9,7 @@
 //! costs a look at that header. A span never waits for anything. A collector that is not there, or does not answer, costs
 //! spans and a line in the log, and no decision.
 //!
-//! All of this is behind the cargo feature `otlp`. Without it neither [`Traces`] nor [`Span`] has a value: what would be
+//! All of this is behind the cargo feature `otlp`. Without it neither [`Traces`] nor `Span` has a value: what would be
 //! done with one is compiled away.
 //!
 //! Sources: W3C Trace Context; the conventions of OpenTelemetry for spans of HTTP servers.
