@@ -62,6 +62,14 @@ pub fn opened(mut keys: Vec<BadKey>) -> Vec<BadKey> {
     keys
 }
 
+impl Unwritable {
+    /// The key itself.
+    pub fn name(&self) -> Option<String> {
+        let (_, name) = self.pointer.rsplit_once('/')?;
+        Some(name.replace("~1", "/").replace("~0", "~"))
+    }
+}
+
 impl BadKey {
     /// Whether kustomize takes now the first of them and now the last, so that it is not certain what the object is.
     pub fn decides(&self) -> bool {

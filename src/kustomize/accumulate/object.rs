@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::keys::{KeyFault, Unwritable};
 use super::scope;
 use crate::kustomize::finding::Site;
+use crate::yaml;
 
 /// The namespace that kustomize gives to what has none of its own (`TotallyNotANamespace`).
 const NOT_A_NAMESPACE: &str = "_non_namespaceable_";
@@ -211,8 +212,10 @@ impl Object {
             self.add_metadata(field, other);
             let field = format!("/metadata/{field}");
             other.fuzzy.iter().filter(|pointer| covers(&field, pointer)).for_each(|pointer| self.blur(pointer));
-            // they are written anew, so that what else was wrong with them is so no more
-            let is_one = |key: &&Unwritable| key.fault == KeyFault::NotText && is_member(&field, &key.pointer);
+            // they are written anew, so that what else was wrong with them is so no more, nor what a tag made of them
+            let is_text = |key: &&Unwritable| key.name().is_some_and(|name| yaml::is_text(&name) == Some(true));
+            let is_one =
+                |key: &&Unwritable| key.fault == KeyFault::NotText && is_member(&field, &key.pointer) && !is_text(key);
             self.unwritable.extend(other.unwritable.iter().filter(is_one).cloned());
         }
     }

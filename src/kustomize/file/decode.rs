@@ -65,6 +65,7 @@ impl Decoder {
                 Some((name, ty)) if !value.is_null() => {
                     decoded.insert((*name).to_owned(), self.value(value, ty, &path));
                 }
+                Some((name, ty)) if is_nil(ty) => drop(decoded.remove(*name)),
                 Some(_) => {}
                 None => self.unknown(key, fields, path),
             }
@@ -125,6 +126,15 @@ fn zero(ty: &Type) -> Value {
         Type::Integer => Value::Number(Number::from(0)),
         Type::List(_) => Value::Array(Vec::new()),
         Type::Anything | Type::Texts | Type::Fields(_) => Value::Object(Map::new()),
+    }
+}
+
+/// Whether `null` takes away what the same field has in other letters.
+fn is_nil(ty: &Type) -> bool {
+    match ty {
+        Type::Text | Type::Flag | Type::Integer => false,
+        Type::List(_) | Type::Anything | Type::Texts => true,
+        Type::Fields(fields) => fields.pointer,
     }
 }
 
