@@ -177,6 +177,17 @@ pub enum Mode {
 }
 
 impl Match {
+    /// Whatever is created or updated of a resource. It goes on while nobody answers.
+    pub const fn written(
+        group: &'static str,
+        versions: &'static [&'static str],
+        plural: &'static str,
+        kind: &'static str,
+    ) -> Self {
+        let operations = &[Operation::Create, Operation::Update];
+        Self { group, versions, plural, kind, subresource: "", operations, outage: Outage::Admit, reads: None }
+    }
+
     /// The same requests, of whose objects only metadata and what stands at `parts` is looked at. Reading an object is
     /// most of the work on it.
     #[must_use]

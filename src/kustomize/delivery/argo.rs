@@ -9,24 +9,15 @@ use serde_json::Value;
 
 use super::flux::of_object;
 use super::{Delivery, Look, Narrowed};
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rules::{kz003, kz004, kz009, kz010};
 use crate::kustomize::tree::TreePath;
-use crate::rule::{Match, Outage};
+use crate::rule::Match;
 
 const fn written(plural: &'static str, kind: &'static str) -> Match {
-    Match {
-        group: "argoproj.io",
-        versions: &["v1alpha1"],
-        plural,
-        kind,
-        subresource: "",
-        operations: &[Operation::Create, Operation::Update],
-        outage: Outage::Admit,
-        reads: None,
-    }
+    Match::written("argoproj.io", &["v1alpha1"], plural, kind)
 }
 
 static SCOPE: [Match; 2] = [written("applications", "Application"), written("applicationsets", "ApplicationSet")];

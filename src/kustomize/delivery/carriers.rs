@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::Narrowed;
-use crate::admission::Operation;
-use crate::rule::{Match, Outage};
+use crate::rule::Match;
 
 /// The label that says who builds the tree in a ConfigMap.
 pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
@@ -22,16 +21,7 @@ pub(super) static NARROWED: Narrowed = Narrowed {
 
 /// Those that are written.
 pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
-    Match {
-        group: "",
-        versions: &["v1"],
-        plural,
-        kind,
-        subresource: "",
-        operations: &[Operation::Create, Operation::Update],
-        outage: Outage::Admit,
-        reads: None,
-    }
+    Match::written("", &["v1"], plural, kind)
 }
 
 /// What [`LABEL`] says.

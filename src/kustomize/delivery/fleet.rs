@@ -9,20 +9,11 @@ use serde_json::Value;
 
 use super::carried::{self, Encoding, File};
 use super::{At, Delivery, Look, Root};
-use crate::admission::{FieldPath, Level, Operation, Request};
+use crate::admission::{FieldPath, Level, Request};
 use crate::kustomize::options::{Options, Profile};
-use crate::rule::{Match, Outage};
+use crate::rule::Match;
 
-static SCOPE: [Match; 1] = [Match {
-    group: "fleet.cattle.io",
-    versions: &["v1alpha1"],
-    plural: "bundles",
-    kind: "Bundle",
-    subresource: "",
-    operations: &[Operation::Create, Operation::Update],
-    outage: Outage::Admit,
-    reads: None,
-}];
+static SCOPE: [Match; 1] = [Match::written("fleet.cattle.io", &["v1alpha1"], "bundles", "Bundle")];
 
 /// What Fleet would build of a Bundle.
 pub(super) static DELIVERY: Delivery = Delivery {

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::source::{self, Known};
 use super::{At, Content, Delivery, Look, Root};
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Index, Kind, Reference, Scope, View};
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::{FluxSpec, Options, Profile};
 use crate::kustomize::references::is_git;
 use crate::kustomize::rules::{kz004, kz009, kz011, kz040};
 use crate::kustomize::tree::TreePath;
-use crate::rule::{Match, Outage};
+use crate::rule::Match;
 
 /// API group of Flux's Kustomizations.
 pub(super) const GROUP: &str = "kustomize.toolkit.fluxcd.io";
@@ -38,16 +38,7 @@ pub(super) static BY_SOURCE: Index = Index {
     },
 };
 
-pub(super) static SCOPE: [Match; 1] = [Match {
-    group: GROUP,
-    versions: VERSIONS,
-    plural: "kustomizations",
-    kind: "Kustomization",
-    subresource: "",
-    operations: &[Operation::Create, Operation::Update],
-    outage: Outage::Admit,
-    reads: None,
-}];
+pub(super) static SCOPE: [Match; 1] = [Match::written(GROUP, VERSIONS, "kustomizations", "Kustomization")];
 
 /// What is wrong with a Kustomization, whatever its source has.
 pub(super) static OBJECTS: Delivery = Delivery {

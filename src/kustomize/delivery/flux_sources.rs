@@ -8,19 +8,11 @@ use super::source::{Artifact, GROUP, SOURCES, VERSION};
 use super::{Delivery, Look, Root};
 use crate::admission::{FieldPath, Level, Operation, Request};
 use crate::catalog::{Kind, View};
-use crate::rule::{Match, Outage};
+use crate::rule::Match;
 
 const fn status(plural: &'static str, kind: &'static str) -> Match {
-    Match {
-        group: GROUP,
-        versions: &[VERSION],
-        plural,
-        kind,
-        subresource: "status",
-        operations: &[Operation::Update],
-        outage: Outage::Admit,
-        reads: None,
-    }
+    let operations = &[Operation::Update];
+    Match { subresource: "status", operations, ..Match::written(GROUP, &[VERSION], plural, kind) }
 }
 
 static SCOPE: [Match; 4] = [

@@ -18,7 +18,7 @@ use crate::kustomize::references::{is_git, is_http};
 use crate::kustomize::rule::TreeRule;
 use crate::kustomize::rules::{kz001, kz002, kz004, kz006, kz009};
 use crate::kustomize::tree::TreePath;
-use crate::rule::{Match, Outage};
+use crate::rule::Match;
 
 /// API group of kustomization files.
 pub(in crate::kustomize) const GROUP: &str = "kustomize.config.k8s.io";
@@ -47,16 +47,8 @@ static BY_REFERENCE: Index = Index {
 };
 
 const fn written(versions: &'static [&'static str], plural: &'static str, kind: &'static str) -> Match {
-    Match {
-        group: GROUP,
-        versions,
-        plural,
-        kind,
-        subresource: "",
-        operations: &[Operation::Create, Operation::Update, Operation::Delete],
-        outage: Outage::Admit,
-        reads: None,
-    }
+    let operations = &[Operation::Create, Operation::Update, Operation::Delete];
+    Match { operations, ..Match::written(GROUP, versions, plural, kind) }
 }
 
 static SCOPE: [Match; 2] =

@@ -3,32 +3,13 @@
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::PATH_ANNOTATION;
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Example, Match, Page, Rule};
 
 const GROUP: &str = "kustomize.config.k8s.io";
-const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
 static SCOPE: [Match; 2] = [
-    Match {
-        group: GROUP,
-        versions: &["v1beta1"],
-        plural: "kustomizations",
-        kind: "Kustomization",
-        subresource: "",
-        operations: WRITES,
-        outage: Outage::Admit,
-        reads: None,
-    },
-    Match {
-        group: GROUP,
-        versions: &["v1alpha1"],
-        plural: "components",
-        kind: "Component",
-        subresource: "",
-        operations: WRITES,
-        outage: Outage::Admit,
-        reads: None,
-    },
+    Match::written(GROUP, &["v1beta1"], "kustomizations", "Kustomization"),
+    Match::written(GROUP, &["v1alpha1"], "components", "Component"),
 ];
 
 /// The row of KZ050.
