@@ -161,19 +161,8 @@ impl Manifests {
                 self.doubt.get_or_insert((place, format!("there are more than {MOST_OBJECTS} objects")));
                 return;
             }
-            if has_comma(value) {
-                // kustomize keeps former names in a list with commas, and stumbles over them
-                self.doubt.get_or_insert((place, "a name has a comma in it".to_owned()));
-                return;
-            }
-            if value.get("apiVersion") == Some(&Value::Null) {
-                // kustomize now takes the null for its text, and now for nothing
-                self.doubt.get_or_insert((place, "apiVersion is null".to_owned()));
-                return;
-            }
-            if value["metadata"]["annotations"].as_array().is_some_and(|list| !list.is_empty()) {
-                // kustomize takes the items for keys and values, and panics where it finds no value
-                self.doubt.get_or_insert((place, "annotations are a list".to_owned()));
+            if let Some(doubt) = doubt(value) {
+                self.doubt.get_or_insert((place, doubt.to_owned()));
                 return;
             }
             if let Some(fault) = fault(value) {
@@ -213,9 +202,20 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-fn has_comma(value: &Value) -> bool {
-    let texts = [&value["kind"], &value["metadata"]["name"], &value["metadata"]["namespace"]];
-    texts.into_iter().any(|text| text.as_str().is_some_and(|text| text.contains(',')))
+/// What of an object kustomize takes now in one way and now in another.
+fn doubt(value: &Value) -> Option<&'static str> {
+    let names = [&value["kind"], &value["metadata"]["name"], &value["metadata"]["namespace"]];
+    if names.into_iter().any(|name| name.as_str().is_some_and(|name| name.contains(','))) {
+        // former names are kept in a list with commas
+        return Some("a name has a comma in it");
+    }
+    if value.get("apiVersion") == Some(&Value::Null) {
+        // it is the text of the null, or nothing
+        return Some("apiVersion is null");
+    }
+    // the items are taken for keys and values; where there is no value kustomize panics
+    let is_list = value["metadata"]["annotations"].as_array().is_some_and(|list| !list.is_empty());
+    is_list.then_some("annotations are a list")
 }
 
 fn fault(value: &Value) -> Option<ManifestFault> {

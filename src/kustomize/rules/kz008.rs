@@ -79,7 +79,7 @@ data:
 
 /// A finding about a text that is not YAML.
 pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding {
-    RULE.finding(site, format!("this is not YAML: {problem}")).help("correct the YAML; tabs do not indent")
+    RULE.finding(site, format!("this cannot be read: {problem}")).help("correct the YAML; tabs do not indent")
 }
 
 /// A finding about a key that a configuration has twice, which kustomize decodes strictly.
