@@ -38,14 +38,10 @@ impl Object {
     }
 
     /// Whether a key may have gone. A second `metadata` that is empty goes when kustomize keeps a former identity in the
-    /// first; annotations are written anew, those of two mappings as one; of what else is there twice, one may stay.
+    /// first; annotations are written anew, those of two mappings as one.
     fn may_have_lost(&self, key: &Unwritable) -> bool {
         let is_second = key.pointer == "/metadata" && self.has_former() && key.fault == KeyFault::Twice;
-        let is_within = |outer: &Unwritable| {
-            let rest = key.pointer.strip_prefix(&outer.pointer);
-            outer.fault == KeyFault::Twice && rest.is_some_and(|rest| rest.starts_with('/'))
-        };
-        key.pointer == ANNOTATIONS || is_second || self.unwritable().iter().any(is_within)
+        key.pointer == ANNOTATIONS || is_second
     }
 
     /// Notes a key that is written into it without quotes.
