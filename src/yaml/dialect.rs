@@ -10,6 +10,18 @@ use granit_parser::{ErrorKind, Event};
 use super::error::Problem;
 use super::scalar;
 
+/// What a text is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum As {
+    /// An object, by kubectl: scalars have the types of go-yaml v2.
+    Object,
+    /// A kustomization file, likewise; where go-yaml may read it otherwise than we do, that is what is told.
+    Kustomization,
+    /// Manifests and patches, by kustomize: scalars stay the text they are, as in a node of go-yaml v3. What may be read
+    /// otherwise is told too.
+    Manifest,
+}
+
 const BREAK: &str = "here is a character that ends a line for go-yaml, but seldom for others";
 const VERSION: &str = "kustomize reads YAML 1.1, and no other version: take the line out";
 const DIRECTIVE: &str = "there is no such directive";

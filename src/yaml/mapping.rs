@@ -6,10 +6,10 @@ use std::mem;
 use granit_parser::{Event, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
-use super::dialect;
+use super::dialect::{self, As};
 use super::error::{Problem, YamlError};
 use super::place::{Entry, Kids, Place, Spot};
-use super::reader::{As, Node, Reader, content, weight};
+use super::reader::{Node, Reader, content, weight};
 use super::scalar::{self, Scalar};
 
 /// The order of a mapping's entries in [`Kids::Map`].

@@ -68,8 +68,8 @@ pub use error::{Problem, YamlError};
 pub use limits::Limits;
 pub use place::{Duplicate, Place};
 
+use dialect::As;
 use place::{Keys, Spot};
-use reader::As;
 use stream::{Chunk, Chunks};
 
 /// One document: its value and where everything in it stands.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag, options};
 use serde_json::Value;
 
-use super::dialect;
+use super::dialect::{self, As};
 use super::end;
 use super::error::{Problem, YamlError};
 use super::place::{Keys, Kids, Place, Spot};
@@ -19,18 +19,6 @@ use super::{Document, Limits};
 /// Bytes of text that are counted as a value: about what a value and its place take. Else a single long text, anchored, could
 /// be copied as often as a short one.
 const TEXT_OF_A_VALUE: usize = 128;
-
-/// What a text is read as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum As {
-    /// An object, by kubectl: scalars have the types of go-yaml v2.
-    Object,
-    /// A kustomization file, likewise; where go-yaml may read it otherwise than we do, that is what is told.
-    Kustomization,
-    /// Manifests and patches, by kustomize: scalars stay the text they are, as in a node of go-yaml v3. What may be read
-    /// otherwise is told too.
-    Manifest,
-}
 
 /// Reads the first document of a text as `yaml.Unmarshal` of go-yaml v2 does: what comes after
 /// it is not looked at, and there is no document if its value is null.

@@ -3,8 +3,7 @@
 
 use granit_parser::{Event, ScalarStyle, Span, StructureStyle};
 
-use super::dialect;
-use super::reader::As;
+use super::dialect::{self, As};
 
 const TAB: &str = "a tab cannot indent here, or follow `-`; use spaces";
 const QUESTION: &str = "a plain scalar within brackets cannot have a `?`; put it in quotes";
