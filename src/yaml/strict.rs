@@ -120,13 +120,9 @@ impl<'t> Strict<'t> {
     fn scalar(&self, text: &str, style: ScalarStyle, span: &Span, at: usize) -> Result<(), Fault> {
         let end = span.byte_range().unwrap_or_default().end;
         match style {
-            // go-yaml v3 lets it pass
-            ScalarStyle::Plain if self.flow > 0 && self.what != As::Manifest && text.contains('?') => {
-                Err(Fault::sure(at, QUESTION))
-            }
-            ScalarStyle::Plain if self.flow > 0 && self.what == As::Manifest && has_question(text) => {
-                Err(Fault::open(at, QUESTION))
-            }
+            // go-yaml v3 may take it for the mark of a key
+            ScalarStyle::Plain if self.flow > 0 && text.starts_with('?') => Err(Fault::open(at, QUESTION)),
+            ScalarStyle::Plain if self.flow > 0 && text.contains('?') => Err(Fault::sure(at, QUESTION)),
             ScalarStyle::Plain if self.flow > 0 && text.starts_with(':') => Err(Fault::sure(at, COLON)),
             ScalarStyle::Plain if self.flow > 0 && self.what != As::Object && dialect::has_colon(self.text, end) => {
                 Err(Fault::open(end, dialect::COLON))
@@ -230,11 +226,6 @@ pub(super) fn with_spaces(text: &str) -> Option<String> {
         spaced.push_str(content);
     }
     Some(spaced)
-}
-
-/// Whether go-yaml v3 takes a `?` in a plain scalar within brackets for the mark of a key.
-fn has_question(text: &str) -> bool {
-    text.starts_with('?') || text.split_whitespace().any(|word| word.len() > 1 && word.ends_with('?'))
 }
 
 fn name_is_plain(name: &str, at: usize) -> Result<(), Fault> {
