@@ -31,12 +31,14 @@
 pub mod accumulate;
 mod analysis;
 pub mod delivery;
+pub mod emit;
 pub mod explain;
 pub mod file;
 mod files;
 pub mod finding;
 mod fix;
 mod flux;
+pub mod node;
 pub mod options;
 pub mod references;
 pub mod roots;

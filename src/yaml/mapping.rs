@@ -116,7 +116,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Why a key is, or may be, none for go-yaml. Within brackets it has to be on one line, unless `?` is before it.
-    fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
+    pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
         if self.what == As::Manifest && text.len() > dialect::LONGEST_KEY {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));
         }

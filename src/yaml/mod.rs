@@ -47,18 +47,22 @@
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
+pub mod core;
 mod dialect;
 mod end;
 mod error;
 mod json;
 mod limits;
 mod mapping;
+pub mod node;
+mod nodes;
 mod number;
 mod place;
 mod reader;
 mod scalar;
 mod stream;
 mod strict;
+mod time;
 
 use serde_json::Value;
 
@@ -185,6 +189,25 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
 pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
     Chunks::of_manifests(text)
         .filter_map(|chunk| chunk.and_then(|chunk| reader::read(chunk, limits, As::Manifest)).transpose())
+}
+
+/// The same documents as nodes, which keep what was written. `source` is the number of the file in their [origins](node::Origin).
+pub fn nodes<'t>(
+    text: &'t str,
+    source: u32,
+    limits: &'t Limits,
+) -> impl Iterator<Item = Result<node::Node, YamlError>> + 't {
+    Chunks::of_manifests(text)
+        .filter_map(move |chunk| chunk.and_then(|chunk| nodes::read(chunk, source, limits)).transpose())
+}
+
+/// The first document of a text as a node; the text is not cut at `---`.
+///
+/// # Errors
+///
+/// When the document is not YAML or exceeds `limits`.
+pub fn node(text: &str, source: u32, limits: &Limits) -> Result<Option<node::Node>, YamlError> {
+    nodes::read(Chunk::whole(text), source, limits)
 }
 
 /// Whether a text of manifests is not cut at any `---`.

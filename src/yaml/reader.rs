@@ -86,7 +86,7 @@ pub(super) struct Reader<'t, 'l> {
 
 impl<'t, 'l> Reader<'t, 'l> {
     /// A reader of `text`, which has the places of `chunk`.
-    fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, what: As) -> Self {
+    pub(super) fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, what: As) -> Self {
         let options = options! {
             emit_comments: false,
             emit_anchor_events: true,
@@ -134,7 +134,8 @@ impl<'t, 'l> Reader<'t, 'l> {
                 (Event::StreamStart | Event::DocumentStart(..), _) => {}
                 (event, span) => {
                     let Node { value, spot, .. } = self.node(event, span, 0)?;
-                    self.behind(&value, spot.place)?;
+                    let is_read = self.what != As::Object && value.as_str().is_none_or(str::is_empty);
+                    self.behind(spot.place, is_read)?;
                     let Self { aliased, keys, .. } = *self;
                     return Ok((!value.is_null()).then_some(Document { value, aliased, spot, keys }));
                 }
@@ -142,13 +143,13 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Looks whether the document ends where its value does. kustomize stops reading there, and has no use for a text.
-    fn behind(&mut self, value: &Value, place: Place) -> Result<(), YamlError> {
+    /// Looks whether the document ends where its value does. kustomize stops reading there, if it `is_read`: it has no use
+    /// for a text.
+    pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
             return Err(YamlError { place, problem: Problem::Dialect(dialect::MORE.to_owned()) });
         }
-        let is_read = self.what != As::Object && value.as_str().is_none_or(str::is_empty);
         self.event().map(drop).map_err(|error| match error.problem {
             Problem::Syntax(text) if is_read => YamlError { problem: Problem::Dialect(text), ..error },
             _ => error,
@@ -268,7 +269,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    fn copied(&mut self, size: usize) -> Result<(), Problem> {
+    pub(super) fn copied(&mut self, size: usize) -> Result<(), Problem> {
         self.aliased += size;
         if self.aliased > self.limits.aliased { Err(Problem::TooManyAliased(self.limits.aliased)) } else { Ok(()) }
     }
@@ -278,6 +279,11 @@ impl<'t, 'l> Reader<'t, 'l> {
         if self.nodes > self.limits.nodes {
             return Err(self.error(span, Problem::TooManyNodes(self.limits.nodes)));
         }
+        self.reach(depth, span)
+    }
+
+    /// Refuses what is nested deeper than the limit.
+    pub(super) fn reach(&self, depth: usize, span: Span) -> Result<(), YamlError> {
         if depth > self.limits.depth {
             return Err(self.error(span, Problem::TooDeep(self.limits.depth)));
         }

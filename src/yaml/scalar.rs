@@ -12,7 +12,7 @@ use super::error::Problem;
 use super::number;
 
 /// Where the tags `!!str`, `!!int`, … live.
-const NAMESPACE: &str = "tag:yaml.org,2002:";
+pub(super) const NAMESPACE: &str = "tag:yaml.org,2002:";
 
 /// A scalar that has its type.
 #[derive(Debug, Clone, PartialEq)]

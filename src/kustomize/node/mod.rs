@@ -1,0 +1,6 @@
+//! What kustomize does with single nodes: giving scalars their types when they are printed.
+
+mod print;
+
+pub use crate::yaml::node::{Entry, Kind, Node, Origin, Style, Tag};
+pub use print::{Unprintable, UnprintableKind, printed};

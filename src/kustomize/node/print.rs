@@ -1,0 +1,200 @@
+//! From nodes to the values that are printed.
+//!
+//! kustomize writes a node as YAML, reads that text again and writes the result as JSON; this is what remains of the node
+//! afterwards.
+//!
+//! Source: `RNode.MarshalJSON` of kyaml, `encoder.node` and `decoder.scalar` of go-yaml v3.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{Entry, Kind, Node, Origin, Tag};
+use crate::kustomize::emit::value::Value;
+use crate::yaml::core::{self, Resolved};
+
+/// Mappings up to this size are searched for duplicate keys by comparing all pairs.
+const SMALL: usize = 16;
+
+/// Why a node cannot be printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unprintable {
+    /// The place of the value that is wrong.
+    pub origin: Origin,
+    /// What is wrong with it.
+    pub kind: UnprintableKind,
+}
+
+/// What is wrong with a node that cannot be printed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnprintableKind {
+    /// A key that occurs more than once in one mapping.
+    #[error("mapping key {0:?} is defined more than once")]
+    Duplicate(String),
+    /// A key that is a number, a truth value, or anything else but a string.
+    #[error("mapping key {0:?} is not a string")]
+    Key(String),
+    /// Infinity, or not a number.
+    #[error("{0} is not a finite number")]
+    NotFinite(String),
+    /// A scalar that is not what its tag says.
+    #[error("{text:?} is not of the type {tag}")]
+    Tag {
+        /// The tag in its short form.
+        tag: &'static str,
+        /// The text of the scalar.
+        text: String,
+    },
+    /// A control character that YAML does not allow.
+    #[error("a control character cannot be printed")]
+    Control,
+}
+
+/// Returns the value that is printed for a node.
+///
+/// # Errors
+///
+/// When kustomize fails to print it.
+pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
+    match &node.kind {
+        Kind::Scalar(text) => scalar(node, text),
+        Kind::Seq(items) => Ok(Value::List(items.iter().map(printed).collect::<Result<_, _>>()?)),
+        Kind::Map(entries) => map(node, entries),
+    }
+}
+
+fn map<'n>(node: &Node, entries: &'n [Entry]) -> Result<Value<'n>, Unprintable> {
+    let failed = |kind| Unprintable { origin: node.origin, kind };
+    if let Some(key) = duplicate(entries) {
+        return Err(failed(UnprintableKind::Duplicate(key.to_owned())));
+    }
+    let mut members = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if !matches!(entry.key_tag, Tag::Str | Tag::None | Tag::Other | Tag::Binary | Tag::Timestamp | Tag::Merge) {
+            return Err(failed(UnprintableKind::Key(entry.key.to_string())));
+        }
+        members.push((Cow::Borrowed(&*entry.key), printed(&entry.value)?));
+    }
+    Ok(Value::Map(members))
+}
+
+fn duplicate(entries: &[Entry]) -> Option<&str> {
+    if entries.len() <= SMALL {
+        let mut keys = entries.iter().enumerate();
+        return keys
+            .find(|(at, entry)| entries[..*at].iter().any(|other| other.key == entry.key))
+            .map(|(_, e)| &*e.key);
+    }
+    let mut seen = HashSet::with_capacity(entries.len());
+    entries.iter().find(|entry| !seen.insert(&*entry.key)).map(|entry| &*entry.key)
+}
+
+fn scalar<'n>(node: &Node, text: &'n str) -> Result<Value<'n>, Unprintable> {
+    let failed = |kind| Unprintable { origin: node.origin, kind };
+    if text.contains(|c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}')) {
+        return Err(failed(UnprintableKind::Control));
+    }
+    if !node.tagged && (node.style.is_quoted() || node.tag == Tag::Str || text.contains('\n')) {
+        return Ok(Value::Text(text.into()));
+    }
+    let resolved = core::resolve(text);
+    let is_of_its_tag = matches!(node.tag, Tag::None | Tag::Merge) || resolved.tag() == node.tag;
+    if is_of_its_tag && !(node.tagged && node.tag == Tag::Str) {
+        return typed(resolved, text).ok_or_else(|| failed(UnprintableKind::NotFinite(text.to_owned())));
+    }
+    of_tag(node.tag, resolved, text).ok_or_else(|| failed(wrong_tag(node.tag, text)))
+}
+
+fn typed(resolved: Resolved, text: &str) -> Option<Value<'_>> {
+    Some(match resolved {
+        Resolved::Null => Value::Null,
+        Resolved::Bool(flag) => Value::Bool(flag),
+        Resolved::Int(int) => Value::Int(int),
+        Resolved::Uint(int) => Value::Uint(int),
+        Resolved::Float(float) if float.is_finite() => Value::Float(float),
+        Resolved::Float(_) => return None,
+        Resolved::Time(time) => Value::Text(time.into()),
+        Resolved::Text => Value::Text(text.into()),
+    })
+}
+
+/// The value of a scalar whose tag is written beside it.
+fn of_tag<'n>(tag: Tag, resolved: Resolved, text: &'n str) -> Option<Value<'n>> {
+    match (tag, resolved) {
+        (Tag::Float, Resolved::Int(int)) => Some(Value::Float(int as f64)),
+        (Tag::Binary, _) => {
+            let bytes = STANDARD.decode(text.replace(['\r', '\n'], "")).ok()?;
+            Some(Value::Text(String::from_utf8_lossy(&bytes).into_owned().into()))
+        }
+        (Tag::Str | Tag::Other | Tag::Map | Tag::Seq, _) => Some(Value::Text(text.into())),
+        _ => None,
+    }
+}
+
+fn wrong_tag(tag: Tag, text: &str) -> UnprintableKind {
+    let tag = match tag {
+        Tag::Null => "!!null",
+        Tag::Bool => "!!bool",
+        Tag::Int => "!!int",
+        Tag::Float => "!!float",
+        Tag::Timestamp => "!!timestamp",
+        Tag::Binary => "!!binary",
+        _ => "!!str",
+    };
+    UnprintableKind::Tag { tag, text: text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::{self, Limits};
+
+    fn value(text: &str) -> Result<Value<'static>, UnprintableKind> {
+        let node = yaml::node(text, 0, &Limits::default()).unwrap().unwrap();
+        match printed(node.get("a").unwrap()).map_err(|error| error.kind)? {
+            Value::Text(text) => Ok(Value::Text(Cow::Owned(text.into_owned()))),
+            Value::Null => Ok(Value::Null),
+            Value::Bool(flag) => Ok(Value::Bool(flag)),
+            Value::Int(int) => Ok(Value::Int(int)),
+            Value::Uint(int) => Ok(Value::Uint(int)),
+            Value::Float(float) => Ok(Value::Float(float)),
+            Value::List(_) | Value::Map(_) => panic!("not a scalar"),
+        }
+    }
+
+    #[test]
+    fn scalars_get_the_types_of_go_yaml_v3() {
+        assert_eq!(value("a: yes"), Ok(Value::Text("yes".into())));
+        assert_eq!(value("a: 0644"), Ok(Value::Int(420)));
+        assert_eq!(value("a: !!str 123"), Ok(Value::Text("123".into())));
+        assert_eq!(value("a: !!float 3"), Ok(Value::Float(3.0)));
+        assert_eq!(value("a: '1'"), Ok(Value::Text("1".into())));
+        assert_eq!(value("a: 2001-01-01"), Ok(Value::Text("2001-01-01T00:00:00Z".into())));
+        assert_eq!(value("a: .inf"), Err(UnprintableKind::NotFinite(".inf".to_owned())));
+        assert_eq!(value("a: !!binary aGk="), Ok(Value::Text("hi".into())));
+    }
+
+    #[test]
+    fn a_changed_text_keeps_the_type() {
+        let print = |tag, text: &str| {
+            let node = Node::new(Kind::Scalar(text.into()), tag);
+            printed(&node).map(|value| format!("{value:?}")).map_err(|error| error.kind)
+        };
+        assert_eq!(print(Tag::Int, "8080").unwrap(), "Int(8080)");
+        assert_eq!(print(Tag::Str, "8080").unwrap(), "Text(\"8080\")");
+        assert_eq!(print(Tag::Int, "x"), Err(UnprintableKind::Tag { tag: "!!int", text: "x".to_owned() }));
+    }
+
+    #[test]
+    fn keys_are_distinct_strings() {
+        let keys = |text: &str| {
+            let node = yaml::node(text, 0, &Limits::default()).unwrap().unwrap();
+            printed(&node).err().map(|error| error.kind)
+        };
+        assert_eq!(keys("{a: 1, a: 2}"), Some(UnprintableKind::Duplicate("a".to_owned())));
+        assert_eq!(keys("{1: 1}"), Some(UnprintableKind::Key("1".to_owned())));
+        assert_eq!(keys("{<<: {b: 1}, b: 2}"), None);
+    }
+}

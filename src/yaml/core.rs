@@ -1,0 +1,81 @@
+//! What the text of a scalar means for go-yaml v3, which reads manifests: the core schema of YAML 1.2 with the octal
+//! numbers of 1.1.
+//!
+//! Source: `resolve` of go-yaml v3.
+
+use super::node::Tag;
+use super::number;
+use super::scalar::Scalar;
+use super::time::Timestamp;
+
+/// A scalar with its type.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resolved {
+    /// `null`
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// An integer greater than any `Int`.
+    Uint(u64),
+    /// A float.
+    Float(f64),
+    /// A time, as Go writes it into JSON.
+    Time(String),
+    /// A string: the text as it is.
+    Text,
+}
+
+impl Resolved {
+    /// The tag of a scalar with this type.
+    pub fn tag(&self) -> Tag {
+        match self {
+            Self::Null => Tag::Null,
+            Self::Bool(_) => Tag::Bool,
+            Self::Int(_) | Self::Uint(_) => Tag::Int,
+            Self::Float(_) => Tag::Float,
+            Self::Time(_) => Tag::Timestamp,
+            Self::Text => Tag::Str,
+        }
+    }
+}
+
+/// Gives a plain scalar its type.
+pub fn resolve(text: &str) -> Resolved {
+    match text.as_bytes().first() {
+        None => Resolved::Null,
+        Some(b'0'..=b'9') => timestamp(text).unwrap_or_else(|| number(text)),
+        Some(b'+' | b'-' | b'.') => number(text),
+        Some(b'~' | b'n' | b'N' | b't' | b'T' | b'f' | b'F') => word(text),
+        Some(_) => Resolved::Text,
+    }
+}
+
+/// The tag of a plain scalar.
+pub fn tag_of(text: &str) -> Tag {
+    if text == super::scalar::MERGE { Tag::Merge } else { resolve(text).tag() }
+}
+
+fn word(text: &str) -> Resolved {
+    match text {
+        "~" | "null" | "Null" | "NULL" => Resolved::Null,
+        "true" | "True" | "TRUE" => Resolved::Bool(true),
+        "false" | "False" | "FALSE" => Resolved::Bool(false),
+        _ => Resolved::Text,
+    }
+}
+
+fn number(text: &str) -> Resolved {
+    match number::read(text) {
+        Some(Scalar::Int(int)) => Resolved::Int(int),
+        Some(Scalar::Uint(int)) => Resolved::Uint(int),
+        Some(Scalar::Float(float)) => Resolved::Float(float),
+        _ => Resolved::Text,
+    }
+}
+
+/// The time that a text is, if it is one.
+pub(super) fn timestamp(text: &str) -> Option<Resolved> {
+    Timestamp::read(text).map(|time| Resolved::Time(time.to_string()))
+}

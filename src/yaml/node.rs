@@ -1,0 +1,289 @@
+//! A YAML node as go-yaml v3 keeps one: the text, tag and style of every scalar, and mappings in the order of the text.
+//!
+//! kustomize edits such nodes and gives scalars a type only when it prints them. Cloning a node is cheap: mappings,
+//! sequences and texts are shared until one of the copies is changed.
+
+use std::sync::Arc;
+
+use super::core;
+
+/// The type of a node: the short tag of go-yaml v3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tag {
+    /// No tag: a node that was made without one. Its text decides when it is printed.
+    None,
+    /// `!!null`
+    Null,
+    /// `!!bool`
+    Bool,
+    /// `!!int`
+    Int,
+    /// `!!float`
+    Float,
+    /// `!!str`
+    Str,
+    /// `!!timestamp`
+    Timestamp,
+    /// `!!binary`
+    Binary,
+    /// `!!merge`
+    Merge,
+    /// `!!map`
+    Map,
+    /// `!!seq`
+    Seq,
+    /// A tag that go-yaml does not know.
+    Other,
+}
+
+/// How a node is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Style {
+    /// A plain scalar; a mapping or sequence in block form.
+    #[default]
+    Plain,
+    /// `'text'`
+    SingleQuoted,
+    /// `"text"`
+    DoubleQuoted,
+    /// `|`
+    Literal,
+    /// `>`
+    Folded,
+    /// `{…}` or `[…]`
+    Flow,
+}
+
+impl Style {
+    /// Whether a scalar of this style is a string without a tag saying so.
+    pub fn is_quoted(self) -> bool {
+        matches!(self, Self::SingleQuoted | Self::DoubleQuoted | Self::Literal | Self::Folded)
+    }
+}
+
+/// Where a node was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Origin {
+    /// The number of the file, as the reader of the file chose it; 0 for a node that no file holds.
+    pub source: u32,
+    /// The line, counted from one; 0 for a node that no file holds.
+    pub line: u32,
+}
+
+/// A scalar, mapping or sequence.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// The type.
+    pub tag: Tag,
+    /// Whether the tag is written in the text, and is written again.
+    pub tagged: bool,
+    /// The style.
+    pub style: Style,
+    /// The place it comes from.
+    pub origin: Origin,
+    /// The comment that follows the key or value in the same line, if it can be a schema: it begins with `{`.
+    pub comment: Option<Arc<String>>,
+    /// The content.
+    pub kind: Kind,
+}
+
+/// The content of a node.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// A scalar and its text.
+    Scalar(Arc<str>),
+    /// A mapping, in the order of the text. A key may occur more than once.
+    Map(Arc<Vec<Entry>>),
+    /// A sequence.
+    Seq(Arc<Vec<Node>>),
+}
+
+/// An entry of a mapping.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The text of the key.
+    pub key: Arc<str>,
+    /// The type of the key; anything but a string or a merge key cannot be printed.
+    pub key_tag: Tag,
+    /// The value.
+    pub value: Node,
+}
+
+impl Entry {
+    /// An entry with a string as its key.
+    pub fn new(key: impl Into<Arc<str>>, value: Node) -> Self {
+        Self { key: key.into(), key_tag: Tag::Str, value }
+    }
+}
+
+impl Node {
+    /// A node without a place, in the plain style.
+    pub fn new(kind: Kind, tag: Tag) -> Self {
+        Self { tag, tagged: false, style: Style::Plain, origin: Origin::default(), comment: None, kind }
+    }
+
+    /// A scalar without a tag.
+    pub fn scalar(text: impl Into<Arc<str>>) -> Self {
+        Self::new(Kind::Scalar(text.into()), Tag::None)
+    }
+
+    /// A scalar that is a string whatever it looks like.
+    pub fn string(text: impl Into<Arc<str>>) -> Self {
+        Self::new(Kind::Scalar(text.into()), Tag::Str)
+    }
+
+    /// A plain scalar with the tag that its text asks for.
+    pub fn resolved(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let tag = core::tag_of(&text);
+        Self::new(Kind::Scalar(text), tag)
+    }
+
+    /// `null`
+    pub fn null() -> Self {
+        Self::new(Kind::Scalar("null".into()), Tag::Null)
+    }
+
+    /// A mapping.
+    pub fn map(entries: Vec<Entry>) -> Self {
+        Self::new(Kind::Map(Arc::new(entries)), Tag::Map)
+    }
+
+    /// A sequence.
+    pub fn seq(items: Vec<Self>) -> Self {
+        Self::new(Kind::Seq(Arc::new(items)), Tag::Seq)
+    }
+
+    /// The same node at another place; what it contains stays where it is.
+    #[must_use]
+    pub fn at(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Whether the tag is `!!null`.
+    pub fn is_null(&self) -> bool {
+        self.tag == Tag::Null
+    }
+
+    /// Whether it is null, an empty mapping or an empty sequence.
+    pub fn is_null_or_empty(&self) -> bool {
+        self.is_null()
+            || match &self.kind {
+                Kind::Scalar(_) => false,
+                Kind::Map(entries) => entries.is_empty(),
+                Kind::Seq(items) => items.is_empty(),
+            }
+    }
+
+    /// Whether it is a scalar.
+    pub fn is_scalar(&self) -> bool {
+        matches!(self.kind, Kind::Scalar(_))
+    }
+
+    /// Whether it is a mapping.
+    pub fn is_map(&self) -> bool {
+        matches!(self.kind, Kind::Map(_))
+    }
+
+    /// Whether it is a sequence.
+    pub fn is_seq(&self) -> bool {
+        matches!(self.kind, Kind::Seq(_))
+    }
+
+    /// Whether it is a scalar that is a string: its tag says so, or it has none.
+    pub fn is_string(&self) -> bool {
+        self.is_scalar() && matches!(self.tag, Tag::Str | Tag::None)
+    }
+
+    /// The text of a scalar; quotes are no part of it.
+    pub fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The shared text of a scalar.
+    pub fn shared_text(&self) -> Option<Arc<str>> {
+        match &self.kind {
+            Kind::Scalar(text) => Some(Arc::clone(text)),
+            _ => None,
+        }
+    }
+
+    /// Replaces the text of a scalar and nothing else.
+    pub fn set_text(&mut self, text: impl Into<Arc<str>>) {
+        self.kind = Kind::Scalar(text.into());
+    }
+
+    /// The entries of a mapping; none for anything else.
+    pub fn entries(&self) -> &[Entry] {
+        match &self.kind {
+            Kind::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The entries of a mapping, to change them.
+    pub fn entries_mut(&mut self) -> Option<&mut Vec<Entry>> {
+        match &mut self.kind {
+            Kind::Map(entries) => Some(Arc::make_mut(entries)),
+            _ => None,
+        }
+    }
+
+    /// The elements of a sequence; none for anything else.
+    pub fn items(&self) -> &[Self] {
+        match &self.kind {
+            Kind::Seq(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The elements of a sequence, to change them.
+    pub fn items_mut(&mut self) -> Option<&mut Vec<Self>> {
+        match &mut self.kind {
+            Kind::Seq(items) => Some(Arc::make_mut(items)),
+            _ => None,
+        }
+    }
+
+    /// The value of the first entry with this key.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.entries().iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// The value of the first entry with this key, to change it. The mapping is copied only if the key exists.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+        let at = self.position(key)?;
+        Some(&mut self.entries_mut()?.get_mut(at)?.value)
+    }
+
+    /// The index of the first entry with this key.
+    pub fn position(&self, key: &str) -> Option<usize> {
+        self.entries().iter().position(|entry| &*entry.key == key)
+    }
+
+    /// The value at a path of keys.
+    pub fn at_path(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Sets the value of a key: of the first entry with that key, else of a new one at the end. Does nothing if this
+    /// is no mapping.
+    pub fn set(&mut self, key: &str, value: Self) {
+        let at = self.position(key);
+        let Some(entries) = self.entries_mut() else { return };
+        match at.and_then(|at| entries.get_mut(at)) {
+            Some(entry) => entry.value = value,
+            None => entries.push(Entry::new(key, value)),
+        }
+    }
+
+    /// Removes the first entry with this key and returns its value.
+    pub fn remove(&mut self, key: &str) -> Option<Self> {
+        let at = self.position(key)?;
+        Some(self.entries_mut()?.remove(at).value)
+    }
+}

@@ -1,0 +1,330 @@
+//! From the parser's events to nodes as kustomize keeps them: aliases and merge keys expanded, scalars left the text they
+//! are.
+//!
+//! Source: `ByteReader.Read` and `RNode.DeAnchor` of kyaml, `parser.node` of go-yaml v3.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+
+use granit_parser::{Event, ScalarStyle, Span, StructureStyle, Tag as Written};
+
+use super::core;
+use super::dialect::{self, As};
+use super::end;
+use super::error::{Problem, YamlError};
+use super::node::{Entry, Kind, Node, Origin, Style, Tag};
+use super::reader::{Reader, content, weight};
+use super::scalar;
+use super::stream::Chunk;
+use super::{Limits, strict};
+
+/// Reads the first document of a piece of a manifest; nothing if the piece is empty or null.
+pub(super) fn read(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Option<Node>, YamlError> {
+    if let Some((at, problem)) = dialect::character(chunk.text) {
+        return Err(YamlError { place: chunk.place(at), problem });
+    }
+    let (chunk, behind) = end::cut(chunk, false)?;
+    let node = read_document(chunk, source, limits)?;
+    behind.map_or(Ok(()), end::check)?;
+    Ok(node)
+}
+
+/// Reads a document; tabs within brackets are taken for spaces, as go-yaml does.
+fn read_document(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Option<Node>, YamlError> {
+    let refused = match NodeReader::new(chunk, chunk.text, source, limits).document() {
+        Err(error) if matches!(error.problem, Problem::Syntax(_) | Problem::Dialect(_)) => error,
+        read => return read,
+    };
+    match strict::with_spaces(chunk.text) {
+        Some(text) => NodeReader::new(chunk, &text, source, limits).document().map_err(|_| refused),
+        None => Err(refused),
+    }
+}
+
+/// A node and what it costs to use it again.
+#[derive(Clone)]
+struct Built {
+    node: Node,
+    /// How many values it holds, itself included; a long text counts as several.
+    size: usize,
+    /// How many mappings and sequences are within one another in it.
+    height: usize,
+}
+
+struct NodeReader<'t, 'l> {
+    events: Reader<'t, 'l>,
+    source: u32,
+    /// `None` while the value of the anchor is being read.
+    anchors: HashMap<usize, Option<Built>>,
+    /// Whether a comment can be a schema.
+    has_schemas: bool,
+}
+
+/// What has been read of a mapping.
+#[derive(Default)]
+struct Fields {
+    own: Vec<Entry>,
+    /// The mappings that are merged into it; later ones win.
+    merged: Vec<Node>,
+    size: usize,
+    height: usize,
+    merges: bool,
+}
+
+impl<'t, 'l> NodeReader<'t, 'l> {
+    fn new(chunk: Chunk<'t>, text: &'t str, source: u32, limits: &'l Limits) -> Self {
+        let events = Reader::new(chunk, text, limits, As::Manifest);
+        Self { events, source, anchors: HashMap::new(), has_schemas: chunk.text.contains("# {") }
+    }
+
+    fn document(&mut self) -> Result<Option<Node>, YamlError> {
+        loop {
+            match self.events.event()? {
+                (Event::StreamEnd | Event::DocumentEnd, _) => return Ok(None),
+                (Event::StreamStart | Event::DocumentStart(..), _) => {}
+                (event, span) => {
+                    let Built { node, .. } = self.node(event, span, 0)?;
+                    let is_text = node.text().is_some_and(|text| !text.is_empty());
+                    self.events.behind(self.events.span(span), !is_text)?;
+                    return Ok((!node.is_null()).then_some(node));
+                }
+            }
+        }
+    }
+
+    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Built, YamlError> {
+        self.events.count(span, depth)?;
+        self.events.tag(&event, span)?;
+        let (anchor, built) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                (anchor, self.scalar(content(text, span), style, tag.as_deref(), span)?)
+            }
+            Event::SequenceStart(style, anchor, tag) => {
+                self.open(anchor);
+                (anchor, self.sequence(span, depth)?.styled(style, tag.as_deref()))
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                self.open(anchor);
+                (anchor, self.mapping(span, depth)?.styled(style, tag.as_deref()))
+            }
+            Event::Alias(anchor) => return self.alias(anchor, span, depth),
+            _ => return Err(self.events.error(span, Problem::Syntax("a value was expected here".to_owned()))),
+        };
+        if anchor > 0 {
+            self.events.copied(built.size).map_err(|problem| self.events.error(span, problem))?;
+            self.anchors.insert(anchor, Some(built.clone()));
+        }
+        Ok(built)
+    }
+
+    fn origin(&self, span: Span) -> Origin {
+        Origin { source: self.source, line: self.events.span(span).line }
+    }
+
+    fn scalar(
+        &self,
+        text: Cow<'t, str>,
+        style: ScalarStyle,
+        tag: Option<&Written>,
+        span: Span,
+    ) -> Result<Built, YamlError> {
+        let size = 1 + weight(&text);
+        let written = tag.filter(|tag| !scalar::is_bare_tag(tag));
+        let style = style_of(style);
+        let resolved = match written {
+            Some(tag) => tag_of(tag),
+            None if style.is_quoted() => Tag::Str,
+            None => core::tag_of(&text),
+        };
+        let node = Node {
+            tag: resolved,
+            tagged: written.is_some(),
+            style,
+            origin: self.origin(span),
+            comment: self.comment(span),
+            kind: Kind::Scalar(text.into()),
+        };
+        Ok(Built { node, size, height: 0 })
+    }
+
+    /// The comment in the rest of the line behind a token, if it can be a schema.
+    fn comment(&self, span: Span) -> Option<Arc<String>> {
+        let (_, behind) = self.events.around(span).filter(|_| self.has_schemas)?;
+        let line = behind.lines().next()?.trim_start_matches([' ', ':', ',']);
+        let comment = line.strip_prefix('#')?.trim();
+        comment.starts_with('{').then(|| Arc::new(comment.to_owned()))
+    }
+
+    fn sequence(&mut self, start: Span, depth: usize) -> Result<Built, YamlError> {
+        let (mut items, mut size, mut height) = (Vec::new(), 1, 0);
+        loop {
+            let (event, span) = self.events.event()?;
+            if matches!(event, Event::SequenceEnd) {
+                let node = Node::seq(items).at(self.origin(start));
+                return Ok(Built { node, size, height: height + 1 });
+            }
+            let item = self.node(event, span, depth + 1)?;
+            (size, height) = (size + item.size, height.max(item.height));
+            items.push(item.node);
+        }
+    }
+
+    fn mapping(&mut self, start: Span, depth: usize) -> Result<Built, YamlError> {
+        let mut fields = Fields { size: 1, ..Fields::default() };
+        loop {
+            let (event, span) = self.events.event()?;
+            if matches!(event, Event::MappingEnd) {
+                return Ok(fields.finish(self.origin(start)));
+            }
+            self.events.count(span, depth)?;
+            match self.key(event, span)? {
+                (_, Tag::Merge) => self.merge(&mut fields, span, depth + 1)?,
+                key => self.entry(&mut fields, key, span, depth + 1)?,
+            }
+        }
+    }
+
+    /// Adds an entry of the mapping's own. kyaml loses one with the quoted key `<<`.
+    fn entry(
+        &mut self,
+        fields: &mut Fields,
+        (key, key_tag): (Arc<str>, Tag),
+        span: Span,
+        depth: usize,
+    ) -> Result<(), YamlError> {
+        let comment = self.comment(span);
+        let (event, value_span) = self.events.event()?;
+        let mut value = self.node(event, value_span, depth)?;
+        fields.height = fields.height.max(value.height);
+        if &*key == scalar::MERGE {
+            return Ok(());
+        }
+        fields.size += weight(&key) + value.size;
+        if comment.is_some() {
+            value.node.comment = comment;
+        }
+        fields.own.push(Entry { key, key_tag, value: value.node });
+        Ok(())
+    }
+
+    fn key(&mut self, event: Event<'t>, span: Span) -> Result<(Arc<str>, Tag), YamlError> {
+        self.events.tag(&event, span)?;
+        let problem = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let text = content(text, span);
+                if let Some(problem) = self.events.other_key(&text, span) {
+                    return Err(self.events.error(span, problem));
+                }
+                let built = self.scalar(text, style, tag.as_deref(), span)?;
+                let key = (built.node.shared_text().unwrap_or_else(|| "".into()), built.node.tag);
+                if anchor > 0 {
+                    self.anchors.insert(anchor, Some(built));
+                }
+                return Ok(key);
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some(Some(Built { node: Node { kind: Kind::Scalar(text), tag, .. }, .. })) => {
+                    return Ok((Arc::clone(text), *tag));
+                }
+                _ => Problem::Key("an alias"),
+            },
+            Event::SequenceStart(..) => Problem::Key("a list"),
+            _ => Problem::Key("a mapping"),
+        };
+        Err(self.events.error(span, problem))
+    }
+
+    /// Reads the value of a merge key.
+    fn merge(&mut self, fields: &mut Fields, key: Span, depth: usize) -> Result<(), YamlError> {
+        if mem::replace(&mut fields.merges, true) {
+            return Err(self.events.error(key, Problem::MergedTwice));
+        }
+        let (event, span) = self.events.event()?;
+        let value = self.node(event, span, depth)?;
+        (fields.size, fields.height) = (fields.size + value.size, fields.height.max(value.height));
+        let mappings = match value.node.kind {
+            Kind::Map(_) => vec![value.node],
+            // the first mapping of a sequence wins
+            Kind::Seq(items) => items.iter().rev().cloned().collect(),
+            Kind::Scalar(_) => return Err(self.events.error(span, Problem::Merge)),
+        };
+        if !mappings.iter().all(Node::is_map) {
+            return Err(self.events.error(span, Problem::Merge));
+        }
+        fields.merged = mappings;
+        Ok(())
+    }
+
+    /// Marks an anchor whose value is not complete yet.
+    fn open(&mut self, anchor: usize) {
+        if anchor > 0 {
+            self.anchors.insert(anchor, None);
+        }
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span, depth: usize) -> Result<Built, YamlError> {
+        let Some(Some(built)) = self.anchors.get(&anchor).cloned() else {
+            return Err(self.events.error(span, Problem::Recursion));
+        };
+        self.events.copied(built.size).map_err(|problem| self.events.error(span, problem))?;
+        self.events.reach(depth + built.height, span)?;
+        Ok(built)
+    }
+}
+
+impl Fields {
+    /// The mapping: entries that are merged in follow its own, which win.
+    fn finish(self, origin: Origin) -> Built {
+        let Self { own, merged, size, height, .. } = self;
+        let mut node = Node::map(own).at(origin);
+        if !merged.is_empty() {
+            let own = node.clone();
+            for mapping in merged {
+                for entry in mapping.entries().iter().filter(|entry| own.get(&entry.key).is_none()) {
+                    node.set(&entry.key, entry.value.clone());
+                }
+            }
+        }
+        Built { node, size, height: height + 1 }
+    }
+}
+
+impl Built {
+    fn styled(mut self, style: StructureStyle, tag: Option<&Written>) -> Self {
+        if style == StructureStyle::Flow {
+            self.node.style = Style::Flow;
+        }
+        if let Some(tag) = tag.filter(|tag| !scalar::is_bare_tag(tag)).map(tag_of) {
+            (self.node.tagged, self.node.tag) = (tag != self.node.tag, tag);
+        }
+        self
+    }
+}
+
+fn style_of(style: ScalarStyle) -> Style {
+    match style {
+        ScalarStyle::Plain => Style::Plain,
+        ScalarStyle::SingleQuoted => Style::SingleQuoted,
+        ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
+        ScalarStyle::Literal => Style::Literal,
+        ScalarStyle::Folded => Style::Folded,
+    }
+}
+
+fn tag_of(tag: &Written) -> Tag {
+    match tag.suffix_in_namespace(scalar::NAMESPACE).as_deref() {
+        Some("null") => Tag::Null,
+        Some("bool") => Tag::Bool,
+        Some("int") => Tag::Int,
+        Some("float") => Tag::Float,
+        Some("str") => Tag::Str,
+        Some("timestamp") => Tag::Timestamp,
+        Some("binary") => Tag::Binary,
+        Some("merge") => Tag::Merge,
+        Some("map") => Tag::Map,
+        Some("seq") => Tag::Seq,
+        _ => Tag::Other,
+    }
+}
