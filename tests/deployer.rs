@@ -74,6 +74,25 @@ fn pickup_is_what_landscaper_says() {
     }
 }
 
+/// The rule denies nothing that the helm deployer accepts, and never denies an argument that a newer one may accept.
+#[test]
+fn helm_arguments_are_those_of_the_deployer() {
+    let file = vectors("landscaper/deployers.json");
+    let cases = file["helmArguments"].as_array().expect("it is a list");
+    assert!(cases.len() > 30);
+    for case in cases {
+        let item = json!({
+            "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",
+            "metadata": {"name": "item", "namespace": "ns"},
+            "spec": {"type": "landscaper.gardener.cloud/helm", "config": case["config"]},
+        });
+        let findings = Case::new(Operation::Create, item).decide(Webhook::Validate).findings;
+        let levels: Vec<_> = findings.iter().filter(|found| found.rule == "DP012").map(|found| found.level).collect();
+        let expected: &[Level] = if case["expect"]["accepted"] == true { &[] } else { &[Level::Warn] };
+        assert_eq!(levels, expected, "{}: {findings:?}", case["name"]);
+    }
+}
+
 #[test]
 fn annotations_say_what_landscaper_reads_in_them() {
     for case in cases_of("annotations") {

@@ -24,7 +24,11 @@ pub(super) static RULE: Rule = Rule {
         why: "Nothing but its deployer reads `spec.config`, so that a missing name or a wrong apiVersion is found \
               only once the DeployItem is worked on. The rule looks at what the manifest and the helm deployer \
               refuse to begin with: apiVersion, kind, and the fields that must be there. Other types are left to \
-              their deployers.",
+              their deployers. \
+              Arguments in `helmDeploymentConfig` that the helm deployer of Landscaper v0.152.0 does not accept are \
+              warnings, because a newer deployer may accept them. Accepted are `atomic`, `force`, \
+              `skipSchemaValidation`, `takeOwnership`, `timeout` and `wait` for `install` and `upgrade`, and \
+              `timeout` and `wait` for `uninstall`.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -72,11 +76,9 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let config = |object: &serde_json::Value| object.pointer("/spec/config").cloned();
     let is_old = request.operation == Operation::Update && config(request.old_object()) == config(request.object());
     let faults = provider::faults(Route::specified(request.object()).type_name, config(request.object()).as_ref());
-    let tell = |Fault { field, problem, help }| {
+    let tell = |Fault { level, field, problem, help }| {
         let mut finding = RULE.finding(FieldPath::of(["spec", "config"]).join(&field), problem).help(help);
-        if is_old {
-            finding.level = Level::Warn;
-        }
+        finding.level = if is_old { Level::Warn } else { level };
         finding
     };
     faults.into_iter().map(tell).collect()

@@ -5,11 +5,20 @@
 
 use serde_json::Value;
 
-use crate::admission::{FieldPath, json as wire};
+use crate::admission::{FieldPath, Level, json as wire};
+
+/// The Landscaper release from which the lists of helm arguments come.
+pub(super) const RELEASE: &str = "v0.152.0";
+/// `helmDeploymentConfig` arguments that the helm deployer of [`RELEASE`] accepts for `install` and `upgrade`.
+const INSTALL_ARGUMENTS: &[&str] = &["atomic", "force", "skipSchemaValidation", "takeOwnership", "timeout", "wait"];
+/// `helmDeploymentConfig` arguments that the helm deployer of [`RELEASE`] accepts for `uninstall`.
+const UNINSTALL_ARGUMENTS: &[&str] = &["timeout", "wait"];
 
 /// Something that a deployer refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
+    /// `Warn` for what a newer release of the deployer may accept.
+    pub(super) level: Level,
     /// Where, in the configuration.
     pub(super) field: FieldPath,
     /// What is wrong.
@@ -65,7 +74,12 @@ struct Faults(Vec<Fault>);
 
 impl Faults {
     fn add(&mut self, field: FieldPath, problem: impl Into<String>, help: impl Into<String>) {
-        self.0.push(Fault { field, problem: problem.into(), help: help.into() });
+        self.0.push(Fault { level: Level::Deny, field, problem: problem.into(), help: help.into() });
+    }
+
+    /// Adds a fault that a newer release of the deployer may not have.
+    fn warn(&mut self, field: FieldPath, problem: impl Into<String>, help: impl Into<String>) {
+        self.0.push(Fault { level: Level::Warn, field, problem: problem.into(), help: help.into() });
     }
 
     /// A text that must be there.
@@ -109,24 +123,24 @@ fn helm(config: &Value, faults: &mut Faults) {
     chart(config.get("chart").unwrap_or(&Value::Null), &FieldPath::of(["chart"]), faults);
     faults.require(config, &root, "name");
     faults.require(config, &root, "namespace");
-    let arguments = |part: &str| match part {
-        "uninstall" => &["timeout"][..],
-        _ => &["atomic", "force", "timeout"][..],
-    };
-    for part in ["install", "upgrade", "uninstall"] {
+    helm_arguments(config, faults);
+    common(config, faults);
+}
+
+/// Reports arguments that are not in the lists of [`RELEASE`].
+///
+/// Source: `ValidateHelmDeploymentConfiguration` in Landscaper's `apis/deployer/helm/v1alpha1/validation`, which compares
+/// keys by letter case.
+fn helm_arguments(config: &Value, faults: &mut Faults) {
+    let parts = [("install", INSTALL_ARGUMENTS), ("upgrade", INSTALL_ARGUMENTS), ("uninstall", UNINSTALL_ARGUMENTS)];
+    for (part, known) in parts {
         let given = config.get("helmDeploymentConfig").and_then(|parts| parts.get(part)?.as_object());
-        for key in
-            given.into_iter().flat_map(|given| given.keys()).filter(|key| !arguments(part).contains(&key.as_str()))
-        {
-            let help = format!("write {}", arguments(part).join(", "));
-            faults.add(
-                FieldPath::of(["helmDeploymentConfig", part, key]),
-                format!("{key:?} is no argument of {part}"),
-                help,
-            );
+        for key in given.into_iter().flat_map(|given| given.keys()).filter(|key| !known.contains(&key.as_str())) {
+            let problem = format!("the helm deployer of Landscaper {RELEASE} has no argument {key:?} for {part}");
+            let help = format!("write {}, or check that your helm deployer is newer and accepts it", known.join(", "));
+            faults.warn(FieldPath::of(["helmDeploymentConfig", part, key]), problem, help);
         }
     }
-    common(config, faults);
 }
 
 fn chart(chart: &Value, place: &FieldPath, faults: &mut Faults) {
