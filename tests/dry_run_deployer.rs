@@ -76,7 +76,7 @@ impl World {
 
     fn trigger(&mut self, job: &str) {
         let now = self.now();
-        self.landscaper(&json!({"status": {"jobID": job, "jobIDGenerationTime": now, "observedGeneration": 1}}));
+        self.landscaper(&json!({"status": {"jobID": job, "jobIDGenerationTime": now}}));
     }
 
     fn delete(&mut self) {
@@ -193,6 +193,57 @@ fn a_job_goes_through_the_phases_in_order_and_ends_in_one_write() {
     assert_eq!((&secret["metadata"]["ownerReferences"], &secret["type"]), (&owner, &json!("Opaque")));
     assert_eq!(world.item()["metadata"]["finalizers"], json!([FINALIZER]));
     assert_eq!(world.next(), Step::Nothing);
+}
+
+/// Whether a deployer processes the next job of an item, by the executed case that has the same status.
+fn is_deployed_next(item: &Value) -> bool {
+    let text = include_str!("vectors/landscaper/deployers.json");
+    let file: Value = serde_json::from_str(text).unwrap();
+    let (observed, generation) = (&item["status"]["observedGeneration"], &item["metadata"]["generation"]);
+    let of = if observed == generation { json!(3) } else { observed.clone() };
+    let is_same = |case: &&Value| {
+        let of_case = &case["item"];
+        of_case["phase"] == item["status"]["phase"]
+            && of_case["observedGeneration"] == of
+            && of_case["updateOnChangeOnly"] == item["spec"]["updateOnChangeOnly"]
+            && of_case["deployerType"] == TYPES[0]
+    };
+    let case = file["jobs"].as_array().unwrap().iter().find(is_same);
+    case.unwrap_or_else(|| panic!("no case was executed for {item:#}"))["expect"]["deployed"].as_bool().unwrap()
+}
+
+#[test]
+fn a_real_run_after_a_dry_run_is_not_skipped() {
+    let mut world = World::seed();
+    world.landscaper(&json!({"metadata": {"generation": 3}}));
+    world.item.as_mut().unwrap()["spec"]["updateOnChangeOnly"] = json!(true);
+    world.trigger("job-1");
+    assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"]);
+    assert!(is_deployed_next(world.item()), "{:#}", world.item()["status"]);
+}
+
+/// Versions before this one wrote the generation: their items would be skipped too.
+#[test]
+fn an_item_that_claims_a_deployment_loses_the_claim_whether_or_not_it_is_in_dry_run() {
+    for is_open in [false, true] {
+        for is_dry_run in [false, true] {
+            let mut world = World::seed();
+            let deployer = json!({"name": NAME, "identity": "a", "version": "0.1.0"});
+            world.landscaper(&json!({
+                "metadata": {"generation": 3, "annotations": {"landscaper.gardener.cloud/dry-run": is_dry_run.to_string()}},
+                "status": {"phase": "Succeeded", "observedGeneration": 3, "deployer": deployer, "jobID": "job-1",
+                           "jobIDFinished": "job-1"},
+            }));
+            world.item.as_mut().unwrap()["spec"]["updateOnChangeOnly"] = json!(true);
+            if is_open {
+                world.trigger("job-2");
+            }
+            assert!(!is_deployed_next(world.item()));
+            assert!(world.deployer.is_wanted(world.item()) && world.step());
+            assert!(is_deployed_next(world.item()), "{:#}", world.item()["status"]);
+            assert_eq!(world.step(), is_open && is_dry_run, "and nothing else is written of it");
+        }
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::catalog::{Kind, Reference, Scope, cluster};
 use crate::landscaper::dry_run::following::{Following, agrees, following};
 use crate::landscaper::dry_run::mark::Mark;
 use crate::landscaper::dry_run::run::{
-    Configuration, Deployer, MANAGER, Rival, Step, Surroundings, Trouble, has_job, secret_reference,
+    Configuration, Deployer, MANAGER, Rival, Step, Surroundings, Trouble, claims_deployment, secret_reference,
 };
 use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, GROUP, INSTALLATIONS};
 
@@ -71,12 +71,18 @@ impl Controller for DryRunDeployer {
     fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
         Box::pin(async move {
             let known = tools.catalog.find(object.kind, &object.namespace, &object.name);
-            if known.is_none_or(|known| !self.is_wanted(known.value())) {
+            if known.is_none_or(|known| !self.deployer.is_wanted(known.value())) {
                 return Ok(Next::Done);
             }
             let read = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
-            let Some(mut item) = read.filter(|item| self.is_wanted(item)) else { return Ok(Next::Done) };
-            if !is_in_dry_run(object, &item, tools).await? {
+            let Some(mut item) = read.filter(|item| self.deployer.is_wanted(item)) else { return Ok(Next::Done) };
+            if claims_deployment(&item) {
+                match self.step(object, item, tools).await? {
+                    Some(written) => item = written,
+                    None => return Ok(Next::Done),
+                }
+            }
+            if !self.deployer.has_dry_run(&item) || !is_in_dry_run(object, &item, tools).await? {
                 return Ok(Next::Done);
             }
             for _ in 0..MAX_STEPS {
@@ -94,10 +100,6 @@ static DEPLOY_ITEM: [&Kind; 1] = [&DEPLOY_ITEMS];
 static ABOVE: [&Kind; 2] = [&EXECUTIONS, &INSTALLATIONS];
 
 impl DryRunDeployer {
-    fn is_wanted(&self, item: &Value) -> bool {
-        self.deployer.is_responsible(item) && has_job(item)
-    }
-
     /// Makes the next write; the item as it is after that, or nothing when there is no more to do.
     async fn step(&self, object: &Reference, item: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
         let now = Timestamp::now().round(Unit::Second).unwrap_or(Timestamp::UNIX_EPOCH).to_string();

@@ -93,11 +93,27 @@ pub fn has_job(item: &Value) -> bool {
     status.job() == Job::Open && !status.job.is_empty()
 }
 
+/// Whether the status of an item would make a deployer skip its next real run (`updateOnChangeOnly`), although only a dry
+/// run has processed it.
+pub fn claims_deployment(item: &Value) -> bool {
+    status::claims_generation(item)
+}
+
 impl Deployer {
     /// Whether it is this one's to do, by its type and its mark.
     pub fn is_responsible(&self, item: &Value) -> bool {
         let of = item.pointer("/spec/type").and_then(Value::as_str).unwrap_or_default();
         self.types.iter().any(|held| held == of) && Mark::of(item).is_dry_run()
+    }
+
+    /// Whether there may be something to write, judged by the item alone.
+    pub fn is_wanted(&self, item: &Value) -> bool {
+        claims_deployment(item) || self.has_dry_run(item)
+    }
+
+    /// Whether an item has an open job that is this deployer's.
+    pub fn has_dry_run(&self, item: &Value) -> bool {
+        self.is_responsible(item) && has_job(item)
     }
 
     /// Whether the next write depends on more than the item.
@@ -107,7 +123,10 @@ impl Deployer {
 
     /// The next write for an item.
     pub fn next(&self, item: &Value, surroundings: &Surroundings<'_>) -> Step {
-        if !self.is_responsible(item) || !has_job(item) {
+        if claims_deployment(item) {
+            return Step::Status(status::disclaim(item));
+        }
+        if !self.has_dry_run(item) {
             return Step::Nothing;
         }
         let stage = status::stage(item);

@@ -16,6 +16,26 @@ pub(super) fn deployer(item: &Value) -> &str {
     of("/status/deployer/name").or_else(|| of("/status/deployer/identity")).unwrap_or_default()
 }
 
+/// The `observedGeneration` of a dry run. Generations begin with 1.
+///
+/// A deployer skips an item with `updateOnChangeOnly` whose last phase is `Succeeded` and whose `observedGeneration` is its
+/// generation. A dry run deploys nothing, so the next real run must not be skipped.
+///
+/// Source: `reconcilePrivate` in Landscaper's `pkg/deployer/lib/controller.go`.
+const NEVER_OBSERVED: i64 = 0;
+
+/// Whether the status of an item claims that its present generation was deployed, although a dry run wrote it last.
+/// Versions of this deployer before 0.2 wrote such a status.
+pub(super) fn claims_generation(item: &Value) -> bool {
+    let observed = item.pointer("/status/observedGeneration").and_then(Value::as_i64).unwrap_or(NEVER_OBSERVED);
+    deployer(item) == NAME && observed != NEVER_OBSERVED && stage(item) == Stage::Waiting
+}
+
+/// Takes the claim of [`claims_generation`] back.
+pub(super) fn disclaim(item: &Value) -> Value {
+    json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
+}
+
 /// How far the job is. What ended before, ended for the job before.
 pub(super) fn stage(item: &Value) -> Stage {
     match text(item, "phase") {
@@ -33,7 +53,7 @@ pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now:
     let status = json!({
         "phase": phase,
         "lastReconcileTime": time,
-        "observedGeneration": item.pointer("/metadata/generation").unwrap_or(&json!(0)),
+        "observedGeneration": NEVER_OBSERVED,
         "deployer": {"identity": deployer.identity, "name": NAME, "version": env!("CARGO_PKG_VERSION")},
         "lastError": null,
         "lastErrors": null,
@@ -50,7 +70,11 @@ pub(super) fn work(deployer: &Deployer, item: &Value, phase: &str) -> Value {
 
 /// Ends the job: the phase, that it is finished and what came of it are one write.
 pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&str>, &Trouble>, now: &str) -> Value {
-    let mut status = json!({"jobIDFinished": text(item, "jobID"), "transitionTimes": {"finishedTime": now}});
+    let mut status = json!({
+        "jobIDFinished": text(item, "jobID"),
+        "observedGeneration": NEVER_OBSERVED,
+        "transitionTimes": {"finishedTime": now},
+    });
     let phase = match secret {
         Ok(secret) => {
             if let Some(name) = secret {
