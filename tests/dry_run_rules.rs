@@ -173,6 +173,43 @@ fn a_switch_to_a_real_run_waits_for_the_job() {
     assert_eq!(rules(&running), [""; 0]);
 }
 
+/// Issue 18: a root was switched to dry run while deployers were at work below it.
+#[test]
+fn a_switch_waits_for_the_run_in_both_directions() {
+    let mark = |is_dry_run: bool| json!({"landscaper.gardener.cloud/dry-run": is_dry_run.to_string()});
+    let judged = |to_dry_run: bool, root_runs: bool, item_status: Option<Value>| -> Vec<String> {
+        let mut old = object("Installation", json!({}));
+        old["metadata"]["annotations"] = mark(!to_dry_run);
+        let finished = if root_runs { "a" } else { "b" };
+        old["status"] = json!({"jobID": "b", "jobIDFinished": finished});
+        let mut new = old.clone();
+        new["metadata"]["annotations"] = mark(to_dry_run);
+        let below = item_status.map(|status| {
+            let mut item = item(json!([]));
+            item["metadata"]["annotations"] = mark(!to_dry_run);
+            item["metadata"]["ownerReferences"] = json!([{"apiVersion": "landscaper.gardener.cloud/v1alpha1",
+                "kind": "Installation", "name": old["metadata"]["name"], "controller": true}]);
+            item["status"] = status;
+            item
+        });
+        let findings = found(&create(new).update(old).stored(below.into_iter().collect()));
+        findings.into_iter().filter(|found| found.rule == "DR009").map(|found| found.message).collect()
+    };
+    let open = || Some(json!({"phase": "", "jobID": "b", "jobIDFinished": "a"}));
+    let done = || {
+        let deployer = json!({"name": "portcullis.dev/dry-run"});
+        Some(json!({"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "deployer": deployer}))
+    };
+    assert_eq!(judged(true, true, None), ["its real run is under way: what deployers have begun is deployed"]);
+    assert_eq!(judged(false, true, None), ["its dry run is under way: what of it comes later is deployed"]);
+    assert_eq!(judged(true, false, open()), ["DeployItem \"object\" is being deployed: its deployer does not stop"]);
+    assert_eq!(
+        judged(false, false, open()),
+        ["the dry run of DeployItem \"object\" is under way: it would be deployed"]
+    );
+    assert_eq!([judged(true, false, done()), judged(false, false, done())], [[""; 0], [""; 0]]);
+}
+
 /// An item loses its mark with its root; who did it last still tells whether anything is deployed.
 #[test]
 fn what_was_only_ever_in_dry_run_can_be_again() {

@@ -25,16 +25,19 @@ pub(super) static RULE: Rule = Rule {
     id: "DR009",
     name: "switched-while-deployed",
     level: Level::Deny,
-    summary: "a root that is switched to dry run while it is deployed, or to a real run while its dry run is under way",
+    summary: "a root that is switched to dry run while it is deployed or its real run is under way, or to a real run while its dry run is under way",
     scope: &SCOPE,
     looks_up: &[&DEPLOY_ITEMS, &EXECUTIONS, &INSTALLATIONS],
     confirm: Some(confirm),
     check,
     page: Page {
         why: "In a dry run nothing is changed on the target, and nothing is taken away either: an Installation that was deployed, \
-              is switched to dry run and then deleted leaves all that it deployed behind. And while a dry run is under way, \
-              a switch to a real run would deploy what of it comes later. Deployed is what has a DeployItem that was \
-              processed and is not in dry run.",
+              is switched to dry run and then deleted leaves all that it deployed behind. \
+              The rule also denies a switch in either direction during a run. A deployer does not stop a job that it has \
+              begun, so a root that is switched to dry run during a real run still deploys. A root that is switched to a real \
+              run during a dry run deploys what the dry run has not processed yet. A run is under way while `status.jobID` and \
+              `status.jobIDFinished` of the root, or of a DeployItem below it, differ. An Installation is deployed if a \
+              DeployItem below it was processed and is not in dry run.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -105,17 +108,19 @@ metadata:
     landscaper.gardener.cloud/dry-run: \"true\"
 ",
         },
-        mend: "For a dry run of something that is deployed, apply a second Installation under another name. To end a dry run, wait \
-               for its job to finish.",
+        mend: "For a dry run of something that is deployed, apply a second Installation under another name. Otherwise wait \
+               until the run has finished (`status.jobIDFinished` is `status.jobID`), or interrupt it with the annotation \
+               `landscaper.gardener.cloud/operation: interrupt`.",
     },
 };
 
 /// The most objects below a root that are looked at: a decision is bounded, whatever is stored.
 const MAX_EXAMINED: usize = 2_000;
-/// How many deployed DeployItems are confirmed.
+/// How many DeployItems are read from the API server before a switch is denied.
 const CONFIRMED: usize = 5;
 
 /// From and to which kind of run a root is switched.
+#[derive(Clone, Copy)]
 enum Switch {
     ToDryRun,
     ToRealRun,
@@ -131,45 +136,65 @@ impl Switch {
             _ => None,
         }
     }
+
+    /// Whether a DeployItem below the root stands against the switch.
+    fn is_prevented_by(self, item: &Value) -> bool {
+        let is_dry_run = Mark::of(item).is_dry_run();
+        match self {
+            Self::ToDryRun => !is_dry_run && (is_deployed(item) || is_running(item)),
+            Self::ToRealRun => is_dry_run && is_running(item),
+        }
+    }
 }
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    if !matches!(Switch::of(request), Some(Switch::ToDryRun)) {
-        return Vec::new();
-    }
-    deployed(request, view).iter().map(|item| Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name())).collect()
+    let items = Switch::of(request).map(|switch| preventing(switch, request, view)).unwrap_or_default();
+    items.iter().map(|item| Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name())).collect()
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let finding = match Switch::of(request) {
-        Some(Switch::ToDryRun) => to_dry_run(request, view),
-        Some(Switch::ToRealRun) if is_running(request.old_object()) => Some(
-            RULE.finding(
-                annotation(DRY_RUN_ANNOTATION),
-                "its dry run is under way: what of it comes later is deployed",
-            )
-            .help("wait until status.jobIDFinished is status.jobID"),
-        ),
-        _ => None,
-    };
+    let Some(switch) = Switch::of(request) else { return Vec::new() };
+    let finding = during_run(switch, request).or_else(|| because_of_item(switch, request, view));
     finding.into_iter().collect()
 }
 
-fn to_dry_run(request: &Request<'_>, view: &View<'_>) -> Option<Finding> {
-    let still = |item: &&Arc<Stored>| {
-        let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
-        match view.confirmation(&reference) {
-            Some(Confirmation::Exists(now)) => is_deployed(now.value()),
-            Some(Confirmation::Gone) => false,
-            _ => true,
-        }
+/// Denies a switch while the job of the root itself is open. The old object of a request is never stale.
+fn during_run(switch: Switch, request: &Request<'_>) -> Option<Finding> {
+    let message = match switch {
+        Switch::ToDryRun => "its real run is under way: what deployers have begun is deployed",
+        Switch::ToRealRun => "its dry run is under way: what of it comes later is deployed",
     };
-    let deployed = deployed(request, view);
-    let item = deployed.iter().find(still)?;
-    let message =
-        format!("DeployItem {:?} is deployed: in dry run, its deletion takes nothing off the target", item.name());
-    let finding = RULE.finding(annotation(DRY_RUN_ANNOTATION), message);
-    Some(finding.help("apply a second Installation for the dry run, under another name"))
+    let finding = || RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(WAIT);
+    is_running(request.old_object()).then(finding)
+}
+
+const WAIT: &str = "wait until status.jobIDFinished is status.jobID, or interrupt the run";
+
+fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Option<Finding> {
+    let preventing = preventing(switch, request, view);
+    let (item, stored) = preventing.iter().find_map(|item| still(switch, item, request, view))?;
+    let (message, help) = match switch {
+        Switch::ToDryRun if is_running(&stored) => {
+            (format!("DeployItem {item:?} is being deployed: its deployer does not stop"), WAIT)
+        }
+        Switch::ToDryRun => (
+            format!("DeployItem {item:?} is deployed: in dry run, its deletion takes nothing off the target"),
+            "apply a second Installation for the dry run, under another name",
+        ),
+        Switch::ToRealRun => (format!("the dry run of DeployItem {item:?} is under way: it would be deployed"), WAIT),
+    };
+    Some(RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(help))
+}
+
+/// The name and the present state of a DeployItem that still stands against the switch.
+fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) -> Option<(String, Value)> {
+    let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
+    let now = match view.confirmation(&reference) {
+        Some(Confirmation::Exists(now)) => now.value().clone(),
+        Some(Confirmation::Gone) => return None,
+        _ => item.value().clone(),
+    };
+    switch.is_prevented_by(&now).then(|| (item.name().to_owned(), now))
 }
 
 /// Whether a job of an object has not ended.
@@ -178,16 +203,16 @@ pub(super) fn is_running(object: &Value) -> bool {
     status("jobID") != status("jobIDFinished")
 }
 
-/// An item that was processed, and not in a dry run. One whose dry run is over has lost its mark with its root, but not
-/// the name of the deployer that touches no target.
+/// Whether an item was processed, and not in a dry run. The mark of an item goes with its root's; the name of the dry-run
+/// deployer in its status stays.
 fn is_deployed(item: &Value) -> bool {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let was_dry_run = text("/status/deployer/name") == run::NAME;
-    !text("/status/phase").is_empty() && !was_dry_run && !Mark::of(item).is_dry_run()
+    !text("/status/phase").is_empty() && !was_dry_run
 }
 
-/// Some of the DeployItems below a root that were processed for real, as far as the catalog knows.
-fn deployed(request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
+/// Some of the DeployItems below a root that stand against a switch, as far as the catalog knows.
+fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
     let mut found = Vec::new();
     let mut open = VecDeque::from([(&INSTALLATIONS, request.display_name())]);
     let mut left = MAX_EXAMINED;
@@ -199,7 +224,7 @@ fn deployed(request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
             below
         };
         let items = below(&DEPLOY_ITEMS);
-        found.extend(items.into_iter().filter(|item| is_deployed(item.value())));
+        found.extend(items.into_iter().filter(|item| switch.is_prevented_by(item.value())));
         if found.len() >= CONFIRMED {
             break;
         }
