@@ -1,16 +1,16 @@
-//! The cryptography of TLS: ring, whoever speaks.
+//! The crypto provider of all TLS connections: ring.
 
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, ring};
 
-/// What rustls takes for everything that is worked out.
+/// Returns the crypto provider for rustls.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// Makes it that of the whole process, for kube's client, which asks for no other.
+/// Installs it as the default of the process, which kube's client uses.
 pub(crate) fn install() {
-    // Only fails where a provider is installed already, which is then as good.
+    // Fails only if a provider is already installed.
     let _ = ring::default_provider().install_default();
 }

@@ -1,4 +1,4 @@
-//! HTTP and TLS as a client, of whatever is not the API server: one connector, and one way to say why it failed.
+//! The HTTP client for servers other than the API server: a connector, and descriptions of failures.
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use rustls_pki_types::CertificateDer;
 
 use crate::cryptography;
 
-/// Connects over HTTP/1.1, with TLS where the address begins with `https`, and gives up after `patience`. Trusts the
-/// system's authorities and `authorities`.
+/// Returns a connector for HTTP/1.1, with TLS for `https` URLs and a connect timeout. It trusts the system's CAs and
+/// `authorities`.
 ///
 /// # Errors
-/// When an authority is no certificate.
+/// If an authority is not a valid certificate.
 pub(crate) fn connector(
     authorities: &[CertificateDer<'static>],
-    patience: Duration,
+    connect_timeout: Duration,
 ) -> Result<HttpsConnector<HttpConnector>, rustls::Error> {
     let mut roots = RootCertStore::empty();
-    // A system without authorities still has those that are given.
+    // Without system CAs, `authorities` are still trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for authority in authorities {
         roots.add(authority.clone())?;
@@ -29,17 +29,21 @@ pub(crate) fn connector(
     let config = config.with_root_certificates(roots).with_no_client_auth();
     let mut http = HttpConnector::new();
     http.enforce_http(false);
-    http.set_connect_timeout(Some(patience));
+    http.set_connect_timeout(Some(connect_timeout));
     let https = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1();
     Ok(https.wrap_connector(http))
 }
 
-/// The innermost cause, which says most; never in words that others take for an outage of a webhook.
+/// Returns the innermost cause of an error. Avoids the words "connection refused", which clients read as an outage of the webhook.
 pub(crate) fn why(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
     let text = cause.to_string();
-    if text.to_ascii_lowercase().contains("connection refused") { "nobody listens there".to_owned() } else { text }
+    if text.to_ascii_lowercase().contains("connection refused") {
+        "nothing listens on this port".to_owned()
+    } else {
+        text
+    }
 }

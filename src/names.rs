@@ -1,38 +1,38 @@
-//! Names as Kubernetes has them: of labels, their values, and objects.
+//! Validates Kubernetes names: label keys, label values and object names.
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/validation`.
 
-/// The longest name of a label, and the longest value.
+/// Longest label name and longest label value.
 const LONGEST_LABEL: usize = 63;
-/// The longest DNS subdomain: what stands before a label's name, or the name of an object.
+/// Longest DNS subdomain, which is the prefix of a label key or the name of an object.
 const LONGEST_SUBDOMAIN: usize = 253;
 
-/// Whether a label can have this key: a name, with a DNS subdomain and a slash before it if wanted.
+/// Returns whether text is a valid label key: a name, optionally after a DNS subdomain and a slash.
 pub fn is_label_key(text: &str) -> bool {
     text.split_once('/').map_or(is_qualified(text), |(prefix, name)| is_subdomain(prefix) && is_qualified(name))
 }
 
-/// Whether a label can have this value.
+/// Returns whether text is a valid label value.
 pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_qualified(text)
 }
 
-/// Whether a label can have this name: letters and digits, with `-`, `_` and `.` between them.
+/// Returns whether text is a valid label name: letters and digits, with `-`, `_` and `.` between them.
 pub fn is_qualified(text: &str) -> bool {
     text.len() <= LONGEST_LABEL && is_word(text, |byte| byte.is_ascii_alphanumeric(), |byte| b"-_.".contains(&byte))
 }
 
-/// Whether it is a DNS subdomain: words with dots between them.
+/// Returns whether text is a DNS subdomain: DNS labels separated by dots.
 pub fn is_subdomain(text: &str) -> bool {
     text.len() <= LONGEST_SUBDOMAIN && text.split('.').all(is_dns_word)
 }
 
-/// Whether it is of small letters and digits, with dashes between them, however long.
+/// Returns whether text consists of lower-case letters and digits with dashes between them, of any length.
 pub fn is_dns_word(text: &str) -> bool {
     is_word(text, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit(), |byte| byte == b'-')
 }
 
-/// Letters, and others between them.
+/// Returns whether text starts and ends with a letter, and has only letters and inner characters.
 fn is_word(text: &str, is_letter: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(&is_letter);
     is_end(text.bytes().next())
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_kubernetes_allows() {
+    fn accepts_exactly_the_names_that_kubernetes_accepts() {
         for key in ["app", "example.org/a_B.c-1", "a-b.c/x", &"x".repeat(63)] {
             assert!(is_label_key(key), "{key}");
         }

@@ -205,7 +205,7 @@ impl World {
         replica.known = Some((self.state.clone(), since));
         replica.looked = Some(self.now);
         replica.has_jumped &= replica.offset != Duration::ZERO;
-        let good = replica.leaf.as_ref().is_some_and(|leaf| leaf.certificate.holds(wall));
+        let good = replica.leaf.as_ref().is_some_and(|leaf| leaf.certificate.is_valid(wall));
         replica.is_ready &= good;
         if let Some(signer) = self.state.signer(good) {
             let is_due = |leaf: &Leaf| leaf.signer != signer.certificate || leaf.certificate.is_due(wall);
@@ -218,7 +218,7 @@ impl World {
         let bundles: Vec<Bundle> = read.iter().map(|(_, bundle)| bundle.clone()).collect();
         replica.is_ready |= steps::unready(&self.state, &bundles, wall).is_none();
         let unchanged = self.now - since;
-        let seen = Seen { state: &self.state, bundles: &bundles, now: wall, unchanged, asked: self.asked };
+        let seen = Seen { state: &self.state, bundles: &bundles, now: wall, unchanged, rotation_requested: self.asked };
         let step = steps::next(&seen, &TIMING);
         replica.pending = Some(Pending { step, bundles: read, version: self.version, state: self.state.clone() });
     }
@@ -439,7 +439,7 @@ fn a_year_without_people_changes_the_ca_by_itself() {
         world.pass(Duration::minutes(2));
         world.check().unwrap();
         let current = world.state.current.as_ref().unwrap().certificate.clone();
-        assert!(current.holds(world.now));
+        assert!(current.is_valid(world.now));
         seen.entry(current.der().to_vec()).or_insert(world.now);
     }
     // Two thirds of thirty days each, and the first at once.

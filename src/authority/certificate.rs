@@ -1,4 +1,4 @@
-//! A certificate as this room looks at it: its bytes, and the time in which it is good.
+//! A certificate and its validity period.
 
 use std::fmt;
 
@@ -6,12 +6,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject as _};
 use time::{Duration, OffsetDateTime};
 
-/// How far before its making a certificate begins to hold: as far as the clocks of an API server and of a node may be
-/// apart. A node whose clock is further ahead makes certificates that nobody takes yet; they are replaced when it is
-/// set right.
+/// How far `notBefore` lies before the time of issue: the largest expected clock difference between an API server and a node.
+/// A node whose clock is further ahead issues certificates that are not valid yet; they are replaced once its clock is right.
 pub const BACKDATED: Duration = Duration::HOUR;
 
-/// A certificate in DER, and when it was made and expires.
+/// A certificate in DER, with the times of issue and expiry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Certificate {
     der: Vec<u8>,
@@ -19,27 +18,27 @@ pub struct Certificate {
     expires: OffsetDateTime,
 }
 
-/// Why a text holds no certificates.
+/// Why certificates cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// It is no PEM, or breaks off in the middle of it.
-    #[error("it is not whole PEM: {0}")]
+    /// The text is not valid PEM.
+    #[error("not valid PEM: {0}")]
     Pem(#[from] pem::Error),
-    /// One of them is no X.509 certificate.
-    #[error("it holds what is no X.509 certificate: {0}")]
+    /// One of the certificates is not X.509.
+    #[error("not an X.509 certificate: {0}")]
     NotX509(String),
 }
 
 impl Certificate {
-    /// A certificate of these bytes, made at `issued`; the bytes are not looked at.
+    /// Returns a certificate without parsing its bytes.
     pub fn new(der: Vec<u8>, issued: OffsetDateTime, expires: OffsetDateTime) -> Self {
         Self { der, issued, expires }
     }
 
-    /// Every certificate of a PEM text.
+    /// Parses all certificates of a PEM text.
     ///
     /// # Errors
-    /// When one of them cannot be read.
+    /// If one of them cannot be parsed.
     pub fn read_all(text: &[u8]) -> Result<Vec<Self>, CertificateError> {
         CertificateDer::pem_slice_iter(text).map(|der| Self::read(&der?)).collect()
     }
@@ -51,35 +50,35 @@ impl Certificate {
         Ok(Self { der: der.to_vec(), issued: from.saturating_add(BACKDATED), expires: to })
     }
 
-    /// The text of it in PEM.
+    /// Returns the certificate in PEM.
     pub fn pem(&self) -> String {
         let config = ::pem::EncodeConfig::new().set_line_ending(::pem::LineEnding::LF);
         ::pem::encode_config(&::pem::Pem::new("CERTIFICATE", self.der.clone()), config)
     }
 
-    /// Its bytes.
+    /// Returns the certificate in DER.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// When it expires.
+    /// Returns when it expires.
     pub fn expires(&self) -> OffsetDateTime {
         self.expires
     }
 
-    /// When two thirds of its life are over.
+    /// Returns when two thirds of its life are over.
     pub fn due(&self) -> OffsetDateTime {
         self.issued + (self.expires - self.issued) * 2 / 3
     }
 
-    /// Whether a clock that says `now` takes it.
-    pub fn holds(&self, now: OffsetDateTime) -> bool {
+    /// Returns whether the certificate is valid at `now`.
+    pub fn is_valid(&self, now: OffsetDateTime) -> bool {
         self.issued - BACKDATED <= now && now < self.expires
     }
 
-    /// Whether another one should take its place: two thirds of its life are over, or it does not hold yet.
+    /// Returns whether it should be replaced: two thirds of its life are over, or it is not valid.
     pub fn is_due(&self, now: OffsetDateTime) -> bool {
-        now >= self.due() || !self.holds(now)
+        now >= self.due() || !self.is_valid(now)
     }
 }
 

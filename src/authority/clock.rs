@@ -1,4 +1,4 @@
-//! The one source of time in this room, which tests drive.
+//! The clock of this module, which tests control.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,32 +6,32 @@ use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 
-/// What clocks say at a moment.
+/// The time of both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// The time of day: what certificates are valid by. May jump.
+    /// The wall clock, by which certificates are valid. It may jump.
     pub wall: OffsetDateTime,
-    /// How long a clock has run that never jumps.
+    /// The monotonic clock.
     pub steady: Duration,
 }
 
-/// Where readings come from.
+/// A source of time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Reading + Send + Sync>);
 
 impl Clock {
-    /// The machine's clocks.
+    /// Returns the system's clocks.
     pub fn system() -> Self {
         let began = Instant::now();
         Self::driven_by(move || Reading { wall: OffsetDateTime::now_utc(), steady: began.elapsed() })
     }
 
-    /// Clocks that say what `read` says.
+    /// Returns a clock that calls `read`.
     pub fn driven_by(read: impl Fn() -> Reading + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
-    /// What they say now.
+    /// Returns the current time.
     pub fn read(&self) -> Reading {
         (self.0)()
     }

@@ -1,4 +1,4 @@
-//! The Secret, and the bundles of our own webhook configurations: read, written under their versions, watched by name.
+//! Reads, writes and watches the Secret of the CA and the caBundles of the webhook configurations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,33 +19,33 @@ use super::certificate::Certificate;
 use super::state::{Data, State};
 use super::steps::Bundle;
 
-/// The names of our configurations of either kind: the second is there where composites are looked at.
+/// The names of the webhook configurations of both kinds. The second one exists only if composites are handled.
 pub const CONFIGURATIONS: [&str; 2] = ["portcullis", "portcullis-composites"];
-/// A webhook whose name does not end so was put into a configuration of ours by somebody else, and is left alone.
+/// The suffix of the names of our webhooks. Other webhooks in our configurations are not changed.
 pub const DOMAIN: &str = ".portcullis.dev";
-/// Whoever puts this annotation on the Secret asks for another CA. It is taken off when the change begins.
+/// The annotation on the Secret that requests a new CA. It is removed when the rotation begins.
 pub const RENEW: &str = "portcullis.dev/renew-ca";
-/// What writes are made as.
+/// The field manager of writes.
 const MANAGER: &str = "portcullis";
 
-/// Why the cluster was not read or written.
+/// Why the cluster could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The API server did not do it.
+    /// The API server returned an error.
     #[error("{what} cannot be {done}: {source}{}", advice(source))]
     Api {
-        /// What was to be read or written.
+        /// The object.
         what: String,
         /// `read` or `written`.
         done: &'static str,
-        /// What the API server said.
+        /// The error.
         source: kube::Error,
     },
-    /// Somebody else wrote it since it was read.
-    #[error("{0} was changed by somebody else since it was read")]
+    /// The object was changed since it was read.
+    #[error("{0} was changed by another client since it was read")]
     Changed(String),
-    /// What was to be written is no JSON Patch.
-    #[error("the patch of {0} cannot be made")]
+    /// The JSON Patch could not be created.
+    #[error("cannot create the patch of {0}")]
     Patch(String),
 }
 
@@ -58,7 +58,7 @@ fn advice(error: &kube::Error) -> &'static str {
     }
 }
 
-/// The objects that belong to one portcullis.
+/// The Secret and the webhook configurations of one installation.
 #[derive(Clone)]
 pub(super) struct Cluster {
     secrets: Api<Secret>,
@@ -67,12 +67,12 @@ pub(super) struct Cluster {
     kinds: [(&'static str, Api<DynamicObject>); 2],
 }
 
-/// A configuration as it was read.
+/// A webhook configuration as it was read.
 pub(super) struct Configuration {
     kind: usize,
     name: &'static str,
     version: String,
-    /// The place of each of our webhooks in it, and its bundle.
+    /// The index of each of our webhooks, and its bundle.
     bundles: Vec<(usize, Bundle)>,
 }
 
@@ -81,10 +81,10 @@ pub(super) struct Configuration {
 pub(super) struct Stored {
     secret: Option<Secret>,
     pub(super) state: State,
-    /// What of it cannot be read.
+    /// Problems of its data, one sentence each.
     pub(super) problems: Vec<String>,
-    /// Whether somebody asked for another CA.
-    pub(super) asked: bool,
+    /// Whether a new CA was requested.
+    pub(super) rotation_requested: bool,
 }
 
 impl Cluster {
@@ -101,7 +101,7 @@ impl Cluster {
         }
     }
 
-    /// Our configurations, as many as there are.
+    /// Returns our webhook configurations that exist.
     pub(super) async fn configurations(&self) -> Result<Vec<Configuration>, ClusterError> {
         let mut found = Vec::new();
         for (kind, (kind_name, api)) in self.kinds.iter().enumerate() {
@@ -114,17 +114,17 @@ impl Cluster {
         Ok(found)
     }
 
-    /// The Secret, of which there may be none.
+    /// Returns the Secret, or the default if it does not exist.
     pub(super) async fn stored(&self) -> Result<Stored, ClusterError> {
         let read = self.secrets.get_opt(&self.secret).await.map_err(failed("read", &self.secret_name()))?;
         let Some(secret) = read else { return Ok(Stored::default()) };
         let data: Data = secret.data.iter().flatten().map(|(key, value)| (key.clone(), value.0.clone())).collect();
         let (state, problems) = State::read(&data);
-        let asked = secret.annotations().contains_key(RENEW);
-        Ok(Stored { secret: Some(secret), state, problems, asked })
+        let rotation_requested = secret.annotations().contains_key(RENEW);
+        Ok(Stored { secret: Some(secret), state, problems, rotation_requested })
     }
 
-    /// Writes a state over the one that was read, if nobody else did; `answered` takes the wish for another CA away.
+    /// Replaces the state that was read, unless it was changed in between. `answered` removes the request for a new CA.
     pub(super) async fn write(&self, stored: &Stored, state: &State, answered: bool) -> Result<(), ClusterError> {
         let post = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let mut secret = stored.secret.clone().unwrap_or_default();
@@ -144,7 +144,8 @@ impl Cluster {
         written.map(drop).map_err(failed("written", &self.secret_name()))
     }
 
-    /// Writes `wanted` into every bundle of a configuration that holds anything else, if nobody else wrote it; how many.
+    /// Writes `wanted` into every bundle of a configuration that differs, unless the configuration was changed in between.
+    /// Returns the number of changed bundles.
     pub(super) async fn publish(
         &self,
         configuration: &Configuration,
@@ -170,11 +171,11 @@ impl Cluster {
         patched.map(|_| wrong.len()).map_err(failed("written", &what))
     }
 
-    /// Rings whenever one of the objects changes, for ever.
-    pub(super) async fn ring(&self, bell: Arc<Notify>) {
+    /// Notifies `changed` whenever one of the objects changes, for ever.
+    pub(super) async fn watch(&self, changed: Arc<Notify>) {
         let configurations = self.kinds.iter().flat_map(|(_, api)| CONFIGURATIONS.map(|name| (api, name)));
-        let watches = configurations.map(|(api, name)| ring(api.clone(), name, &bell));
-        let secret = ring(self.secrets.clone(), &self.secret, &bell);
+        let watches = configurations.map(|(api, name)| watch(api.clone(), name, &changed));
+        let secret = watch(self.secrets.clone(), &self.secret, &changed);
         futures::join!(futures::future::join_all(watches), secret);
     }
 
@@ -183,17 +184,17 @@ impl Cluster {
     }
 }
 
-/// A watch of one object by its name, which a right that is bound to the name allows.
-async fn ring<K>(api: Api<K>, name: &str, bell: &Notify)
+/// Watches one object by name, which permissions restricted to that name allow.
+async fn watch<K>(api: Api<K>, name: &str, changed: &Notify)
 where
     K: Resource + Clone + fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
 {
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut events = watcher(api, config).default_backoff().boxed();
-    // An error is the watcher's to mend; meanwhile the cluster is looked at every so often.
+    // The watcher recovers from errors by itself; meanwhile the keeper polls.
     while let Some(event) = events.next().await {
         if event.is_ok() {
-            bell.notify_one();
+            changed.notify_one();
         }
     }
 }
@@ -211,7 +212,7 @@ impl Configuration {
         }
     }
 
-    /// What its webhooks' bundles hold.
+    /// Returns the bundles of its webhooks.
     pub(super) fn bundles(&self) -> impl Iterator<Item = Bundle> {
         self.bundles.iter().map(|(_, bundle)| bundle.clone())
     }
@@ -227,8 +228,7 @@ fn bundle(webhook: &Value) -> Bundle {
     Bundle(text.and_then(|text| Certificate::read_all(&text).ok()).unwrap_or_default())
 }
 
-/// An object that is gone, is there already, or has another version was changed by somebody else: a JSON Patch whose
-/// test fails is answered with 422.
+/// Converts an error. 404, 409 and 422 (a failed test of a JSON Patch) mean that another client changed the object.
 fn failed(done: &'static str, what: &str) -> impl FnOnce(kube::Error) -> ClusterError {
     let what = what.to_owned();
     move |source| match &source {

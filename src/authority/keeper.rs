@@ -1,5 +1,5 @@
-//! Taking the steps, for as long as the process runs: looks, signs its own leaf where one is due, takes one step, and
-//! looks again when something changed or the time has come.
+//! The control loop of a self-managed CA: observes the cluster, renews its own leaf if due, takes one step, and repeats when
+//! something changed or is due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,50 +17,50 @@ use super::state::State;
 use super::steps::{self, Bundle, Seen, Step, Timing};
 use crate::process::Condition;
 
-/// Between two looks: somebody who changes our objects all the time is not followed at any speed.
+/// Shortest interval between two iterations, however often the objects change.
 const SETTLE: Duration = Duration::from_millis(100);
-/// After a failure. The API server may be restarting, which takes seconds.
-const AGAIN: Duration = Duration::from_secs(1);
-/// Replicas that write at the same time are through after a few rounds; more than that is told.
+/// Pause after a failure. A restart of the API server takes seconds.
+const RETRY: Duration = Duration::from_secs(1);
+/// Conflicts in a row before an error is logged. Concurrent writes of replicas settle after a few rounds.
 const MANY_CONFLICTS: usize = 5;
 
-/// What a keeper works with.
+/// The settings of a [`Keeper`].
 pub struct Settings {
-    /// The cluster.
+    /// The client of the cluster.
     pub client: Client,
-    /// Where the Secret is.
+    /// The namespace of the Secret.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Secret.
     pub secret: String,
-    /// What leaves are made out to: DNS names, or addresses.
+    /// The names in leaf certificates: DNS names or IP addresses.
     pub names: Vec<String>,
-    /// How long things last.
+    /// Lifetimes and overlap.
     pub timing: Timing,
-    /// Where the time comes from.
+    /// The source of time.
     pub clock: Clock,
-    /// Where is counted.
+    /// The metrics.
     pub metrics: Metrics,
-    /// Met once calls to this replica are trusted.
+    /// The readiness condition: met once clients trust this replica.
     pub condition: Condition,
-    /// Is given every leaf, to serve it from then on.
+    /// Called with every new leaf, to serve it.
     pub serve: Box<dyn Fn(&Leaf) + Send + Sync>,
 }
 
-/// Why a look failed.
+/// Why an iteration failed.
 #[derive(Debug, thiserror::Error)]
 enum KeeperError {
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    #[error("a certificate cannot be made: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Make(#[from] rcgen::Error),
 }
 
-/// Keeps one replica's leaf, and with the other replicas the CA.
+/// Maintains the leaf of one replica and, together with the other replicas, the CA.
 pub struct Keeper {
     settings: Settings,
     cluster: Cluster,
     leaf: Option<Leaf>,
-    /// The state that was read last, and since when it is that by the steady clock.
+    /// The state that was read last, and since when it is unchanged, by the monotonic clock.
     known: Option<(State, Duration)>,
     problems: Vec<String>,
     failure: Option<String>,
@@ -68,8 +68,8 @@ pub struct Keeper {
     is_ready: bool,
 }
 
-/// What one look saw.
-struct Look {
+/// The cluster as observed in one iteration.
+struct Observation {
     configurations: Vec<Configuration>,
     bundles: Vec<Bundle>,
     stored: Stored,
@@ -77,31 +77,31 @@ struct Look {
 }
 
 impl Keeper {
-    /// A keeper that has not looked yet.
+    /// Returns a keeper.
     pub fn new(settings: Settings) -> Self {
         let cluster = Cluster::new(&settings.client, &settings.namespace, &settings.secret);
         let (problems, conflicts, is_ready) = (Vec::new(), 0, false);
         Self { settings, cluster, leaf: None, known: None, problems, failure: None, conflicts, is_ready }
     }
 
-    /// Keeps them for ever.
+    /// Runs the control loop for ever.
     pub async fn run(mut self) {
-        let bell = Arc::new(Notify::new());
+        let changed = Arc::new(Notify::new());
         let cluster = self.cluster.clone();
-        let rings = cluster.ring(Arc::clone(&bell));
-        let keeps = async {
+        let watches = cluster.watch(Arc::clone(&changed));
+        let control = async {
             loop {
-                let rest = self.turn().await;
-                // Rung or not, the next is a look; a bell that rang in between is not lost.
-                let _ = timeout(rest, bell.notified()).await;
+                let rest = self.iterate().await;
+                // A notification between two calls is stored as a permit, so none is lost.
+                let _ = timeout(rest, changed.notified()).await;
                 sleep(SETTLE).await;
             }
         };
-        futures::join!(rings, keeps);
+        futures::join!(watches, control);
     }
 
-    /// One look and one step; how long to rest after it.
-    async fn turn(&mut self) -> Duration {
+    /// Runs one iteration. Returns how long to wait after it.
+    async fn iterate(&mut self) -> Duration {
         match self.step().await {
             Ok(rest) => {
                 (self.failure, self.conflicts) = (None, 0);
@@ -109,62 +109,62 @@ impl Keeper {
             }
             Err(KeeperError::Cluster(ClusterError::Changed(what))) if self.conflicts < MANY_CONFLICTS => {
                 self.conflicts += 1;
-                tracing::debug!(what, "somebody else was faster: reading again");
+                tracing::debug!(what, "another client wrote first; reading again");
                 Duration::ZERO
             }
             Err(error) => {
                 self.fail(error.to_string());
-                AGAIN
+                RETRY
             }
         }
     }
 
-    /// Counts every failure, and tells of one once.
+    /// Counts every failure, and logs each one once.
     fn fail(&mut self, error: String) {
         self.settings.metrics.failed();
         if !self.is_ready {
             self.settings.condition.unmet(error.clone());
         }
         if self.failure.as_ref() != Some(&error) {
-            tracing::error!(%error, "the CA is not looked after; the leaf that is served stays. Trying again");
+            tracing::error!(%error, "cannot maintain the CA; retrying, and serving the current certificate");
             self.failure = Some(error);
         }
     }
 
     async fn step(&mut self) -> Result<Duration, KeeperError> {
-        let look = self.look().await?;
-        self.sign(&look)?;
-        self.tell(&look);
+        let observed = self.observe().await?;
+        self.renew_leaf(&observed)?;
+        self.report(&observed);
         let seen = Seen {
-            state: &look.stored.state,
-            bundles: &look.bundles,
-            now: look.reading.wall,
-            unchanged: self.unchanged(&look),
-            asked: look.stored.asked,
+            state: &observed.stored.state,
+            bundles: &observed.bundles,
+            now: observed.reading.wall,
+            unchanged: self.unchanged(&observed),
+            rotation_requested: observed.stored.rotation_requested,
         };
         let step = steps::next(&seen, &self.settings.timing);
-        self.take(&step, &look).await?;
+        self.take(&step, &observed).await?;
         Ok(match step {
-            Step::Rest(rest) => self.rest(rest, look.reading.wall),
+            Step::Rest(rest) => self.rest(rest, observed.reading.wall),
             _ => Duration::ZERO,
         })
     }
 
-    /// Bundles before the Secret: see [`steps`].
-    async fn look(&self) -> Result<Look, ClusterError> {
+    /// Reads the bundles, then the Secret; [`steps`] says why in that order.
+    async fn observe(&self) -> Result<Observation, ClusterError> {
         let configurations = self.cluster.configurations().await?;
         let stored = self.cluster.stored().await?;
         let bundles = configurations.iter().flat_map(Configuration::bundles).collect();
-        Ok(Look { configurations, bundles, stored, reading: self.settings.clock.read() })
+        Ok(Observation { configurations, bundles, stored, reading: self.settings.clock.read() })
     }
 
-    /// Signs a leaf where one is due, from the CA that was read just now.
-    fn sign(&mut self, look: &Look) -> Result<(), KeeperError> {
-        let now = look.reading.wall;
-        let has_good_leaf = self.leaf.as_ref().is_some_and(|leaf| leaf.certificate.holds(now));
-        // Calls to a replica whose leaf has expired fail, whatever it serves next: it is ready again once that is trusted.
+    /// Replaces the leaf if it is due, signed by the CA that was just read.
+    fn renew_leaf(&mut self, observed: &Observation) -> Result<(), KeeperError> {
+        let now = observed.reading.wall;
+        let has_good_leaf = self.leaf.as_ref().is_some_and(|leaf| leaf.certificate.is_valid(now));
+        // After the leaf has expired, the replica is not ready until its next leaf is trusted.
         self.is_ready &= has_good_leaf;
-        let Some(signer) = look.stored.state.signer(has_good_leaf) else { return Ok(()) };
+        let Some(signer) = observed.stored.state.signer(has_good_leaf) else { return Ok(()) };
         if self.leaf.as_ref().is_some_and(|leaf| !leaf.is_due(&signer.certificate, now)) {
             return Ok(());
         }
@@ -172,27 +172,27 @@ impl Keeper {
         (self.settings.serve)(&leaf);
         self.settings.metrics.signed();
         let expires = leaf.certificate.expires();
-        tracing::info!(%expires, ca_expires = %signer.certificate.expires(), "a new leaf is signed and served");
+        tracing::info!(%expires, ca_expires = %signer.certificate.expires(), "serving a new certificate");
         self.leaf = Some(leaf);
         Ok(())
     }
 
-    fn tell(&mut self, look: &Look) {
-        if self.problems != look.stored.problems {
-            self.problems.clone_from(&look.stored.problems);
+    fn report(&mut self, observed: &Observation) {
+        if self.problems != observed.stored.problems {
+            self.problems.clone_from(&observed.stored.problems);
             let secret = self.cluster.secret_name();
             for problem in &self.problems {
-                tracing::warn!(secret, problem, "a part of the Secret cannot be used, and is replaced");
+                tracing::warn!(secret, problem, "replacing an invalid part of the Secret");
             }
         }
-        let state = &look.stored.state;
+        let state = &observed.stored.state;
         let expires = state.current.as_ref().map(|current| current.certificate.expires().unix_timestamp());
         self.settings.metrics.ca_expires(expires.unwrap_or_default());
-        // Once ready it stays so: a bundle that somebody empties fails the calls to every replica alike.
+        // Readiness does not change back: an emptied bundle affects all replicas alike.
         if self.is_ready {
             return;
         }
-        match steps::unready(state, &look.bundles, look.reading.wall) {
+        match steps::unready(state, &observed.bundles, observed.reading.wall) {
             None => {
                 self.is_ready = true;
                 self.settings.condition.met();
@@ -201,39 +201,39 @@ impl Keeper {
         }
     }
 
-    /// For how long the state is known to be what was read.
-    fn unchanged(&mut self, look: &Look) -> time::Duration {
-        let steady = look.reading.steady;
+    /// Returns for how long the state is known to be unchanged.
+    fn unchanged(&mut self, observed: &Observation) -> time::Duration {
+        let steady = observed.reading.steady;
         let since = match &self.known {
-            Some((state, since)) if *state == look.stored.state => *since,
+            Some((state, since)) if *state == observed.stored.state => *since,
             _ => steady,
         };
-        self.known = Some((look.stored.state.clone(), since));
+        self.known = Some((observed.stored.state.clone(), since));
         steady.saturating_sub(since).try_into().unwrap_or(time::Duration::MAX)
     }
 
-    async fn take(&self, step: &Step, look: &Look) -> Result<(), KeeperError> {
-        let (state, now, timing) = (&look.stored.state, look.reading.wall, &self.settings.timing);
+    async fn take(&self, step: &Step, observed: &Observation) -> Result<(), KeeperError> {
+        let (state, now, timing) = (&observed.stored.state, observed.reading.wall, &self.settings.timing);
         let after = match step {
             Step::Rest(_) => return Ok(()),
             Step::Publish(wanted) => {
-                for configuration in &look.configurations {
+                for configuration in &observed.configurations {
                     let count = self.cluster.publish(configuration, wanted).await?;
                     self.settings.metrics.published(count);
                 }
-                tracing::info!(certificates = wanted.len(), "the caBundles of our webhooks are put right");
+                tracing::info!(certificates = wanted.len(), "corrected the caBundles of our webhooks");
                 return Ok(());
             }
             Step::Prepare => state.prepared(issue::authority(now, timing.authority)?),
             _ => state.after(step, now),
         };
-        self.cluster.write(&look.stored, &after, *step == Step::Prepare).await?;
+        self.cluster.write(&observed.stored, &after, *step == Step::Prepare).await?;
         self.settings.metrics.took(step);
-        tracing::info!(secret = self.cluster.secret_name(), step = step.sentence(), "the CA's next step");
+        tracing::info!(secret = self.cluster.secret_name(), step = step.sentence(), "CA rotation step");
         Ok(())
     }
 
-    /// Until something is due.
+    /// Returns the time until something is due.
     fn rest(&self, rest: time::Duration, now: OffsetDateTime) -> Duration {
         let leaf = self.leaf.as_ref().map_or(rest, |leaf| leaf.certificate.due() - now);
         rest.min(leaf).try_into().unwrap_or_default()

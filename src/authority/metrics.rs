@@ -1,4 +1,4 @@
-//! What is counted about the CA and its leaves.
+//! The metrics of the self-managed CA.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -20,20 +20,20 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers them.
+    /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
         let family: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
-        registry.register("ca_steps", "Steps of changes of the CA that this replica took", family.clone());
+        registry.register("ca_steps", "Steps of CA rotations that this replica took", family.clone());
         let mut counter = |name: &str, help: &str| {
             let counter = Counter::default();
             registry.register(name, help, counter.clone());
             counter
         };
         let leaves = counter("leaves_signed", "Serving certificates that this replica signed for itself");
-        let bundles = counter("ca_bundles_written", "caBundles that this replica put right");
-        let errors = counter("ca_errors", "Looks at the CA that failed; the next one follows within half a minute");
+        let bundles = counter("ca_bundles_written", "caBundles that this replica corrected");
+        let errors = counter("ca_errors", "Failed iterations of the CA control loop; retried within 30 seconds");
         let expiry = Gauge::default();
-        let help = "When the CA that signs expires, in seconds since 1970; 0 while there is none";
+        let help = "Expiry of the signing CA, in seconds since 1970; 0 if there is none";
         registry.register("ca_expiry_timestamp_seconds", help, expiry.clone());
         let steps = STEPS.map(|step| family.get_or_create_owned(&[("step", step)]));
         Self { steps, leaves, bundles, errors, expiry }

@@ -1,17 +1,17 @@
-//! Certificates that portcullis keeps itself: one CA in a Secret, a leaf of its own in every replica, and the caBundles
-//! of our own webhook configurations.
+//! Self-managed certificates: one CA in a Secret, a leaf certificate for every replica, and the caBundles of the webhook
+//! configurations.
 //!
 //! ```text
-//! keeper ─ looks, signs, takes a step ─┬ cluster: the Secret, the bundles, the watches
+//! keeper ─ observes, signs, takes a step ─┬ cluster: the Secret, the bundles, the watches
 //!                                      ├ issue: CA, leaf
-//!                                      └ steps: (state, bundles, now) → what is next; pure
-//!                                            └ state: what the Secret holds ─ certificate
+//!                                      └ steps: (state, bundles, now) → next step; pure
+//!                                            └ state: contents of the Secret ─ certificate
 //! ```
 //!
-//! No replica leads. All compute the same step from what they read, and write it under the version that they read: one
-//! wins, the others read again. A replica that dies between two steps leaves what the next one goes on from.
+//! There is no leader. All replicas compute the same step from what they read, and write it with the resourceVersion that they
+//! read: one succeeds, the others read again. If a replica dies between two steps, another one continues.
 //!
-//! The room knows no server: a leaf is given to whoever serves it.
+//! Does not depend on the server: a callback receives each leaf.
 
 pub mod certificate;
 pub mod clock;

@@ -1,15 +1,14 @@
-//! What the replicas agree on, and how it is written in the Secret.
+//! The state of the CA that all replicas share, and its representation in the Secret.
 //!
-//! | key | what it holds |
+//! | key | content |
 //! |---|---|
 //! | `ca.crt`, `ca.key` | the CA that signs |
-//! | `next.crt`, `next.key` | the CA that will sign, while a change is under way |
-//! | `next.published` | since when every bundle has the next CA; absent before |
-//! | `old.crt` | CAs that signed before, of which a replica may still serve a leaf |
-//! | `switched` | when the CA that signs took over from the last of them |
+//! | `next.crt`, `next.key` | the next CA during a rotation |
+//! | `next.published` | since when every bundle contains the next CA; absent before |
+//! | `old.crt` | former CAs, of which a replica may still serve a leaf |
+//! | `switched` | when the signing CA replaced the last former one |
 //!
-//! What cannot be read is as if it were not there: a Secret that somebody has broken is mended by the next steps, and
-//! [`State::read`] says what it was.
+//! An unreadable entry counts as absent: the next steps repair a damaged Secret, and [`State::read`] reports the problems.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,38 +22,38 @@ use super::certificate::Certificate;
 /// A CA: its certificate and its key in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authority {
-    /// Its certificate.
+    /// The certificate.
     pub certificate: Certificate,
-    /// Its private key, PKCS #8 in PEM.
+    /// The private key, PKCS #8 in PEM.
     pub key: String,
 }
 
 impl fmt::Debug for Authority {
-    /// Without the key.
+    /// Formats the certificate without the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.certificate.fmt(f)
     }
 }
 
-/// The CA that will sign.
+/// The next CA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Next {
     /// The CA.
     pub authority: Authority,
-    /// Since when every bundle has it.
+    /// Since when every bundle contains it.
     pub published: Option<OffsetDateTime>,
 }
 
-/// What the replicas agree on.
+/// The shared state of the CA.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// The CA that signs.
+    /// The signing CA.
     pub current: Option<Authority>,
-    /// The CA that will.
+    /// The next CA, during a rotation.
     pub next: Option<Next>,
-    /// Those that did, the last one first.
+    /// Former CAs, the most recent first.
     pub old: Vec<Certificate>,
-    /// When the current one took over from the last of them.
+    /// When the current CA replaced the most recent former one.
     pub switched: Option<OffsetDateTime>,
 }
 
@@ -68,7 +67,7 @@ const OLD: &str = "old.crt";
 const SWITCHED: &str = "switched";
 
 impl State {
-    /// Reads a Secret's data. Beside the state: what of it cannot be read, one sentence each.
+    /// Parses a Secret's data. Returns the state, and a sentence for each unreadable entry.
     pub fn read(data: &Data) -> (Self, Vec<String>) {
         let mut reader = Reader { data, problems: Vec::new() };
         let next = reader.authority(NEXT);
@@ -81,7 +80,7 @@ impl State {
         (state, reader.problems)
     }
 
-    /// Writes it over what a Secret's data has; keys of others stay.
+    /// Writes the state into a Secret's data. Unrelated keys are kept.
     pub fn write(&self, data: &mut Data) {
         let mut set = |key: &str, value: Option<String>| match value {
             Some(value) => drop(data.insert(key.to_owned(), value.into_bytes())),
@@ -94,19 +93,19 @@ impl State {
             set(certificate, authority.map(|authority| authority.certificate.pem()));
             set(key, authority.map(|authority| authority.key.clone()));
         }
-        set(PUBLISHED, next.and_then(|next| next.published).and_then(in_words));
+        set(PUBLISHED, next.and_then(|next| next.published).and_then(format_time));
         set(OLD, (!self.old.is_empty()).then(|| self.old.iter().map(Certificate::pem).collect()));
-        set(SWITCHED, self.switched.and_then(in_words));
+        set(SWITCHED, self.switched.and_then(format_time));
     }
 
-    /// The CA that a leaf is signed by. While there is none, a replica without a leaf takes the next one, as nobody is sent
-    /// to it yet; one that has a good leaf keeps that.
+    /// Returns the CA that signs leaves. Without a current CA, a replica without a valid leaf uses the next CA, because no client
+    /// connects to it yet; a replica with a valid leaf keeps it.
     pub fn signer(&self, has_good_leaf: bool) -> Option<&Authority> {
         let next = self.next.as_ref().filter(|_| !has_good_leaf).map(|next| &next.authority);
         self.current.as_ref().or(next)
     }
 
-    /// What every bundle should hold.
+    /// Returns the certificates that every bundle should contain.
     pub fn bundle(&self) -> Vec<Certificate> {
         let next = self.next.as_ref().map(|next| &next.authority);
         let mut bundle: Vec<Certificate> = Vec::new();
@@ -120,7 +119,7 @@ impl State {
     }
 }
 
-fn in_words(moment: OffsetDateTime) -> Option<String> {
+fn format_time(moment: OffsetDateTime) -> Option<String> {
     moment.format(&Rfc3339).ok()
 }
 
@@ -134,7 +133,7 @@ impl Reader<'_> {
         let bytes = self.data.get(key).filter(|bytes| !bytes.is_empty())?;
         let text = String::from_utf8(bytes.clone()).ok();
         if text.is_none() {
-            self.problems.push(format!("{key}: it is no text"));
+            self.problems.push(format!("{key}: not UTF-8"));
         }
         text
     }
@@ -148,25 +147,25 @@ impl Reader<'_> {
     fn moment(&mut self, key: &str) -> Option<OffsetDateTime> {
         let text = self.text(key)?;
         let moment = OffsetDateTime::parse(&text, &Rfc3339);
-        moment.inspect_err(|error| self.problems.push(format!("{key}: it is no RFC 3339 time: {error}"))).ok()
+        moment.inspect_err(|error| self.problems.push(format!("{key}: not an RFC 3339 time: {error}"))).ok()
     }
 
     fn authority(&mut self, [certificate, key]: [&str; 2]) -> Option<Authority> {
         let found = self.certificates(certificate).into_iter().next();
         let key_text = self.text(key);
         match (found, key_text) {
-            (Some(found), Some(text)) if is_of(&text, &found) => Some(Authority { certificate: found, key: text }),
+            (Some(found), Some(text)) if is_key_of(&text, &found) => Some(Authority { certificate: found, key: text }),
             (None, None) => None,
             _ => {
-                self.problems.push(format!("{certificate} and {key}: they are no certificate and its key"));
+                self.problems.push(format!("{certificate} and {key}: not a certificate and its key"));
                 None
             }
         }
     }
 }
 
-/// Whether a private key is that of a certificate.
-fn is_of(key: &str, certificate: &Certificate) -> bool {
+/// Returns whether a private key belongs to a certificate.
+fn is_key_of(key: &str, certificate: &Certificate) -> bool {
     let Ok(key) = KeyPair::from_pem(key) else { return false };
     let parsed = x509_parser::parse_x509_certificate(certificate.der());
     parsed.is_ok_and(|(_, parsed)| *parsed.public_key().subject_public_key.data == *key.public_key_raw())

@@ -1,7 +1,6 @@
-//! What is done next: a pure function of what the replicas agreed on, of what the bundles hold, and of the time.
+//! Computes the next step of the CA: a pure function of the shared state, the bundles and the time.
 //!
-//! A change of the CA goes through phases, each written down before the one after it begins, so that any replica goes
-//! on where another one ended:
+//! A rotation has phases. Each is written to the Secret before the next one begins, so that any replica can continue:
 //!
 //! ```text
 //!            Prepare              Publish, then Announce          Switch                    Retire
@@ -9,58 +8,58 @@
 //! bundles A              bundles A and B                  an overlap long       a leaf's life long     bundles B
 //! ```
 //!
-//! Why no leaf is ever served that a bundle does not vouch for:
+//! Why no replica ever serves a leaf that a bundle does not trust:
 //!
-//! - A leaf of B is signed only after Switch. Switch needs an overlap's time in which this very process saw B announced
-//!   and found it in every bundle; a bundle that loses it meanwhile withdraws the announcement first.
-//! - A leaf of A is signed only from a Secret that was read just now. After Switch there is none, so the last leaf of A
-//!   ends a leaf's life after Switch, and Retire comes an overlap later than that.
-//! - Where there is no CA (any more), but bundles hold something, it may be what other replicas' leaves are signed by, so
-//!   Keep makes an old CA of it. Only where bundles hold nothing does the first CA sign at once, and only after a second
-//!   look, as the bundles of the first one may be older than what was in the Secret before.
+//! - A leaf of B is signed only after Switch. Switch requires that this process has observed, for the length of an overlap, that
+//!   B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
+//! - A leaf of A is signed only from a Secret that was just read. After Switch the Secret has no key of A, so the last leaf of A
+//!   expires a leaf's life after Switch, and Retire follows an overlap later.
+//! - If there is no CA but bundles contain certificates, other replicas' leaves may be signed by them; Keep makes them former
+//!   CAs. Only if the bundles are empty does the first CA sign at once, and only after a second observation, because the
+//!   bundles of the first one may be older than the previous state of the Secret.
 //!
-//! Every step but Publish is a write of the Secret under its resourceVersion, so of two replicas one wins and the other
-//! reads again. Bundles are read before the Secret: a write of a bundle that succeeds follows a state that was the
-//! present one after that very version of the bundle.
+//! Every step but Publish writes the Secret with its resourceVersion, so one of two concurrent replicas succeeds and the other
+//! reads again. Bundles are read before the Secret: a successful write of a bundle is therefore based on a state that was
+//! current after that version of the bundle.
 
 use time::{Duration, OffsetDateTime};
 
 use super::certificate::Certificate;
 use super::state::{Authority, Next, State};
 
-/// Bundles grow with each: an operator who asks for one change after the other waits until the first of them is over.
+/// Most former CAs. Bundles grow with each; further rotations wait until the first one is complete.
 pub const MOST_OLD: usize = 8;
-/// However quiet it is, the cluster is looked at this often; watches tell of changes sooner.
-pub const LOOK_AGAIN: Duration = Duration::seconds(30);
+/// Polling interval; watches report changes sooner.
+pub const POLL: Duration = Duration::seconds(30);
 
-/// Before a second look.
+/// Pause before the second observation.
 const MOMENT: Duration = Duration::milliseconds(100);
 
-/// How long things last.
+/// Lifetimes of certificates, and the overlap of CAs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// A CA's life. At two thirds of it a change begins.
+    /// Life of a CA. A rotation begins after two thirds of it.
     pub authority: Duration,
-    /// A leaf's life. At two thirds of it the next one is signed.
+    /// Life of a leaf. It is replaced after two thirds of it.
     pub leaf: Duration,
-    /// How long old and new CA are in every bundle before the new one signs: longer than an API server that lost its
-    /// watch takes to notice, and than clocks of nodes are apart.
+    /// How long old and new CA are in every bundle before the new one signs: longer than an API server takes to notice a lost
+    /// watch, and longer than the clock difference between nodes.
     pub overlap: Duration,
 }
 
 impl Default for Timing {
-    /// A CA lasts a year. A leaf lasts a week, so that a replica may be without the API server for a weekend. A watch
-    /// that is lost is noticed within 45 seconds (client-go's HTTP/2 pings); five minutes are generous.
+    /// Returns a year for CAs, a week for leaves (a replica may lose the API server for a weekend), and five minutes of overlap (a
+    /// lost watch is noticed within 45 seconds by client-go's HTTP/2 pings).
     fn default() -> Self {
         Self { authority: Duration::days(365), leaf: Duration::days(7), overlap: Duration::minutes(5) }
     }
 }
 
 impl Timing {
-    /// Whether a change is over before the CA expires.
+    /// Checks that a rotation completes before the CA expires.
     ///
     /// # Errors
-    /// A sentence about what is too short or too long.
+    /// Returns a sentence that says what is too short or too long.
     pub fn check(&self) -> Result<(), String> {
         if self.leaf < Duration::seconds(3) || self.overlap < Duration::SECOND {
             return Err("a leaf must last 3 seconds at least, and the overlap 1 second".to_owned());
@@ -75,84 +74,84 @@ impl Timing {
         Ok(())
     }
 
-    /// How long after Switch a leaf of the CA before may be served.
+    /// Returns how long after Switch a leaf of the former CA may be served.
     fn retirement(&self) -> Duration {
         self.leaf + self.overlap
     }
 }
 
-/// What a bundle holds; nothing where it cannot be read.
+/// The certificates of a caBundle; empty if it cannot be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bundle(pub Vec<Certificate>);
 
 impl Bundle {
-    /// Whether it vouches for a CA.
+    /// Returns whether it contains a CA.
     pub fn holds(&self, certificate: &Certificate) -> bool {
         self.0.contains(certificate)
     }
 
-    /// Whether it holds these and no others, in whatever order.
+    /// Returns whether it contains exactly these certificates, in any order.
     pub fn is(&self, wanted: &[Certificate]) -> bool {
         wanted.iter().all(|one| self.holds(one)) && self.0.iter().all(|one| wanted.contains(one))
     }
 }
 
-/// What is looked at.
+/// The input of [`next`].
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'s> {
-    /// What the replicas agreed on.
+    /// The shared state.
     pub state: &'s State,
-    /// Every bundle of our configurations, read before the state.
+    /// All bundles of our webhook configurations, read before the state.
     pub bundles: &'s [Bundle],
-    /// The time of day.
+    /// The wall clock.
     pub now: OffsetDateTime,
-    /// For how long this process has known the state to be this, by a clock that does not jump.
+    /// For how long this process has observed this state, by the monotonic clock.
     pub unchanged: Duration,
-    /// Whether somebody asked for another CA.
-    pub asked: bool,
+    /// Whether a new CA was requested.
+    pub rotation_requested: bool,
 }
 
-/// What is done next.
+/// A step of the CA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Make the next CA.
+    /// Create the next CA.
     Prepare,
-    /// Have these as CAs that signed before: bundles hold them, and who signed before is not known.
+    /// Record these as former CAs: bundles contain them, and the former CA is unknown.
     Keep(Vec<Certificate>),
-    /// Take back that every bundle holds the next CA.
+    /// Withdraw the announcement of the next CA.
     Withdraw,
-    /// Write these into every bundle that holds anything else.
+    /// Write these certificates into every bundle that differs.
     Publish(Vec<Certificate>),
-    /// Write down that every bundle holds the next CA.
+    /// Record that every bundle contains the next CA.
     Announce,
-    /// Let the next CA sign.
+    /// Make the next CA the signing one.
     Switch,
-    /// Write down the present as the time of the last switch: what is there lies in the future, or is missing.
+    /// Set the time of the last switch to now, because the recorded time is missing or in the future.
     Redate,
-    /// Forget the CAs that signed before.
+    /// Remove the former CAs.
     Retire,
-    /// Nothing, for at most so long.
+    /// Wait, for at most this long.
     Rest(Duration),
 }
 
 impl Step {
-    /// What it does, in words for a log.
+    /// Returns a description for the log.
     pub fn sentence(&self) -> &'static str {
         match self {
-            Self::Prepare => "the next CA is made",
-            Self::Keep(_) => "CAs that bundles hold are kept, as leaves of theirs may be served",
-            Self::Withdraw => "a bundle lost the next CA: the overlap begins anew",
-            Self::Publish(_) => "bundles are put right",
-            Self::Announce => "every bundle holds the next CA: the overlap begins",
-            Self::Switch => "the next CA signs",
-            Self::Redate => "the time of the last switch was no good, and is now",
-            Self::Retire => "no leaf of an old CA is served any more: they leave the bundles",
-            Self::Rest(_) => "nothing",
+            Self::Prepare => "create the next CA",
+            Self::Keep(_) => "keep CAs found in bundles, because replicas may serve their leaves",
+            Self::Withdraw => "a bundle lost the next CA; restart the overlap",
+            Self::Publish(_) => "correct the bundles",
+            Self::Announce => "every bundle contains the next CA; begin the overlap",
+            Self::Switch => "sign with the next CA",
+            Self::Redate => "correct the time of the last switch",
+            Self::Retire => "remove former CAs from the bundles",
+            Self::Rest(_) => "wait",
         }
     }
 }
 
-/// The next step.
+/// Returns the next step.
 pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     let State { current, next, .. } = seen.state;
     let wanted = seen.state.bundle();
@@ -169,35 +168,35 @@ pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
         _ if is_wrong => Step::Publish(wanted),
         (_, Some(Next { published: None, .. })) => Step::Announce,
         (_, Some(_)) if seen.unchanged >= timing.overlap => Step::Switch,
-        (_, Some(_)) => Step::Rest((timing.overlap - seen.unchanged).min(LOOK_AGAIN)),
+        (_, Some(_)) => Step::Rest((timing.overlap - seen.unchanged).min(POLL)),
         (Some(current), None) => settled(seen, &current.certificate, timing),
     }
 }
 
-/// Whether every bundle vouches for a CA.
+/// Returns whether every bundle contains a CA.
 pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Why a call to a replica that serves a leaf of this state would not be trusted.
+/// Returns why clients would not trust a leaf of this state, or `None` if they would.
 pub fn unready(state: &State, bundles: &[Bundle], now: OffsetDateTime) -> Option<String> {
     let Some(current) = &state.current else {
-        return Some("there is no CA yet that every caBundle of our webhooks holds".to_owned());
+        return Some("no CA is in every caBundle of our webhooks yet".to_owned());
     };
     let certificate = &current.certificate;
-    if !certificate.holds(now) {
+    if !certificate.is_valid(now) {
         return Some(format!(
-            "its CA is not good now, only until {}; another one is on its way",
+            "the CA is not valid now (it expires at {}); a new one is being created",
             certificate.expires()
         ));
     }
     let lacks = !all_hold(bundles, certificate);
-    lacks.then(|| "a caBundle of our webhooks does not hold the CA yet".to_owned())
+    lacks.then(|| "a caBundle of our webhooks does not contain the CA yet".to_owned())
 }
 
-/// What bundles hold and is not `wanted` there, as many as there is room for: those first that stand first, as we write what
-/// signs before what signed, and that the last one first. What has expired is among them, as it may be this clock
-/// that is wrong; and it says nothing when one was made, where clocks differed.
+/// Returns the certificates in bundles that are not `wanted`, limited to the free places among the former CAs. The order is
+/// that of the bundles, because bundles list the signing CA first and then the former ones, most recent first. Expired certificates
+/// are included, because this clock may be wrong; the time of issue is not used, because clocks differ.
 fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();
@@ -212,30 +211,30 @@ fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     unknown
 }
 
-/// While bundles hold nothing that the leaves of others could need.
+/// Returns the step for the first CA, while bundles contain no certificates of other replicas.
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
 
-/// While no change is under way and every bundle is right.
+/// Returns the step when no rotation is in progress and every bundle is correct.
 fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
     let State { old, switched, .. } = seen.state;
-    if current.is_due(seen.now) || seen.asked && old.len() < MOST_OLD {
+    if current.is_due(seen.now) || seen.rotation_requested && old.len() < MOST_OLD {
         return Step::Prepare;
     }
     if old.is_empty() {
-        return Step::Rest((current.due() - seen.now).min(LOOK_AGAIN));
+        return Step::Rest((current.due() - seen.now).min(POLL));
     }
     let Some(switched) = switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;
     };
-    // The second is for a clock that jumped ahead: replicas that follow have signed anew by then.
+    // The second term covers a clock that jumped ahead: the other replicas have renewed their leaves by then.
     let left = (switched + timing.retirement() - seen.now).max(timing.overlap - seen.unchanged);
-    if left <= Duration::ZERO { Step::Retire } else { Step::Rest(left.min(LOOK_AGAIN)) }
+    if left <= Duration::ZERO { Step::Retire } else { Step::Rest(left.min(POLL)) }
 }
 
 impl State {
-    /// The state after a step that needs no new CA.
+    /// Returns the state after a step that needs no new CA.
     #[must_use]
     pub fn after(&self, step: &Step, now: OffsetDateTime) -> Self {
         let mut after = self.clone();
@@ -251,7 +250,7 @@ impl State {
         after
     }
 
-    /// The state in which `authority` is the next CA.
+    /// Returns the state with `authority` as the next CA.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         Self { next: Some(Next { authority, published: None }), ..self.clone() }

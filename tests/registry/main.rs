@@ -243,7 +243,7 @@ async fn what_is_known_outlives_its_registry() {
     let (way, gap) = gaps(&closure).remove(0);
     assert_eq!(way, "store → db");
     let Gap::Unreadable(why) = gap else { panic!("{gap:?}") };
-    assert!(why.contains("cannot be reached: nobody listens there"), "{why}");
+    assert!(why.contains("cannot be reached: nothing listens on this port"), "{why}");
     // Once it is back, so is what was missing.
     let registry = aside(move || {
         registry.restart();
