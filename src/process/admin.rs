@@ -1,5 +1,5 @@
-//! The plain port, for the kubelet and for Prometheus: `/livez`, `/readyz`, `/metrics`. Nothing here can be changed,
-//! and nothing here names an object.
+//! The plain HTTP port for the kubelet and Prometheus: `/livez`, `/readyz`, `/metrics`. It is read-only, and shows no names of
+//! objects.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use tokio::time::{sleep, timeout};
 
 use super::readiness::{Readiness, State as Condition};
 
-/// A kubelet and a few Prometheus servers need a handful.
+/// Open connections: a kubelet and a few Prometheus servers need a handful.
 const CONNECTIONS: usize = 32;
-/// Probes and scrapes are GETs, which clients send again: here an idle connection may be closed early.
+/// Timeout of a request head. Clients retry GETs, so closing an idle connection early does no harm.
 const HEAD: Duration = Duration::from_secs(10);
-/// No client keeps one of the few connections for ever, by reading nothing of an answer for example.
+/// Longest life of a connection, so that a client that reads nothing cannot keep one for ever.
 const LONGEST: Duration = Duration::from_secs(300);
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What a process says of itself.
+/// Reports the readiness and the current measurements of a process.
 pub trait Report: Send + Sync + 'static {
-    /// What has to be so for it to be ready, and what of that is not.
+    /// Returns the readiness conditions.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>>;
 
-    /// Sets what is measured only when it is asked for.
+    /// Updates gauges that are computed only when metrics are scraped.
     fn measure(&self) {}
 }
 
@@ -46,16 +46,16 @@ impl Report for Readiness {
     }
 }
 
-/// The port, with what it tells of.
+/// The server of the plain HTTP port.
 pub struct Admin {
     /// Answers `/readyz`.
     pub report: Arc<dyn Report>,
-    /// Everything that `/metrics` shows.
+    /// The metrics of `/metrics`.
     pub registry: Registry,
 }
 
 impl Admin {
-    /// Serves for ever.
+    /// Accepts connections for ever.
     pub async fn serve(self, listener: TcpListener) {
         let router = Router::new()
             .route("/livez", get(async || "ok"))
@@ -72,7 +72,7 @@ impl Admin {
                         drop(slot);
                     });
                 }
-                // Out of file descriptors, most likely: others will give theirs back.
+                // Most likely out of file descriptors, which other connections will release.
                 Err(_) => sleep(Duration::from_millis(100)).await,
             }
         }
@@ -83,7 +83,7 @@ async fn serve_connection(stream: TcpStream, router: Router) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // An error here is a client that went away, or that has been here long enough.
+    // An error means that the client disconnected or that the connection reached its longest life.
     let _ = timeout(LONGEST, connection).await;
 }
 

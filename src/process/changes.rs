@@ -1,7 +1,7 @@
-//! Waiting for a folder to change.
+//! Watches a folder for changes.
 //!
-//! Whoever waits for a write to one file never sees a Secret or a ConfigMap mount change: the kubelet writes a new folder
-//! and renames a link. So the folder is watched, and polled too, as not every file system tells of its changes.
+//! A watch of a single file misses updates of a Secret or ConfigMap volume: the kubelet writes a new folder and renames a
+//! symbolic link. Therefore the folder is watched. It is also polled, because not every file system supports notifications.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Writers that are no kubelet write one file after the other: let them finish, or every change logs an error.
+/// Pause after a notification: writers other than the kubelet write one file after the other, and an incomplete set of files
+/// would be logged as an error.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// The changes of a folder.
+/// A watch of a folder.
 #[derive(Debug)]
 pub struct Changes {
     changed: Arc<Notify>,
@@ -24,16 +25,16 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Those of what stands in `folder`, which is looked at `every` so often whether or not it tells of any.
+    /// Watches `folder`, and polls it in the interval `every`.
     pub fn of(folder: &Path, every: Duration) -> Self {
         let changed = Arc::new(Notify::new());
         let _watcher = watch(folder, Arc::clone(&changed));
         Self { changed, every, _watcher }
     }
 
-    /// Waits until it is time to look again.
+    /// Waits until the folder may have changed.
     pub async fn next(&self) {
-        // A change and the poll lead to the same; a permit that is stored in between is not lost.
+        // A notification between two calls is stored as a permit, so none is lost.
         if timeout(self.every, self.changed.notified()).await.is_ok() {
             sleep(SETTLE).await;
         }
@@ -41,19 +42,23 @@ impl Changes {
 }
 
 fn watch(folder: &Path, changed: Arc<Notify>) -> Option<RecommendedWatcher> {
-    let tell = move |event: notify::Result<Event>| {
+    let notify = move |event: notify::Result<Event>| {
         if event.map_or(true, |event| changes(event.kind)) {
             changed.notify_one();
         }
     };
-    let watcher = notify::recommended_watcher(tell).and_then(|mut watcher| {
+    let watcher = notify::recommended_watcher(notify).and_then(|mut watcher| {
         watcher.watch(folder, RecursiveMode::NonRecursive)?;
         Ok(watcher)
     });
-    watcher.inspect_err(|error| tracing::warn!(folder = %folder.display(), %error, "changes are polled only")).ok()
+    watcher
+        .inspect_err(
+            |error| tracing::warn!(folder = %folder.display(), %error, "cannot watch the folder; polling only"),
+        )
+        .ok()
 }
 
-/// Opening a file to read is an event too: without this each look at the folder would lead to the next.
+/// Returns whether an event is a change. Reading a file is an event too, and would otherwise trigger the next read.
 fn changes(kind: EventKind) -> bool {
     !kind.is_access() || kind == EventKind::Access(AccessKind::Close(AccessMode::Write))
 }

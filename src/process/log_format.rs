@@ -1,7 +1,7 @@
-//! How a log line is written: a time, a level, where it comes from, and fields.
+//! Formats log records: time, level, target and fields.
 //!
-//! There is a line for every decision, so its cost is part of a call's. tracing-subscriber's own formats go through colours,
-//! spans and a serializer, none of which is needed here, and cost more than some decisions.
+//! Every decision is logged, so formatting is part of the cost of a call. The formats of tracing-subscriber support colours and
+//! spans and use a serializer; they cost more than some decisions (docs/performance.md has the measurement).
 
 use std::fmt::{self, Debug, Write as _};
 
@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The name that tracing gives to the text of an event.
+/// The field name of the message in tracing.
 const MESSAGE: &str = "message";
 
 /// `2026-01-01T00:00:00.000000Z  INFO decision: allowed=true user="alice"`
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// Writes fields as `key=value`, texts in quotes; the message stands alone.
+/// Writes fields as `key=value`, with strings in quotes; writes the message without a key.
 struct TextFields<'w> {
     writer: Writer<'w>,
     written: fmt::Result,
@@ -128,7 +128,7 @@ impl Visit for JsonFields<'_> {
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no word for what is no number.
+        // JSON cannot represent infinities and NaN.
         self.field(field, |writer| match value.is_finite() {
             true => write!(writer, "{value}"),
             false => writer.write_str("null"),
@@ -136,7 +136,7 @@ impl Visit for JsonFields<'_> {
     }
 }
 
-/// Writes a text that chose its own form, but for what would begin another line or steer a terminal.
+/// Writes text unchanged except for control characters, which could start another record or control a terminal.
 struct OneLine<'a, 'w>(&'a mut Writer<'w>);
 
 impl fmt::Write for OneLine<'_, '_> {
@@ -151,7 +151,7 @@ impl fmt::Write for OneLine<'_, '_> {
     }
 }
 
-/// Whether a text can stand in quotes as it is, in either format.
+/// Returns whether text needs no escaping in quotes, in either format.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
 }
@@ -172,10 +172,10 @@ mod tests {
 
     use super::super::telemetry::{Format, Telemetry};
 
-    /// What is logged, without its time.
+    /// Returns the output of `log`.
     fn logged(format: Format, log: impl FnOnce()) -> String {
-        struct Kept(Arc<Mutex<Vec<u8>>>);
-        impl std::io::Write for Kept {
+        struct Buffer(Arc<Mutex<Vec<u8>>>);
+        impl std::io::Write for Buffer {
             fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
                 self.0.lock().unwrap().extend_from_slice(bytes);
                 Ok(bytes.len())
@@ -185,21 +185,21 @@ mod tests {
                 Ok(())
             }
         }
-        let kept = Arc::new(Mutex::new(Vec::new()));
-        let (telemetry, subscriber) = Telemetry::new(format, "info", Kept(Arc::clone(&kept))).unwrap();
+        let buffer = Arc::new(Mutex::new(Vec::new()));
+        let (telemetry, subscriber) = Telemetry::new(format, "info", Buffer(Arc::clone(&buffer))).unwrap();
         tracing::subscriber::with_default(subscriber, log);
         drop(telemetry);
-        String::from_utf8(kept.lock().unwrap().clone()).unwrap()
+        String::from_utf8(buffer.lock().unwrap().clone()).unwrap()
     }
 
-    fn something() {
+    fn log_odd_values() {
         let error = std::io::Error::other("it \"broke\"\nhere");
         tracing::info!(target: "test", user = "a\nb \"c\" \u{1b}[1m\u{9b}", n = 7_u64, ok = true, share = 0.5, %error, "what\nis");
     }
 
     #[test]
-    fn text_lines_cannot_be_forged() {
-        let line = logged(Format::Text, something);
+    fn text_records_cannot_be_forged() {
+        let line = logged(Format::Text, log_odd_values);
         let (time, rest) = line.split_once(' ').unwrap();
         assert_eq!(time.len(), "2026-01-01T00:00:00.000000Z".len());
         assert_eq!(
@@ -210,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_are_json() {
-        let line = logged(Format::Json, something);
+    fn json_records_are_valid_json() {
+        let line = logged(Format::Json, log_odd_values);
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(line.matches('\n').count(), 1);
         assert_eq!(value["message"], "what\nis");

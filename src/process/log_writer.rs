@@ -1,7 +1,8 @@
-//! Where log lines go: into a buffer, which a thread writes out ten times a second, or at once after a time of silence.
+//! Writes log records without blocking: into a buffer, which a thread writes out ten times a second, or at once after an
+//! idle period.
 //!
-//! A line costs its caller a copy. Where the reader of the log does not keep up, or the disk behind it is full, lines
-//! are dropped and counted rather than calls held up.
+//! A record costs its caller one copy. If the reader of the log does not keep up, or the disk is full, records are dropped and
+//! counted instead of delaying calls. docs/architecture.md says why this is not tracing-appender.
 
 use std::io::{self, Write};
 use std::mem;
@@ -11,88 +12,88 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How late a line may be.
+/// Longest delay of a record.
 const FLUSH: Duration = Duration::from_millis(100);
-/// A buffer this full is written out at once.
+/// Size at which the buffer is written out at once.
 const FULL: usize = 64 * 1024;
-/// Ten thousand lines or so: beyond it the log's reader is stuck, and lines are dropped.
-const MOST: usize = 4 * 1024 * 1024;
+/// Capacity of the buffer: about ten thousand records. A full buffer means that the reader is stuck, and records are dropped.
+const CAPACITY: usize = 4 * 1024 * 1024;
 
-/// Lines on their way out.
+/// A buffer of log records and the thread that writes them.
 #[derive(Debug, Default)]
-pub(super) struct Outlet {
+pub(super) struct LogWriter {
     state: Mutex<State>,
     wake: Condvar,
-    /// All lines that were ever dropped.
-    lost: Counter,
+    /// All dropped records.
+    dropped: Counter,
 }
 
 #[derive(Debug, Default)]
 struct State {
     bytes: Vec<u8>,
-    /// Lines dropped that the log has not been told of.
-    dropped: usize,
-    /// Whether the thread sleeps until there is a line.
+    /// Dropped records that the log does not mention yet.
+    unreported: usize,
+    /// Whether the thread waits for the next record.
     is_idle: bool,
     closed: bool,
     ended: bool,
 }
 
-impl Outlet {
+impl LogWriter {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Lines are appended whole: a panic elsewhere leaves none half-written.
+        // Records are appended completely, so a poisoned lock leaves none half-written.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has [`write_out`](Self::write_out) write what is left and return, and waits for that; not longer than
-    /// `patience`, as whoever reads the log may do so never more.
-    pub(super) fn close(&self, patience: Duration) {
+    /// Makes [`write_out`](Self::write_out) write the remaining records and return, and waits for it, but no longer than
+    /// `timeout`, because the reader of the log may be stuck.
+    pub(super) fn close(&self, timeout: Duration) {
         self.state().closed = true;
         self.wake.notify_all();
-        // Late or not, there is no more to do.
-        let _ = self.wake.wait_timeout_while(self.state(), patience, |state| !state.ended);
+        // After the timeout there is nothing left to do.
+        let _ = self.wake.wait_timeout_while(self.state(), timeout, |state| !state.ended);
     }
 
-    /// Counts the lines that are dropped.
-    pub(super) fn lost(&self) -> Counter {
-        self.lost.clone()
+    /// Returns the counter of dropped records.
+    pub(super) fn dropped(&self) -> Counter {
+        self.dropped.clone()
     }
 
-    fn lose(&self, state: &mut State, lines: usize) {
-        state.dropped += lines;
-        self.lost.inc_by(lines as u64);
+    fn drop_records(&self, state: &mut State, count: usize) {
+        state.unreported += count;
+        self.dropped.inc_by(count as u64);
     }
 
-    fn append(&self, line: &[u8]) {
+    fn append(&self, record: &[u8]) {
         let mut state = self.state();
-        if state.bytes.len() + line.len() > MOST {
-            self.lose(&mut state, 1);
+        if state.bytes.len() + record.len() > CAPACITY {
+            self.drop_records(&mut state, 1);
             return;
         }
         let was_full = state.bytes.len() >= FULL;
-        state.bytes.extend_from_slice(line);
+        state.bytes.extend_from_slice(record);
         if mem::take(&mut state.is_idle) || !was_full && state.bytes.len() >= FULL {
             self.wake.notify_all();
         }
     }
 
-    /// Writes lines out until it is closed and empty.
+    /// Writes records out until the writer is closed and the buffer is empty.
     pub(super) fn write_out(&self, mut out: impl Write) {
         let (mut batch, mut is_idle) = (Vec::new(), true);
         loop {
-            let mut state = if is_idle { self.first() } else { self.more() };
+            let mut state = if is_idle { self.wait_for_record() } else { self.wait_for_batch() };
             mem::swap(&mut batch, &mut state.bytes);
-            let (dropped, closed) = (mem::take(&mut state.dropped), state.closed);
+            let (unreported, closed) = (mem::take(&mut state.unreported), state.closed);
             drop(state);
             let written =
-                tell_dropped(&mut out, dropped).and_then(|()| out.write_all(&batch)).and_then(|()| out.flush());
+                report_dropped(&mut out, unreported).and_then(|()| out.write_all(&batch)).and_then(|()| out.flush());
             let mut state = self.state();
             if written.is_err() {
-                // A part may be out. The log is told when it can be written again, and the metric shows it at once.
-                state.dropped += dropped;
-                self.lose(&mut state, memchr::memchr_iter(b'\n', &batch).count());
+                // A part may have been written. The log mentions the loss when it is writable again; the metric shows it at once.
+                state.unreported += unreported;
+                self.drop_records(&mut state, memchr::memchr_iter(b'\n', &batch).count());
             }
-            is_idle = batch.is_empty() && state.dropped == 0;
+            is_idle = batch.is_empty() && state.unreported == 0;
             batch.clear();
             if closed {
                 state.ended = true;
@@ -102,8 +103,8 @@ impl Outlet {
         }
     }
 
-    /// Waits for a line after a silence.
-    fn first(&self) -> MutexGuard<'_, State> {
+    /// Waits for the first record after an idle period.
+    fn wait_for_record(&self) -> MutexGuard<'_, State> {
         let wait = |state: &mut State| {
             state.is_idle = !state.closed && state.bytes.is_empty();
             state.is_idle
@@ -111,25 +112,25 @@ impl Outlet {
         self.wake.wait_while(self.state(), wait).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the lines that follow one another.
-    fn more(&self) -> MutexGuard<'_, State> {
+    /// Waits until the buffer is full or the flush interval has passed.
+    fn wait_for_batch(&self) -> MutexGuard<'_, State> {
         let wait = |state: &mut State| !state.closed && state.bytes.len() < FULL;
         self.wake.wait_timeout_while(self.state(), FLUSH, wait).unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-fn tell_dropped(out: &mut impl Write, dropped: usize) -> io::Result<()> {
+fn report_dropped(out: &mut impl Write, dropped: usize) -> io::Result<()> {
     if dropped == 0 { Ok(()) } else { writeln!(out, "{{\"dropped_log_lines\":{dropped}}}") }
 }
 
-/// Hands each line to the buffer.
+/// Passes each record to the buffer.
 #[derive(Debug, Clone)]
-pub(super) struct Lines(pub(super) Arc<Outlet>);
+pub(super) struct Records(pub(super) Arc<LogWriter>);
 
-impl Write for &Lines {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.append(line);
-        Ok(line.len())
+impl Write for &Records {
+    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
+        self.0.append(record);
+        Ok(record.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -137,8 +138,8 @@ impl Write for &Lines {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = &'a Lines;
+impl<'a> MakeWriter<'a> for Records {
+    type Writer = &'a Records;
 
     fn make_writer(&'a self) -> Self::Writer {
         self
@@ -156,7 +157,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
-    /// A log whose reader takes a batch when it likes.
+    /// A log output that a test reads batch by batch.
     struct Pipe(Sender<Vec<u8>>);
 
     impl Write for Pipe {
@@ -170,55 +171,55 @@ mod tests {
         }
     }
 
-    fn running() -> (Arc<Outlet>, Receiver<Vec<u8>>, thread::JoinHandle<()>) {
-        let outlet = Arc::new(Outlet::default());
+    fn running() -> (Arc<LogWriter>, Receiver<Vec<u8>>, thread::JoinHandle<()>) {
+        let log = Arc::new(LogWriter::default());
         let (sender, receiver) = channel();
-        let writer = Arc::clone(&outlet);
-        (outlet, receiver, thread::spawn(move || writer.write_out(Pipe(sender))))
+        let writer = Arc::clone(&log);
+        (log, receiver, thread::spawn(move || writer.write_out(Pipe(sender))))
     }
 
     #[test]
-    fn lines_come_out_by_themselves_and_the_last_ones_at_the_end() {
-        let (outlet, receiver, thread) = running();
-        outlet.append(b"first\n");
+    fn writes_records_periodically_and_the_last_ones_on_close() {
+        let (log, receiver, thread) = running();
+        log.append(b"first\n");
         assert_eq!(receiver.recv_timeout(Duration::from_secs(20)).unwrap(), b"first\n");
-        outlet.append(b"last\n");
-        outlet.close(LONG);
+        log.append(b"last\n");
+        log.close(LONG);
         assert_eq!(receiver.try_recv().unwrap(), b"last\n");
         thread.join().unwrap();
     }
 
     #[test]
-    fn a_line_after_a_silence_does_not_wait_for_others() {
-        let (outlet, receiver, thread) = running();
+    fn writes_a_record_after_an_idle_period_at_once() {
+        let (log, receiver, thread) = running();
         for line in [b"one\n", b"two\n"] {
             let begun = Instant::now();
-            while !outlet.state().is_idle {
-                assert!(begun.elapsed() < LONG, "it sleeps when there is nothing to write");
+            while !log.state().is_idle {
+                assert!(begun.elapsed() < LONG, "the thread never became idle");
                 thread::yield_now();
             }
-            outlet.append(line);
+            log.append(line);
             assert_eq!(receiver.recv_timeout(LONG).unwrap(), line);
         }
-        outlet.close(LONG);
+        log.close(LONG);
         thread.join().unwrap();
     }
 
     #[test]
-    fn lines_that_do_not_fit_are_counted() {
-        let outlet = Outlet::default();
-        outlet.append(&vec![b'x'; MOST]);
-        outlet.append(b"one too many\n");
-        outlet.append(b"and another\n");
-        assert_eq!(outlet.lost().get(), 2);
-        outlet.close(Duration::ZERO);
+    fn counts_records_that_do_not_fit() {
+        let log = LogWriter::default();
+        log.append(&vec![b'x'; CAPACITY]);
+        log.append(b"one too many\n");
+        log.append(b"and another\n");
+        assert_eq!(log.dropped().get(), 2);
+        log.close(Duration::ZERO);
         let mut out = Vec::new();
-        outlet.write_out(&mut out);
-        let told = b"{\"dropped_log_lines\":2}\n";
-        assert_eq!((&out[..told.len()], out.len()), (&told[..], told.len() + MOST));
+        log.write_out(&mut out);
+        let report = b"{\"dropped_log_lines\":2}\n";
+        assert_eq!((&out[..report.len()], out.len()), (&report[..], report.len() + CAPACITY));
     }
 
-    /// A disk that is full until somebody makes room.
+    /// A disk that is full until `has_room` is set.
     #[derive(Clone, Default)]
     struct Disk {
         has_room: Arc<AtomicBool>,
@@ -240,28 +241,28 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_disk_does_not_take_is_counted_and_told_of_when_there_is_room() {
-        let (outlet, disk) = (Arc::new(Outlet::default()), Disk::default());
-        let (writer, out) = (Arc::clone(&outlet), disk.clone());
+    fn counts_records_lost_to_a_full_disk_and_reports_them_later() {
+        let (log, disk) = (Arc::new(LogWriter::default()), Disk::default());
+        let (writer, out) = (Arc::clone(&log), disk.clone());
         let thread = thread::spawn(move || writer.write_out(out));
-        outlet.append(b"one\n");
-        outlet.append(b"two\n");
+        log.append(b"one\n");
+        log.append(b"two\n");
         let begun = Instant::now();
-        while outlet.lost().get() < 2 {
+        while log.dropped().get() < 2 {
             assert!(begun.elapsed() < LONG);
             thread::yield_now();
         }
         disk.has_room.store(true, Ordering::SeqCst);
-        outlet.append(b"three\n");
-        outlet.close(LONG);
+        log.append(b"three\n");
+        log.close(LONG);
         thread.join().unwrap();
         let written = String::from_utf8(disk.written.lock().unwrap().clone()).unwrap();
         assert_eq!(written, "{\"dropped_log_lines\":2}\nthree\n");
     }
 
     #[test]
-    fn the_end_does_not_wait_for_a_reader_that_reads_no_more() {
-        /// Never takes anything.
+    fn close_does_not_wait_for_a_stuck_reader() {
+        /// An output that blocks for ever.
         struct Stuck;
         impl Write for Stuck {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -274,13 +275,13 @@ mod tests {
                 Ok(())
             }
         }
-        let outlet = Arc::new(Outlet::default());
-        let writer = Arc::clone(&outlet);
+        let log = Arc::new(LogWriter::default());
+        let writer = Arc::clone(&log);
         thread::spawn(move || writer.write_out(Stuck));
-        outlet.append(b"a line\n");
-        outlet.close(Duration::from_millis(300));
-        let lines = MOST / 10 + 5;
-        (0..lines).for_each(|_| outlet.append(b"123456789\n"));
-        assert!(outlet.lost().get() > 0, "no line waits either");
+        log.append(b"a line\n");
+        log.close(Duration::from_millis(300));
+        let lines = CAPACITY / 10 + 5;
+        (0..lines).for_each(|_| log.append(b"123456789\n"));
+        assert!(log.dropped().get() > 0, "appending does not block either");
     }
 }

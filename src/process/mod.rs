@@ -1,10 +1,10 @@
-//! What every face that runs for long has: the log, the plain port for probes and metrics, and how it is told to end.
-//! Knows neither webhooks nor controllers.
+//! What every long-running command needs: the log, the plain HTTP port for probes and metrics, and signal handling.
+//! Does not depend on webhooks or controllers.
 
 pub mod admin;
 mod changes;
-mod line;
-mod outlet;
+mod log_format;
+mod log_writer;
 pub mod readiness;
 pub mod signal;
 pub mod telemetry;
@@ -18,12 +18,12 @@ pub use readiness::{Condition, Readiness};
 pub use signal::signalled;
 pub use telemetry::{Format, Telemetry};
 
-/// Has `registry` show how many lines of the log were lost.
-pub fn show_log(registry: &mut Registry, telemetry: &Telemetry) {
-    registry.register("log_lines_dropped", "Log lines that could not be written", telemetry.lost());
+/// Registers the counter of dropped log records.
+pub fn register_log(registry: &mut Registry, telemetry: &Telemetry) {
+    registry.register("log_lines_dropped", "Log records that could not be written", telemetry.dropped());
 }
 
-/// A registry whose names begin with `portcullis_`, with the version in it.
+/// Returns a registry with the prefix `portcullis_` and the build information.
 pub fn registry() -> Registry {
     let mut registry = Registry::with_prefix("portcullis");
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);

@@ -1,4 +1,4 @@
-//! How a process is told to end.
+//! Waits for signals that end the process.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Waits for SIGTERM or SIGINT.
 ///
 /// # Errors
-/// When the handlers cannot be installed.
+/// If the handlers cannot be installed.
 pub async fn signalled() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    // Both are cancellation safe, and one of either is enough.
+    // Both are cancellation safe.
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

@@ -1,4 +1,4 @@
-//! The log, set up once for the whole process. Never the content of an object.
+//! Configures the log of the process. Log records never contain the contents of objects.
 
 use std::io::{self, Write};
 use std::str::FromStr as _;
@@ -12,64 +12,64 @@ use tracing::subscriber::SetGlobalDefaultError;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-use super::line;
-use super::outlet::{Lines, Outlet};
+use super::log_format;
+use super::log_writer::{LogWriter, Records};
 
-/// How long the end of a process waits for the last lines: the reader of the log may be gone or stuck.
-const LAST_LINES: Duration = Duration::from_secs(2);
+/// Longest wait for the last records at the end of a process, because the reader of the log may be stuck.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
 
-/// How lines look.
+/// The format of log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// For people.
+    /// Plain text.
     #[default]
     Text,
-    /// One JSON object each.
+    /// One JSON object per line.
     Json,
 }
 
-/// Why there is no log.
+/// Why the log cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The filter cannot be read.
-    #[error("the log filter {filter:?} cannot be read: {source}")]
+    /// The filter is invalid.
+    #[error("invalid log filter {filter:?}: {source}")]
     Filter {
         /// The filter.
         filter: String,
         /// What is wrong.
         source: ParseError,
     },
-    /// The thread that writes cannot be started.
-    #[error("the log's thread cannot be started: {0}")]
+    /// The writer thread cannot be started.
+    #[error("cannot start the log writer: {0}")]
     Thread(#[from] io::Error),
-    /// There is a log already.
-    #[error("the log is set up already: {0}")]
+    /// A log is already configured.
+    #[error("the log is already configured: {0}")]
     Installed(#[from] SetGlobalDefaultError),
 }
 
-/// Keeps the log going; dropped, it writes out what is left.
+/// A handle to the log. Dropping it writes the remaining records.
 #[derive(Debug)]
 pub struct Telemetry {
-    outlet: Arc<Outlet>,
+    writer: Arc<LogWriter>,
 }
 
 impl Telemetry {
-    /// Sets up the log of the whole process, to standard error. Hold the value until the end of `main`.
+    /// Configures the log of the process, on standard error. Keep the value until the end of `main`.
     ///
-    /// `filter` is as in `RUST_LOG`: `info`, or `warn,decision=debug`.
+    /// `filter` has the syntax of `RUST_LOG`, such as `info` or `warn,decision=debug`.
     ///
     /// # Errors
-    /// When the filter cannot be read, or there is a log already.
+    /// If the filter is invalid, or a log is already configured.
     pub fn init(format: Format, filter: &str) -> Result<Self, TelemetryError> {
         let (telemetry, subscriber) = Self::new(format, filter, io::stderr())?;
         tracing::subscriber::set_global_default(subscriber)?;
         Ok(telemetry)
     }
 
-    /// A log to `out`, for whoever installs the subscriber.
+    /// Returns a log to `out`, and the subscriber to install.
     ///
     /// # Errors
-    /// When the filter cannot be read.
+    /// If the filter is invalid.
     pub fn new(
         format: Format,
         filter: &str,
@@ -77,25 +77,25 @@ impl Telemetry {
     ) -> Result<(Self, Box<dyn Subscriber + Send + Sync>), TelemetryError> {
         let parsed = EnvFilter::from_str(filter)
             .map_err(|source| TelemetryError::Filter { filter: filter.to_owned(), source })?;
-        let outlet = Arc::new(Outlet::default());
-        let writer = Arc::clone(&outlet);
-        thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_out(out))?;
-        let lines = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(Lines(Arc::clone(&outlet)));
+        let writer = Arc::new(LogWriter::default());
+        let background = Arc::clone(&writer);
+        thread::Builder::new().name("log".to_owned()).spawn(move || background.write_out(out))?;
+        let records = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(Records(Arc::clone(&writer)));
         let subscriber: Box<dyn Subscriber + Send + Sync> = match format {
-            Format::Text => Box::new(lines.event_format(line::Text).finish()),
-            Format::Json => Box::new(lines.event_format(line::Json).finish()),
+            Format::Text => Box::new(records.event_format(log_format::Text).finish()),
+            Format::Json => Box::new(records.event_format(log_format::Json).finish()),
         };
-        Ok((Self { outlet }, subscriber))
+        Ok((Self { writer }, subscriber))
     }
 
-    /// Counts the lines that were dropped, as the log could not be written.
-    pub fn lost(&self) -> Counter {
-        self.outlet.lost()
+    /// Returns the counter of dropped records.
+    pub fn dropped(&self) -> Counter {
+        self.writer.dropped()
     }
 }
 
 impl Drop for Telemetry {
     fn drop(&mut self) {
-        self.outlet.close(LAST_LINES);
+        self.writer.close(LAST_RECORDS);
     }
 }
