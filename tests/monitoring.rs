@@ -54,7 +54,7 @@ fn everything() -> String {
     server::Metrics::register(&mut registry, rules.rows().into_iter().map(Row::id));
     artifacts::Metrics::register(&mut registry);
     let (telemetry, _) = Telemetry::new(Format::Text, "info", std::io::sink()).unwrap();
-    process::show_log(&mut registry, &telemetry);
+    process::register_log(&mut registry, &telemetry);
     show(&mut registry, Arc::new(rules.catalog()), Some(Heard::default()));
     Counted::new(Nobody, &mut registry);
     reconciler::Metrics::register(&mut registry).show("controller");

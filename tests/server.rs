@@ -278,14 +278,15 @@ async fn over_the_limit_of_bytes_it_sends_away_too() {
     assert_eq!(reply.status, 200, "the room was given back");
 }
 
-/// A server that computes one decision at a time, beside the reading of requests.
-async fn one_at_a_time(waiting: usize, patience: Duration) -> Server {
+/// Starts a server that computes one decision at a time.
+async fn one_at_a_time(waiting: usize, deadline: Duration) -> Server {
     Server::with(|options| {
         options.limits.deciding = 1;
         options.limits.waiting = waiting;
-        (options.limits.patience, options.limits.burst, options.limits.line) = (patience, Duration::ZERO, 0);
-        // These decisions hold their thread until somebody else has been heard.
-        options.limits.unread = Duration::ZERO;
+        (options.limits.overload_deadline, options.limits.burst, options.limits.burst_length) =
+            (deadline, Duration::ZERO, 0);
+        // These decisions block their thread until another request has been read.
+        options.limits.yield_after = Duration::ZERO;
     })
     .await
 }
@@ -388,7 +389,7 @@ async fn too_many_large_bodies_are_sent_away() {
 async fn not_every_answer_that_sends_away_closes_its_connection() {
     let server = Server::with(|options| {
         options.limits.in_flight = 0;
-        options.limits.goodbyes = 0;
+        options.limits.closes = 0;
     })
     .await;
     let mut connection = server.connect().await;
@@ -809,8 +810,9 @@ fn a_ca_of_clients_that_cannot_be_used_is_told_of_at_the_start() {
     assert!(message().contains("cannot be read"));
     fs::write(&file, "").unwrap();
     assert!(
-        message().ends_with("ca.crt: holds no certificate; the CA that signs clients' certificates is wanted, in PEM")
+        message()
+            .ends_with("ca.crt: contains no certificate; expected the CA that signs clients' certificates, in PEM")
     );
     fs::write(&file, "-----BEGIN CERTIFICATE-----\nbm8=\n-----END CERTIFICATE-----\n").unwrap();
-    assert!(message().contains("holds a certificate that cannot be a CA"), "{}", message());
+    assert!(message().contains("contains a certificate that cannot be a CA"), "{}", message());
 }

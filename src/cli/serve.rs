@@ -95,7 +95,7 @@ async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
     let traces = traces.map_err(|error| Unusable::because("--otlp-endpoint", error))?;
     let readiness = Readiness::default();
     let mut registry = metrics::registry();
-    process::show_log(&mut registry, telemetry);
+    process::register_log(&mut registry, telemetry);
     let certificates = args.certificates.open(args.kubeconfig.as_deref(), &readiness, &mut registry).await?;
     let trees = Artifacts::new(artifacts::Limits::default(), artifacts::Metrics::register(&mut registry));
     let gate = Arc::new(args.gate(&readiness, &mut registry).await?.with_trees(Arc::new(trees)));

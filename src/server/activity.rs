@@ -1,4 +1,4 @@
-//! What a connection is doing, for telling a slow client from an idle one.
+//! The state of a connection, which tells a slow client from an idle one.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,28 +12,28 @@ use tokio::time::sleep;
 
 use super::limits::Limits;
 
-/// However short the patience, looking must not become all that is done.
+/// Shortest interval between two checks, so that checking a very short timeout does not use up the processor.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
-/// An answer on its way takes less than this.
+/// Interval between checks whether an answer has been sent, which usually takes less.
 const ANSWER_TICK: Duration = Duration::from_millis(10);
-/// A connection that was made at the last moment has its first request on the way: a round trip, generously.
+/// How long a new connection may take to send its first request: a generous round trip.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doing {
-    /// Nothing; the client may send a request.
+pub(super) enum State {
+    /// Waiting for a request.
     Idle,
     /// Receiving the head of a request.
     Head,
-    /// Receiving its body and deciding. Both have limits of their own.
+    /// Receiving the body and deciding, which have timeouts of their own.
     Work,
     /// Sending the answer.
     Answer,
 }
 
-impl Doing {
-    fn patience(self, limits: &Limits) -> Duration {
+impl State {
+    fn timeout(self, limits: &Limits) -> Duration {
         match self {
             Self::Idle => limits.idle,
             Self::Head => limits.head,
@@ -43,11 +43,11 @@ impl Doing {
     }
 }
 
-/// What a connection is doing, and since when.
+/// The current state of a connection, and since when.
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
-    /// Milliseconds since `began`, and in the last two bits the doing. One word, so that both change at once.
+    /// Milliseconds since `began`, and the state in the last two bits. One word, so that both change atomically.
     state: AtomicU64,
     served: AtomicBool,
 }
@@ -57,53 +57,53 @@ impl Activity {
         Self { began: Instant::now(), state: AtomicU64::new(0), served: AtomicBool::new(false) }
     }
 
-    pub(super) fn enter(&self, doing: Doing) {
+    pub(super) fn enter(&self, state: State) {
         let millis = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX >> 2);
-        self.state.store(millis << 2 | doing as u64, Ordering::Relaxed);
-        if doing == Doing::Work {
+        self.state.store(millis << 2 | state as u64, Ordering::Relaxed);
+        if state == State::Work {
             self.served.store(true, Ordering::Relaxed);
         }
     }
 
-    fn now(&self) -> (Doing, Duration) {
-        let state = self.state.load(Ordering::Relaxed);
-        let doing = [Doing::Idle, Doing::Head, Doing::Work, Doing::Answer][(state & 3) as usize];
-        (doing, self.began.elapsed().saturating_sub(Duration::from_millis(state >> 2)))
+    fn now(&self) -> (State, Duration) {
+        let word = self.state.load(Ordering::Relaxed);
+        let state = [State::Idle, State::Head, State::Work, State::Answer][(word & 3) as usize];
+        (state, self.began.elapsed().saturating_sub(Duration::from_millis(word >> 2)))
     }
 
-    pub(super) fn doing(&self) -> Doing {
+    pub(super) fn state(&self) -> State {
         self.now().0
     }
 
-    /// Waits until a doing has lasted longer than there is patience for it.
+    /// Waits until a state has lasted longer than its timeout, and returns that state.
     ///
-    /// One timer for each connection, not one for each request: that is why patience is kept to a quarter only.
-    pub(super) async fn overdue(&self, limits: &Limits) -> Doing {
+    /// Uses one timer per connection rather than one per request; therefore timeouts are precise to a quarter only.
+    pub(super) async fn overdue(&self, limits: &Limits) -> State {
         let tick = (limits.head / 4).max(SHORTEST_TICK);
         loop {
             sleep(tick).await;
-            let (doing, lasted) = self.now();
-            if lasted > doing.patience(limits) {
-                return doing;
+            let (state, lasted) = self.now();
+            if lasted > state.timeout(limits) {
+                return state;
             }
         }
     }
 
-    /// Waits for a moment at which an idle connection may be closed: a request that has arrived is seen by then, and an
-    /// answer that was begun without a goodbye is out.
+    /// Waits until an idle connection may be closed: a request that has arrived has been seen by then, and an answer that was
+    /// started without `Connection: close` has been sent.
     pub(super) async fn lull(&self) {
         if self.served.load(Ordering::Relaxed) {
             tokio::task::yield_now().await;
         } else {
             sleep(FIRST_REQUEST).await;
         }
-        while self.doing() == Doing::Answer {
+        while self.state() == State::Answer {
             sleep(ANSWER_TICK).await;
         }
     }
 }
 
-/// A stream that tells `activity` of the first byte of a request and of the last one of an answer.
+/// A stream that records the first byte of a request and the last byte of an answer in `activity`.
 #[derive(Debug)]
 pub(super) struct Observed<S> {
     pub(super) stream: S,
@@ -114,8 +114,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Observed<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        if buf.filled().len() > before && self.activity.doing() == Doing::Idle {
-            self.activity.enter(Doing::Head);
+        if buf.filled().len() > before && self.activity.state() == State::Idle {
+            self.activity.enter(State::Head);
         }
         Poll::Ready(Ok(()))
     }
@@ -128,8 +128,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Observed<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        if self.activity.doing() == Doing::Answer {
-            self.activity.enter(Doing::Idle);
+        if self.activity.state() == State::Answer {
+            self.activity.enter(State::Idle);
         }
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! Reading a body whole within bounds, or getting rid of it.
+//! Reads request bodies within limits, or discards them.
 
 use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
@@ -10,27 +10,27 @@ use super::limits::{DRAIN, DRAIN_FACTOR, Limits, Load};
 use super::metrics::Shed;
 use super::rejection::Rejection;
 
-/// A body, and the room that it takes.
+/// A complete body, and the memory reserved for it.
 #[derive(Debug)]
 pub(super) struct Buffered {
     pub(super) bytes: Bytes,
-    _room: Option<OwnedSemaphorePermit>,
+    _reserved: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads a body whole. What is left of it after an error is for [`drain`].
+/// Reads a complete body. After an error, [`drain`] discards the rest.
 pub(super) async fn read(body: &mut Body, limits: &Limits, load: &Load) -> Result<Buffered, Rejection> {
     let late = Rejection::SlowBody(limits.body_arrival);
     timeout(limits.body_arrival, collect(body, limits.body, load)).await.unwrap_or(Err(late))
 }
 
-/// Room is taken as bytes arrive, not as they are announced: otherwise nine announcements would fill the server.
+/// Reserves memory as bytes arrive, not by Content-Length: otherwise nine headers would exhaust the server.
 async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered, Rejection> {
     let announced = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     if announced.is_some_and(|size| size > limit) {
         return Err(Rejection::TooLarge(limit));
     }
     let mut buffer = BytesMut::new();
-    let mut room: Option<OwnedSemaphorePermit> = None;
+    let mut reserved: Option<OwnedSemaphorePermit> = None;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Rejection::BrokenBody(error.to_string()))?;
         let Ok(data) = frame.into_data() else { continue };
@@ -38,25 +38,25 @@ async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered,
             return Err(Rejection::TooLarge(limit));
         }
         let more = load.bytes(data.len()).ok_or(Rejection::Shed(Shed::BufferedBytes))?;
-        match &mut room {
-            Some(room) => room.merge(more),
-            None => room = Some(more),
+        match &mut reserved {
+            Some(reserved) => reserved.merge(more),
+            None => reserved = Some(more),
         }
         if announced == Some(data.len()) {
-            return Ok(Buffered { bytes: data, _room: room });
+            return Ok(Buffered { bytes: data, _reserved: reserved });
         }
         if buffer.is_empty() {
             buffer.reserve(announced.unwrap_or(data.len()));
         }
         buffer.extend_from_slice(&data);
     }
-    Ok(Buffered { bytes: buffer.freeze(), _room: room })
+    Ok(Buffered { bytes: buffer.freeze(), _reserved: reserved })
 }
 
-/// Reads what is left of a body and throws it away, a bounded amount for a bounded time.
+/// Reads and discards the rest of a body, within limits of size and time.
 ///
-/// A socket that is closed with unread bytes in it is reset, and the reset may overtake the answer: a client would see
-/// a broken connection instead of its 413 or 429.
+/// Closing a socket with unread bytes resets the connection, and the reset may overtake the answer: the client would see a
+/// broken connection instead of 413 or 429.
 pub(super) async fn drain(mut body: Body, limits: &Limits) {
     let mut left = limits.body.saturating_mul(DRAIN_FACTOR);
     let rest = async {

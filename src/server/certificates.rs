@@ -1,4 +1,4 @@
-//! The serving certificate: read from a folder, checked, and swapped without a pause.
+//! The serving certificate: loaded from a folder, checked, and replaced without downtime.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,9 +15,9 @@ use rustls::sign::CertifiedKey;
 
 use crate::cryptography::provider;
 
-/// The file of the certificate chain, the leaf first, as in a Secret of type `kubernetes.io/tls`.
+/// File name of the certificate chain, leaf first, as in a Secret of type `kubernetes.io/tls`.
 pub const CHAIN_FILE: &str = "tls.crt";
-/// The file of the leaf's private key.
+/// File name of the leaf's private key.
 pub const KEY_FILE: &str = "tls.key";
 
 /// Why a certificate cannot be served.
@@ -31,35 +31,35 @@ pub enum CertificateError {
         /// Why not.
         source: io::Error,
     },
-    /// A file is no PEM, or breaks off in the middle of it.
-    #[error("{}: is not whole PEM: {source}", path.display())]
+    /// A file is not valid PEM, or is truncated.
+    #[error("{}: is not valid PEM: {source}", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
         /// What is wrong.
         source: pem::Error,
     },
-    /// There is no certificate in the chain file.
-    #[error("{}: holds no certificate; the leaf is wanted first, then its intermediates", path.display())]
+    /// The chain file holds no certificate.
+    #[error("{}: contains no certificate; expected the leaf first, then its intermediates", path.display())]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
-    /// There is no CA in the file of the clients' CA.
-    #[error("{}: holds no certificate; the CA that signs clients' certificates is wanted, in PEM", path.display())]
+    /// The file of the clients' CA holds no certificate.
+    #[error("{}: contains no certificate; expected the CA that signs clients' certificates, in PEM", path.display())]
     NoAuthority {
         /// The file.
         path: PathBuf,
     },
     /// A certificate cannot be used as the clients' CA.
-    #[error("{}: holds a certificate that cannot be a CA: {problem}", path.display())]
+    #[error("{}: contains a certificate that cannot be a CA: {problem}", path.display())]
     Authority {
         /// The file.
         path: PathBuf,
         /// What is wrong.
         problem: String,
     },
-    /// The leaf is no X.509 certificate.
+    /// The leaf is not an X.509 certificate.
     #[error("{}: its first certificate is not X.509: {problem}", path.display())]
     NotX509 {
         /// The file.
@@ -67,8 +67,8 @@ pub enum CertificateError {
         /// What is wrong.
         problem: String,
     },
-    /// The key is not the leaf's, or of a kind that TLS does not sign with.
-    #[error("{}: does not go with the first certificate of {CHAIN_FILE}: {source}", path.display())]
+    /// The key does not belong to the leaf, or its type cannot sign TLS handshakes.
+    #[error("{}: does not match the first certificate of {CHAIN_FILE}: {source}", path.display())]
     Key {
         /// The file of the key.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum CertificateError {
     },
 }
 
-/// A certificate chain and its key, known to go together.
+/// A certificate chain and its private key, checked to match.
 #[derive(Debug, Clone)]
 pub struct Pair {
     key: Arc<CertifiedKey>,
@@ -86,10 +86,10 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Parses a chain and a key in PEM. Errors name them `tls.crt` and `tls.key`.
+    /// Parses a chain and a key in PEM. Errors refer to them as `tls.crt` and `tls.key`.
     ///
     /// # Errors
-    /// When one of them is not whole, or the two do not go together.
+    /// If one of them is invalid, or they do not match.
     pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         Self::parse_in(Path::new(""), chain, key)
     }
@@ -116,7 +116,7 @@ fn expiry(leaf: &CertificateDer<'_>) -> Result<i64, String> {
     Ok(certificate.validity().not_after.timestamp())
 }
 
-/// The two files as they stand in a folder.
+/// The contents of both files.
 pub(super) struct Files {
     folder: PathBuf,
     chain: Vec<u8>,
@@ -126,9 +126,9 @@ pub(super) struct Files {
 impl Files {
     /// Reads both files from one version of the folder.
     ///
-    /// A Secret mount shows files that point through the link `..data` into a folder of their version, and rotates by
-    /// replacing that link. It is followed once, so that both files are of one version; where that version is taken
-    /// away under the reader's hands, the next one is read.
+    /// In a Secret volume, files are symbolic links through `..data` into a folder per version, and an update replaces
+    /// `..data`. The link is resolved once, so that both files are of the same version; if that version is deleted while it is read,
+    /// the next one is read.
     pub(super) fn read(folder: &Path) -> Result<Self, CertificateError> {
         let mut version = version_of(folder);
         loop {
@@ -153,7 +153,7 @@ impl Files {
         Pair::parse_in(&self.folder, &self.chain, &self.key)
     }
 
-    /// A number that changes with the contents of either.
+    /// Returns a hash of both contents.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.chain, &self.key).hash(&mut hasher);
@@ -161,15 +161,15 @@ impl Files {
     }
 }
 
-/// The folder that really holds the files.
+/// Returns the folder that `..data` points to, or `folder` itself.
 fn version_of(folder: &Path) -> PathBuf {
     fs::canonicalize(folder.join("..data")).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// As long as a call of the own port may take, a handshake may be under way with the certificate before.
-pub(super) const UNDER_WAY: Duration = Duration::from_secs(1);
+/// Longest time a handshake of the readiness probe may take, during which the previous certificate is still accepted.
+pub(super) const HANDSHAKE_TIME: Duration = Duration::from_secs(1);
 
-/// The certificate that is served at present; a new one holds from the next handshake on.
+/// The current serving certificate. A replacement applies from the next handshake on.
 #[derive(Debug)]
 pub struct Certificates {
     current: ArcSwap<Served>,
@@ -179,20 +179,20 @@ pub struct Certificates {
 #[derive(Debug)]
 struct Served {
     pair: Pair,
-    /// What was served before, and until when.
+    /// The previous leaf, and when it was replaced.
     before: Option<(CertificateDer<'static>, Instant)>,
 }
 
 impl Certificates {
-    /// Serves `pair` until it is [replaced](Self::replace).
+    /// Returns a certificate store that serves `pair` until it is [replaced](Self::replace).
     pub fn new(pair: Pair) -> Self {
         Self { current: ArcSwap::from_pointee(Served { pair, before: None }), folder: None }
     }
 
-    /// Serves `tls.crt` and `tls.key` of a folder. A running server follows their changes.
+    /// Loads `tls.crt` and `tls.key` of a folder. A running server watches them for changes.
     ///
     /// # Errors
-    /// When they cannot be served.
+    /// If they cannot be read or served.
     pub fn from_folder(folder: impl Into<PathBuf>) -> Result<Self, CertificateError> {
         let folder = folder.into();
         let pair = Files::read(&folder)?.parse()?;
@@ -205,32 +205,32 @@ impl Certificates {
         self.current.store(Arc::new(Served { pair, before }));
     }
 
-    /// When the leaf expires, in seconds since 1970.
+    /// Returns when the leaf expires, in seconds since 1970.
     pub fn expires(&self) -> i64 {
         self.current.load().pair.expires
     }
 
-    /// The leaf.
+    /// Returns the leaf certificate.
     pub fn leaf(&self) -> CertificateDer<'static> {
         self.current.load().pair.leaf.clone()
     }
 
-    /// Whether a handshake that is under way `now` can show this as the server's own leaf: it is served, or was when the
-    /// handshake began.
+    /// Returns whether `leaf` is the server's own: the current one, or the previous one if a handshake that is in progress at
+    /// `now` may have started with it.
     pub(super) fn is_own(&self, leaf: &CertificateDer<'_>, now: Instant) -> bool {
         let served = self.current.load();
         let was = |(before, until): &(CertificateDer<'_>, Instant)| {
-            before == leaf && now.saturating_duration_since(*until) < UNDER_WAY
+            before == leaf && now.saturating_duration_since(*until) < HANDSHAKE_TIME
         };
         served.pair.leaf == *leaf || served.before.as_ref().is_some_and(was)
     }
 
-    /// The chain and its key.
+    /// Returns the chain and its key.
     pub(super) fn key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.current.load().pair.key)
     }
 
-    /// Whether this very chain is served already.
+    /// Returns whether this chain is already served.
     pub(super) fn serves(&self, pair: &Pair) -> bool {
         self.current.load().pair.key.cert == pair.key.cert
     }

@@ -1,8 +1,8 @@
-//! Whose calls are taken, where that is restricted: client certificates, by their CA and their names.
+//! Verifies client certificates, if they are required: by their CA and their names.
 //!
-//! Both are looked at in the handshake, before a byte of a request is read, and whoever runs the API server sees which
-//! of them it was: Go shows the alert as `remote error: tls: certificate required`, `unknown certificate authority` or
-//! `access denied`. The names that were refused are in our log.
+//! Both are checked during the TLS handshake, before a request is read. The operator of the API server sees which check
+//! failed: Go reports the alert as `remote error: tls: certificate required`, `unknown certificate authority` or
+//! `access denied`. The names of rejected clients are in the server's log.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -27,10 +27,10 @@ use super::certificates::{CertificateError, Certificates};
 use super::metrics::{Metrics, RefusedClient};
 use crate::cryptography::provider;
 
-/// Whoever is refused tries again and again: no more lines than one in this time.
-const SAY_AGAIN: Duration = Duration::from_secs(10);
+/// Interval of log records about rejected clients, which retry continuously.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Whose calls are taken. The file is followed by a running server.
+/// Which clients are accepted. A running server watches the CA file.
 #[derive(Debug)]
 pub struct Clients {
     file: PathBuf,
@@ -39,11 +39,11 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Takes calls of those whose certificate a CA of `file` (PEM) signed, and who have one of `names`: a common name, DNS
-    /// name or URI. No names stand for any.
+    /// Accepts clients whose certificate is signed by a CA of `file` (PEM) and has one of `names` as common name, DNS name or
+    /// URI. Without names, every such certificate is accepted.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds no CA.
+    /// If the file cannot be read, or holds no CA.
     pub fn from_file(file: impl Into<PathBuf>, names: Vec<String>) -> Result<Self, CertificateError> {
         let file = file.into();
         let signed = Authorities::read(&file)?.verifier()?;
@@ -58,12 +58,12 @@ impl Clients {
         self.signed.store(Arc::new(signed));
     }
 
-    fn takes(&self, names: &[String]) -> bool {
+    fn accepts(&self, names: &[String]) -> bool {
         self.names.is_empty() || names.iter().any(|name| self.names.contains(name))
     }
 }
 
-/// The file as it stands.
+/// The contents of the CA file.
 pub(super) struct Authorities {
     file: PathBuf,
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ impl Authorities {
         Ok(Self { bytes: fs::read(file).map_err(failed)?, file: file.to_owned() })
     }
 
-    /// A number that changes with the contents.
+    /// Returns a hash of the contents.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.bytes.hash(&mut hasher);
@@ -100,37 +100,37 @@ impl Authorities {
     }
 }
 
-/// Looks at client certificates in the handshake.
+/// Verifies client certificates during the handshake.
 #[derive(Debug)]
 pub(super) struct Verifier {
     clients: Arc<Clients>,
-    /// The server's own: its readiness probe shows the leaf itself, whose key nobody else has.
+    /// The server's own certificate, which its readiness probe presents.
     own: Arc<Certificates>,
     metrics: Arc<Metrics>,
     began: Instant,
-    /// When was last told of a refusal, in milliseconds since `began`, plus one.
-    said: AtomicU64,
+    /// Time of the last log record, in milliseconds since `began`, plus one; 0 before the first.
+    logged: AtomicU64,
 }
 
 impl Verifier {
     pub(super) fn new(clients: Arc<Clients>, own: Arc<Certificates>, metrics: Arc<Metrics>) -> Self {
-        Self { clients, own, metrics, began: Instant::now(), said: AtomicU64::new(0) }
+        Self { clients, own, metrics, began: Instant::now(), logged: AtomicU64::new(0) }
     }
 
     fn refuse(&self, reason: RefusedClient, names: &[String], error: &Error) {
         self.metrics.refused_client(reason);
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1;
-        let said = self.said.load(Ordering::Relaxed);
-        let is_time = said == 0 || now - said > SAY_AGAIN.as_millis() as u64;
-        if is_time && self.said.compare_exchange(said, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        let logged = self.logged.load(Ordering::Relaxed);
+        let is_due = logged == 0 || now - logged > LOG_INTERVAL.as_millis() as u64;
+        if is_due && self.logged.compare_exchange(logged, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             let names = names.join(", ");
-            tracing::warn!(names, %error, "a client certificate is refused; see --client-ca and --client-name");
+            tracing::warn!(names, %error, "rejected a client certificate; see --client-ca and --client-name");
         }
     }
 }
 
 impl ClientCertVerifier for Verifier {
-    /// None: what the file holds changes, and Go's client sends its certificate without.
+    /// Returns no hints: the CA file may change, and Go's client sends its certificate without hints.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -146,9 +146,9 @@ impl ClientCertVerifier for Verifier {
         }
         let names = names_of(leaf);
         let signed = self.clients.signed.load_full().verify_client_cert(leaf, intermediates, now);
-        let signed = signed.map_err(in_words_of_the_caller);
+        let signed = signed.map_err(as_unknown_issuer);
         signed.inspect_err(|error| self.refuse(RefusedClient::Authority, &names, error))?;
-        if !self.clients.takes(&names) {
+        if !self.clients.accepts(&names) {
             let error = Error::InvalidCertificate(Refusal::ApplicationVerificationFailure);
             self.refuse(RefusedClient::Name, &names, &error);
             return Err(error);
@@ -179,16 +179,16 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// A CA of the same name with another key, which many clusters have, is an unknown one: as a bad signature the caller would be
-/// told that it could not decrypt.
-fn in_words_of_the_caller(error: Error) -> Error {
+/// Reports a bad signature as an unknown issuer. Many clusters have CAs of the same name with different keys; the alert for a
+/// bad signature would read as a decryption error to the client.
+fn as_unknown_issuer(error: Error) -> Error {
     match error {
         Error::InvalidCertificate(Refusal::BadSignature) => Error::InvalidCertificate(Refusal::UnknownIssuer),
         error => error,
     }
 }
 
-/// The common names of a certificate, its DNS names and its URIs.
+/// Returns the common names, DNS names and URIs of a certificate.
 fn names_of(leaf: &CertificateDer<'_>) -> Vec<String> {
     let Ok((_, parsed)) = x509_parser::parse_x509_certificate(leaf) else { return Vec::new() };
     let common = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok().map(ToOwned::to_owned));

@@ -1,20 +1,23 @@
-//! Turns at the processors: how many decisions are worked on at once, and who waits.
+//! Limits how many decisions compute at the same time, and sheds load when more arrive than can be served.
 //!
-//! A decision is mostly computing. Begun one after the other as they arrive, decisions would hold up the reading of the
-//! requests behind them: those would wait unseen in the kernel's buffers, all of them ever longer, and there would be
-//! nobody to send them away. So a decision takes a turn first, and every so often one that has a turn lets everything be
-//! read that has arrived meanwhile. What finds no turn waits for a moment, and is sent away when the moment is over.
+//! A decision is mostly CPU work. If every request computed as soon as it arrived, the thread would not read the sockets
+//! of the requests behind it: they would wait in kernel buffers, where they can neither be counted nor rejected. Therefore a
+//! decision first takes a permit from a [`ConcurrencyLimiter`], and a thread that has computed for a while yields to the
+//! runtime, which then reads what has arrived. A request without a permit waits in a bounded queue, and is rejected with
+//! HTTP 429 when its deadline expires.
 //!
-//! **A burst is waited out, a crowd is not.** What waits is a burst as long as there was rest before it, or as it is no
-//! more than what API servers have in flight on the connections that they keep: it is served late rather than sent away.
-//! Where more wait and there was no rest, waiting helps nobody. A crowd lasts until there has been rest again: whoever
-//! is asked more than it can do, and is left alone for a moment now and then, has a crowd all the time.
+//! The queue combines three known techniques:
 //!
-//! **The eldest goes first, but not in a crowd.** Where there is one, and somebody has waited for longer than is fair,
-//! somebody is sent away in any case. Oldest first, all would wait as long as is allowed; so then the newest goes first,
-//! and those who are served have hardly waited. And no more stand in line than are served while anybody waits: whoever
-//! is pushed out by somebody newer is told so at once. What has begun and was waiting for something else, such as the API
-//! server, goes before all others.
+//! * **Token bucket for bursts.** Idle time earns credit, busy time spends it. While there is credit, or while no more
+//!   requests wait than API servers keep connections for, the queue is a burst: requests wait for up to
+//!   [`QueuePolicy::deadline`]. Without credit and with a longer queue the limiter is in overload, until the credit is full again.
+//! * **Adaptive LIFO.** The queue is FIFO. In overload, once the oldest request has waited longer than
+//!   [`QueuePolicy::fifo_for`], the newest request is served first: some requests must be rejected in any case, and the
+//!   requests that are served have then hardly waited.
+//! * **CoDel-like deadline and capacity.** In overload a request waits for at most [`QueuePolicy::overload_deadline`], and the
+//!   queue holds no more requests than can be served within that time; a newer request evicts the oldest.
+//!
+//! A decision that has started and waits for I/O holds no permit. When it continues, it precedes all requests that have not started.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -28,172 +31,175 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-/// The mean of how long turns are kept is that of about so many: one that is held up does not change it by much.
-const REMEMBERED: u32 = 64;
+/// Window of the moving average of permit hold times: large enough that a single slow decision hardly changes it.
+const AVERAGED: u32 = 64;
 
 thread_local! {
-    /// How long this thread has computed since it read what had arrived.
-    static UNREAD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// How long this thread has computed since it last yielded to the runtime.
+    static SINCE_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// How long somebody waits for a first turn.
+/// How long requests wait for their first permit, and when a queue counts as overload.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    /// In a crowd, before others are let through that came later.
-    pub(super) fair: Duration,
-    /// In a crowd.
-    pub(super) crowd: Duration,
-    /// In none.
-    pub(super) late: Duration,
-    /// How long the longest burst lasts.
+pub(super) struct QueuePolicy {
+    /// In overload: how long the oldest request may wait before the queue becomes LIFO.
+    pub(super) fifo_for: Duration,
+    /// Maximum waiting time in overload.
+    pub(super) overload_deadline: Duration,
+    /// Maximum waiting time otherwise.
+    pub(super) deadline: Duration,
+    /// The longest burst: the idle credit when it is full.
     pub(super) burst: Duration,
-    /// So many in line are no crowd.
-    pub(super) line: usize,
-    /// How much longer a burst may last for each moment in which a turn was free.
-    pub(super) rest: u32,
+    /// Queue length up to which there is never overload.
+    pub(super) burst_length: usize,
+    /// Credit earned per unit of idle time.
+    pub(super) idle_credit: u32,
 }
 
-/// A number of turns, and those who wait for one.
+/// A concurrency limiter with a bounded queue, which is LIFO under overload.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct ConcurrencyLimiter {
     queue: Mutex<Queue>,
-    count: usize,
-    /// The most that wait for their first turn.
-    places: usize,
-    patience: Patience,
-    /// How long a thread computes before it reads again.
-    unread: Duration,
+    permits: usize,
+    /// Maximum number of requests that wait for their first permit.
+    capacity: usize,
+    policy: QueuePolicy,
+    /// How long a thread computes before it yields to the runtime.
+    yield_after: Duration,
 }
 
 #[derive(Debug)]
 struct Queue {
     free: usize,
-    /// How long a turn is kept, in the mean.
-    kept: Duration,
-    burst: Burst,
-    begun: VecDeque<oneshot::Sender<Turn>>,
-    fresh: VecDeque<Waiting>,
+    /// Moving average of permit hold times.
+    mean_hold: Duration,
+    credit: IdleCredit,
+    /// Decisions that have started and want to continue.
+    started: VecDeque<oneshot::Sender<Permit>>,
+    /// Requests that wait for their first permit.
+    waiting: VecDeque<Waiting>,
 }
 
-/// How much longer what waits is taken for a burst, whoever waits.
+/// The token bucket that tells a burst from overload: idle time fills it, busy time drains it.
 #[derive(Debug)]
-struct Burst {
+struct IdleCredit {
     left: Duration,
-    /// When that was so.
-    at: Instant,
-    /// Whether there was a crowd since it was as long as ever.
-    is_over: bool,
+    updated: Instant,
+    /// Whether the credit ran out since it was last full.
+    is_overload: bool,
 }
 
-/// Somebody in line, and since when.
+/// A request in the queue.
 #[derive(Debug)]
 struct Waiting {
     since: Instant,
-    turn: oneshot::Sender<Turn>,
+    permit: oneshot::Sender<Permit>,
 }
 
-/// A turn, until it is dropped: then it is the next one's.
+/// The right to compute. When dropped, it passes to the next request in the queue.
 #[derive(Debug)]
-struct Turn {
-    of: Arc<Turns>,
+struct Permit {
+    limiter: Arc<ConcurrencyLimiter>,
     since: Instant,
 }
 
-impl Drop for Turn {
+impl Drop for Permit {
     fn drop(&mut self) {
         let now = Instant::now();
-        if let Some(next) = self.of.next(now, now.saturating_duration_since(self.since)) {
-            // Where nobody waits there any more the turn comes back, is dropped, and goes on to the one after.
-            let _ = next.send(Self { of: Arc::clone(&self.of), since: now });
+        if let Some(next) = self.limiter.release(now, now.saturating_duration_since(self.since)) {
+            // If the receiver is gone, the permit comes back in the error, is dropped, and passes to the request after it.
+            let _ = next.send(Self { limiter: Arc::clone(&self.limiter), since: now });
         }
     }
 }
 
-impl Turns {
-    /// As many turns as `count`, for which at most `places` wait, and no longer than there is `patience`. What arrives is
-    /// left unread for `unread` at most, and for as long as one step of a work takes.
-    pub(super) fn new(count: usize, places: usize, patience: Patience, unread: Duration) -> Arc<Self> {
-        let burst = Burst { left: patience.burst, at: Instant::now(), is_over: false };
-        let (count, kept) = (count.max(1), Duration::ZERO);
-        let queue = Queue { free: count, kept, burst, begun: VecDeque::new(), fresh: VecDeque::new() };
-        Arc::new(Self { queue: Mutex::new(queue), count, places, patience, unread })
+impl ConcurrencyLimiter {
+    /// Returns a limiter of `permits` permits and a queue of `capacity` requests. A thread yields to the runtime after it has
+    /// computed for `yield_after`, at the next point at which a decision waits.
+    pub(super) fn new(permits: usize, capacity: usize, policy: QueuePolicy, yield_after: Duration) -> Arc<Self> {
+        let credit = IdleCredit::full(policy, Instant::now());
+        let permits = permits.max(1);
+        let (started, waiting) = (VecDeque::new(), VecDeque::new());
+        let queue = Queue { free: permits, mean_hold: Duration::ZERO, credit, started, waiting };
+        Arc::new(Self { queue: Mutex::new(queue), permits, capacity, policy, yield_after })
     }
 
-    /// Runs `work` in turns: it has one whenever it computes, and none while it waits. `None` where it was sent away
-    /// instead, before it had begun.
+    /// Runs `work`, which holds a permit whenever it computes and none while it waits. Returns `None` if the request was
+    /// rejected before the work started.
     pub(super) async fn run<T>(self: &Arc<Self>, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
-        let mut turn = self.first().await?;
+        let mut permit = self.first_permit().await?;
         loop {
-            catch_up(self.unread).await;
+            yield_if_due(self.yield_after).await;
             let step = step(work.as_mut()).await;
-            drop(turn);
-            if let Poll::Ready(done) = step {
-                return Some(done);
+            drop(permit);
+            if let Poll::Ready(output) = step {
+                return Some(output);
             }
             woken().await;
-            turn = self.another().await;
+            permit = self.next_permit().await;
         }
     }
 
-    /// How many wait for their first turn.
+    /// Returns the number of requests that wait for their first permit.
     pub(super) fn waiting(&self) -> usize {
-        self.queue().fresh.iter().filter(|waiting| !waiting.turn.is_closed()).count()
+        self.queue().waiting.iter().filter(|waiting| !waiting.permit.is_closed()).count()
     }
 
-    async fn first(self: &Arc<Self>) -> Option<Turn> {
-        let (waiting, patience) = {
+    async fn first_permit(self: &Arc<Self>) -> Option<Permit> {
+        let (receiver, deadline) = {
             let mut queue = self.queue();
-            if let Some(turn) = self.free(&mut queue) {
-                return Some(turn);
+            if let Some(permit) = self.take_free(&mut queue) {
+                return Some(permit);
             }
             let now = Instant::now();
-            let (patience, places) = if queue.is_crowd(now, self.patience) {
-                (self.patience.crowd, self.places.min(queue.served_in(self.patience.crowd, self.count)))
+            let (deadline, capacity) = if queue.is_overload(now, self.policy) {
+                let deadline = self.policy.overload_deadline;
+                (deadline, self.capacity.min(queue.served_within(deadline, self.permits)))
             } else {
-                (self.patience.late, self.places)
+                (self.policy.deadline, self.capacity)
             };
-            (queue.get_in_line(now, places), patience)
+            (queue.enqueue(now, capacity), deadline)
         };
-        timeout(patience, waiting).await.ok()?.ok()
+        timeout(deadline, receiver).await.ok()?.ok()
     }
 
-    async fn another(self: &Arc<Self>) -> Turn {
+    async fn next_permit(self: &Arc<Self>) -> Permit {
         loop {
-            let waiting = {
+            let receiver = {
                 let mut queue = self.queue();
-                if let Some(turn) = self.free(&mut queue) {
-                    return turn;
+                if let Some(permit) = self.take_free(&mut queue) {
+                    return permit;
                 }
-                let (sender, waiting) = oneshot::channel();
-                queue.begun.push_back(sender);
-                waiting
+                let (sender, receiver) = oneshot::channel();
+                queue.started.push_back(sender);
+                receiver
             };
-            // Nobody drops such a sender unused; if ever, the line is as good as before.
-            if let Ok(turn) = waiting.await {
-                return turn;
+            // Senders are never dropped unused; if one were, queueing again is correct.
+            if let Ok(permit) = receiver.await {
+                return permit;
             }
         }
     }
 
-    fn free(self: &Arc<Self>, queue: &mut Queue) -> Option<Turn> {
+    fn take_free(self: &Arc<Self>, queue: &mut Queue) -> Option<Permit> {
         let left = queue.free.checked_sub(1)?;
         let now = Instant::now();
         if left == 0 {
-            queue.burst.rested(now, self.patience);
+            queue.credit.earn(now, self.policy);
         }
         queue.free = left;
-        Some(Turn { of: Arc::clone(self), since: now })
+        Some(Permit { limiter: Arc::clone(self), since: now })
     }
 
-    /// Who gets a turn that is given back after it was kept for so long; where nobody wants it, it is free.
-    fn next(&self, now: Instant, kept: Duration) -> Option<oneshot::Sender<Turn>> {
+    /// Takes back a permit that was held for `held`, and returns the request that gets it next, if any waits.
+    fn release(&self, now: Instant, held: Duration) -> Option<oneshot::Sender<Permit>> {
         let mut queue = self.queue();
-        queue.remember(kept.min(self.patience.crowd));
-        let next = queue.begun.pop_front().or_else(|| queue.first_in_line(now, self.patience));
+        queue.record_hold(held.min(self.policy.overload_deadline));
+        let next = queue.started.pop_front().or_else(|| queue.dequeue(now, self.policy));
         if next.is_none() {
             if queue.free == 0 {
-                queue.burst.worked(now, 0, self.patience);
+                queue.credit.spend(now, 0, self.policy);
             }
             queue.free += 1;
         }
@@ -201,119 +207,123 @@ impl Turns {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Every change is made whole before anything can panic.
+        // A poisoned lock still guards a consistent queue: no change can panic half-way.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Queue {
-    /// One more turn that was kept for so long.
-    fn remember(&mut self, kept: Duration) {
-        self.kept = self.kept.saturating_sub(self.kept / REMEMBERED).saturating_add(kept / REMEMBERED);
+    fn record_hold(&mut self, held: Duration) {
+        self.mean_hold = self.mean_hold.saturating_sub(self.mean_hold / AVERAGED).saturating_add(held / AVERAGED);
     }
 
-    /// How many get one of `count` turns within a time, one at least.
-    fn served_in(&self, time: Duration, count: usize) -> usize {
-        let each = time.as_nanos() / self.kept.as_nanos().max(1);
-        usize::try_from(each).unwrap_or(usize::MAX).saturating_mul(count).max(1)
+    /// Returns how many requests get one of `permits` permits within `time`; at least one.
+    fn served_within(&self, time: Duration, permits: usize) -> usize {
+        let each = time.as_nanos() / self.mean_hold.as_nanos().max(1);
+        usize::try_from(each).unwrap_or(usize::MAX).saturating_mul(permits).max(1)
     }
 
-    /// The last of so many places in line, for which the eldest is sent away where all are taken.
-    fn get_in_line(&mut self, since: Instant, places: usize) -> oneshot::Receiver<Turn> {
-        let (turn, waiting) = oneshot::channel();
-        self.fresh.push_back(Waiting { since, turn });
-        self.forget_gone();
-        while self.fresh.len() > places {
-            self.fresh.pop_front();
+    /// Appends a request, and evicts the oldest ones beyond `capacity`.
+    fn enqueue(&mut self, since: Instant, capacity: usize) -> oneshot::Receiver<Permit> {
+        let (permit, receiver) = oneshot::channel();
+        self.waiting.push_back(Waiting { since, permit });
+        self.drop_cancelled();
+        while self.waiting.len() > capacity {
+            self.waiting.pop_front();
         }
-        waiting
+        receiver
     }
 
-    /// Lets go of the eldest who wait no more.
-    fn forget_gone(&mut self) {
-        while self.fresh.front().is_some_and(|waiting| waiting.turn.is_closed()) {
-            self.fresh.pop_front();
+    /// Removes the oldest requests whose deadline has expired or whose connection has closed.
+    fn drop_cancelled(&mut self) {
+        while self.waiting.front().is_some_and(|waiting| waiting.permit.is_closed()) {
+            self.waiting.pop_front();
         }
     }
 
-    /// Whether the burst is over, when no turn is free.
-    fn is_crowd(&mut self, now: Instant, patience: Patience) -> bool {
-        self.forget_gone();
-        self.burst.worked(now, self.fresh.len(), patience);
-        self.burst.is_over
+    /// Returns whether the limiter is in overload. To be called only while no permit is free.
+    fn is_overload(&mut self, now: Instant, policy: QueuePolicy) -> bool {
+        self.drop_cancelled();
+        self.credit.spend(now, self.waiting.len(), policy);
+        self.credit.is_overload
     }
 
-    fn first_in_line(&mut self, now: Instant, patience: Patience) -> Option<oneshot::Sender<Turn>> {
-        self.forget_gone();
-        let eldest = self.fresh.front()?.since;
+    fn dequeue(&mut self, now: Instant, policy: QueuePolicy) -> Option<oneshot::Sender<Permit>> {
+        self.drop_cancelled();
+        let oldest = self.waiting.front()?.since;
         let has_waited = |since, time| now.saturating_duration_since(since) > time;
-        let is_stuck = self.is_crowd(now, patience) && has_waited(eldest, patience.fair);
-        if !is_stuck {
-            return self.fresh.pop_front().map(|waiting| waiting.turn);
+        let is_lifo = self.is_overload(now, policy) && has_waited(oldest, policy.fifo_for);
+        if !is_lifo {
+            return self.waiting.pop_front().map(|waiting| waiting.permit);
         }
-        let newest = self.fresh.pop_back();
-        // Their timers may be a tick late, and know nothing of a crowd where there was none yet.
-        while self.fresh.front().is_some_and(|waiting| has_waited(waiting.since, patience.crowd)) {
-            self.fresh.pop_front();
+        let newest = self.waiting.pop_back();
+        // Their own timers may be a tick late, or were set with the longer deadline before the overload began.
+        while self.waiting.front().is_some_and(|waiting| has_waited(waiting.since, policy.overload_deadline)) {
+            self.waiting.pop_front();
         }
-        newest.map(|waiting| waiting.turn)
+        newest.map(|waiting| waiting.permit)
     }
 }
 
-impl Burst {
-    /// Some turn was free until now.
-    fn rested(&mut self, now: Instant, patience: Patience) {
-        let rest = now.saturating_duration_since(self.at).saturating_mul(patience.rest);
-        let left = self.left.saturating_add(rest).min(patience.burst);
-        *self = Self { left, at: now, is_over: self.is_over && left < patience.burst };
+impl IdleCredit {
+    fn full(policy: QueuePolicy, now: Instant) -> Self {
+        Self { left: policy.burst, updated: now, is_overload: false }
     }
 
-    /// None was, and so many wait. A step that takes longer than is waited for in a crowd was itself without a processor.
-    fn worked(&mut self, now: Instant, waiting: usize, patience: Patience) {
-        let work = now.saturating_duration_since(self.at).min(patience.crowd);
-        let left = self.left.saturating_sub(work);
-        let is_crowd = left.is_zero() && waiting > patience.line;
-        *self = Self { left, at: now, is_over: self.is_over || is_crowd };
+    /// Adds the time since the last update, in which a permit was free.
+    fn earn(&mut self, now: Instant, policy: QueuePolicy) {
+        let earned = now.saturating_duration_since(self.updated).saturating_mul(policy.idle_credit);
+        let left = self.left.saturating_add(earned).min(policy.burst);
+        *self = Self { left, updated: now, is_overload: self.is_overload && left < policy.burst };
+    }
+
+    /// Subtracts the time since the last update, in which no permit was free and `waiting` requests waited.
+    fn spend(&mut self, now: Instant, waiting: usize, policy: QueuePolicy) {
+        // A longer step means that this process itself was not scheduled.
+        let spent = now.saturating_duration_since(self.updated).min(policy.overload_deadline);
+        let left = self.left.saturating_sub(spent);
+        let is_overload = left.is_zero() && waiting > policy.burst_length;
+        *self = Self { left, updated: now, is_overload: self.is_overload || is_overload };
     }
 }
 
-/// Runs `work` step by step, each with one of the permits of `turns`, in the order of arrival, and sends nobody away. What
-/// arrives is left unread for no longer than with [`Turns`].
-pub(super) async fn stepwise<T>(turns: &Semaphore, unread: Duration, work: impl Future<Output = T>) -> T {
+/// Runs `work` step by step. Each step holds one of `permits`, in FIFO order, and no request is rejected. Yields to the runtime
+/// as [`ConcurrencyLimiter::run`] does.
+pub(super) async fn stepwise<T>(permits: &Semaphore, yield_after: Duration, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     loop {
-        // An error would be a semaphore that is closed; this one never is.
-        let turn = turns.acquire().await;
-        catch_up(unread).await;
+        // An error would mean a closed semaphore; this one is never closed.
+        let permit = permits.acquire().await;
+        yield_if_due(yield_after).await;
         let step = step(work.as_mut()).await;
-        drop(turn);
-        if let Poll::Ready(done) = step {
-            return done;
+        drop(permit);
+        if let Poll::Ready(output) = step {
+            return output;
         }
         woken().await;
     }
 }
 
-/// What has arrived meanwhile is read first, when that was long enough ago: it gets in line or is sent away.
-async fn catch_up(unread: Duration) {
-    if UNREAD.get() >= unread {
-        UNREAD.set(Duration::ZERO);
+/// Yields to the runtime if this thread has computed for `yield_after`, so that new requests are read and queued or rejected.
+async fn yield_if_due(yield_after: Duration) {
+    if SINCE_YIELD.get() >= yield_after {
+        SINCE_YIELD.set(Duration::ZERO);
         yield_now().await;
     }
 }
 
-/// Computes until `work` waits for something else, or is done.
+/// Polls `work` once, and records how long that took.
 async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
     let began = Instant::now();
     let step = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
-    UNREAD.set(UNREAD.get().saturating_add(began.elapsed()));
+    SINCE_YIELD.set(SINCE_YIELD.get().saturating_add(began.elapsed()));
     step
 }
 
-/// Waits for whatever the step before has asked to be woken by. To be woken in vain costs a step, no more.
+/// Waits until the waker that the last step registered is called. A spurious wake-up costs one step.
 async fn woken() {
-    let mut asked = false;
-    poll_fn(|_| if std::mem::replace(&mut asked, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+    let mut polled = false;
+    poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
 #[cfg(test)]
@@ -324,21 +334,21 @@ mod tests {
 
     use super::*;
 
-    const LONG: Patience = Patience {
-        fair: Duration::from_secs(60),
-        crowd: Duration::from_secs(60),
-        late: Duration::from_secs(60),
+    const LONG: QueuePolicy = QueuePolicy {
+        fifo_for: Duration::from_secs(60),
+        overload_deadline: Duration::from_secs(60),
+        deadline: Duration::from_secs(60),
         burst: Duration::from_secs(60),
-        line: 0,
-        rest: 5,
+        burst_length: 0,
+        idle_credit: 5,
     };
 
-    /// That read before every step.
-    fn turns(count: usize, places: usize, patience: Patience) -> Arc<Turns> {
-        Turns::new(count, places, patience, Duration::ZERO)
+    /// Returns a limiter that yields before every step.
+    fn limiter(permits: usize, capacity: usize, policy: QueuePolicy) -> Arc<ConcurrencyLimiter> {
+        ConcurrencyLimiter::new(permits, capacity, policy, Duration::ZERO)
     }
 
-    /// Who has decided, in order.
+    /// The numbers of the decisions in the order in which they were made.
     #[derive(Default)]
     struct Order(Mutex<Vec<usize>>);
 
@@ -347,65 +357,65 @@ mod tests {
             self.0.lock().unwrap().push(number);
         }
 
-        fn so_far(&self) -> Vec<usize> {
+        fn decided(&self) -> Vec<usize> {
             self.0.lock().unwrap().clone()
         }
     }
 
     #[tokio::test]
-    async fn the_eldest_goes_first_in_a_line_that_moves() {
-        let turns = turns(1, 9, LONG);
+    async fn serves_requests_in_order_of_arrival() {
+        let limiter = limiter(1, 9, LONG);
         let order = Order::default();
-        join_all((0..6).map(|number| turns.run(order.decide(number)))).await;
-        assert_eq!(order.so_far(), [0, 1, 2, 3, 4, 5]);
+        join_all((0..6).map(|number| limiter.run(order.decide(number)))).await;
+        assert_eq!(order.decided(), [0, 1, 2, 3, 4, 5]);
     }
 
     #[tokio::test]
-    async fn the_newest_goes_first_in_a_crowd_and_the_eldest_is_sent_away() {
-        let turns = turns(1, 3, Patience { fair: Duration::ZERO, burst: Duration::ZERO, ..LONG });
+    async fn serves_newest_and_evicts_oldest_request_under_overload() {
+        let limiter = limiter(1, 3, QueuePolicy { fifo_for: Duration::ZERO, burst: Duration::ZERO, ..LONG });
         let order = Order::default();
-        let served = join_all((0..6).map(|number| turns.run(order.decide(number)))).await;
-        assert_eq!(order.so_far(), [0, 5, 4, 3]);
+        let served = join_all((0..6).map(|number| limiter.run(order.decide(number)))).await;
+        assert_eq!(order.decided(), [0, 5, 4, 3]);
         assert_eq!(served, [Some(()), None, None, Some(()), Some(()), Some(())]);
-        assert_eq!((turns.waiting(), turns.queue().free), (0, 1));
+        assert_eq!((limiter.waiting(), limiter.queue().free), (0, 1));
     }
 
     #[tokio::test]
-    async fn what_has_arrived_is_read_when_that_was_long_ago() {
-        let turns = Turns::new(1, 9, LONG, Duration::from_millis(1));
+    async fn yields_to_the_runtime_after_computing_long_enough() {
+        let limiter = ConcurrencyLimiter::new(1, 9, LONG, Duration::from_millis(1));
         let (quick, slow) = (async {}, async { std::thread::sleep(Duration::from_millis(2)) });
-        assert!(turns.run(quick).now_or_never().is_some(), "nothing is unread yet");
-        assert!(turns.run(slow).now_or_never().is_some());
-        assert!(turns.run(async {}).now_or_never().is_none(), "it looks for others first");
-        assert!(turns.run(async {}).now_or_never().is_some());
+        assert!(limiter.run(quick).now_or_never().is_some(), "has not computed yet");
+        assert!(limiter.run(slow).now_or_never().is_some());
+        assert!(limiter.run(async {}).now_or_never().is_none(), "yields first");
+        assert!(limiter.run(async {}).now_or_never().is_some());
     }
 
     #[tokio::test]
-    async fn what_waits_for_something_else_has_no_turn() {
-        let turns = turns(1, 9, LONG);
-        let (order, told) = (Order::default(), Notify::new());
-        let asks = async {
+    async fn holds_no_permit_while_waiting_for_io() {
+        let limiter = limiter(1, 9, LONG);
+        let (order, ready) = (Order::default(), Notify::new());
+        let waits = async {
             order.decide(0).await;
-            told.notified().await;
+            ready.notified().await;
             order.decide(1).await;
         };
-        let tells = async {
+        let notifies = async {
             order.decide(2).await;
-            told.notify_one();
+            ready.notify_one();
         };
-        let (asks, tells) = (turns.run(asks), turns.run(tells));
-        tokio::join!(asks, tells, turns.run(order.decide(3)), turns.run(order.decide(4)));
-        let order = order.so_far();
+        let (waits, notifies) = (limiter.run(waits), limiter.run(notifies));
+        tokio::join!(waits, notifies, limiter.run(order.decide(3)), limiter.run(order.decide(4)));
+        let order = order.decided();
         assert_eq!(order[0], 0, "{order:?}");
         let at = |number| order.iter().position(|decided| *decided == number).unwrap();
         assert!(at(1) > at(2) && order.len() == 5, "{order:?}");
     }
 
     #[tokio::test]
-    async fn whoever_has_begun_is_next() {
-        let turns = turns(1, 9, LONG);
-        let first = turns.first().await.unwrap();
-        let (mut fresh, mut begun) = (Box::pin(turns.first()), Box::pin(turns.another()));
+    async fn serves_started_decisions_before_new_requests() {
+        let limiter = limiter(1, 9, LONG);
+        let first = limiter.first_permit().await.unwrap();
+        let (mut fresh, mut begun) = (Box::pin(limiter.first_permit()), Box::pin(limiter.next_permit()));
         assert!(begun.as_mut().now_or_never().is_none());
         assert!(fresh.as_mut().now_or_never().is_none());
         drop(first);
@@ -416,161 +426,174 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_longer_than_is_allowed() {
+    async fn rejects_requests_after_their_deadline() {
         let short = Duration::from_millis(3);
-        for (is_crowd, patience) in
-            [(true, Patience { crowd: short, ..LONG }), (false, Patience { late: short, ..LONG })]
+        for (is_overload, policy) in
+            [(true, QueuePolicy { overload_deadline: short, ..LONG }), (false, QueuePolicy { deadline: short, ..LONG })]
         {
-            let turns = turns(1, 9, patience);
-            let busy = turns.first().await.unwrap();
-            turns.queue().burst.is_over = is_crowd;
-            assert!(turns.first().await.is_none());
-            assert_eq!(turns.waiting(), 0);
+            let limiter = limiter(1, 9, policy);
+            let busy = limiter.first_permit().await.unwrap();
+            limiter.queue().credit.is_overload = is_overload;
+            assert!(limiter.first_permit().await.is_none());
+            assert_eq!(limiter.waiting(), 0);
             drop(busy);
-            assert!(turns.first().await.is_some());
+            assert!(limiter.first_permit().await.is_some());
         }
     }
 
     #[tokio::test]
-    async fn a_line_outlasts_a_burst() {
-        let turns = turns(1, 9, Patience { burst: Duration::ZERO, crowd: Duration::ZERO, line: 1, ..LONG });
-        let busy = turns.first().await.unwrap();
-        let waits = turns.first();
+    async fn queue_up_to_burst_length_is_never_overload() {
+        let limiter = limiter(
+            1,
+            9,
+            QueuePolicy { burst: Duration::ZERO, overload_deadline: Duration::ZERO, burst_length: 1, ..LONG },
+        );
+        let busy = limiter.first_permit().await.unwrap();
+        let waits = limiter.first_permit();
         let ends = async {
             tokio::time::sleep(Duration::from_millis(3)).await;
             drop(busy);
         };
-        assert!(tokio::join!(waits, ends).0.is_some(), "one in line is no crowd");
+        assert!(tokio::join!(waits, ends).0.is_some(), "a queue of one is not overload");
     }
 
     #[tokio::test]
-    async fn those_who_waited_long_go_when_a_burst_becomes_a_crowd() {
-        let turns = turns(1, 9, Patience { fair: Duration::ZERO, crowd: Duration::from_millis(3), ..LONG });
-        let busy = turns.first().await.unwrap();
-        let mut old = Box::pin(turns.first());
+    async fn evicts_expired_requests_when_a_burst_becomes_overload() {
+        let limiter = limiter(
+            1,
+            9,
+            QueuePolicy { fifo_for: Duration::ZERO, overload_deadline: Duration::from_millis(3), ..LONG },
+        );
+        let busy = limiter.first_permit().await.unwrap();
+        let mut old = Box::pin(limiter.first_permit());
         assert!(old.as_mut().now_or_never().is_none());
         std::thread::sleep(Duration::from_millis(4));
-        let mut new = Box::pin(turns.first());
+        let mut new = Box::pin(limiter.first_permit());
         assert!(new.as_mut().now_or_never().is_none());
-        turns.queue().burst.left = Duration::ZERO;
+        limiter.queue().credit.left = Duration::ZERO;
         drop(busy);
         assert!(new.await.is_some());
-        assert!(old.now_or_never().unwrap().is_none(), "without waiting for its timer");
+        assert!(old.now_or_never().unwrap().is_none(), "evicted without waiting for its timer");
     }
 
     #[tokio::test]
-    async fn no_more_stand_in_line_than_are_served_in_time() {
+    async fn bounds_the_queue_by_what_can_be_served_in_time() {
         for (burst, left) in [(Duration::ZERO, 3), (LONG.burst, 6)] {
-            let turns = turns(1, 9, Patience { burst, crowd: Duration::from_millis(3), ..LONG });
-            let busy = turns.first().await.unwrap();
-            turns.queue().kept = Duration::from_micros(900);
-            let mut line: Vec<_> = (0..6).map(|_| Box::pin(turns.first())).collect();
-            let told: Vec<_> = line.iter_mut().map(|one| one.as_mut().now_or_never().is_some()).collect();
-            assert_eq!(told, [false; 6], "nobody is pushed out yet when they look first");
-            assert_eq!(turns.waiting(), left);
-            let told = line.iter_mut().filter_map(|one| one.as_mut().now_or_never()).count();
-            assert_eq!(told, 6 - left, "the rest know at once");
+            let limiter = limiter(1, 9, QueuePolicy { burst, overload_deadline: Duration::from_millis(3), ..LONG });
+            let busy = limiter.first_permit().await.unwrap();
+            limiter.queue().mean_hold = Duration::from_micros(900);
+            let mut queued: Vec<_> = (0..6).map(|_| Box::pin(limiter.first_permit())).collect();
+            let rejected: Vec<_> = queued.iter_mut().map(|one| one.as_mut().now_or_never().is_some()).collect();
+            assert_eq!(rejected, [false; 6], "no request is evicted when it is first polled");
+            assert_eq!(limiter.waiting(), left);
+            let rejected = queued.iter_mut().filter_map(|one| one.as_mut().now_or_never()).count();
+            assert_eq!(rejected, 6 - left, "the others are rejected at once");
             drop(busy);
         }
     }
 
     #[test]
-    fn what_is_kept_is_the_mean() {
+    fn averages_permit_hold_times() {
         let mut queue = Queue {
             free: 0,
-            kept: Duration::ZERO,
-            burst: Burst { left: Duration::ZERO, at: Instant::now(), is_over: false },
-            begun: VecDeque::new(),
-            fresh: VecDeque::new(),
+            mean_hold: Duration::ZERO,
+            credit: IdleCredit { left: Duration::ZERO, updated: Instant::now(), is_overload: false },
+            started: VecDeque::new(),
+            waiting: VecDeque::new(),
         };
-        assert_eq!(queue.served_in(Duration::from_millis(2), 1), 2_000_000);
-        (0..1000).for_each(|_| queue.remember(Duration::from_micros(500)));
-        assert_eq!([1, 2].map(|count| queue.served_in(Duration::from_millis(2), count)), [4, 8]);
-        queue.remember(Duration::from_millis(2));
-        assert_eq!(queue.served_in(Duration::from_millis(2), 1), 3, "one that was held up counts like another");
-        assert_eq!(queue.served_in(Duration::from_micros(1), 1), 1);
+        assert_eq!(queue.served_within(Duration::from_millis(2), 1), 2_000_000);
+        (0..1000).for_each(|_| queue.record_hold(Duration::from_micros(500)));
+        assert_eq!([1, 2].map(|count| queue.served_within(Duration::from_millis(2), count)), [4, 8]);
+        queue.record_hold(Duration::from_millis(2));
+        assert_eq!(queue.served_within(Duration::from_millis(2), 1), 3, "one slow decision does not dominate");
+        assert_eq!(queue.served_within(Duration::from_micros(1), 1), 1);
     }
 
     #[test]
-    fn a_burst_lasts_as_long_as_the_rest_before_it_was_worth() {
-        let patience = Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3), ..LONG };
+    fn idle_time_earns_credit_and_busy_time_spends_it() {
+        let policy =
+            QueuePolicy { burst: Duration::from_millis(100), overload_deadline: Duration::from_millis(3), ..LONG };
         let mut now = Instant::now();
-        let mut burst = Burst { left: patience.burst, at: now, is_over: false };
+        let mut credit = IdleCredit { left: policy.burst, updated: now, is_overload: false };
         let mut after = |millis, is_free| {
             now += Duration::from_millis(millis);
             if is_free {
-                burst.rested(now, patience)
+                credit.earn(now, policy)
             } else {
-                burst.worked(now, 0, patience)
+                credit.spend(now, 0, policy)
             }
-            burst.left.as_millis()
+            credit.left.as_millis()
         };
         assert_eq!([1, 2, 3].map(|millis| after(millis, false)), [99, 97, 94]);
-        assert_eq!(after(90, false), 91, "nothing ran meanwhile");
+        assert_eq!(after(90, false), 91, "the process was not scheduled");
         assert_eq!((0..31).map(|_| after(3, false)).last(), Some(0));
         assert_eq!([after(1, true), after(2, false), after(1000, true)], [5, 3, 100]);
     }
 
     #[test]
-    fn a_crowd_is_more_than_a_line_and_lasts_until_there_was_rest() {
-        let patience =
-            Patience { burst: Duration::from_millis(100), crowd: Duration::from_millis(3), line: 75, ..LONG };
+    fn overload_needs_a_long_queue_and_ends_with_full_credit() {
+        let policy = QueuePolicy {
+            burst: Duration::from_millis(100),
+            overload_deadline: Duration::from_millis(3),
+            burst_length: 75,
+            ..LONG
+        };
         let mut now = Instant::now();
-        let mut burst = Burst { left: patience.burst, at: now, is_over: false };
-        let mut step = |burst: &mut Burst, millis, waiting: Option<usize>| {
+        let mut credit = IdleCredit { left: policy.burst, updated: now, is_overload: false };
+        let mut step = |credit: &mut IdleCredit, millis, waiting: Option<usize>| {
             now += Duration::from_millis(millis);
             match waiting {
-                Some(waiting) => burst.worked(now, waiting, patience),
-                None => burst.rested(now, patience),
+                Some(waiting) => credit.spend(now, waiting, policy),
+                None => credit.earn(now, policy),
             }
-            burst.is_over
+            credit.is_overload
         };
-        assert!((0..33).all(|_| !step(&mut burst, 3, Some(200))), "a burst of any size");
-        assert!((0..99).all(|_| !step(&mut burst, 3, Some(75))), "a line for any time");
-        assert!(step(&mut burst, 3, Some(76)));
-        assert!(step(&mut burst, 3, Some(0)), "it lasts while nobody rests");
-        assert!(step(&mut burst, 19, None), "nor is it over after a moment");
-        assert!(!step(&mut burst, 1, None));
+        assert!((0..33).all(|_| !step(&mut credit, 3, Some(200))), "a burst of any length");
+        assert!((0..99).all(|_| !step(&mut credit, 3, Some(75))), "a short queue for any time");
+        assert!(step(&mut credit, 3, Some(76)));
+        assert!(step(&mut credit, 3, Some(0)), "overload lasts while no permit is free");
+        assert!(step(&mut credit, 19, None), "overload outlasts a short idle period");
+        assert!(!step(&mut credit, 1, None));
     }
 
     #[tokio::test]
-    async fn a_crowd_that_rests_for_a_moment_is_soon_one_again() {
-        let patience = Patience { fair: Duration::ZERO, ..LONG };
-        let turns = turns(2, 9, patience);
-        let (one, other) = (turns.first().await.unwrap(), turns.first().await.unwrap());
-        turns.queue().burst.left = Duration::ZERO;
+    async fn short_idle_period_earns_little_credit() {
+        let policy = QueuePolicy { fifo_for: Duration::ZERO, ..LONG };
+        let limiter = limiter(2, 9, policy);
+        let (one, other) = (limiter.first_permit().await.unwrap(), limiter.first_permit().await.unwrap());
+        limiter.queue().credit.left = Duration::ZERO;
         drop(one);
         std::thread::sleep(Duration::from_millis(1));
-        let again = turns.first().await.unwrap();
-        let left = turns.queue().burst.left;
+        let again = limiter.first_permit().await.unwrap();
+        let left = limiter.queue().credit.left;
         assert!(left >= Duration::from_millis(5) && left < Duration::from_secs(60), "{left:?}");
         drop((other, again));
     }
 
     #[tokio::test]
-    async fn a_turn_outlives_those_who_went_away() {
-        let turns = turns(1, 9, LONG);
-        let busy = turns.first().await.unwrap();
-        let mut gone: Vec<_> = (0..9).map(|_| Box::pin(turns.first())).collect();
+    async fn permit_survives_cancelled_requests() {
+        let limiter = limiter(1, 9, LONG);
+        let busy = limiter.first_permit().await.unwrap();
+        let mut gone: Vec<_> = (0..9).map(|_| Box::pin(limiter.first_permit())).collect();
         assert!(gone.iter_mut().all(|waiting| waiting.as_mut().now_or_never().is_none()));
         let granted = gone.pop();
         drop(gone);
         drop(busy);
-        // It has been given the turn, and never looks.
+        // It was granted the permit and is never polled again.
         drop(granted);
-        assert!(turns.first().now_or_never().flatten().is_some());
+        assert!(limiter.first_permit().now_or_never().flatten().is_some());
     }
 
     #[tokio::test]
-    async fn a_step_at_a_time_and_nobody_is_sent_away() {
-        let turns = Semaphore::new(1);
+    async fn stepwise_rejects_no_request() {
+        let permits = Semaphore::new(1);
         let order = Order::default();
-        let never = timeout(Duration::from_millis(1), stepwise(&turns, Duration::ZERO, pending::<()>()));
+        let never = timeout(Duration::from_millis(1), stepwise(&permits, Duration::ZERO, pending::<()>()));
         let (late, _) = tokio::join!(
             never,
-            join_all((0..100).map(|number| stepwise(&turns, Duration::ZERO, order.decide(number))))
+            join_all((0..100).map(|number| stepwise(&permits, Duration::ZERO, order.decide(number))))
         );
         assert!(late.is_err());
-        assert_eq!(order.so_far(), (0..100).collect::<Vec<_>>());
+        assert_eq!(order.decided(), (0..100).collect::<Vec<_>>());
     }
 }

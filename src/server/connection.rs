@@ -1,10 +1,12 @@
-//! One connection: TLS, then HTTP/1.1, with an eye on clients that are slow.
+//! Serves one connection: TLS, then HTTP/1.1, with timeouts for slow clients.
 //!
-//! hyper's own timeout for heads runs on idle connections too, and would close them under the API server's feet (C2,
-//! C3). Here a connection says what it is doing, and each doing has its own patience: little for a request that has
-//! begun and does not go on, much for a connection that is just idle.
+//! hyper's own timeout for request heads also runs on idle connections, and would close connections that the API server
+//! wants to reuse (C2, C3). Here a connection records its state, and each state has a timeout of its own: a short one for a
+//! request that has started and stalls, a long one for an idle connection.
 
 use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -21,18 +23,18 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::activity::{Activity, Doing, Observed};
+use super::activity::{Activity, Observed, State};
+use super::concurrency::stepwise;
 use super::lifecycle::{Shutdown, Stage};
 use super::limits::{HEAD_BYTES, Limits};
 use super::metrics::{BadRequest, Metrics, RefusedClient};
 use super::rejection::CLOSE;
-use super::turns::stepwise;
 use super::webhook::Webhook;
 
-/// What all connections have in common.
+/// What all connections share.
 pub(super) struct Connections {
     pub(super) acceptor: TlsAcceptor,
-    /// How many handshakes are computed at once: a burst of new connections does not hold up those that are there.
+    /// Limits concurrent handshakes, so that a burst of new connections does not delay existing ones.
     pub(super) handshakes: Semaphore,
     pub(super) webhook: Arc<Webhook>,
     pub(super) limits: Limits,
@@ -41,52 +43,57 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Serves one connection to its end.
-    pub(super) async fn serve(&self, stream: TcpStream) {
+    /// Serves one connection until it is closed.
+    pub(super) async fn serve(&self, stream: TcpStream, peer: SocketAddr) {
         let _counted = self.metrics.connection();
-        // Without it an answer may wait for the acknowledgement of the one before. Failing to set it costs only that.
+        // With Nagle's algorithm an answer may wait for the acknowledgement of the one before. An error here only costs that delay.
         let _ = stream.set_nodelay(true);
-        let handshake = stepwise(&self.handshakes, self.limits.unread, self.acceptor.accept(stream));
+        let handshake = stepwise(&self.handshakes, self.limits.yield_after, self.acceptor.accept(stream));
         match timeout(self.limits.handshake, handshake).await {
-            Ok(Ok(stream)) => self.converse(stream).await,
-            Ok(Err(error)) => {
+            Ok(Ok(stream)) => self.serve_http(stream, peer).await,
+            Ok(Err(error)) => self.handshake_failed(&error, peer),
+            Err(_) => {
                 self.metrics.failed_handshake();
-                if error.get_ref().and_then(|error| error.downcast_ref()) == Some(&Error::NoCertificatesPresented) {
-                    self.metrics.refused_client(RefusedClient::NoCertificate);
-                }
-                tracing::debug!(%error, "a TLS handshake failed");
+                tracing::debug!(%peer, limit = ?self.limits.handshake, "TLS handshake timed out");
             }
-            Err(_) => self.metrics.failed_handshake(),
         }
     }
 
-    async fn converse(&self, stream: TlsStream<TcpStream>) {
+    fn handshake_failed(&self, error: &io::Error, peer: SocketAddr) {
+        self.metrics.failed_handshake();
+        if error.get_ref().and_then(|error| error.downcast_ref()) == Some(&Error::NoCertificatesPresented) {
+            self.metrics.refused_client(RefusedClient::NoCertificate);
+        }
+        tracing::debug!(%peer, %error, "TLS handshake failed");
+    }
+
+    async fn serve_http(&self, stream: TlsStream<TcpStream>, peer: SocketAddr) {
         let activity = Arc::new(Activity::new());
         let io = TokioIo::new(Observed { stream, activity: Arc::clone(&activity) });
         let mut http = http1::Builder::new();
         http.max_header_size(HEAD_BYTES);
-        let conversation = http.serve_connection(io, self.service(Arc::clone(&activity)));
-        tokio::pin!(conversation);
-        // The conversation is polled in place: what the other arms interrupt goes on below.
+        let connection = http.serve_connection(io, self.service(Arc::clone(&activity)));
+        tokio::pin!(connection);
+        // The connection is pinned and polled again below, so nothing is lost when another arm wins.
         tokio::select! {
-            ended = conversation.as_mut() => return self.ended(ended),
-            doing = activity.overdue(&self.limits) => return self.give_up(doing),
+            result = connection.as_mut() => return self.ended(result, peer),
+            state = activity.overdue(&self.limits) => return self.timed_out(state, peer),
             () = self.shutdown.reached(Stage::Draining) => {}
         }
         tokio::select! {
-            ended = conversation.as_mut() => return self.ended(ended),
+            result = connection.as_mut() => return self.ended(result, peer),
             () = activity.lull() => {}
         }
-        if activity.doing() == Doing::Idle {
-            conversation.as_mut().graceful_shutdown();
+        if activity.state() == State::Idle {
+            connection.as_mut().graceful_shutdown();
         }
         tokio::select! {
-            ended = conversation => self.ended(ended),
-            doing = activity.overdue(&self.limits) => self.give_up(doing),
+            result = connection => self.ended(result, peer),
+            state = activity.overdue(&self.limits) => self.timed_out(state, peer),
         }
     }
 
-    /// The webhook, which tells `activity` when it begins and ends, and says goodbye once the shutdown has begun.
+    /// Returns the webhook as a service that records its state in `activity`, and adds `Connection: close` during shutdown.
     fn service(
         &self,
         activity: Arc<Activity>,
@@ -94,11 +101,11 @@ impl Connections {
         let webhook = Arc::clone(&self.webhook);
         let shutdown = self.shutdown.clone();
         service_fn(move |request: Request<Incoming>| {
-            activity.enter(Doing::Work);
+            activity.enter(State::Work);
             let (webhook, activity, shutdown) = (Arc::clone(&webhook), Arc::clone(&activity), shutdown.clone());
             async move {
                 let mut response = webhook.respond(request.map(Body::new)).await;
-                activity.enter(Doing::Answer);
+                activity.enter(State::Answer);
                 if shutdown.stage() > Stage::Serving {
                     response.headers_mut().insert(header::CONNECTION, CLOSE);
                 }
@@ -107,18 +114,18 @@ impl Connections {
         })
     }
 
-    fn ended(&self, result: hyper::Result<()>) {
+    fn ended(&self, result: hyper::Result<()>, peer: SocketAddr) {
         let Err(error) = result else { return };
         if error.is_parse() {
             self.metrics.bad_request(BadRequest::MalformedHead);
         }
-        tracing::debug!(%error, "a connection ended before its time");
+        tracing::debug!(%peer, %error, "connection failed");
     }
 
-    fn give_up(&self, doing: Doing) {
-        if doing == Doing::Head {
+    fn timed_out(&self, state: State, peer: SocketAddr) {
+        if state == State::Head {
             self.metrics.bad_request(BadRequest::SlowHead);
         }
-        tracing::debug!(?doing, "a connection is closed, as it does not go on");
+        tracing::debug!(%peer, ?state, "closed a connection after a timeout");
     }
 }

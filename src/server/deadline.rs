@@ -1,15 +1,15 @@
-//! When the API server gives up on a call: its query parameter `?timeout=10s` (C6).
+//! Derives the deadline of a call from the query parameter `?timeout=10s` that the API server sends (C6).
 
 use std::time::{Duration, Instant};
 
-/// What the API server takes when a webhook configuration says nothing.
+/// The API server's default for `timeoutSeconds`.
 const DEFAULT: Duration = Duration::from_secs(10);
-/// The longest `timeoutSeconds` that a webhook configuration may say.
+/// The largest `timeoutSeconds` that a webhook configuration allows.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The API server rounds what is left of its own time up to a second: that second may not be there.
+/// Safety margin: the API server rounds its remaining time up to a full second.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// When a call that began at `began` has to be answered, for the query of its path.
+/// Returns when a call that began at `began` must be answered, from the query of its URL.
 pub(super) fn of(began: Instant, query: Option<&str>) -> Instant {
     let timeout = query.and_then(timeout).unwrap_or(DEFAULT).min(LONGEST);
     began + timeout.saturating_sub(MARGIN).max(timeout / 2)
@@ -20,7 +20,7 @@ fn timeout(query: &str) -> Option<Duration> {
     duration(text).filter(|duration| !duration.is_zero())
 }
 
-/// Reads a Go duration, such as `2s`, `1.5s` or `1m30s`.
+/// Parses a Go duration such as `2s`, `1.5s` or `1m30s`.
 fn duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut sum = Duration::ZERO;
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_a_second_back_but_not_more_than_half() {
+    fn keeps_a_margin_of_one_second_but_at_most_half() {
         assert_eq!(left("timeout=10s"), Duration::from_secs(9));
         assert_eq!(left("timeout=1s"), Duration::from_millis(500));
         assert_eq!(left("timeout=1.5s"), Duration::from_millis(750));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_the_default() {
+    fn uses_the_default_for_invalid_durations() {
         for query in ["", "timeout=", "timeout=5", "timeout=-5s", "timeout=0s", "timeout=soon", "timeout=1e400s"] {
             assert_eq!(left(query), Duration::from_secs(9), "{query}");
         }

@@ -1,15 +1,15 @@
-//! From serving to gone without losing a call.
+//! Shuts the server down without losing a call.
 //!
-//! The API server keeps sending to a terminating pod over the connections that it has (C5), and does not retry a call
-//! that meets a closed one (C3). So the end has steps: as a lame duck the server fails its readiness and puts
-//! `Connection: close` on every answer, while it accepts as before; then it stops accepting, closes what has been idle
-//! all that time, and waits for the rest.
+//! The API server keeps sending to a terminating pod over open connections (C5), and does not retry a call on a closed
+//! connection (C3). Therefore the shutdown has stages. In the lame-duck stage the server is not ready and adds
+//! `Connection: close` to every answer, but still accepts connections. Then it stops accepting, closes idle connections, and
+//! waits for the remaining answers.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// How far the server is on its way out. Only ever goes forward.
+/// The stage of the shutdown. Stages only advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Serving.
@@ -20,7 +20,7 @@ pub enum Stage {
     Draining,
 }
 
-/// Begins the shutdown, and tells how far it is.
+/// A handle that begins the shutdown and reports its stage.
 #[derive(Debug, Clone)]
 pub struct Shutdown(Arc<watch::Sender<Stage>>);
 
@@ -29,12 +29,12 @@ impl Shutdown {
         Self(Arc::new(watch::Sender::new(Stage::Serving)))
     }
 
-    /// Begins the shutdown; calling it again changes nothing.
+    /// Begins the shutdown. Further calls have no effect.
     pub fn begin(&self) {
         self.advance(Stage::LameDuck);
     }
 
-    /// How far the server is.
+    /// Returns the current stage.
     pub fn stage(&self) -> Stage {
         *self.0.borrow()
     }
@@ -47,7 +47,7 @@ impl Shutdown {
         });
     }
 
-    /// Waits until the server is at `stage` or beyond.
+    /// Waits until the server has reached `stage`.
     pub async fn reached(&self, stage: Stage) {
         // Cannot fail: the sender lives as long as `self`.
         let _ = self.0.subscribe().wait_for(|now| *now >= stage).await;

@@ -1,4 +1,4 @@
-//! Every bound of the server, each with the reason for its size.
+//! The limits of the server, each with the reason for its value, and the accounting of current load.
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,109 +7,106 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use super::turns::{Patience, Turns};
+use super::concurrency::{ConcurrencyLimiter, QueuePolicy};
 
 const MIB: usize = 1024 * 1024;
 
-/// The API server takes objects up to 3 MiB, an UPDATE carries two of them, and the envelope gets the last MiB (C15).
+/// Largest body. The API server accepts objects of up to 3 MiB, an UPDATE carries two of them, and 1 MiB is for the envelope (C15).
 pub const BODY: usize = 7 * MIB;
-/// Nine of the largest bodies or ten thousand usual ones at once; parsed, that stays below half a GiB.
+/// Bytes of all bodies in memory: nine of the largest or ten thousand usual ones. Parsed, they stay below 512 MiB.
 pub const BUFFERED: usize = 64 * MIB;
-/// Three API servers with 25 pooled connections each, and a burst of six times that. It bounds memory: most of them
-/// wait for their bodies or for the API server. How many compute is bounded by turns.
+/// Requests in flight: three API servers with 25 pooled connections each, and a burst of six times that. This bounds
+/// memory; most of these requests wait for their bodies or for the API server. The concurrency limiter bounds how many compute.
 pub const IN_FLIGHT: usize = 512;
-/// Some milliseconds' worth of usual requests; who is behind more than that is sent away in any case.
+/// Queue capacity: a few milliseconds' worth of usual requests. Requests behind more than that would be rejected anyway.
 pub const WAITING: usize = 256;
-/// How long a request waits for its turn when there is a crowd of them, if it is not pushed out by newer ones before. Who
-/// is sent away is so within 5 ms, with three for the decision before it, the reading, a timer's tick and the way.
-pub const PATIENCE: Duration = Duration::from_millis(2);
-/// How long the eldest in line goes first in a crowd: 25 usual requests at once, all that an API server keeps connections for,
-/// are through within that, and none of them is passed over.
-pub const FAIR: Duration = Duration::from_millis(1);
-/// How long a thread decides before it reads what has arrived meanwhile: half a dozen usual requests, so that the price of
-/// looking is divided by as many, and no more than a tenth of [`PATIENCE`].
-pub const UNREAD: Duration = Duration::from_micros(200);
-/// How long a request waits for its turn when there is no crowd: sent away, it would come again after a second (C4), and
-/// wait anew.
-pub const LATE: Duration = Duration::from_secs(1);
-/// How long the longest burst lasts: a control group's processor time comes every 100 ms.
+/// Queue deadline under overload. A rejection then reaches the client within 5 ms: these 2 ms, and three for the decision
+/// before it, reading, timer resolution and the network.
+pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
+/// How long the queue stays FIFO under overload: 25 usual requests at once, as many as an API server keeps connections for,
+/// are served within that time in order of arrival.
+pub const FIFO_FOR: Duration = Duration::from_millis(1);
+/// How long a thread computes before it yields to the runtime, which reads new requests: half a dozen usual requests, which
+/// share the cost of the yield, and no more than a tenth of [`OVERLOAD_DEADLINE`].
+pub const YIELD_AFTER: Duration = Duration::from_micros(200);
+/// Queue deadline without overload: a rejected request would be retried after a second (C4), and wait again.
+pub const QUEUE_DEADLINE: Duration = Duration::from_secs(1);
+/// The longest burst: the period after which a control group gets new CPU time is 100 ms.
 pub const BURST: Duration = Duration::from_millis(100);
-/// How much longer a burst may last for each moment in which a turn was free: a server that has something to do for five
-/// sixths of the time has bursts, one that is busier than that may have a crowd.
-pub const BURST_FOR_REST: u32 = 5;
-/// Requests in line that are no crowd, however long there are some: all that three API servers have in flight on the 25
-/// connections each that they keep. They get their turns as fast as these can be given, and sent away they would only
-/// come again.
-pub const LINE: usize = 75;
-/// Deciding about so many bytes takes half a millisecond, as long as a dozen usual requests; handing it to another
-/// thread costs a twentieth of that.
+/// Burst credit earned per unit of idle time. With 5, a server that is busy for up to five sixths of the time sees bursts only;
+/// a busier one may be in overload.
+pub const IDLE_CREDIT: u32 = 5;
+/// Queue length that never counts as overload: three API servers with 25 pooled connections each cannot have more in flight
+/// on them. Such requests are served as fast as possible; if rejected, they would only be retried.
+pub const BURST_LENGTH: usize = 75;
+/// Size from which a body is decided on a thread of its own. A decision about 128 KiB takes half a millisecond, as long as a
+/// dozen usual requests; the hand-over to another thread costs a twentieth of that.
 pub const LARGE: usize = 128 * 1024;
-/// Largest bodies on their way to a decision, besides those that are decided: a tenth of a second's work, and with
-/// [`BUFFERED`] no more than there is room for.
+/// Large bodies that wait for a decision: a tenth of a second's work, and no more than fit into [`BUFFERED`].
 pub const LARGE_WAITING: usize = 8;
-/// Shed answers of a second that also close their connection, at even distances. All 75 that three API servers keep have
-/// moved to other replicas within that second, and the handshakes that follow take one or two hundredths of a processor's
-/// time. If every such answer closed its connection, a server would soon do nothing but handshakes, which cost as much as
-/// fourteen requests each; and a hundred at once would hold up everybody else for as long as they take.
-pub const GOODBYES: u32 = 100;
-/// Twice the requests in flight, as idle connections count too; each costs about 40 KiB of TLS and HTTP buffers.
+/// Connection closes per second: 429 answers that also close their connection, so that the client connects to another replica.
+/// The 75 connections of three API servers move within that second, and the handshakes cost 1 to 2 % of a processor. If
+/// every 429 closed its connection, the server would soon only do handshakes, each of which costs as much as fourteen
+/// requests. The closes are evenly spaced, because a hundred handshakes at once would delay all other requests.
+pub const CLOSES: u32 = 100;
+/// Open connections: twice the requests in flight, because idle ones count too. Each costs about 40 KiB of TLS and HTTP buffers.
 pub const CONNECTIONS: usize = 1024;
-/// What the API server itself gives a TLS handshake (C2).
+/// Timeout of a TLS handshake: the same as the API server's (C2).
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
-/// A head is one packet; ten seconds are the API server's default for the whole call (C6).
+/// Timeout of a request head. A head is one packet; ten seconds are the API server's default for the whole call (C6).
 pub const HEAD: Duration = Duration::from_secs(10);
-/// The longest call that the API server allows (C6).
+/// Timeout of a request body: the longest call that the API server allows (C6).
 pub const BODY_ARRIVAL: Duration = Duration::from_secs(30);
-/// Nobody waits longer than the longest call for its answer (C6).
+/// Timeout for the client to read an answer: the longest call that the API server allows (C6).
 pub const ANSWER: Duration = Duration::from_secs(30);
-/// Twice the 90 s after which the API server closes an idle connection, so that it is never ours to close (C2, C3).
+/// Idle timeout: twice the 90 s after which the API server closes an idle connection, so that the server never closes first (C2, C3).
 pub const IDLE: Duration = Duration::from_secs(180);
-/// Kubernetes' own heads stay below 2 KiB, with a `traceparent` and a bearer token included.
+/// Largest request head. The API server's heads stay below 2 KiB, `traceparent` and bearer token included.
 pub const HEAD_BYTES: usize = 32 * 1024;
-/// How many times the body limit is read and thrown away before a refusal: enough for a client that is a little over
-/// to send all and read the answer, too little to be worth an attacker's bandwidth.
+/// How many times the body limit is read and discarded before a rejection: enough for a client slightly over the limit to
+/// send everything and read the answer, too little to be worth an attacker's bandwidth.
 pub const DRAIN_FACTOR: usize = 4;
-/// No refusal is held back longer than the API server's default for the whole call (C6).
+/// Longest delay of a rejection by reading the rest of its body: the API server's default timeout of a call (C6).
 pub const DRAIN: Duration = Duration::from_secs(10);
 
-/// The bounds that can be set. [`Limits::default`] takes the constants of this module.
+/// The configurable limits. [`Limits::default`] uses the constants of this module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one body; a larger one is answered with 413.
+    /// Bytes of one body; larger bodies are answered with 413.
     pub body: usize,
-    /// Bytes of all bodies that are held at once; beyond it requests are answered with 429.
+    /// Bytes of all bodies in memory; requests beyond it are answered with 429.
     pub buffered: usize,
-    /// Requests at once; beyond it they are answered with 429.
+    /// Concurrent requests; further ones are answered with 429.
     pub in_flight: usize,
-    /// Decisions that are computed at once, those about large bodies aside. By default as many as there are processors.
+    /// Decisions that compute concurrently, without those about large bodies. Default: the number of processors.
     pub deciding: usize,
-    /// Requests that wait for a turn to be decided; beyond it the eldest is answered with 429.
+    /// Capacity of the queue for decisions; if it is full, the oldest request is answered with 429.
     pub waiting: usize,
-    /// How long they wait at most in a crowd, when a `burst` is over; then they are answered with 429.
-    pub patience: Duration,
-    /// How long they wait otherwise.
-    pub late: Duration,
-    /// How long there may be no turn free before it is a crowd that waits.
+    /// Queue deadline under overload; then the request is answered with 429.
+    pub overload_deadline: Duration,
+    /// Queue deadline without overload.
+    pub queue_deadline: Duration,
+    /// How long all permits may be in use before a long queue counts as overload.
     pub burst: Duration,
-    /// How many in line are no crowd.
-    pub line: usize,
-    /// How long a thread computes before it reads what has arrived meanwhile.
-    pub unread: Duration,
-    /// Bytes from which on a body is a large one, which is decided where it does not hold up others.
+    /// Queue length that never counts as overload.
+    pub burst_length: usize,
+    /// How long a thread computes before it yields to the runtime.
+    pub yield_after: Duration,
+    /// Size in bytes from which a body is decided on a thread of its own.
     pub large: usize,
-    /// Shed answers a second that close their connection.
-    pub goodbyes: u32,
-    /// Connections at once; beyond it none is accepted until another one closes.
+    /// 429 answers per second that close their connection.
+    pub closes: u32,
+    /// Open connections; further ones are accepted when another one closes.
     pub connections: usize,
-    /// For the TLS handshake.
+    /// Timeout of the TLS handshake.
     pub handshake: Duration,
-    /// From the first byte of a request to the end of its head. Kept to a quarter.
+    /// Timeout from the first byte of a request to the end of its head. Enforced with a precision of a quarter of it.
     pub head: Duration,
-    /// From the end of the head to the end of the body.
+    /// Timeout from the end of the head to the end of the body.
     pub body_arrival: Duration,
-    /// For the client to take an answer.
+    /// Timeout for the client to read an answer.
     pub answer: Duration,
-    /// Between an answer and the next request. Must be above 90 s outside tests (C2).
+    /// Timeout between an answer and the next request. Must be above 90 s outside tests (C2).
     pub idle: Duration,
 }
 
@@ -121,13 +118,13 @@ impl Default for Limits {
             in_flight: IN_FLIGHT,
             deciding: processors(),
             waiting: WAITING,
-            patience: PATIENCE,
-            late: LATE,
+            overload_deadline: OVERLOAD_DEADLINE,
+            queue_deadline: QUEUE_DEADLINE,
             burst: BURST,
-            line: LINE,
-            unread: UNREAD,
+            burst_length: BURST_LENGTH,
+            yield_after: YIELD_AFTER,
             large: LARGE,
-            goodbyes: GOODBYES,
+            closes: CLOSES,
             connections: CONNECTIONS,
             handshake: HANDSHAKE,
             head: HEAD,
@@ -138,92 +135,99 @@ impl Default for Limits {
     }
 }
 
-/// As many as the process may use, by its affinity and its control group.
+/// Returns the number of processors that the process may use, by its CPU affinity and control group.
 pub(super) fn processors() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What may still be taken on. What does not fit is sent away at once (C4).
+/// The current load, held against the limits. Requests beyond them are rejected at once (C4).
 #[derive(Debug)]
 pub(super) struct Load {
-    pub(super) turns: Arc<Turns>,
+    pub(super) decisions: Arc<ConcurrencyLimiter>,
     requests: Semaphore,
     bytes: Arc<Semaphore>,
-    room: usize,
+    buffer_size: usize,
     large: Arc<Semaphore>,
     large_waiting: Semaphore,
-    goodbyes: Goodbyes,
+    closes: RateLimiter,
 }
 
 impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
-        // Half of the processors, so that the other half is there for small ones.
+        // Large bodies use at most half of the processors; the other half remains for small ones.
         let large = (limits.deciding / 2).max(1);
-        let Limits { patience: crowd, late, burst, line, .. } = *limits;
-        let patience = Patience { fair: FAIR, crowd, late, burst, line, rest: BURST_FOR_REST };
+        let Limits { overload_deadline, queue_deadline: deadline, burst, burst_length, .. } = *limits;
+        let policy = QueuePolicy {
+            fifo_for: FIFO_FOR,
+            overload_deadline,
+            deadline,
+            burst,
+            burst_length,
+            idle_credit: IDLE_CREDIT,
+        };
         Self {
-            turns: Turns::new(limits.deciding, limits.waiting, patience, limits.unread),
+            decisions: ConcurrencyLimiter::new(limits.deciding, limits.waiting, policy, limits.yield_after),
             requests: semaphore(limits.in_flight),
             bytes: Arc::new(semaphore(limits.buffered)),
-            room: limits.buffered.min(Semaphore::MAX_PERMITS),
+            buffer_size: limits.buffered.min(Semaphore::MAX_PERMITS),
             large: Arc::new(semaphore(large)),
             large_waiting: semaphore(LARGE_WAITING),
-            goodbyes: Goodbyes::new(limits.goodbyes),
+            closes: RateLimiter::new(limits.closes),
         }
     }
 
-    /// A place among the requests in flight, until it is dropped.
+    /// Counts a request in flight until the permit is dropped. Returns `None` if there are too many.
     pub(super) fn request(&self) -> Option<SemaphorePermit<'_>> {
         self.requests.try_acquire().ok()
     }
 
-    /// Room for `count` bytes, until it is dropped.
+    /// Reserves `count` bytes of memory for a body until the permit is dropped. Returns `None` if they are not available.
     pub(super) fn bytes(&self, count: usize) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.bytes).try_acquire_many_owned(u32::try_from(count).ok()?).ok()
     }
 
-    /// Waits for the right to decide about a large body. `None` where too many wait for that.
+    /// Waits for a permit to decide about a large body. Returns `None` if too many wait already.
     pub(super) async fn large(&self) -> Option<OwnedSemaphorePermit> {
-        let _place = self.large_waiting.try_acquire().ok()?;
+        let _waiting = self.large_waiting.try_acquire().ok()?;
         Arc::clone(&self.large).acquire_owned().await.ok()
     }
 
-    /// Whether an answer that sends a request away may close its connection too.
-    pub(super) fn says_goodbye(&self) -> bool {
-        self.goodbyes.one_more(Instant::now())
+    /// Returns whether a 429 answer should also close its connection.
+    pub(super) fn may_close(&self) -> bool {
+        self.closes.allows(Instant::now())
     }
 
-    /// Requests that wait for a turn, and bytes of bodies that are held.
-    pub(super) fn now(&self) -> (usize, usize) {
-        (self.turns.waiting(), self.room.saturating_sub(self.bytes.available_permits()))
+    /// Returns the number of requests in the queue and the bytes of bodies in memory.
+    pub(super) fn current(&self) -> (usize, usize) {
+        (self.decisions.waiting(), self.buffer_size.saturating_sub(self.bytes.available_permits()))
     }
 }
 
-/// So many goodbyes a second, at even distances.
+/// Allows a number of events per second, evenly spaced.
 #[derive(Debug)]
-struct Goodbyes {
-    /// From one to the next; none where there are to be none.
+struct RateLimiter {
+    /// The shortest time between two events; `None` if the rate is 0.
     gap: Option<Duration>,
     last: Mutex<Option<Instant>>,
 }
 
-impl Goodbyes {
-    fn new(a_second: u32) -> Self {
-        Self { gap: Duration::from_secs(1).checked_div(a_second), last: Mutex::default() }
+impl RateLimiter {
+    fn new(per_second: u32) -> Self {
+        Self { gap: Duration::from_secs(1).checked_div(per_second), last: Mutex::default() }
     }
 
-    fn one_more(&self, now: Instant) -> bool {
+    fn allows(&self, now: Instant) -> bool {
         let Some(gap) = self.gap else { return false };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_time = last.is_none_or(|last| now.saturating_duration_since(last) >= gap);
-        if is_time {
+        let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= gap);
+        if is_due {
             *last = Some(now);
         }
-        is_time
+        is_due
     }
 }
 
-/// A semaphore of `count` permits, or as many as there can be.
+/// Returns a semaphore of `count` permits, limited to the maximum that tokio supports.
 pub(super) fn semaphore(count: usize) -> Semaphore {
     Semaphore::new(count.min(Semaphore::MAX_PERMITS))
 }
@@ -233,11 +237,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goodbyes_are_said_one_by_one() {
+    fn spaces_connection_closes_evenly() {
         let began = Instant::now();
-        let goodbyes = Goodbyes::new(10);
-        let said = |millis| goodbyes.one_more(began + Duration::from_millis(millis));
-        assert_eq!([0, 1, 99, 100, 101, 5000, 5001].map(said), [true, false, false, true, false, true, false]);
-        assert!(!Goodbyes::new(0).one_more(began));
+        let closes = RateLimiter::new(10);
+        let allowed = |millis| closes.allows(began + Duration::from_millis(millis));
+        assert_eq!([0, 1, 99, 100, 101, 5000, 5001].map(allowed), [true, false, false, true, false, true, false]);
+        assert!(!RateLimiter::new(0).allows(began));
     }
 }

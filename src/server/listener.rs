@@ -21,42 +21,42 @@ use super::webhook::Webhook;
 use super::{Certificates, Clients, Decide, Floor, Limits, Metrics, Readiness, Traces, limits, rotation, tls};
 use crate::process::{Admin, signalled};
 
-/// Kubernetes takes a few seconds to tell every node that an endpoint is gone.
+/// Lame-duck period: Kubernetes takes a few seconds to remove an endpoint on every node.
 const LAME_DUCK: Duration = Duration::from_secs(5);
-/// With the lame duck's five seconds, below the 30 s after which a pod is killed.
+/// Longest wait for open connections. With the lame-duck period, below the 30 s after which a pod is killed.
 const DRAIN: Duration = Duration::from_secs(20);
-/// How often a folder of certificates is looked at, besides when it tells of a change.
+/// Interval at which the certificates' folder is polled, in addition to file notifications.
 const CERTIFICATE_POLL: Duration = Duration::from_secs(5);
-/// How long to wait when the system has no file descriptor for a new connection.
+/// Pause after an error of `accept`, such as running out of file descriptors.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// How the server is set up.
+/// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the webhook listens, over TLS.
+    /// The address of the webhook port (HTTPS).
     pub address: SocketAddr,
-    /// Where probes and metrics are served, in plain HTTP.
+    /// The address of probes and metrics (plain HTTP).
     pub admin: SocketAddr,
-    /// The oldest TLS version.
+    /// The minimum TLS version.
     pub floor: Floor,
-    /// Whose calls are taken; `None` for everybody's. The file behind it is followed.
+    /// Which client certificates are accepted; `None` if none is required. The CA file is watched.
     pub clients: Option<Arc<Clients>>,
-    /// Every bound.
+    /// The limits.
     pub limits: Limits,
-    /// How long to go on accepting after the shutdown began, so that no new connection is refused (C5).
+    /// Lame-duck period: how long connections are still accepted after the shutdown began (C5).
     pub lame_duck: Duration,
-    /// How long to wait after that for the last answers.
+    /// Longest wait for open connections after that.
     pub drain: Duration,
-    /// Whether it only looks on: it decides and records, and lets every request go on unchanged.
+    /// Shadow mode: decisions are recorded, and every request is admitted unchanged.
     pub shadow: bool,
-    /// Where spans of the calls are sent that the API server traces; `None` for nowhere.
+    /// Exporter of spans for calls whose trace the API server samples.
     pub traces: Option<Traces>,
-    /// How often to look whether the certificates' folder changed.
+    /// Interval at which the certificates' folder is polled.
     pub certificate_poll: Duration,
 }
 
 impl Options {
-    /// Options with every default, for these addresses.
+    /// Returns the default options for these addresses.
     pub fn new(address: SocketAddr, admin: SocketAddr) -> Self {
         Self {
             address,
@@ -72,10 +72,10 @@ impl Options {
         }
     }
 
-    /// Binds both ports. From then on connections wait to be accepted.
+    /// Binds both ports. From then on, connections wait in the backlog.
     ///
     /// # Errors
-    /// When one of the addresses cannot be had.
+    /// If an address cannot be bound.
     pub async fn bind(self) -> Result<Bound, BindError> {
         let webhook = bind("webhook", self.address).await?;
         let admin = bind("admin", self.admin).await?;
@@ -84,15 +84,15 @@ impl Options {
     }
 }
 
-/// A port that could not be bound.
+/// An error of binding a port.
 #[derive(Debug, thiserror::Error)]
 #[error("the {port} port cannot listen on {address}: {source}")]
 pub struct BindError {
     /// Which port: `webhook` or `admin`.
     pub port: &'static str,
-    /// The address wanted.
+    /// The address to bind.
     pub address: SocketAddr,
-    /// Why not.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -104,21 +104,21 @@ fn address_of(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr,
     listener.local_addr().map_err(|source| BindError { port: "bound", address, source })
 }
 
-/// What the server works with.
+/// What the server depends on.
 pub struct Parts {
-    /// Who decides.
+    /// Decides about requests.
     pub decide: Arc<dyn Decide>,
-    /// What is shown to clients; a folder behind it is followed.
+    /// The serving certificate; its folder, if any, is watched.
     pub certificates: Arc<Certificates>,
-    /// Where the server counts.
+    /// The server's metrics.
     pub metrics: Arc<Metrics>,
-    /// Everything that `/metrics` shows, the server's own metrics included.
+    /// All metrics that `/metrics` exposes, including the server's own.
     pub registry: Registry,
-    /// What `/readyz` waits for, besides the server itself.
+    /// The conditions of `/readyz`, in addition to the server's own.
     pub readiness: Readiness,
 }
 
-/// A server that has its ports.
+/// A server whose ports are bound.
 #[derive(Debug)]
 pub struct Bound {
     options: Options,
@@ -129,20 +129,20 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The webhook's address.
+    /// Returns the address of the webhook port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of probes and metrics.
+    /// Returns the address of probes and metrics.
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
     }
 
-    /// Starts to serve, on the present tokio runtime.
+    /// Starts to serve on the current tokio runtime.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// If TLS cannot be configured.
     pub fn start(self, parts: Parts) -> Result<Running, rustls::Error> {
         let Self { options, webhook, admin, address, admin_address } = self;
         let Parts { decide, certificates, metrics, registry, readiness } = parts;
@@ -151,7 +151,7 @@ impl Bound {
         };
         let verifier = options.clients.as_ref().map(verifier);
         let config = tls::server_config_for(Arc::clone(&certificates), options.floor, verifier)?;
-        metrics.decisions.shadowing(options.shadow);
+        metrics.decisions.set_shadow(options.shadow);
         let shutdown = Shutdown::new();
         let answering = Webhook::new(decide, options.limits.clone(), options.shadow, Arc::clone(&metrics));
         let answering = Arc::new(answering.traced(options.traces.clone()));
@@ -163,25 +163,25 @@ impl Bound {
             shutdown: shutdown.clone(),
             metrics: Arc::clone(&metrics),
         };
-        let mut helpers = JoinSet::new();
+        let mut background = JoinSet::new();
         if let Some(folder) = certificates.folder().map(ToOwned::to_owned) {
             let (certificates, metrics) = (Arc::clone(&certificates), Arc::clone(&metrics));
-            helpers.spawn(rotation::follow(folder, certificates, metrics, options.certificate_poll));
+            background.spawn(rotation::watch_certificate(folder, certificates, metrics, options.certificate_poll));
         }
         if let Some(clients) = options.clients.clone() {
-            helpers.spawn(rotation::follow_clients(clients, Arc::clone(&metrics), options.certificate_poll));
+            background.spawn(rotation::watch_clients(clients, Arc::clone(&metrics), options.certificate_poll));
         }
         let probe = Probe::new(address, Arc::clone(&certificates));
         let report =
             ServerReport { readiness, shutdown: shutdown.clone(), probe, webhook: answering, metrics, certificates };
-        helpers.spawn(Admin { report: Arc::new(report), registry }.serve(admin));
-        let front = Front { listener: webhook, connections: Arc::new(connections), options, helpers };
-        let task = tokio::spawn(front.run());
+        background.spawn(Admin { report: Arc::new(report), registry }.serve(admin));
+        let acceptor = Acceptor { listener: webhook, connections: Arc::new(connections), options, background };
+        let task = tokio::spawn(acceptor.run());
         Ok(Running { address, admin_address, shutdown, task })
     }
 }
 
-/// A server that serves. Dropping it lets it go on; [`Shutdown::begin`] ends it.
+/// A running server. Dropping this handle does not stop it; [`Shutdown::begin`] does.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
@@ -190,46 +190,46 @@ pub struct Running {
     task: JoinHandle<Drained>,
 }
 
-/// How a server ended.
+/// The outcome of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were cut off, as they were busy beyond the limit.
+    /// Connections that were closed while busy, because the drain period ended.
     pub cut_off: usize,
 }
 
 impl Running {
-    /// The webhook's address.
+    /// Returns the address of the webhook port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of probes and metrics.
+    /// Returns the address of probes and metrics.
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
     }
 
-    /// What begins the shutdown.
+    /// Returns a handle that begins the shutdown.
     pub fn shutdown(&self) -> Shutdown {
         self.shutdown.clone()
     }
 
-    /// Serves until the shutdown has begun and ended.
+    /// Waits until the server has shut down.
     ///
     /// # Errors
-    /// When the server's task panicked.
+    /// If the server's task panicked.
     pub async fn finished(self) -> io::Result<Drained> {
         self.task.await.map_err(io::Error::other)
     }
 
-    /// Serves until SIGTERM or SIGINT and through the shutdown that follows; a second signal cuts that short.
+    /// Serves until SIGTERM or SIGINT, then shuts down. A second signal ends the process at once.
     ///
     /// # Errors
-    /// When signals cannot be received, the server's task panicked, or a second signal came.
+    /// If signals cannot be received, the server's task panicked, or a second signal arrived.
     pub async fn until_signalled(self) -> io::Result<Drained> {
         let shutdown = self.shutdown();
         let finished = self.finished();
         tokio::pin!(finished);
-        // `finished` is polled in place and goes on below.
+        // `finished` is pinned and polled again below, so nothing is lost when the other arm wins.
         tokio::select! {
             drained = finished.as_mut() => return drained,
             signal = signalled() => signal?,
@@ -244,18 +244,18 @@ impl Running {
     }
 }
 
-/// Accepts connections, and sees them off.
-struct Front {
+/// Accepts connections and drains them at shutdown.
+struct Acceptor {
     listener: TcpListener,
     connections: Arc<Connections>,
     options: Options,
-    /// Run as long as the front does; dropped, they stop.
-    helpers: JoinSet<()>,
+    /// Background tasks, which stop when this is dropped.
+    background: JoinSet<()>,
 }
 
-impl Front {
+impl Acceptor {
     async fn run(self) -> Drained {
-        let Self { listener, connections, options, helpers } = self;
+        let Self { listener, connections, options, background } = self;
         let slots = Arc::new(limits::semaphore(options.limits.connections));
         let shutdown = connections.shutdown.clone();
         let mut open = JoinSet::new();
@@ -269,35 +269,37 @@ impl Front {
             () = accept(&listener, &connections, &slots, &mut open) => {}
             () = ending => {}
         }
-        // What is in the backlog has been promised a connection: closing the listener would reset it.
-        for stream in backlog(listener) {
+        // Clients in the backlog are already connected: closing the listener would reset their connections.
+        for (stream, peer) in backlog(listener) {
             let connections = Arc::clone(&connections);
-            open.spawn(async move { connections.serve(stream).await });
+            open.spawn(async move { connections.serve(stream, peer).await });
         }
         shutdown.advance(Stage::Draining);
         let all_closed = async { while open.join_next().await.is_some() {} };
-        // Elapsed or not, what is left is counted next.
+        // The remaining connections are counted next, so a timeout needs no handling.
         let _ = timeout(options.drain, all_closed).await;
         while open.try_join_next().is_some() {}
         let drained = Drained { cut_off: open.len() };
         tracing::info!(cut_off = drained.cut_off, "shut down");
-        drop(helpers);
+        drop(background);
         drained
     }
 }
 
-/// The connections that the kernel has made and nobody has accepted yet; after the last one the listener is closed.
+/// Accepts the connections that are left in the kernel's backlog, and closes the listener after the last one.
 ///
-/// The kernel itself is asked. tokio knows only of what its driver was told of, which on a busy machine is a while ago,
-/// and gives a task that has done much no further connection before others had their turn: either would look like an
-/// empty backlog.
-fn backlog(listener: TcpListener) -> impl Iterator<Item = TcpStream> {
-    let listener = listener.into_std().inspect_err(|error| tracing::warn!(%error, "the backlog is not emptied")).ok();
+/// Calls `accept` of the operating system directly: tokio may not have polled its driver recently, and its cooperative budget
+/// may withhold connections. Both would look like an empty backlog.
+fn backlog(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
+    let listener = listener.into_std().inspect_err(|error| tracing::warn!(%error, "cannot drain the backlog")).ok();
     std::iter::from_fn(move || {
         loop {
             match listener.as_ref()?.accept() {
-                Ok((stream, _)) => return stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)).ok(),
-                // Whoever gave up before it was accepted is not the last one.
+                Ok((stream, peer)) => {
+                    let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)).ok()?;
+                    return Some((stream, peer));
+                }
+                // A client that gave up before it was accepted need not be the last one.
                 Err(error) if [ErrorKind::Interrupted, ErrorKind::ConnectionAborted].contains(&error.kind()) => {}
                 Err(_) => return None,
             }
@@ -305,7 +307,7 @@ fn backlog(listener: TcpListener) -> impl Iterator<Item = TcpStream> {
     })
 }
 
-/// Accepts for ever, as many connections at once as there are slots. The rest waits in the kernel.
+/// Accepts connections for ever, at most as many at a time as there are slots. Others wait in the kernel's backlog.
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,
@@ -313,10 +315,10 @@ async fn accept(
     open: &mut JoinSet<()>,
 ) {
     while let Ok(slot) = Arc::clone(slots).acquire_owned().await {
-        let stream: TcpStream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "a connection was not accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 sleep(EXHAUSTED).await;
                 continue;
             }
@@ -324,7 +326,7 @@ async fn accept(
         while open.try_join_next().is_some() {}
         let connections = Arc::clone(connections);
         open.spawn(async move {
-            connections.serve(stream).await;
+            connections.serve(stream, peer).await;
             drop(slot);
         });
     }
@@ -339,11 +341,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_backlog_is_emptied_of_what_the_driver_was_not_told_of() {
+    async fn drains_connections_that_tokio_has_not_seen() {
         let listener = bind("webhook", "127.0.0.1:0".parse().unwrap()).await.unwrap();
         assert!(listener.accept().now_or_never().is_none());
         let address = listener.local_addr().unwrap();
-        // All without giving tokio's driver a turn, as on a machine that is busy.
+        // Connects without polling tokio's driver, as on a busy machine.
         let clients: Vec<_> = (0..100).map(|_| Client::connect(address).unwrap()).collect();
         assert!(listener.accept().now_or_never().is_none(), "tokio sees none of them");
         assert_eq!(backlog(listener).count(), clients.len());

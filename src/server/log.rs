@@ -1,15 +1,15 @@
-//! The lines about decisions: one for each. Never the content of an object.
+//! Logs decisions, one record each, without the contents of objects.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 
-/// Rule ids in one line, or span; the answer and the metrics have them all.
+/// Most rule ids in one log record or span. The answer and the metrics have all of them.
 pub(super) const RULES: usize = 16;
 
-/// Tells of a decision, and where the server only looks on, of what it would have come to. Texts that a user chose are
-/// quoted and escaped: they cannot begin a line of their own.
+/// Logs a decision; in shadow mode also the outcome that was not sent. Texts chosen by users are quoted and escaped, so that they
+/// cannot start a log record of their own.
 pub(super) fn decision(
     phase: Phase,
     request: &Request<'_>,
@@ -41,7 +41,7 @@ pub(super) fn decision(
     );
 }
 
-/// Tells of a request that no rule looks at.
+/// Logs a request that no rule matches.
 pub(super) fn unhandled(phase: Phase, request: &Request<'_>) {
     tracing::debug!(
         target: "decision",
@@ -50,11 +50,11 @@ pub(super) fn unhandled(phase: Phase, request: &Request<'_>) {
         operation = request.operation.as_str(),
         group = &*request.resource.group,
         resource = &*request.resource.plural,
-        "no rule looks at it"
+        "no rule matches"
     );
 }
 
-/// The rules that found something, as `KZ001=deny,KZ003=warn`.
+/// Formats the rules with findings as `KZ001=deny,KZ003=warn`.
 struct Rules<'a>(&'a [Finding]);
 
 impl fmt::Display for Rules<'_> {

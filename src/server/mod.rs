@@ -1,16 +1,16 @@
-//! The HTTPS admission webhook, and beside it the plain port for probes and metrics. Knows no rule.
+//! The HTTPS server of the admission webhooks, and the plain HTTP port for probes and metrics. Does not depend on any rule.
 //!
 //! ```text
-//! listener ─ connection ─ webhook ─ [body] ─ turns ─ review::read ─ Decide ─ Answer
-//!               │            ├ rejection: every HTTP status that is no decision
-//!               │            └ traces: spans that continue the API server's
+//! listener ─ connection ─ webhook ─ [body] ─ concurrency ─ review::read ─ Decide ─ Answer
+//!               │            ├ rejection: HTTP answers other than a decision
+//!               │            └ traces: spans whose parent is the API server's span
 //!               ├ tls ─ certificates, clients ─ rotation
 //!               └ lifecycle: serving → lame duck → draining
 //! process::admin ─ report: readiness, probe, metrics
 //! ```
 //!
-//! A server is built in three steps, each a type, so that a test binds port 0 and asks for the address:
-//! [`Options`] are bound to [`Bound`], which is started to [`Running`].
+//! A server starts in three steps, each a type, so that a test can bind port 0 and ask for the address:
+//! [`Options`], [`Bound`], [`Running`].
 //!
 //! ```no_run
 //! # use std::{error::Error, sync::Arc};
@@ -31,9 +31,9 @@
 //! # }
 //! ```
 //!
-//! The rows C1 to C16 named in these modules are those of the API server's contract with a webhook. In short: HTTP/1.1
-//! over TLS, the client closes idle connections, a call that meets a closed connection fails, and a failed call is what
-//! `failurePolicy` says, perhaps "let it in".
+//! C1 to C16 in these modules are the numbered facts of docs/admission-contract.md: what the API server expects of a webhook.
+//! In short: HTTP/1.1 over TLS; the client closes idle connections; a call on a closed connection fails; and
+//! `failurePolicy` decides what a failed call means, which may be that the object is admitted.
 
 use futures::future::BoxFuture;
 
@@ -43,6 +43,7 @@ mod activity;
 mod body;
 pub mod certificates;
 pub mod clients;
+mod concurrency;
 mod connection;
 mod deadline;
 pub mod lifecycle;
@@ -56,7 +57,6 @@ mod report;
 mod rotation;
 pub mod tls;
 pub mod traces;
-mod turns;
 mod webhook;
 
 pub use certificates::{CertificateError, Certificates, Pair};
@@ -70,11 +70,11 @@ pub use traces::Traces;
 
 pub use crate::process::{Condition, Format, Readiness, Telemetry};
 
-/// Decides about requests. The gate implements it.
+/// Decides about requests. Implemented by the gate.
 pub trait Decide: Send + Sync + 'static {
-    /// Whether any rule or mutator looks at such a request; where not, it is allowed and counted without being parsed.
+    /// Returns whether any rule or mutator matches the request. If not, the server allows and counts it without parsing the object.
     fn handles(&self, phase: Phase, request: &Request<'_>) -> bool;
 
-    /// Decides. The future is dropped at `request.deadline`; a panic in it costs this one answer.
+    /// Decides about a request. The server drops the future at `request.deadline`; a panic fails this call only.
     fn decide<'a>(&'a self, phase: Phase, request: &'a Request<'a>) -> BoxFuture<'a, Verdict>;
 }

@@ -1,4 +1,4 @@
-//! Calling the own port: a server that cannot be called is not ready, whatever it thinks of itself.
+//! Calls the server's own webhook port: a server that cannot be reached is not ready.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::certificates::{Certificates, UNDER_WAY};
+use super::certificates::{Certificates, HANDSHAKE_TIME};
 use crate::cryptography::provider;
 
-/// A probe of the kubelet has a second by default; a handshake takes a fraction of a millisecond.
-const LIMIT: Duration = UNDER_WAY;
-/// The path that the webhook port answers for the probe.
+/// Timeout of the call. A kubelet probe times out after a second by default; a handshake takes a fraction of a millisecond.
+const TIMEOUT: Duration = HANDSHAKE_TIME;
+/// The path that the probe requests on the webhook port.
 pub(super) const PATH: &str = "/livez";
 
-/// Calls the webhook port as a client would that trusts the certificate served at present, or a moment ago.
+/// A client of the webhook port that trusts only the current and the previous serving certificate.
 #[derive(Debug)]
 pub(super) struct Probe {
     address: SocketAddr,
@@ -31,7 +31,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// A probe of the port that is bound to `address`.
+    /// Returns a probe of the port that is bound to `address`.
     pub(super) fn new(address: SocketAddr, certificates: Arc<Certificates>) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -41,18 +41,18 @@ impl Probe {
         Self { address: SocketAddr::new(ip, address.port()), certificates }
     }
 
-    /// Connects, asks, and reads a status line.
+    /// Sends a request and checks the status line of the answer.
     pub(super) async fn call(&self) -> Result<(), String> {
-        match timeout(LIMIT, self.exchange()).await {
+        match timeout(TIMEOUT, self.exchange()).await {
             Ok(result) => result.map_err(|error| format!("{}: {error}", self.address)),
-            Err(_) => Err(format!("{}: no answer within {LIMIT:?}", self.address)),
+            Err(_) => Err(format!("{}: no answer within {TIMEOUT:?}", self.address)),
         }
     }
 
     async fn exchange(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let connector = TlsConnector::from(Arc::new(self.client_config()?));
         let stream = TcpStream::connect(self.address).await?;
-        // Or the request waits behind the handshake's end for 40 ms, until that is acknowledged.
+        // With Nagle's algorithm the request would wait 40 ms for the acknowledgement of the handshake.
         stream.set_nodelay(true)?;
         let mut stream = connector.connect(ServerName::IpAddress(self.address.ip().into()), stream).await?;
         let request = format!("GET {PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -69,15 +69,15 @@ impl Probe {
             .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(pinned))
-            .with_client_cert_resolver(Arc::new(Own(Arc::clone(&self.certificates)))))
+            .with_client_cert_resolver(Arc::new(OwnCertificate(Arc::clone(&self.certificates)))))
     }
 }
 
-/// Shows the leaf served at present where a client has to show something: who has its key is the server itself.
+/// Presents the serving certificate as client certificate, if the server requires one: only the server has its key.
 #[derive(Debug)]
-struct Own(Arc<Certificates>);
+struct OwnCertificate(Arc<Certificates>);
 
-impl ResolvesClientCert for Own {
+impl ResolvesClientCert for OwnCertificate {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         Some(self.0.key())
     }
@@ -87,8 +87,7 @@ impl ResolvesClientCert for Own {
     }
 }
 
-/// Trusts the leaf served at present, or when the handshake began, and nothing else: no name, no authority, but the very bytes and the proof of
-/// their key.
+/// Verifies that the server presents its current or previous leaf, byte for byte, and has its key. Names and CAs are not checked.
 #[derive(Debug)]
 struct Pinned {
     certificates: Arc<Certificates>,
@@ -160,8 +159,8 @@ mod tests {
         tls::server_config_for(Arc::clone(certificates), tls::Floor::default(), Some(verifier)).unwrap()
     }
 
-    /// Hands over what one side has to say.
-    fn hear<A: SideData, B: SideData>(
+    /// Transfers pending TLS records from one side to the other.
+    fn transfer<A: SideData, B: SideData>(
         from: &mut ConnectionCommon<A>,
         to: &mut ConnectionCommon<B>,
     ) -> Result<(), Error> {
@@ -177,8 +176,8 @@ mod tests {
         Ok(())
     }
 
-    /// Shakes hands, and replaces the certificate before the flight of this number.
-    fn shake_hands(replaced_before: usize) -> Result<(), Error> {
+    /// Performs a handshake, and replaces the certificate before the given flight.
+    fn handshake(replaced_before: usize) -> Result<(), Error> {
         let certificates = Arc::new(Certificates::new(pair().1));
         let mut server = ServerConnection::new(Arc::new(server(&certificates)))?;
         let probe = Probe::new(([127, 0, 0, 1], 0).into(), Arc::clone(&certificates));
@@ -189,8 +188,8 @@ mod tests {
                 certificates.replace(pair().1);
             }
             match flight % 2 {
-                0 => hear(&mut client, &mut server)?,
-                _ => hear(&mut server, &mut client)?,
+                0 => transfer(&mut client, &mut server)?,
+                _ => transfer(&mut server, &mut client)?,
             }
         }
         assert!(!client.is_handshaking() && !server.is_handshaking());
@@ -198,21 +197,21 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_replaced_under_the_probe_refuses_it_nowhere() {
+    fn probe_succeeds_when_the_certificate_is_replaced_during_its_handshake() {
         for flight in 0..4 {
-            assert_eq!(shake_hands(flight), Ok(()), "replaced before flight {flight}");
+            assert_eq!(handshake(flight), Ok(()), "replaced before flight {flight}");
         }
     }
 
     #[test]
-    fn the_leaf_before_is_the_own_one_only_as_long_as_a_handshake_may_take() {
+    fn previous_leaf_is_accepted_only_while_a_handshake_may_last() {
         let certificates = Certificates::new(pair().1);
         let (before, other) = (certificates.leaf(), pair().1);
         certificates.replace(other);
         let now = Instant::now();
         assert!(certificates.is_own(&certificates.leaf(), now) && certificates.is_own(&before, now));
-        assert!(!certificates.is_own(&before, now + UNDER_WAY));
+        assert!(!certificates.is_own(&before, now + HANDSHAKE_TIME));
         certificates.replace(pair().1);
-        assert!(!certificates.is_own(&before, now), "the one before that");
+        assert!(!certificates.is_own(&before, now), "the leaf before the previous one");
     }
 }

@@ -1,4 +1,4 @@
-//! Every HTTP status that is no decision. To the API server each is a failed call (C8).
+//! HTTP answers other than a decision. The API server treats each as a failed call (C8).
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use super::metrics::{BadRequest, Metrics, Shed};
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// Why a call gets no decision. The text says what is allowed; it is the `error` of the answer's JSON.
+/// Why a call is rejected without a decision. The text says what is allowed; it is `error` in the JSON of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Rejection {
-    #[error("there is nothing at {0}; POST /validate and POST /mutate are served")]
+    #[error("path {0} does not exist; use POST /validate or POST /mutate")]
     Path(String),
-    #[error("{0} is not served; POST is allowed")]
+    #[error("method {0} is not allowed; use POST")]
     Method(String),
-    #[error("Content-Type is {0}; application/json is allowed")]
+    #[error("Content-Type is {0}; use application/json")]
     ContentType(String),
     #[error("the body is larger than the limit of {0} bytes")]
     TooLarge(usize),
     #[error("the body did not arrive within {0:?}")]
     SlowBody(Duration),
-    #[error("the body broke off: {0}")]
+    #[error("the body is incomplete: {0}")]
     BrokenBody(String),
     #[error("{0}")]
     NoUid(String),
@@ -48,12 +48,12 @@ impl Rejection {
         }
     }
 
-    /// Whether the connection is of no more use: more of the body may be on its way.
+    /// Returns whether the connection must be closed, because more of the body may arrive on it.
     fn closes(&self) -> bool {
         matches!(self, Self::TooLarge(_) | Self::SlowBody(_) | Self::BrokenBody(_))
     }
 
-    /// Whether the client may still be sending, so that its body is to be read before it is told.
+    /// Returns whether the client may still be sending, so that the body must be read before the answer.
     pub(super) fn leaves_body(&self) -> bool {
         !matches!(self, Self::SlowBody(_) | Self::BrokenBody(_))
     }

@@ -1,4 +1,4 @@
-//! What the server says of itself on the plain port.
+//! The server's readiness and metrics on the plain HTTP port.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::webhook::Webhook;
 use crate::process::Report;
 use crate::process::readiness::{Readiness, State as Condition};
 
-/// The server's own conditions, and those of what it works with.
+/// The readiness conditions of the server and of its parts.
 pub(super) struct ServerReport {
     pub(super) readiness: Readiness,
     pub(super) shutdown: Shutdown,
@@ -23,7 +23,7 @@ pub(super) struct ServerReport {
 }
 
 impl Report for ServerReport {
-    /// Those of the server itself first. On the way out there is no more to say than that, and at once.
+    /// Returns the conditions, the server's own first. During shutdown, returns only that, without calling the port.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>> {
         Box::pin(async move {
             if self.shutdown.stage() > Stage::Serving {

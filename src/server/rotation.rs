@@ -1,4 +1,4 @@
-//! Following files as they change: the folder of certificates, and the CA of clients.
+//! Watches the serving certificate and the clients' CA, and reloads them when their files change.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::clients::{Authorities, Clients};
 use super::metrics::{Metrics, Reload};
 use crate::process::Changes;
 
-/// What was last tried, so that each change is tried and told of once.
+/// What was last loaded, so that each change is loaded and logged once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// Files with this fingerprint.
@@ -21,37 +21,42 @@ enum Seen {
     Nothing,
 }
 
-/// Files that are followed.
-trait Followed: Send + Sync + 'static {
-    /// What is made of them.
+/// Files that are watched.
+trait Watched: Send + Sync + 'static {
+    /// The parsed contents.
     type Loaded: Send + 'static;
 
-    /// The folder that they are in.
+    /// Returns the folder of the files.
     fn folder(&self) -> &Path;
 
-    /// What stands for their contents, and where that is not what was `seen`, what is made of them. Blocks.
+    /// Reads the files. Returns a fingerprint, and the parsed contents if the fingerprint differs from `seen`. Blocks.
     fn load(&self, seen: Option<Seen>) -> (Seen, Option<Result<Self::Loaded, CertificateError>>);
 
-    /// Uses what was made of them from now on.
+    /// Puts the parsed contents to use.
     fn install(&self, loaded: Self::Loaded);
 
-    /// Tells of contents that cannot be used.
+    /// Logs contents that cannot be used.
     fn fail(&self, error: &CertificateError);
 }
 
-/// Follows the folder of certificates for ever: each change is loaded, and where it cannot be, the old pair stays.
-pub(super) async fn follow(folder: PathBuf, certificates: Arc<Certificates>, metrics: Arc<Metrics>, every: Duration) {
-    follow_files(Arc::new(Serving { folder, certificates, metrics }), every).await;
+/// Watches the folder of the serving certificate for ever. If a change cannot be loaded, the old pair stays in use.
+pub(super) async fn watch_certificate(
+    folder: PathBuf,
+    certificates: Arc<Certificates>,
+    metrics: Arc<Metrics>,
+    every: Duration,
+) {
+    watch_files(Arc::new(Serving { folder, certificates, metrics }), every).await;
 }
 
-/// Follows the CA of clients for ever: each change is loaded, and where it cannot be, the old CA stays.
-pub(super) async fn follow_clients(clients: Arc<Clients>, metrics: Arc<Metrics>, every: Duration) {
+/// Watches the clients' CA for ever. If a change cannot be loaded, the old CA stays in use.
+pub(super) async fn watch_clients(clients: Arc<Clients>, metrics: Arc<Metrics>, every: Duration) {
     let folder = clients.file().parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).to_owned();
-    follow_files(Arc::new(ClientCa { folder, clients, metrics }), every).await;
+    watch_files(Arc::new(ClientCa { folder, clients, metrics }), every).await;
 }
 
-async fn follow_files(files: Arc<impl Followed>, every: Duration) {
+async fn watch_files(files: Arc<impl Watched>, every: Duration) {
     let changes = Changes::of(files.folder(), every);
     // The start-up has loaded these already, unless they changed since: then loading them again is right.
     let mut seen = None;
@@ -61,7 +66,7 @@ async fn follow_files(files: Arc<impl Followed>, every: Duration) {
     }
 }
 
-async fn check<F: Followed>(files: &Arc<F>, seen: Option<Seen>) -> Option<Seen> {
+async fn check<F: Watched>(files: &Arc<F>, seen: Option<Seen>) -> Option<Seen> {
     let loading = Arc::clone(files);
     let Ok((now, loaded)) = task::spawn_blocking(move || loading.load(seen)).await else { return seen };
     match loaded {
@@ -72,14 +77,14 @@ async fn check<F: Followed>(files: &Arc<F>, seen: Option<Seen>) -> Option<Seen> 
     Some(now)
 }
 
-/// The certificate that is served.
+/// The serving certificate.
 struct Serving {
     folder: PathBuf,
     certificates: Arc<Certificates>,
     metrics: Arc<Metrics>,
 }
 
-impl Followed for Serving {
+impl Watched for Serving {
     type Loaded = Pair;
 
     fn folder(&self) -> &Path {
@@ -97,23 +102,23 @@ impl Followed for Serving {
         self.certificates.replace(pair);
         self.metrics.reloaded(Reload::Loaded);
         let (folder, expires) = (self.folder.display(), self.certificates.expires());
-        tracing::info!(%folder, expires, "a new certificate is served");
+        tracing::info!(%folder, expires, "serving a new certificate");
     }
 
     fn fail(&self, error: &CertificateError) {
         self.metrics.reloaded(Reload::Failed);
-        tracing::error!(%error, "the new certificate is not served; the one before stays");
+        tracing::error!(%error, "cannot load the new certificate; still serving the old one");
     }
 }
 
-/// The CA whose clients are taken.
+/// The clients' CA.
 struct ClientCa {
     folder: PathBuf,
     clients: Arc<Clients>,
     metrics: Arc<Metrics>,
 }
 
-impl Followed for ClientCa {
+impl Watched for ClientCa {
     type Loaded = Arc<dyn ClientCertVerifier>;
 
     fn folder(&self) -> &Path {
@@ -127,12 +132,12 @@ impl Followed for ClientCa {
     fn install(&self, verifier: Self::Loaded) {
         self.clients.replace(verifier);
         self.metrics.client_ca_reloaded(Reload::Loaded);
-        tracing::info!(file = %self.clients.file().display(), "clients of this CA are taken");
+        tracing::info!(file = %self.clients.file().display(), "loaded a new client CA");
     }
 
     fn fail(&self, error: &CertificateError) {
         self.metrics.client_ca_reloaded(Reload::Failed);
-        tracing::error!(%error, "the new CA of clients is not used; the one before stays");
+        tracing::error!(%error, "cannot load the new client CA; still using the old one");
     }
 }
 

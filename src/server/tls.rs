@@ -1,4 +1,4 @@
-//! How TLS is spoken.
+//! The TLS configuration of the server.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::certificates::Certificates;
 use super::clients::Verifier;
 use crate::cryptography::provider;
 
-/// The oldest TLS version that is spoken.
+/// The minimum TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Floor {
-    /// TLS 1.2, and 1.3 where the client has it.
+    /// TLS 1.2; 1.3 is used if the client supports it.
     #[default]
     Tls12,
-    /// TLS 1.3 alone.
+    /// TLS 1.3 only.
     Tls13,
 }
 
@@ -31,15 +31,15 @@ impl Floor {
     }
 }
 
-/// The server's side of TLS: HTTP/1.1 (C1), and nothing kept for resumption, which the API server never asks for (C2b).
+/// Returns the server's TLS configuration: HTTP/1.1 (C1), without session resumption, which the API server never uses (C2b).
 ///
 /// # Errors
-/// When ring cannot speak the versions.
+/// If the crypto provider does not support the versions.
 pub fn server_config(certificates: Arc<Certificates>, floor: Floor) -> Result<ServerConfig, rustls::Error> {
     server_config_for(certificates, floor, None)
 }
 
-/// The same, where `clients` looks at the certificates of clients.
+/// Returns the server's TLS configuration, with `clients` as verifier of client certificates.
 pub(super) fn server_config_for(
     certificates: Arc<Certificates>,
     floor: Floor,

@@ -23,13 +23,13 @@ use super::{Decide, body, deadline, log, probe};
 use crate::admission::review::{self, Review};
 use crate::admission::{Answer, Outcome, Phase, Refusal, Request, Unreadable, Verdict};
 
-/// A call of the API server.
+/// A webhook call by the API server.
 struct Call {
     phase: Phase,
     began: Instant,
-    /// When it has to be answered.
+    /// When the answer is due.
     deadline: Instant,
-    /// Where the API server traces it.
+    /// The span of the call, if the API server samples its trace.
     span: Option<Span>,
 }
 
@@ -41,12 +41,12 @@ impl Call {
     }
 }
 
-/// What a call needs.
+/// Answers webhook calls.
 pub(super) struct Webhook {
     decide: Arc<dyn Decide>,
     limits: Limits,
     load: Load,
-    /// Whether every request goes on, whatever is decided.
+    /// Whether decisions are only recorded, and every request is admitted unchanged.
     shadow: bool,
     traces: Option<Traces>,
     metrics: Arc<Metrics>,
@@ -58,35 +58,35 @@ impl Webhook {
         Self { decide, limits, load, shadow, traces: None, metrics }
     }
 
-    /// The same, with spans of the calls that the API server traces.
+    /// Sends spans of the calls whose trace the API server samples.
     pub(super) fn traced(self, traces: Option<Traces>) -> Self {
         Self { traces, ..self }
     }
 
-    /// Sets what is measured only when it is asked for.
+    /// Updates the gauges that are read only when metrics are scraped.
     pub(super) fn measure(&self) {
-        let (waiting, bytes) = self.load.now();
-        self.metrics.loaded_with(waiting, bytes);
+        let (waiting, bytes) = self.load.current();
+        self.metrics.set_load(waiting, bytes);
     }
 
-    /// Answers a request, by its path. A router's boxes and copies would cost as much as reading the review.
+    /// Answers a request by its path. A router's allocations would cost as much as parsing the review.
     pub(super) async fn respond(self: &Arc<Self>, request: HttpRequest) -> Response {
         match (request.uri().path(), request.method()) {
             ("/validate", &Method::POST) => self.call(Phase::Validate, request).await,
             ("/mutate", &Method::POST) => self.call(Phase::Mutate, request).await,
             ("/validate" | "/mutate", other) => {
                 let rejection = Rejection::Method(other.to_string());
-                self.turn_away(rejection, request).await
+                self.reject_request(rejection, request).await
             }
             (probe::PATH, &Method::GET) => "ok".into_response(),
             (other, _) => {
                 let rejection = Rejection::Path(other.to_owned());
-                self.turn_away(rejection, request).await
+                self.reject_request(rejection, request).await
             }
         }
     }
 
-    async fn turn_away(&self, rejection: Rejection, request: HttpRequest) -> Response {
+    async fn reject_request(&self, rejection: Rejection, request: HttpRequest) -> Response {
         let (head, body) = request.into_parts();
         self.reject(rejection, &head.headers, body).await
     }
@@ -108,27 +108,26 @@ impl Webhook {
     }
 
     async fn answer(self: &Arc<Self>, call: Call, headers: &HeaderMap, body: &mut Body) -> Result<Answer, Rejection> {
-        let _place = self.load.request().ok_or(Rejection::Shed(Shed::InFlight))?;
+        let _in_flight = self.load.request().ok_or(Rejection::Shed(Shed::InFlight))?;
         json_only(headers)?;
         let body = body::read(body, &self.limits, &self.load).await?;
         self.metrics.read(body.bytes.len());
         if body.bytes.len() >= self.limits.large {
-            return self.aside(call, body).await;
+            return self.answer_large(call, body).await;
         }
-        let answered = self.load.turns.run(self.review(&call, &body.bytes)).await;
+        let answered = self.load.decisions.run(self.review(&call, &body.bytes)).await;
         answered.ok_or(Rejection::Shed(Shed::Waiting))?
     }
 
-    /// Answers on a thread of its own, which the system lets others interrupt: what a large body takes is as long as a
-    /// hundred small ones.
-    async fn aside(self: &Arc<Self>, call: Call, body: Buffered) -> Result<Answer, Rejection> {
-        let right = self.load.large().await.ok_or(Rejection::Shed(Shed::Large))?;
+    /// Answers on a blocking thread, which the operating system can preempt: a large body takes as long as a hundred small ones.
+    async fn answer_large(self: &Arc<Self>, call: Call, body: Buffered) -> Result<Answer, Rejection> {
+        let permit = self.load.large().await.ok_or(Rejection::Shed(Shed::Large))?;
         let (webhook, runtime) = (Arc::clone(self), Handle::current());
         let work = move || {
-            let _held = right;
+            let _permit = permit;
             runtime.block_on(webhook.review(&call, &body.bytes))
         };
-        // A panic of a decision is caught where it is decided; one of anything else is no better.
+        // A panic of a decision is caught in `decide`; any other panic fails the call as well.
         spawn_blocking(work).await.unwrap_or(Err(Rejection::Panicked))
     }
 
@@ -152,9 +151,9 @@ impl Webhook {
         self.metrics.bad_request(BadRequest::Unreadable);
         if self.shadow {
             self.metrics.decisions.shadowed(Outcome::Deny);
-            tracing::warn!(error = %unreadable, shadow = "deny", "a review goes on unread");
+            tracing::warn!(error = %unreadable, shadow = "deny", "admitted an unreadable review (shadow mode)");
         } else {
-            tracing::warn!(error = %unreadable, "a review is refused unread");
+            tracing::warn!(error = %unreadable, "denied an unreadable review");
         }
         Ok(answer)
     }
@@ -184,7 +183,7 @@ impl Webhook {
         })
     }
 
-    /// What follows from a panic: no decision, or where the server only looks on, a refusal that is not spoken.
+    /// Returns the consequence of a panic: an HTTP error, or in shadow mode a denial that is recorded but not sent.
     fn panicked(&self) -> Result<Option<Verdict>, Rejection> {
         if !self.shadow {
             return Err(Rejection::Panicked);
@@ -193,7 +192,7 @@ impl Webhook {
         Ok(Some(Verdict::refused(Refusal::Undecided(Rejection::Panicked.to_string()))))
     }
 
-    /// The verdict, in time; `None` where nothing looks at such a request.
+    /// Returns the verdict within the deadline, or `None` if no rule matches the request.
     async fn verdict(&self, phase: Phase, request: &Request<'_>, began: Instant) -> Option<Verdict> {
         if !self.decide.handles(phase, request) {
             return None;
@@ -209,24 +208,24 @@ impl Webhook {
         }))
     }
 
-    /// Refuses a call over HTTP. The body is read first, unless the client waits with it for a sign to go on. Who is
-    /// sent away looks for another replica, over another connection (C4), but not too many at once.
+    /// Rejects a call with an HTTP error. Reads the rest of the body first, unless the client waits for `100 Continue`. Some 429
+    /// answers close their connection, so that clients connect to another replica (C4).
     async fn reject(&self, rejection: Rejection, headers: &HeaderMap, body: Body) -> Response {
         rejection.count(&self.metrics);
-        tracing::debug!(%rejection, "a call gets no decision");
+        tracing::debug!(%rejection, "rejected a call");
         if rejection.leaves_body() && !headers.contains_key(header::EXPECT) {
             body::drain(body, &self.limits).await;
         }
-        let goodbye = matches!(rejection, Rejection::Shed(_)) && self.load.says_goodbye();
+        let closes = matches!(rejection, Rejection::Shed(_)) && self.load.may_close();
         let mut response = rejection.into_response();
-        if goodbye {
+        if closes {
             response.headers_mut().insert(header::CONNECTION, CLOSE);
         }
         response
     }
 }
 
-/// The API server sends `application/json`; parameters are no matter.
+/// Rejects content types other than `application/json`, which the API server sends. Parameters are ignored.
 fn json_only(headers: &HeaderMap) -> Result<(), Rejection> {
     let value = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();

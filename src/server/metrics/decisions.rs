@@ -1,4 +1,4 @@
-//! Decisions, by what was decided about and what came of it.
+//! Counters of decisions by phase, operation, rule and outcome.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::registering::{Labels, Registering};
 use crate::admission::{Finding, Level, Operation, Outcome, Phase, Verdict};
 
-/// From 50 µs, a request that is parsed and found in order, to the API server's longest deadline.
+/// From 50 µs, a usual request without findings, to the API server's longest timeout.
 const LATENCY_BUCKETS: [f64; 15] =
     [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.5, 1.0, 5.0, 30.0];
 
@@ -19,7 +19,7 @@ const PHASES: [Phase; 2] = [Phase::Mutate, Phase::Validate];
 const OPERATIONS: [Operation; 4] = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 const LEVELS: [Level; 3] = [Level::Audit, Level::Warn, Level::Deny];
 
-/// What is counted of decisions.
+/// The metrics of decisions.
 #[derive(Debug)]
 pub(in crate::server) struct Decisions {
     made: [[[Counter; 2]; 4]; 2],
@@ -39,19 +39,19 @@ impl Decisions {
             findings: one.findings(rules),
             families: one.families(rules),
             latency: one.latency(),
-            unhandled: one.by_phase("unhandled", "Requests that no rule looks at"),
-            undecided: one.by_phase("undecided", "Requests refused as there was no decision in time"),
+            unhandled: one.by_phase("unhandled", "Requests that no rule matches"),
+            undecided: one.by_phase("undecided", "Requests denied because no decision was reached in time"),
             shadowed: one.counters(
                 "shadowed",
-                "Decisions that were not spoken, as --shadow is set, by what they would have come to",
+                "Decisions that were not sent because of --shadow, by outcome",
                 "would",
                 Outcome::ALL.map(Outcome::as_str),
             ),
-            shadow: one.gauge("shadow", "1 where --shadow is set: every request goes on, unchanged"),
+            shadow: one.gauge("shadow", "1 if --shadow is set: every request is admitted unchanged"),
         }
     }
 
-    /// Counts a decision; `allowed` is what is answered.
+    /// Counts a decision; `allowed` is the answer that was sent.
     pub(in crate::server) fn made(
         &self,
         phase: Phase,
@@ -70,7 +70,7 @@ impl Decisions {
         self.families_decided(operation, &verdict.findings);
     }
 
-    /// Counts a request once for each family that found something, by the highest level of that.
+    /// Counts a request once for each family with findings, by their highest level.
     fn families_decided(&self, operation: Operation, findings: &[Finding]) {
         for (at, finding) in findings.iter().enumerate() {
             let family = family_of(finding.rule);
@@ -85,8 +85,8 @@ impl Decisions {
         }
     }
 
-    /// Says whether the server only looks on.
-    pub(in crate::server) fn shadowing(&self, shadow: bool) {
+    /// Records whether the server runs in shadow mode.
+    pub(in crate::server) fn set_shadow(&self, shadow: bool) {
         self.shadow.set(i64::from(shadow));
     }
 
@@ -135,7 +135,7 @@ impl Registering<'_> {
 
     fn families(&mut self, rules: &[&'static str]) -> HashMap<&'static str, [[Counter; 3]; 4]> {
         let counters: Family<Labels<3>, Counter> = Family::default();
-        let help = "Requests about which rules of a family found something, by the highest level of that";
+        let help = "Requests with findings of a family, by the highest level";
         self.0.register("family_decisions", help, counters.clone());
         let of = |family| {
             OPERATIONS.map(|operation| {
@@ -151,13 +151,13 @@ impl Registering<'_> {
     fn latency(&mut self) -> [Histogram; 2] {
         let family: Family<Labels<1>, Histogram, fn() -> Histogram> =
             Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
-        let help = "From the head of a request to its decision";
+        let help = "Time from the request head to the decision";
         self.0.register("decision_duration_seconds", help, family.clone());
         PHASES.map(|phase| family.get_or_create_owned(&[("phase", phase.as_str())]))
     }
 }
 
-/// The letters of a rule's id.
+/// Returns the family of a rule: the letters of its id.
 fn family_of(rule: &'static str) -> &'static str {
     rule.trim_end_matches(|c: char| c.is_ascii_digit())
 }

@@ -1,27 +1,27 @@
-//! The values of labels: why something is counted.
+//! The label values of the server's metrics.
 
-/// Classes of requests that get no decision because of what they are.
+/// Classes of invalid requests, which get no decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadRequest {
-    /// Another path than the webhooks'.
+    /// A path other than the webhooks'.
     Path,
-    /// Another method than POST.
+    /// A method other than POST.
     Method,
-    /// Another content type than JSON.
+    /// A content type other than JSON.
     ContentType,
     /// A body over the limit.
     TooLarge,
     /// A body that did not arrive in time.
     SlowBody,
-    /// A body that broke off.
+    /// An incomplete body.
     BrokenBody,
     /// A body without a uid, answered with 400.
     NoUid,
-    /// A body that could not be read but for its uid, answered with a denial.
+    /// An unreadable body whose uid could be read, answered with a denial.
     Unreadable,
     /// A request whose head did not arrive in time; its connection is closed.
     SlowHead,
-    /// A head that is no HTTP/1.1 or too large; hyper answers it and closes.
+    /// A head that is not HTTP/1.1 or too large. hyper answers it and closes the connection.
     MalformedHead,
 }
 
@@ -40,16 +40,16 @@ impl BadRequest {
     ];
 }
 
-/// What there was too much of when a request was sent away with 429.
+/// The limit because of which a request was rejected with 429.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shed {
     /// Requests in flight.
     InFlight,
     /// Bytes of bodies.
     BufferedBytes,
-    /// Requests that wait for a turn at a processor.
+    /// Requests in the queue for decisions.
     Waiting,
-    /// Large bodies that wait to be decided about.
+    /// Large bodies that wait for a decision.
     Large,
 }
 
@@ -65,12 +65,12 @@ impl Shed {
     }
 }
 
-/// How a look at a changed certificate ended.
+/// The result of a reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reload {
-    /// The new one is served.
+    /// The new file is in use.
     Loaded,
-    /// The old one stays.
+    /// The old file stays in use.
     Failed,
 }
 
@@ -78,14 +78,14 @@ impl Reload {
     pub(super) const WORDS: [&'static str; 2] = ["loaded", "failed"];
 }
 
-/// Why a client's handshake was refused, where client certificates are looked at.
+/// Why a client certificate was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusedClient {
-    /// It showed no certificate.
+    /// The client presented no certificate.
     NoCertificate,
-    /// Its certificate is not of the CA, or not good now.
+    /// The certificate is not signed by the CA, or not valid now.
     Authority,
-    /// None of its names is allowed.
+    /// None of the names of the certificate is allowed.
     Name,
 }
 

@@ -1,4 +1,4 @@
-//! What is counted. Every label set exists from the start, and a request touches only handles that are there already.
+//! The server's metrics. All label sets are created at the start, so that a request only uses existing handles.
 
 mod decisions;
 mod labels;
@@ -33,7 +33,7 @@ pub struct Metrics {
     certificate_expiry: Gauge,
 }
 
-/// One more of something, until it is dropped.
+/// A gauge that is incremented until this is dropped.
 #[derive(Debug)]
 pub(super) struct Counted<'m>(&'m Gauge);
 
@@ -51,30 +51,25 @@ impl Metrics {
         Self {
             decisions: Decisions::register(&mut one, &rules),
             bad_requests: one.counters("bad_requests", "Requests without a decision", "class", BadRequest::WORDS),
-            shed: one.counters("shed", "Requests sent away with 429", "reason", Shed::WORDS),
-            reloads: one.counters("certificate_reloads", "Changes of the certificate seen", "result", Reload::WORDS),
-            client_ca_reloads: one.counters(
-                "client_ca_reloads",
-                "Changes of the clients' CA seen",
-                "result",
-                Reload::WORDS,
-            ),
+            shed: one.counters("shed", "Requests rejected with 429", "reason", Shed::WORDS),
+            reloads: one.counters("certificate_reloads", "Reloads of the serving certificate", "result", Reload::WORDS),
+            client_ca_reloads: one.counters("client_ca_reloads", "Reloads of the clients' CA", "result", Reload::WORDS),
             refused_clients: one.counters(
                 "refused_clients",
-                "Handshakes refused because of the client's certificate",
+                "Handshakes rejected because of the client's certificate",
                 "reason",
                 RefusedClient::WORDS,
             ),
             panics: one.counter("panics", "Decisions that panicked"),
             body_bytes: one.counter("body_bytes", "Bytes of request bodies read"),
             failed_handshakes: one.counter("failed_handshakes", "TLS handshakes that failed or took too long"),
-            in_flight: one.gauge("requests_in_flight", "Requests being answered"),
-            waiting: one.gauge("requests_waiting", "Requests that wait for a turn to be decided"),
-            buffered_bytes: one.gauge("buffered_bytes", "Bytes of request bodies that are held"),
+            in_flight: one.gauge("requests_in_flight", "Requests in flight"),
+            waiting: one.gauge("requests_waiting", "Requests in the queue for decisions"),
+            buffered_bytes: one.gauge("buffered_bytes", "Bytes of request bodies in memory"),
             connections: one.gauge("connections", "Open connections"),
             certificate_expiry: one.gauge(
                 "certificate_expiry_timestamp_seconds",
-                "When the certificate served expires, in seconds since 1970",
+                "Expiry of the serving certificate, in seconds since 1970",
             ),
         }
     }
@@ -87,7 +82,7 @@ impl Metrics {
         self.shed[reason as usize].inc();
     }
 
-    /// Counts a look at a changed certificate. For whoever replaces certificates without a folder.
+    /// Counts a reload of the serving certificate. Public for callers that replace certificates without a folder.
     pub fn reloaded(&self, result: Reload) {
         self.reloads[result as usize].inc();
     }
@@ -122,7 +117,7 @@ impl Metrics {
         Counted(&self.connections)
     }
 
-    pub(super) fn loaded_with(&self, waiting: usize, bytes: usize) {
+    pub(super) fn set_load(&self, waiting: usize, bytes: usize) {
         self.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
         self.buffered_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }

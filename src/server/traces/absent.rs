@@ -1,20 +1,20 @@
-//! What there is of traces without the feature `otlp`: two types without values.
+//! The types of traces without the feature `otlp`. They have no values, so that the compiler removes their uses.
 
 use axum::http::{HeaderMap, StatusCode};
 
 use super::TracesError;
 use crate::admission::{Phase, Request, Verdict};
 
-/// Sends spans to a collector, where there is the feature.
+/// The exporter of spans; never exists without the feature.
 #[derive(Debug, Clone)]
 pub enum Traces {}
 
-/// The span of a call, where there is the feature.
+/// The span of a call; never exists without the feature.
 #[derive(Debug, Clone)]
 pub(in crate::server) enum Span {}
 
 impl Traces {
-    /// Says which build has traces.
+    /// Fails, and names the builds that support traces.
     ///
     /// # Errors
     /// Always.
@@ -22,7 +22,7 @@ impl Traces {
         Err(TracesError::NotBuilt)
     }
 
-    /// Sends what is left.
+    /// Sends the remaining spans.
     pub async fn finish(&self) {
         match *self {}
     }

@@ -1,7 +1,7 @@
-//! From ended spans to a collector: OTLP over HTTP, in batches, beside everything else.
+//! Exports spans to an OpenTelemetry collector: OTLP over HTTP, in batches, in the background.
 //!
-//! Spans wait in a queue; a thread of the SDK's takes them out and hands a batch at a time to [`Collector`], whose
-//! requests run on the server's runtime.
+//! Spans wait in a queue. A thread of the SDK passes them in batches to [`Collector`], whose requests run on the server's
+//! runtime.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -28,26 +28,26 @@ use tokio::time::timeout;
 use super::TracesError;
 use crate::https;
 
-/// A second's worth of calls where the API server samples all of them, and 2 to 4 MiB of memory. Beyond that the
-/// collector does not keep up, and spans are dropped.
+/// Queue capacity: a second's worth of calls if the API server samples all of them; 2 to 4 MiB of memory. If the collector
+/// does not keep up, further spans are dropped.
 const QUEUE: usize = 1024;
-/// Spans in one request: some hundred KiB.
+/// Largest number of spans in one request: some hundred KiB.
 const BATCH: usize = 256;
-/// How late a span may be: a person who looks for one finds it.
+/// Export delay: short enough that a person who looks for a span finds it.
 const DELAY: Duration = Duration::from_secs(1);
-/// A collector beside the cluster that takes longer for a batch does not keep up.
+/// Timeout of one export. A collector that needs longer for a batch does not keep up.
 const EXPORT: Duration = Duration::from_secs(5);
-/// Connecting is fast or does not happen.
+/// Connect timeout for the OTLP collector.
 const CONNECT: Duration = Duration::from_secs(2);
-/// What a collector says of a batch is a few words.
+/// Largest answer of a collector; usually a few bytes.
 const LARGEST_ANSWER: usize = 64 << 10;
-/// How often it is told that spans do not arrive.
-const SAY_AGAIN: Duration = Duration::from_secs(60);
-/// How long the end of the process waits for the last spans. With the lame duck, the draining and the last lines of the
-/// log it is below the 30 s after which a pod is killed.
+/// Interval of log records about failed exports.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+/// Longest wait for the last spans at shutdown. With the lame-duck period, draining and the last log records, the shutdown takes
+/// less than the 30 s after which a pod is killed.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
-/// Sends the spans of calls to a collector. Cloned, it is the same.
+/// An exporter of the spans of calls to a collector. Clones share the exporter.
 #[derive(Debug, Clone)]
 pub struct Traces {
     provider: SdkTracerProvider,
@@ -55,14 +55,14 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Sends spans to the collector at `endpoint`, such as `http://collector:4318`, from now on. Its requests are made on
-    /// the present tokio runtime.
+    /// Returns an exporter to the collector at `endpoint`, such as `http://collector:4318`. Its requests run on the current
+    /// tokio runtime.
     ///
-    /// As OpenTelemetry has it, `OTEL_EXPORTER_OTLP_HEADERS` may name headers for the collector, and
-    /// `OTEL_RESOURCE_ATTRIBUTES` what every span says of where it comes from.
+    /// The standard variables `OTEL_EXPORTER_OTLP_HEADERS` (headers of requests to the collector) and
+    /// `OTEL_RESOURCE_ATTRIBUTES` (attributes of every span) are respected.
     ///
     /// # Errors
-    /// When the address is none, or there is no TLS to it.
+    /// If the address is invalid, or TLS cannot be configured.
     pub fn to(endpoint: &str) -> Result<Self, TracesError> {
         let endpoint = signal(endpoint)?;
         let exporter = SpanExporter::builder()
@@ -87,7 +87,7 @@ impl Traces {
         Ok(Self { provider, tracer })
     }
 
-    /// Sends what is left, and waits for that as long as `LAST_SPANS` at most. There are no spans after it.
+    /// Sends the remaining spans, and waits for at most `LAST_SPANS`. Later spans are not sent.
     pub async fn finish(&self) {
         let provider = self.provider.clone();
         let ended = spawn_blocking(move || provider.shutdown_with_timeout(LAST_SPANS)).await;
@@ -97,7 +97,7 @@ impl Traces {
     }
 }
 
-/// Where a collector takes spans, which the protocol puts below the address that people write.
+/// Returns the URL for spans, which OTLP defines relative to the address of the collector.
 fn signal(endpoint: &str) -> Result<String, TracesError> {
     let uri: Option<Uri> = endpoint.parse().ok();
     let is_address = |uri: &Uri| {
@@ -114,33 +114,33 @@ fn resource() -> Resource {
     Resource::builder().with_service_name("portcullis").with_attribute(version).build()
 }
 
-/// The collector, as the exporter calls it.
+/// The HTTP client of the exporter.
 #[derive(Debug)]
 struct Collector {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     endpoint: String,
-    /// The exporter's own thread has none.
+    /// The server's runtime; the exporter's own thread has none.
     runtime: Handle,
-    said: Mutex<Option<Instant>>,
+    logged: Mutex<Option<Instant>>,
 }
 
 impl Collector {
     fn new(endpoint: &str) -> Result<Self, TracesError> {
         let client = Client::builder(TokioExecutor::new()).build(https::connector(&[], CONNECT)?);
-        Ok(Self { client, endpoint: endpoint.to_owned(), runtime: Handle::current(), said: Mutex::default() })
+        Ok(Self { client, endpoint: endpoint.to_owned(), runtime: Handle::current(), logged: Mutex::default() })
     }
 
-    fn say(&self, why: &str) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.is_some_and(|said| said.elapsed() < SAY_AGAIN) {
+    fn log_failure(&self, why: &str) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.is_some_and(|logged| logged.elapsed() < LOG_INTERVAL) {
             return;
         }
-        *said = Some(Instant::now());
+        *logged = Some(Instant::now());
         let endpoint = &*self.endpoint;
         tracing::warn!(
             endpoint,
             why,
-            "spans do not reach the collector; decisions go on, and this is said once a minute"
+            "cannot export spans to the collector; decisions are not affected; logged once a minute"
         );
     }
 }
@@ -152,13 +152,13 @@ impl HttpClient for Collector {
         let answer = self.runtime.spawn(async move { timeout(EXPORT, exchange).await }).await;
         let answer: Result<_, HttpError> = match answer {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(format!("it did not answer within {EXPORT:?}").into()),
+            Ok(Err(_)) => Err(format!("no answer within {EXPORT:?}").into()),
             Err(ended) => Err(ended.into()),
         };
         match &answer {
             Ok(answer) if answer.status().is_success() => {}
-            Ok(answer) => self.say(&format!("it answered {}", answer.status())),
-            Err(error) => self.say(&https::why(&**error as &(dyn Error + 'static))),
+            Ok(answer) => self.log_failure(&format!("status {}", answer.status())),
+            Err(error) => self.log_failure(&https::why(&**error as &(dyn Error + 'static))),
         }
         answer
     }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_go_below_the_collectors_address() {
+    fn appends_the_signal_path_to_the_endpoint() {
         for (endpoint, signal_of) in [
             ("http://collector:4318", "http://collector:4318/v1/traces"),
             ("https://collector/", "https://collector/v1/traces"),
@@ -190,7 +190,7 @@ mod tests {
             ["", "collector:4318", "/v1/traces", "grpc://collector:4317", "http://", "http://collector/?a=b", "a b"]
         {
             let error = signal(wrong).unwrap_err().to_string();
-            assert!(error.contains(&format!("{wrong:?} is no address of a collector")), "{error}");
+            assert!(error.contains(&format!("{wrong:?} is not a valid collector address")), "{error}");
         }
     }
 }

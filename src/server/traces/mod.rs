@@ -1,16 +1,15 @@
-//! Spans of calls, which continue the API server's own traces and go to a collector over OTLP (C13).
+//! Spans of calls as part of the API server's traces, exported over OTLP (C13).
 //!
 //! ```text
-//! traceparent ─ parent ─ Span: what a call was about, and what came of it
+//! traceparent ─ parent ─ Span: the attributes and the outcome of a call
 //!                          └ export: a queue, a thread, HTTP ─ collector
 //! ```
 //!
-//! The API server decides what is traced: a call has a span where its `traceparent` says that it is sampled, and any other
-//! costs a look at that header. A span never waits for anything. A collector that is not there, or does not answer, costs
-//! spans and a line in the log, and no decision.
+//! The API server decides what is traced: a call has a span if its `traceparent` header is sampled. Creating a span never
+//! blocks. If the collector is unavailable, spans are lost and a log record says so; decisions are not affected.
 //!
-//! All of this is behind the cargo feature `otlp`. Without it neither [`Traces`] nor `Span` has a value: what would be
-//! done with one is compiled away.
+//! All of this requires the cargo feature `otlp`. Without it, [`Traces`] and `Span` have no values, and the compiler removes
+//! their uses.
 //!
 //! Sources: W3C Trace Context; the conventions of OpenTelemetry for spans of HTTP servers.
 
@@ -33,24 +32,24 @@ pub(super) use absent::Span;
 #[cfg(feature = "otlp")]
 pub(super) use span::Span;
 
-/// Why no spans can be sent.
+/// Why the exporter of spans cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// The feature is not there.
+    /// The build lacks the feature.
     #[error(
-        "this portcullis was built without traces; the image and the released binaries have them, and so has what \
-         `cargo build --release --features otlp` builds"
+        "this build of portcullis has no traces; use the image, a released binary, or a build with \
+         `cargo build --release --features otlp`"
     )]
     NotBuilt,
-    /// The collector's address is none.
+    /// The collector's address is invalid.
     #[error(
-        "{0:?} is no address of a collector; write one such as http://collector.observability:4318 (OTLP over HTTP)"
+        "{0:?} is not a valid collector address; use one such as http://collector.observability:4318 (OTLP over HTTP)"
     )]
     Endpoint(String),
-    /// There is no TLS to it.
-    #[error("TLS to the collector cannot be set up: {0}")]
+    /// TLS cannot be configured.
+    #[error("TLS to the collector cannot be configured: {0}")]
     Tls(#[from] rustls::Error),
-    /// Something that the environment says of it cannot be used.
-    #[error("the exporter of traces cannot be set up: {0}")]
+    /// The exporter rejects its configuration, which includes environment variables.
+    #[error("the exporter of traces cannot be configured: {0}")]
     Exporter(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -1,23 +1,23 @@
-//! What the API server says of its own span: the headers `traceparent` and `tracestate` of W3C Trace Context.
+//! Parses the API server's span from the headers `traceparent` and `tracestate` of W3C Trace Context.
 //!
-//! The propagator of the crate opentelemetry_sdk takes shorter ids and signs for numbers. Here a header that is not as the
-//! specification has it is no header.
+//! The propagator of the crate opentelemetry_sdk accepts short ids and signs in numbers. This parser ignores every header that
+//! does not follow the specification.
 
 use std::str::FromStr as _;
 
 use axum::http::HeaderMap;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
-// Version 00: two digits, 32, 16, two, and a hyphen between them. Later versions begin so.
+// Version 00: 2, 32, 16 and 2 hexadecimal digits, separated by hyphens. Later versions start with the same fields.
 const LENGTH: usize = 55;
-/// What the specification has everybody pass on. More is left out rather than kept for as long as a span waits.
+/// The length that the specification requires to be propagated. A longer state is dropped, to bound the memory of queued spans.
 const LONGEST_STATE: usize = 512;
 
-/// The caller's span, where it is said and sampled.
+/// Returns the caller's span if the headers name one and it is sampled.
 pub(super) fn sampled(headers: &HeaderMap) -> Option<SpanContext> {
-    let mut said = headers.get_all("traceparent").iter();
-    // Two of them contradict one another.
-    let (Some(header), None) = (said.next(), said.next()) else { return None };
+    let mut values = headers.get_all("traceparent").iter();
+    // Duplicate headers are ambiguous.
+    let (Some(header), None) = (values.next(), values.next()) else { return None };
     let (trace, span, flags) = parse(header.as_bytes())?;
     let flags = TraceFlags::new(flags) & TraceFlags::SAMPLED;
     let context = SpanContext::new(trace, span, flags, true, state(headers));
@@ -37,14 +37,14 @@ fn parse(header: &[u8]) -> Option<(TraceId, SpanId, u8)> {
     is_whole.then_some((TraceId::from(trace), SpanId::from(u64::try_from(span).ok()?), u8::try_from(flags).ok()?))
 }
 
-/// A number of so many hexadecimal digits, in small letters.
+/// Parses a number of exactly `digits` lower-case hexadecimal digits.
 fn number(text: &[u8], digits: usize) -> Option<u128> {
     let is_number = text.len() == digits && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let text = std::str::from_utf8(text).ok().filter(|_| is_number)?;
     u128::from_str_radix(text, 16).ok()
 }
 
-/// What vendors want passed on; nothing where it cannot be read.
+/// Returns the vendors' state, or an empty one if it is invalid.
 fn state(headers: &HeaderMap) -> TraceState {
     let parts: Option<Vec<_>> = headers.get_all("tracestate").iter().map(|part| part.to_str().ok()).collect();
     let whole = parts.unwrap_or_default().join(",");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampled_parent_is_continued() {
+    fn accepts_sampled_parents() {
         for (version, flags, more) in
             [("00", "01", ""), ("00", "03", ""), ("cc", "01", ""), ("01", "ff", "-what-is-new")]
         {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_specification_does_not_know_is_no_parent() {
+    fn rejects_headers_outside_the_specification() {
         let upper = TRACE.to_uppercase();
         for wrong in [
             String::new(),
@@ -110,14 +110,14 @@ mod tests {
             assert_eq!(parent(&wrong), None, "{wrong}");
         }
         let right = format!("00-{TRACE}-{SPAN}-01");
-        assert_eq!(sampled(&headers(&[("traceparent", &right), ("traceparent", &right)])), None, "which of them?");
+        assert_eq!(sampled(&headers(&[("traceparent", &right), ("traceparent", &right)])), None, "duplicate header");
         let mut not_ascii = HeaderMap::new();
         not_ascii.insert("traceparent", HeaderValue::from_bytes(&[0xe9; 55]).unwrap());
         assert_eq!(sampled(&not_ascii), None);
     }
 
     #[test]
-    fn the_state_comes_along_where_it_can_be_read() {
+    fn propagates_valid_state_only() {
         let right = format!("00-{TRACE}-{SPAN}-01");
         let state = |values: &[&str]| {
             let values = values.iter().map(|value| ("tracestate", *value));

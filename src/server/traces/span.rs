@@ -1,4 +1,4 @@
-//! What a span says of a call. Never the content of an object, nor who asked.
+//! The attributes of a span. They contain neither the contents of objects nor the user.
 
 use axum::http::{HeaderMap, StatusCode};
 use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _, Tracer as _};
@@ -8,16 +8,16 @@ use super::{Traces, parent};
 use crate::admission::{Finding, Phase, Refusal, Request, Verdict};
 use crate::server::log::RULES;
 
-/// No name that the API server takes is longer; uids are shorter. Whoever is not the API server may send longer ones.
+/// Longest attribute value: the longest name that the API server accepts. Other clients may send longer ones.
 const LONGEST_TEXT: usize = 253;
 
-/// The span of a call that is being answered. Cloned, it is the same span; it ends with [`answered`](Self::answered), or
-/// where the call is given up, with its last clone.
+/// The span of a call in progress. Clones share the span. It ends with [`answered`](Self::answered), or when the last clone is
+/// dropped because the call was cancelled.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct Span(Context);
 
 impl Traces {
-    /// The span of a call, where the API server's own is sampled.
+    /// Starts the span of a call if the API server's own span is sampled.
     pub(in crate::server) fn span(&self, phase: Phase, headers: &HeaderMap) -> Option<Span> {
         let parent = Context::new().with_remote_span_context(parent::sampled(headers)?);
         let (name, path) = match phase {
@@ -37,27 +37,27 @@ impl Traces {
 }
 
 impl Span {
-    /// The review could not be read, and is refused.
+    /// Records a review that could not be read and is denied.
     pub(in crate::server) fn unread(&self, shadow: bool) {
         self.note("portcullis.decision", "deny");
         self.note("portcullis.shadow", shadow);
         self.failed("unreadable");
     }
 
-    /// No rule looks at such a request.
+    /// Records a request that no rule matches.
     pub(in crate::server) fn unhandled(&self, request: &Request<'_>) {
         self.about(request);
         self.note("portcullis.decision", "unhandled");
     }
 
-    /// What was decided. Under `shadow` that is not what was answered.
+    /// Records a decision. In shadow mode it differs from the answer.
     pub(in crate::server) fn decided(&self, request: &Request<'_>, verdict: &Verdict, shadow: bool) {
         self.about(request);
         self.note("portcullis.decision", verdict.outcome().as_str());
         self.note("portcullis.shadow", shadow);
         self.note("portcullis.findings", i64::try_from(verdict.findings.len()).unwrap_or(i64::MAX));
-        if let Some(gravest) = verdict.findings.iter().map(|finding| finding.level).max() {
-            self.note("portcullis.level", gravest.as_str());
+        if let Some(highest) = verdict.findings.iter().map(|finding| finding.level).max() {
+            self.note("portcullis.level", highest.as_str());
             self.note("portcullis.rules", rules(&verdict.findings));
         }
         match &verdict.refusal {
@@ -67,7 +67,7 @@ impl Span {
         }
     }
 
-    /// The answer is there. To the API server any other status than 200 is a failed call (C8).
+    /// Records the status of the answer and ends the span. The API server treats every status but 200 as a failed call (C8).
     pub(in crate::server) fn answered(&self, status: StatusCode) {
         self.note("http.response.status_code", i64::from(status.as_u16()));
         if status == StatusCode::TOO_MANY_REQUESTS {
@@ -92,7 +92,7 @@ impl Span {
         }
     }
 
-    /// It is no decision of the rules. The words are ours: an error's own text may quote an object.
+    /// Marks the span as failed. `kind` is a fixed word, because the text of an error may quote an object.
     fn failed(&self, kind: impl Into<Value>) {
         self.note("error.type", kind);
         self.0.span().set_status(Status::error(""));
@@ -103,13 +103,13 @@ impl Span {
     }
 }
 
-/// `installations.landscaper.gardener.cloud`, as kubectl writes it.
+/// Returns the resource as kubectl writes it, such as `installations.landscaper.gardener.cloud`.
 fn resource(request: &Request<'_>) -> String {
     let (plural, group) = (&request.resource.plural, &request.resource.group);
     if group.is_empty() { text(plural) } else { text(&format!("{plural}.{group}")) }
 }
 
-/// The rules that found something, each once.
+/// Returns the ids of the rules with findings, without duplicates.
 fn rules(findings: &[Finding]) -> Value {
     let mut ids: Vec<&'static str> = Vec::new();
     for finding in findings {
