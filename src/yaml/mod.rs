@@ -51,6 +51,7 @@ pub mod core;
 mod dialect;
 mod end;
 mod error;
+pub mod float;
 mod json;
 mod limits;
 mod mapping;
@@ -136,6 +137,11 @@ impl Document {
 /// Whether a key that is written into a manifest without quotes is read again as a string; nothing where it may be a time.
 pub fn is_text(key: &str) -> Option<bool> {
     scalar::is_text(key)
+}
+
+/// Whether YAML 1.1 reads a text without quotes as that string, and not as a number, a truth value, null or a timestamp.
+pub fn is_plain_string(text: &str) -> bool {
+    scalar::is_string(text) && time::Timestamp::read(text).is_none()
 }
 
 /// All documents of a stream, or what is wrong with the first bad one.

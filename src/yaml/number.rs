@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::float::Shortest;
 use super::scalar::Scalar;
 
 /// The least magnitude that Go writes into JSON with an exponent.
 const JSON_EXPONENT: f64 = 1e21;
-/// From this exponent on, `FormatFloat(_, 'g', -1, 32)` writes one.
-const KEY_EXPONENT: i32 = 6;
 
 /// Reads a plain scalar that begins with a digit, a sign or a dot.
 pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
@@ -118,25 +117,15 @@ pub(super) fn is_day(text: &str) -> bool {
 /// The integer that Go's JSON has for a float without a fraction.
 pub(super) fn as_integer(float: f64) -> Option<i64> {
     // printed as its shortest digits and zeros, which need not be its exact value
-    (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| format!("{float}").parse().ok())?
+    (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| Shortest::of(float)?.positional().parse().ok())?
 }
 
 /// `strconv.FormatFloat(float, 'g', -1, 32)`, with YAML's names for what is not finite.
 pub(super) fn float_key(float: f64) -> String {
     let float = float as f32;
-    if float.is_nan() {
-        return ".nan".to_owned();
-    }
-    if float.is_infinite() {
-        return if float > 0.0 { ".inf" } else { "-.inf" }.to_owned();
-    }
-    let scientific = format!("{float:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    match exponent.parse::<i32>() {
-        Ok(exponent) if !(-4..KEY_EXPONENT).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.abs())
-        }
-        _ => float.to_string(),
+    match Shortest::of_single(float) {
+        Some(digits) => digits.general(),
+        None if float.is_nan() => ".nan".to_owned(),
+        None => if float > 0.0 { ".inf" } else { "-.inf" }.to_owned(),
     }
 }

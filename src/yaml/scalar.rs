@@ -122,6 +122,11 @@ fn wrong_tag(tag: &str, text: &str) -> Problem {
     Problem::Tag { tag: tag.to_owned(), text: text.to_owned() }
 }
 
+/// Whether a plain scalar is a string, if it is no timestamp.
+pub(super) fn is_string(text: &str) -> bool {
+    special(text).is_none()
+}
+
 /// What a plain scalar is unless it is a string.
 fn special(text: &str) -> Option<Scalar<'static>> {
     match text.as_bytes().first() {

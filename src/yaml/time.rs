@@ -14,8 +14,10 @@ pub(super) struct Timestamp {
 
 /// The digits of a second's fraction that Go keeps.
 const FRACTION: usize = 9;
-/// Go reads zones up to this many hours.
+/// Go reads zones up to this many hours,
 const HOURS_OF_ZONE: u32 = 24;
+/// and as many minutes.
+const MINUTES_OF_ZONE: u32 = 60;
 
 impl Timestamp {
     /// Reads one of go-yaml's four forms: a date, alone, with a time after a blank, or with a time and zone after `t`.
@@ -28,7 +30,8 @@ impl Timestamp {
         let Some(separator) = rest.chars().next() else {
             return Some(Self { date, time: [0; 3], nanos: 0, zone: 0 });
         };
-        let (clock, zone) = if separator == ' ' { (&rest[1..], 0) } else { split_zone(&rest[1..])? };
+        // in a layout of Go one blank stands for any number of them
+        let (clock, zone) = if separator == ' ' { (rest.trim_start_matches(' '), 0) } else { split_zone(&rest[1..])? };
         let (time, nanos) = clock_of(clock)?;
         Some(Self { date, time, nanos, zone })
     }
@@ -61,7 +64,7 @@ fn split_zone(text: &str) -> Option<(&str, i32)> {
     let (hours, minutes) = zone[1..].split_once(':')?;
     let two = |text: &str| number(text).filter(|_| text.len() == 2);
     let (hours, minutes) = (two(hours)?, two(minutes)?);
-    let east = (hours <= HOURS_OF_ZONE && minutes < 60).then_some((hours * 60 + minutes) as i32)?;
+    let east = (hours <= HOURS_OF_ZONE && minutes <= MINUTES_OF_ZONE).then_some((hours * 60 + minutes) as i32)?;
     Some((clock, if zone.starts_with('-') { -east } else { east }))
 }
 
@@ -122,6 +125,8 @@ mod tests {
         assert_eq!(json("2001-12-14t21:59:43.10-05:00").as_deref(), Some("2001-12-14T21:59:43.1-05:00"));
         assert_eq!(json("2001-12-14T1:2:3Z").as_deref(), Some("2001-12-14T01:02:03Z"));
         assert_eq!(json("2001-12-14 21:59:43").as_deref(), Some("2001-12-14T21:59:43Z"));
+        assert_eq!(json("2001-12-14   1:2:3,5").as_deref(), Some("2001-12-14T01:02:03.5Z"));
+        assert_eq!(json("2001-12-14T1:2:3+24:60").as_deref(), Some("2001-12-14T01:02:03+25:00"));
     }
 
     #[test]
