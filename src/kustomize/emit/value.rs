@@ -1,24 +1,50 @@
-//! What is printed: a JSON value whose strings are borrowed from the nodes where possible.
+//! The tree that is printed.
 
 use std::borrow::Cow;
 
-/// A value to print.
+/// A value as kustomize has it right before it prints: no tags, styles or comments.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value<'n> {
-    /// `null`
+pub enum Value<'a> {
+    /// `null`.
     Null,
-    /// A truth value.
+    /// `true` or `false`.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// An integer greater than any `Int`.
+    /// An integer that `Int` cannot hold.
     Uint(u64),
-    /// A float; finite.
+    /// A number with a fraction or an exponent, or beyond 64 bits.
     Float(f64),
     /// A string.
-    Text(Cow<'n, str>),
-    /// A list.
-    List(Vec<Value<'n>>),
-    /// A mapping. Keys are distinct, and in any order.
-    Map(Vec<(Cow<'n, str>, Value<'n>)>),
+    Text(Cow<'a, str>),
+    /// A sequence.
+    List(Vec<Value<'a>>),
+    /// A mapping; the entries may stand in any order, each key once.
+    Map(Vec<(Cow<'a, str>, Value<'a>)>),
+}
+
+impl<'a> From<&'a serde_json::Value> for Value<'a> {
+    fn from(value: &'a serde_json::Value) -> Self {
+        match value {
+            serde_json::Value::Null => Self::Null,
+            serde_json::Value::Bool(value) => Self::Bool(*value),
+            serde_json::Value::Number(number) => Self::from(number),
+            serde_json::Value::String(text) => Self::Text(text.as_str().into()),
+            serde_json::Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
+            serde_json::Value::Object(entries) => {
+                Self::Map(entries.iter().map(|(key, value)| (key.as_str().into(), Self::from(value))).collect())
+            }
+        }
+    }
+}
+
+impl From<&serde_json::Number> for Value<'_> {
+    fn from(number: &serde_json::Number) -> Self {
+        match (number.as_i64(), number.as_u64()) {
+            (Some(int), _) => Self::Int(int),
+            (None, Some(int)) => Self::Uint(int),
+            // serde_json holds nothing else without its feature of arbitrary precision
+            (None, None) => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
+        }
+    }
 }

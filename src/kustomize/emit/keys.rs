@@ -1,0 +1,127 @@
+//! The order of the keys of a mapping: go-yaml v2's natural order.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Value;
+
+/// The entries in the order in which they are printed.
+///
+/// The order is not transitive, and the standard library may panic over such an order. A merge sort ends in any case.
+pub(super) fn sorted<'v, 'a>(entries: &'v [(Cow<'a, str>, Value<'a>)]) -> Vec<&'v (Cow<'a, str>, Value<'a>)> {
+    let mut sorted: Vec<_> = entries.iter().collect();
+    if !sorted.is_sorted_by(|left, right| precedes(&left.0, &right.0)) {
+        merge_sort(&mut sorted);
+    }
+    sorted
+}
+
+fn merge_sort<'v, 'a>(entries: &mut Vec<&'v (Cow<'a, str>, Value<'a>)>) {
+    if entries.len() < 2 {
+        return;
+    }
+    let mut right = entries.split_off(entries.len() / 2);
+    merge_sort(entries);
+    merge_sort(&mut right);
+    let (left, right) = (std::mem::take(entries), right);
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    while let (Some(first), Some(second)) = (left.peek(), right.peek()) {
+        let taken = if precedes(&second.0, &first.0) { right.next() } else { left.next() };
+        entries.extend(taken);
+    }
+    entries.extend(left.chain(right));
+}
+
+/// Whether `left` is printed before `right`.
+///
+/// Source: `keyList.Less` in go-yaml v2.
+fn precedes(left: &str, right: &str) -> bool {
+    let common = common_prefix(left, right);
+    let (Some(first), Some(second)) = (left[common..].chars().next(), right[common..].chars().next()) else {
+        return left.len() < right.len();
+    };
+    match (is_letter(first), is_letter(second)) {
+        (true, true) => first < second,
+        (false, false) => numbers(left, right, common).unwrap_or_else(|| first.cmp(&second)).is_lt(),
+        (_, second_is_letter) => second_is_letter,
+    }
+}
+
+/// The length in bytes of the characters that both texts begin with.
+fn common_prefix(left: &str, right: &str) -> usize {
+    left.char_indices()
+        .zip(right.chars())
+        .find(|((_, first), second)| first != second)
+        .map_or_else(|| left.len().min(right.len()), |((at, _), _)| at)
+}
+
+/// Compares the runs of digits that begin at `at`, or nothing if they are equal in number and length.
+fn numbers(left: &str, right: &str, at: usize) -> Option<Ordering> {
+    let (left_tail, right_tail) = (&left[at..], &right[at..]);
+    let zero = left_tail.starts_with('0') || right_tail.starts_with('0');
+    // a zero that continues a number is not a leading one
+    let start = i64::from(zero && continues_number(&left[..at]));
+    let (left, left_length) = number(left_tail, start);
+    let (right, right_length) = number(right_tail, start);
+    Some(left.cmp(&right).then(left_length.cmp(&right_length))).filter(|order| order.is_ne())
+}
+
+fn continues_number(before: &str) -> bool {
+    before.chars().rev().take_while(|char| is_digit(*char)).any(|char| char != '0')
+}
+
+/// The number that a text begins with, behind the digit `start`, and how many digits it has. Go's arithmetic wraps around.
+fn number(text: &str, start: i64) -> (i64, usize) {
+    text.chars().take_while(|char| is_digit(*char)).fold((start, 0), |(number, length), digit| {
+        let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));
+        (number.wrapping_mul(10).wrapping_add(value), length + 1)
+    })
+}
+
+/// Go's `unicode.IsLetter`.
+fn is_letter(char: char) -> bool {
+    if char.is_ascii() { char.is_ascii_alphabetic() } else { in_category(&LETTER, char) }
+}
+
+/// Go's `unicode.IsDigit`.
+fn is_digit(char: char) -> bool {
+    if char.is_ascii() { char.is_ascii_digit() } else { in_category(&DIGIT, char) }
+}
+
+static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{L}").ok());
+static DIGIT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{Nd}").ok());
+
+fn in_category(category: &Option<Regex>, char: char) -> bool {
+    category.as_ref().is_some_and(|category| category.is_match(char.encode_utf8(&mut [0; 4])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted_keys(keys: &[&'static str]) -> Vec<String> {
+        let entries: Vec<_> = keys.iter().map(|key| (Cow::Borrowed(*key), Value::Null)).collect();
+        sorted(&entries).into_iter().map(|(key, _)| key.to_string()).collect()
+    }
+
+    #[test]
+    fn sorts_numbers_within_keys_by_value() {
+        assert_eq!(sorted_keys(&["data10", "data9", "data09"]), ["data9", "data09", "data10"]);
+        assert_eq!(sorted_keys(&["2", "01", "1", "100", "10"]), ["1", "01", "2", "10", "100"]);
+    }
+
+    #[test]
+    fn sorts_other_characters_before_letters() {
+        assert_eq!(sorted_keys(&["ab", "a-b", "a", "_x", "A"]), ["_x", "A", "a", "a-b", "ab"]);
+        assert_eq!(sorted_keys(&["é", "z", "5"]), ["5", "z", "é"]);
+    }
+
+    #[test]
+    fn sorting_ends_for_keys_whose_order_has_a_cycle() {
+        assert!(precedes("a2", "a10") && precedes("a10", "a1b") && precedes("a1b", "a2"));
+        assert_eq!(sorted_keys(&["a2", "a10", "a1b", "a3", "a11", "a1c"]).len(), 6);
+    }
+}

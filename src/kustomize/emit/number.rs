@@ -1,0 +1,50 @@
+//! Numbers as kustomize prints them.
+
+use super::Problem;
+use crate::yaml::float::Shortest;
+
+/// From this magnitude on Go writes a float into JSON with an exponent, and YAML reads it as a float again.
+const JSON_EXPONENT: f64 = 1e21;
+
+/// The text of a float. One without a fraction is an integer once it has been JSON, if it fits 64 bits.
+///
+/// Source: `floatEncoder` of Go's encoding/json, `resolve` and `floatv` of go-yaml v2.
+pub(super) fn float(float: f64) -> Result<String, Problem> {
+    let digits = Shortest::of(float).ok_or(Problem::NotFinite)?;
+    let is_integer = float.fract() == 0.0 && float.abs() < JSON_EXPONENT;
+    let integer = if is_integer { integer(&digits.positional()) } else { None };
+    Ok(integer.unwrap_or_else(|| digits.general()))
+}
+
+/// Prints the integer that YAML reads in some digits, if it fits 64 bits. The digits of a float are not always its exact value.
+fn integer(digits: &str) -> Option<String> {
+    match digits.parse::<i64>() {
+        Ok(int) => Some(int.to_string()),
+        Err(_) => digits.parse::<u64>().ok().map(|int| int.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_floats_as_go_does() {
+        let cases = [
+            (1.0, "1"),
+            (-0.0, "0"),
+            (999_999.5, "999999.5"),
+            (1_000_000.5, "1.0000005e+06"),
+            (1.9e19, "1.9e+19"),
+            (12_345_678_901_234_567_890.0, "12345678901234567000"),
+            (1e-6, "1e-06"),
+            (0.0001, "0.0001"),
+            (1e21, "1e+21"),
+            (1e300, "1e+300"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(float(number).as_deref(), Ok(text));
+        }
+        assert_eq!(float(f64::INFINITY), Err(Problem::NotFinite));
+    }
+}

@@ -1,0 +1,101 @@
+//! Texts as they are after kustomize has printed them as JSON and read that as YAML.
+//!
+//! Go's JSON escapes neither U+0085, which breaks lines in YAML 1.1, nor the control characters from U+007F on, which YAML
+//! refuses.
+
+use std::borrow::Cow;
+
+use super::Problem;
+
+/// YAML reads the key of a mapping in braces only if it has at most this many characters, in JSON, with its quotes.
+pub(super) const MAX_KEY: usize = 1024;
+/// The next-line character.
+const BREAK: char = '\u{85}';
+
+/// Reads back a string. A run of spaces with line breaks in it becomes one space, or one line break less.
+pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
+    if text.bytes().all(|byte| byte < 0x7f) {
+        return Ok(Cow::Borrowed(text));
+    }
+    if let Some(control) = text.chars().find(|char| is_refused(*char)) {
+        return Err(Problem::Control(control));
+    }
+    Ok(if text.contains(BREAK) { Cow::Owned(folded(text)) } else { Cow::Borrowed(text) })
+}
+
+/// Checks that a key can be read back.
+pub(super) fn key(key: &str) -> Result<(), Problem> {
+    let quoted = text(key)?;
+    if matches!(quoted, Cow::Owned(_)) {
+        return Err(Problem::KeyWithBreak);
+    }
+    // an escape has at most six characters, so most keys need no counting
+    let is_long = key.len() * "\\u0000".len() + 2 > MAX_KEY && json_length(key) > MAX_KEY;
+    if is_long { Err(Problem::LongKey) } else { Ok(()) }
+}
+
+/// Source: `yaml_parser_update_buffer` in go-yaml v2.
+fn is_refused(char: char) -> bool {
+    matches!(char, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Source: `yaml_parser_scan_flow_scalar` in go-yaml v2.
+fn folded(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find([' ', BREAK]) {
+        let (before, from) = rest.split_at(start);
+        let end = from.find(|char| char != ' ' && char != BREAK).unwrap_or(from.len());
+        let (run, after) = from.split_at(end);
+        folded.push_str(before);
+        match run.matches(BREAK).count() {
+            0 => folded.push_str(run),
+            1 => folded.push(' '),
+            breaks => folded.extend(std::iter::repeat_n('\n', breaks - 1)),
+        }
+        rest = after;
+    }
+    folded.push_str(rest);
+    folded
+}
+
+/// The number of characters of a text in Go's JSON, quotes included.
+fn json_length(text: &str) -> usize {
+    text.chars().map(escaped_length).sum::<usize>() + 2
+}
+
+fn escaped_length(char: char) -> usize {
+    match char {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => 6,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_line_characters_are_folded() {
+        for (written, read) in
+            [("a\u{85}b", "a b"), ("a \u{85} b", "a b"), ("\u{85}a", " a"), ("a\u{85}\u{85} b  c", "a\nb  c")]
+        {
+            assert_eq!(text(written).as_deref(), Ok(read));
+        }
+    }
+
+    #[test]
+    fn control_characters_are_refused() {
+        assert_eq!(text("a\u{7f}"), Err(Problem::Control('\u{7f}')));
+        assert_eq!(text("a\u{1b}\u{a0}").as_deref(), Ok("a\u{1b}\u{a0}"));
+    }
+
+    #[test]
+    fn keys_are_bounded_by_their_json() {
+        assert_eq!(key(&"a".repeat(1022)), Ok(()));
+        assert_eq!(key(&"a".repeat(1023)), Err(Problem::LongKey));
+        assert_eq!(key(&"<".repeat(171)), Err(Problem::LongKey));
+        assert_eq!(key("a\u{85}"), Err(Problem::KeyWithBreak));
+    }
+}

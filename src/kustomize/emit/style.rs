@@ -1,0 +1,153 @@
+//! Which style a string gets.
+
+use crate::yaml;
+
+/// The styles that kustomize prints strings in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+}
+
+/// Where a string stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Position {
+    /// A key on the line of its value.
+    SimpleKey,
+    /// A value, or a key on a line of its own.
+    Other,
+}
+
+/// The styles that a string allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Whether it holds a line break, `\n` or another one.
+    pub(super) multiline: bool,
+    plain: bool,
+    single: bool,
+    literal: bool,
+}
+
+/// A string that nothing forbids.
+const SIMPLE: Shape = Shape { multiline: false, plain: true, single: true, literal: true };
+
+/// Selects the style: the best one for the text if its shape allows that, else the next one.
+///
+/// Source: `stringv` and `yaml_emitter_select_scalar_style` in go-yaml v2.
+pub(super) fn select(text: &str, shape: Shape, position: Position) -> Style {
+    let is_key = position == Position::SimpleKey;
+    if text.contains('\n') {
+        return if shape.literal && !is_key { Style::Literal } else { Style::Double };
+    }
+    match reads_as_string(text) {
+        _ if is_key && shape.multiline => Style::Double,
+        false => Style::Double,
+        true if shape.plain => Style::Plain,
+        true if shape.single => Style::Single,
+        true => Style::Double,
+    }
+}
+
+fn reads_as_string(text: &str) -> bool {
+    yaml::is_plain_string(text) && !is_base_60(text)
+}
+
+/// Whether YAML 1.1 reads the text as a number to the base 60, `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`.
+fn is_base_60(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let Some((first, rest)) = unsigned.split_once(':') else { return false };
+    let (digits, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    first.starts_with(|char: char| char.is_ascii_digit())
+        && is_number(first)
+        && is_number(fraction)
+        && digits.split(':').all(is_base_60_digit)
+}
+
+fn is_base_60_digit(text: &str) -> bool {
+    matches!(text.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9'])
+}
+
+/// Finds out what a string allows.
+///
+/// Source: `yaml_emitter_analyze_scalar` in go-yaml v2.
+pub(super) fn analyse(text: &str) -> Shape {
+    if is_simple(text) {
+        return SIMPLE;
+    }
+    let mut seen = Seen { indicator: text.starts_with("---") || text.starts_with("..."), ..Seen::default() };
+    let mut before = None;
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        seen.take(before, char, chars.peek().copied());
+        before = Some(char);
+    }
+    seen.shape()
+}
+
+/// Whether a text is one of the many that need no closer look.
+fn is_simple(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/' | b'_' | b'=' | b'+');
+    text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.bytes().all(is_word)
+}
+
+/// What was met while going through a string.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Something that means something in a plain scalar.
+    indicator: bool,
+    line_break: bool,
+    unprintable: bool,
+    /// A space or a line break at either end.
+    blank_end: bool,
+    space_at_end: bool,
+    break_then_space: bool,
+    space_then_break: bool,
+}
+
+impl Seen {
+    fn take(&mut self, before: Option<char>, char: char, after: Option<char>) {
+        self.indicator |= is_indicator(before, char, after);
+        self.unprintable |= !is_printable(char);
+        self.line_break |= is_break(char);
+        if char == ' ' || is_break(char) {
+            self.blank_end |= before.is_none() || after.is_none();
+        }
+        self.space_at_end |= char == ' ' && after.is_none();
+        self.break_then_space |= char == ' ' && before.is_some_and(is_break);
+        self.space_then_break |= is_break(char) && before == Some(' ');
+    }
+
+    fn shape(&self) -> Shape {
+        let special = self.space_then_break || self.unprintable;
+        Shape {
+            multiline: self.line_break,
+            plain: !(self.blank_end || self.break_then_space || special || self.line_break || self.indicator),
+            single: !(self.break_then_space || special),
+            literal: !(self.space_at_end || special),
+        }
+    }
+}
+
+/// Whether a character means something in a plain scalar where it stands.
+fn is_indicator(before: Option<char>, char: char, after: Option<char>) -> bool {
+    let ends_word = after.is_none_or(|after| matches!(after, ' ' | '\t'));
+    match (before, char) {
+        (None, '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`') => true,
+        (None, '?' | '-') | (_, ':') => ends_word,
+        (Some(before), '#') => matches!(before, ' ' | '\t' | '\0') || is_break(before),
+        _ => false,
+    }
+}
+
+/// Whether a character breaks lines in YAML 1.1.
+pub(super) fn is_break(char: char) -> bool {
+    matches!(char, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Whether go-yaml v2 prints a character as it is. It escapes everything beyond the basic plane.
+pub(super) fn is_printable(char: char) -> bool {
+    matches!(char, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && char != '\u{feff}'
+}

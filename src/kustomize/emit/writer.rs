@@ -1,0 +1,283 @@
+//! Lays values out as go-yaml v2 does.
+
+use std::borrow::Cow;
+
+use super::error::EmitError;
+use super::style::{self, Position, Style};
+use super::{Value, keys, number, quoted, read_back};
+use crate::admission::field::FieldPath;
+
+/// A text is folded at the first single space behind this column.
+const WIDTH: usize = 80;
+/// By how much each level is indented.
+const INDENT: usize = 2;
+/// A longer key, in bytes, stands on a line of its own.
+const SIMPLE_KEY: usize = 128;
+
+/// What a value stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parent {
+    Document,
+    List,
+    Map,
+}
+
+/// Writes one document. The state is that of libyaml's emitter, since line breaks depend on it.
+pub(super) struct Writer<'o> {
+    out: &'o mut String,
+    /// In characters.
+    column: usize,
+    /// Whether the last character was whitespace.
+    whitespace: bool,
+    /// Whether nothing but indentation and indicators stands on the line.
+    indention: bool,
+}
+
+impl<'o> Writer<'o> {
+    pub(super) fn new(out: &'o mut String) -> Self {
+        Self { out, column: 0, whitespace: true, indention: true }
+    }
+
+    pub(super) fn document(mut self, value: &Value<'_>) -> Result<(), EmitError> {
+        self.value(value, None, Parent::Document)?;
+        self.indent(0);
+        Ok(())
+    }
+
+    /// Writes a value whose parent is indented by `indent`; the document is not.
+    fn value(&mut self, value: &Value<'_>, indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
+        match value {
+            Value::Null => self.word("null"),
+            Value::Bool(value) => self.word(if *value { "true" } else { "false" }),
+            Value::Int(int) => self.word(&int.to_string()),
+            Value::Uint(int) => self.word(&int.to_string()),
+            Value::Float(float) => self.word(&number::float(*float)?),
+            Value::Text(text) => self.text(&read_back::text(text)?, indent, Position::Other),
+            Value::List(items) if items.is_empty() => self.word("[]"),
+            Value::Map(entries) if entries.is_empty() => self.word("{}"),
+            Value::List(items) => return self.list(items, indent, parent),
+            Value::Map(entries) => return self.map(entries, indent),
+        }
+        Ok(())
+    }
+
+    /// Writes a list. It stands level with its key.
+    fn list(&mut self, items: &[Value<'_>], indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
+        let level = parent == Parent::Map && !self.indention;
+        let indent = indent.map_or(0, |indent| if level { indent } else { indent + INDENT });
+        for (index, item) in items.iter().enumerate() {
+            self.indent(indent);
+            self.open('-');
+            self.value(item, Some(indent), Parent::List)
+                .map_err(|error| error.within(&FieldPath::root().index(index)))?;
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, entries: &[(Cow<'_, str>, Value<'_>)], indent: Option<usize>) -> Result<(), EmitError> {
+        let indent = indent.map_or(0, |indent| indent + INDENT);
+        for (key, value) in keys::sorted(entries) {
+            self.entry(key, value, indent).map_err(|error| error.within(&FieldPath::root().key(key)))?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, key: &str, value: &Value<'_>, indent: usize) -> Result<(), EmitError> {
+        read_back::key(key)?;
+        self.indent(indent);
+        if key.len() <= SIMPLE_KEY && !style::analyse(key).multiline {
+            self.text(key, Some(indent), Position::SimpleKey);
+            self.put(':');
+            (self.whitespace, self.indention) = (false, false);
+        } else {
+            self.open('?');
+            self.text(key, Some(indent), Position::Other);
+            self.indent(indent);
+            self.open(':');
+        }
+        self.value(value, Some(indent), Parent::Map)
+    }
+
+    fn text(&mut self, text: &str, indent: Option<usize>, position: Position) {
+        let indent = indent.map_or(INDENT, |indent| indent + INDENT);
+        let fold = position == Position::Other;
+        match style::select(text, style::analyse(text), position) {
+            Style::Plain => self.plain(text, indent, fold),
+            Style::Single => self.single_quoted(text, indent, fold),
+            Style::Double => self.double_quoted(text, indent, fold),
+            Style::Literal => self.literal(text, indent),
+        }
+    }
+
+    /// Writes what is never folded.
+    fn word(&mut self, word: &str) {
+        self.separate();
+        self.out.push_str(word);
+        self.column += word.len();
+        (self.whitespace, self.indention) = (false, false);
+    }
+
+    fn plain(&mut self, text: &str, indent: usize, fold: bool) {
+        self.separate();
+        let bytes = text.as_bytes();
+        for (at, char) in text.char_indices() {
+            if fold && char == ' ' && self.column > WIDTH && is_single_space(bytes, at) {
+                self.indent(indent);
+            } else {
+                self.put(char);
+                self.indention = false;
+            }
+        }
+        (self.whitespace, self.indention) = (false, false);
+    }
+
+    fn single_quoted(&mut self, text: &str, indent: usize, fold: bool) {
+        self.quote('\'');
+        let mut broken = false;
+        for (at, char) in text.char_indices() {
+            if style::is_break(char) {
+                self.put(char);
+                (self.column, self.indention, broken) = (0, true, true);
+                continue;
+            }
+            if char == ' ' {
+                self.space(text, at, fold.then_some(indent));
+                continue;
+            }
+            if broken {
+                self.indent(indent);
+            }
+            if char == '\'' {
+                self.put(char);
+            }
+            self.put(char);
+            (self.indention, broken) = (false, false);
+        }
+        self.put('\'');
+        (self.whitespace, self.indention) = (false, false);
+    }
+
+    /// Writes a space in single quotes, or folds there.
+    fn space(&mut self, text: &str, at: usize, fold: Option<usize>) {
+        let is_inside = at > 0 && at + 1 < text.len();
+        match fold {
+            Some(indent) if self.column > WIDTH && is_inside && is_single_space(text.as_bytes(), at) => {
+                self.indent(indent);
+            }
+            _ => self.put(' '),
+        }
+    }
+
+    fn double_quoted(&mut self, text: &str, indent: usize, fold: bool) {
+        self.quote('"');
+        let escapes_all = quoted::escapes_all(text);
+        // whether the last character was a space that is not escaped
+        let mut spaces = false;
+        for (at, char) in text.char_indices() {
+            if escapes_all || quoted::is_escaped(char) {
+                self.column += quoted::escape(char, self.out);
+            } else if fold && char == ' ' && !spaces && self.column > WIDTH && at > 0 && at + 1 < text.len() {
+                self.fold_in_double_quotes(text, at, indent);
+            } else {
+                self.put(char);
+            }
+            spaces = char == ' ' && !escapes_all;
+        }
+        self.put('"');
+        (self.whitespace, self.indention) = (false, false);
+    }
+
+    /// Begins a new line; a space that would begin it is kept by a backslash.
+    fn fold_in_double_quotes(&mut self, text: &str, at: usize, indent: usize) {
+        // within quotes a line always ends here, whatever stood before
+        self.indention = false;
+        self.indent(indent);
+        if text.as_bytes().get(at + 1) == Some(&b' ') {
+            self.put('\\');
+        }
+    }
+
+    fn literal(&mut self, text: &str, indent: usize) {
+        self.separate();
+        self.out.push('|');
+        self.out.push_str(indentation_indicator(text));
+        self.out.push_str(chomping_indicator(text));
+        self.end_line();
+        (self.whitespace, self.indention) = (true, true);
+        let mut broken = true;
+        for char in text.chars() {
+            if style::is_break(char) {
+                self.put(char);
+                (self.column, self.indention, broken) = (0, true, true);
+                continue;
+            }
+            if broken {
+                self.indent(indent);
+            }
+            self.put(char);
+            (self.indention, broken) = (false, false);
+        }
+    }
+
+    /// Begins a line with `indent` spaces, unless one begins here.
+    fn indent(&mut self, indent: usize) {
+        if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
+            self.end_line();
+        }
+        while self.column < indent {
+            self.put(' ');
+        }
+        (self.whitespace, self.indention) = (true, true);
+    }
+
+    fn end_line(&mut self) {
+        self.out.push('\n');
+        self.column = 0;
+    }
+
+    /// Writes the indicator of an item, a key or a value. A block may begin on the same line.
+    fn open(&mut self, indicator: char) {
+        self.separate();
+        self.put(indicator);
+        self.whitespace = false;
+    }
+
+    fn quote(&mut self, quote: char) {
+        self.separate();
+        self.put(quote);
+        (self.whitespace, self.indention) = (false, false);
+    }
+
+    /// Writes a space unless there is one.
+    fn separate(&mut self) {
+        if !self.whitespace {
+            self.put(' ');
+        }
+    }
+
+    fn put(&mut self, char: char) {
+        self.out.push(char);
+        self.column += 1;
+    }
+}
+
+/// Whether no other space stands beside the one at `at`.
+fn is_single_space(bytes: &[u8], at: usize) -> bool {
+    let is_space = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&b' ');
+    !is_space(at.checked_sub(1)) && !is_space(Some(at + 1))
+}
+
+/// The width of the indentation, where a reader cannot find it out from the first line.
+fn indentation_indicator(text: &str) -> &'static str {
+    if text.starts_with(|char| char == ' ' || style::is_break(char)) { "2" } else { "" }
+}
+
+/// What to do with the line breaks at the end of a text.
+fn chomping_indicator(text: &str) -> &'static str {
+    let mut last = text.chars().rev();
+    match (last.next().is_some_and(style::is_break), last.next().is_none_or(style::is_break)) {
+        (false, _) => "-",
+        (true, false) => "",
+        (true, true) => "+",
+    }
+}
