@@ -22,6 +22,8 @@
 //!   identities:
 //!     - users: [system:serviceaccount:landscaper:manifest-deployer]
 //!       types: [landscaper.gardener.cloud/kubernetes-manifest]
+//! dryRun:                # portcullis reconcile --dry-run-deployer runs; makes `mutators: {dry-run: apply}` the default
+//!   types: [landscaper.gardener.cloud/kubernetes-manifest, landscaper.gardener.cloud/helm]
 //! environmentConfigs:    # what follows when one is written so that somebody who uses it breaks; see EN010
 //!   onChange: warn
 //! deliveries:            # the gravest level of what is found in trees: see docs/delivery.md
@@ -44,6 +46,8 @@ use crate::catalog::Settings;
 use crate::crossplane::configuration::{self as environments, EnvironmentConfigs};
 use crate::gate::{Exemption, NamespaceLevels, Policy, Registry, Row};
 use crate::landscaper::deployer::configuration::{Deployers, SECTION as DEPLOYERS};
+use crate::landscaper::dry_run::MUTATOR;
+use crate::landscaper::dry_run::configuration::{DryRunFile, DryRuns, SECTION as DRY_RUNS};
 use crate::rule::Mode;
 
 /// A configuration file that cannot be used.
@@ -91,6 +95,7 @@ struct File {
     deliveries: BTreeMap<String, Spanned<Level>>,
     artifact_hosts: Vec<Spanned<String>>,
     deployers: Option<Spanned<Deployers>>,
+    dry_run: Option<Spanned<DryRunFile>>,
     environment_configs: Option<EnvironmentConfigs>,
 }
 
@@ -168,6 +173,7 @@ impl Check<'_> {
         if let Some(deployers) = file.deployers {
             policy.settings = self.deployers(&deployers)?;
         }
+        self.dry_runs(file.dry_run, &mut policy)?;
         if let Some(section) = file.environment_configs {
             policy.settings = policy.settings.with(environments::NAME, section.to_value());
         }
@@ -187,6 +193,24 @@ impl Check<'_> {
             Some(problem) => Err(self.unknown(problem, deployers)),
             None => Ok(Settings::default().with(DEPLOYERS.name, deployers.value.to_value())),
         }
+    }
+
+    /// Where the dry-run deployer runs, items are routed to it unless the file says otherwise.
+    fn dry_runs(&self, section: Option<Spanned<DryRunFile>>, policy: &mut Policy) -> Result<(), ConfigError> {
+        if let Some((section, problem)) = section.as_ref().and_then(|section| Some((section, section.value.problem()?)))
+        {
+            return Err(self.unknown(problem.to_owned(), section));
+        }
+        if section.is_some() {
+            policy.modes.entry(MUTATOR.to_owned()).or_insert(Mode::Apply);
+        }
+        let routes = policy.modes.get(MUTATOR) == Some(&Mode::Apply);
+        if section.is_some() || routes {
+            let types = section.map(|section| section.value).unwrap_or_default().types;
+            let dry_runs = DryRuns { types, routes }.to_value();
+            policy.settings = std::mem::take(&mut policy.settings).with(DRY_RUNS.name, dry_runs);
+        }
+        Ok(())
     }
 
     fn levels(&self, levels: Levels) -> Result<impl Iterator<Item = (String, Level)> + use<>, ConfigError> {

@@ -16,6 +16,7 @@ struct World {
     secret: Option<Value>,
     configuration: Option<Value>,
     deployer: Deployer,
+    reporters: Vec<String>,
     clock: u32,
     finished: usize,
 }
@@ -50,7 +51,7 @@ impl World {
         let deployer =
             Deployer { types: TYPES.map(str::to_owned).to_vec(), identity: "a".to_owned(), has_old_phase: false };
         let configuration = Some(json!({"spec": {"exports": [fragment()]}}));
-        Self { item: Some(item), secret: None, configuration, deployer, clock: 0, finished: 0 }
+        Self { item: Some(item), secret: None, configuration, deployer, reporters: Vec::new(), clock: 0, finished: 0 }
     }
 
     fn seed() -> Self {
@@ -119,7 +120,10 @@ impl World {
         };
         let now = self.now();
         let Some(item) = &self.item else { return Step::Nothing };
-        self.deployer.next(item, &Surroundings { configuration, secret: self.secret.as_ref(), now: &now })
+        self.deployer.next(
+            item,
+            &Surroundings { configuration, secret: self.secret.as_ref(), reporters: &self.reporters, now: &now },
+        )
     }
 
     /// Makes the next write, which must be one that the contract knows; whether there was one.
@@ -403,7 +407,8 @@ fn what_is_not_its_own_is_left_alone() {
 fn it_steps_back_wherever_another_deployer_shows() {
     let other = || "helm.deployer.landscaper.gardener.cloud".to_owned();
     let named = json!({"status": {"deployer": {"name": other(), "identity": "x", "version": ""}}});
-    let writer = json!({"metadata": {"managedFields": [{"manager": "helm-deployer", "fieldsV1": {"f:status": {"f:phase": {}}}}]}});
+    let wrote = |field: &str, of: Value| json!({"metadata": {"managedFields": [{"manager": "helm-deployer", "fieldsV1": {"f:status": {field: of}}}]}});
+    let writer = |field| Rival::Writer { field, manager: "helm-deployer".into() };
     for (steps, change, rival) in [
         (0, named.clone(), Rival::Deployer(other())),
         (3, named, Rival::Deployer(other())),
@@ -414,7 +419,9 @@ fn it_steps_back_wherever_another_deployer_shows() {
         ),
         (0, json!({"status": {"phase": "Progressing"}}), Rival::Phase("Progressing".into())),
         (3, json!({"status": {"providerStatus": {"kind": "ProviderStatus"}}}), Rival::ProviderStatus),
-        (3, writer, Rival::Writer("helm-deployer".into())),
+        (3, wrote("f:phase", json!({})), writer("phase")),
+        (3, wrote("f:lastReconcileTime", json!({})), writer("lastReconcileTime")),
+        (3, wrote("f:deployer", json!({"f:name": {}})), writer("deployer.name")),
     ] {
         let mut world = World::seed();
         world.trigger("job-1");
@@ -431,6 +438,22 @@ fn it_steps_back_wherever_another_deployer_shows() {
         &json!({"metadata": {"finalizers": [FINALIZER, "foregroundDeletion"]}}),
     );
     assert_eq!(world.run().last().map(String::as_str), Some("Succeeded"), "Kubernetes' own finalizers are nobody's");
+}
+
+/// A deployer that loses the race for the status reports its conflict as an Event, and shows nowhere else.
+#[test]
+fn an_event_of_a_deployer_is_a_trace_and_others_are_not() {
+    let reported = |reporter: &str| {
+        let mut world = World::seed();
+        world.trigger("job-1");
+        world.step();
+        world.reporters = vec!["Landscaper".to_owned(), "portcullis.dev/companion".to_owned(), reporter.to_owned()];
+        world.next()
+    };
+    for deployer in ["manifest.deployer.landscaper.gardener.cloud", "generic-deployer-library"] {
+        assert_eq!(reported(deployer), Step::StepBack(Rival::Event(deployer.to_owned())));
+    }
+    assert!(!matches!(reported("policy-controller"), Step::StepBack(_)));
 }
 
 #[test]

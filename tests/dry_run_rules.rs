@@ -57,6 +57,13 @@ fn templates(exports: Value) -> Value {
     json!([{"name": "first", "type": "t", "config": {}}, {"name": "second", "type": "t", "config": config(exports)}])
 }
 
+/// Templates as Landscaper writes them.
+fn compressed(templates: &Value) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(templates.to_string().as_bytes()).unwrap();
+    STANDARD.encode(encoder.finish().unwrap())
+}
+
 fn found(case: &Case) -> Vec<Finding> {
     case.decide(Phase::Validate).findings
 }
@@ -83,10 +90,7 @@ fn templates_of_executions_are_judged_plain_and_compressed() {
             format!("DR008 warn {place}[1].key"),
         ]
     );
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(templates(exports).to_string().as_bytes()).unwrap();
-    let text = STANDARD.encode(encoder.finish().unwrap());
-    let compressed = create(object("Execution", json!({"deployItemsCompressed": text})));
+    let compressed = create(object("Execution", json!({"deployItemsCompressed": compressed(&templates(exports))})));
     assert!(brief(&compressed).contains(&"DR004 deny spec.deployItemsCompressed".to_owned()));
     let message = &found(&compressed)[0].message;
     assert_eq!(
@@ -228,6 +232,47 @@ fn what_was_only_ever_in_dry_run_can_be_again() {
         findings.iter().filter(|finding| finding.rule == "DR009").count()
     };
     assert_eq!((judged("helm.deployer.landscaper.gardener.cloud"), judged("portcullis.dev/dry-run")), (1, 0));
+}
+
+/// The findings of DR012 under a configuration file, as level and message.
+fn judged_under(configuration: &str, object: Value) -> Vec<(Level, String)> {
+    let policy = portcullis::config::parse(configuration, "portcullis.yaml", &Registry::standard()).unwrap();
+    let findings = Case::new(Operation::Create, object).policy(policy).decide(Phase::Validate).findings;
+    findings.into_iter().filter(|found| found.rule == "DR012").map(|found| (found.level, found.message)).collect()
+}
+
+fn deployers(entry: &str) -> String {
+    format!(
+        "deployers: {{identities: [{{users: [helm-deployer], types: [landscaper.gardener.cloud/helm], {entry}}}]}}\n"
+    )
+}
+
+/// Issue 18: with `annotate` and real deployers, dry runs deployed.
+#[test]
+fn a_dry_run_that_a_known_deployer_would_deploy_is_denied() {
+    let root = || {
+        let mut root = object("Installation", json!({}));
+        root["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/dry-run": "true"});
+        root
+    };
+    let helm = || object("DeployItem", json!({"type": "landscaper.gardener.cloud/helm", "target": {"name": "fenced"}}));
+    let denied = |configuration: &str| {
+        [root(), helm()]
+            .map(|object| judged_under(configuration, object).iter().any(|(level, _)| *level == Level::Deny))
+    };
+    assert_eq!(denied(""), [false, false], "no deployer is known");
+    for off_or_annotate in ["", "mutators: {dry-run: annotate}\n", "mutators: {dry-run: off}\n"] {
+        assert_eq!(denied(&format!("{off_or_annotate}{}", deployers(""))), [true, true], "{off_or_annotate}");
+    }
+    assert_eq!(denied(&format!("dryRun: {{}}\nmutators: {{dry-run: annotate}}\n{}", deployers(""))), [true, true]);
+    for routes in ["dryRun: {}\n", "mutators: {dry-run: apply}\n"] {
+        assert_eq!(denied(&format!("{routes}{}", deployers(""))), [false, false], "{routes}");
+    }
+    assert_eq!(denied(&deployers("honoursDryRun: true")), [false, false]);
+    assert_eq!(denied(&format!("rules: {{DR012: warn}}\n{}", deployers(""))), [false, false], "it was accepted");
+    let selector = deployers("targetSelectors: [{targets: [{name: real, namespace: ns}]}]");
+    assert_eq!(denied(&selector), [false, false], "its Targets may be others");
+    assert_eq!(judged_under(&selector, helm())[0].0, Level::Warn, "the Target is not known");
 }
 
 /// The API server, with one object that the catalog does not have yet; or silent.

@@ -36,7 +36,7 @@ pub fn mutators() -> Vec<&'static Mutator> {
 
 /// The sections of the configuration file that this system reads.
 pub fn sections() -> Vec<&'static Section> {
-    vec![&deployer::configuration::SECTION]
+    vec![&deployer::configuration::SECTION, &dry_run::configuration::SECTION]
 }
 
 /// The kinds that this system adds.

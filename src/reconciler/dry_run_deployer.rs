@@ -3,8 +3,10 @@
 //! What is written next is decided by [`Deployer::next`]; this reads what that needs, and writes it.
 
 use futures::future::BoxFuture;
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::jiff::{Timestamp, Unit};
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::Value;
 
 use super::confirm::confirmed;
@@ -13,12 +15,16 @@ use crate::catalog::{Kind, Reference, Scope, cluster};
 use crate::landscaper::dry_run::following::{Following, agrees, following};
 use crate::landscaper::dry_run::mark::Mark;
 use crate::landscaper::dry_run::run::{
-    Configuration, Deployer, MANAGER, Rival, Step, Surroundings, Trouble, claims_deployment, secret_reference,
+    Configuration, Deployer, MANAGER, Rival, Step, Surroundings, Trouble, claims_deployment, is_routed,
+    secret_reference,
 };
 use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, GROUP, INSTALLATIONS};
 
 /// A job takes six writes; conflicts are tried again by the queue. More than this would be a fault of ours.
 const MAX_STEPS: usize = 12;
+
+/// A deployer reports few Events in one job.
+const MAX_EVENTS: u32 = 100;
 
 /// Read and written by name only: they are not kept in the catalog.
 static SECRETS: Kind =
@@ -61,6 +67,7 @@ impl Controller for DryRunDeployer {
             Permission { group: GROUP, resources: &["dryrunconfigurations"], names: &[], verbs: &["get"] },
             Permission { group: "", resources: &["secrets"], names: &[], verbs: &["create", "get", "patch"] },
             events::RIGHT,
+            Permission { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["list"] },
         ]
     }
 
@@ -107,8 +114,12 @@ impl DryRunDeployer {
             true => Read::of(&item, tools).await?,
             false => Read::default(),
         };
-        let surroundings =
-            Surroundings { configuration: read.configuration(&item), secret: read.secret.as_ref(), now: &now };
+        let surroundings = Surroundings {
+            configuration: read.configuration(&item),
+            secret: read.secret.as_ref(),
+            reporters: &read.reporters,
+            now: &now,
+        };
         match self.deployer.next(&item, &surroundings) {
             Step::Nothing => Ok(None),
             Step::StepBack(rival) => {
@@ -142,11 +153,12 @@ struct Read {
     configuration: Option<Value>,
     secret: Option<Value>,
     reference: Reference,
+    reporters: Vec<String>,
 }
 
 impl Default for Read {
     fn default() -> Self {
-        Self { configuration: None, secret: None, reference: Reference::new(&SECRETS, "", "") }
+        Self { configuration: None, secret: None, reference: Reference::new(&SECRETS, "", ""), reporters: Vec::new() }
     }
 }
 
@@ -163,7 +175,8 @@ impl Read {
             None => None,
         };
         let secret = cluster::read(&tools.client, &reference).await.map_err(Failure::api("reading its Secret"))?;
-        Ok(Self { configuration, secret, reference })
+        let reporters = reporters(item, &namespace, tools).await?;
+        Ok(Self { configuration, secret, reference, reporters })
     }
 
     fn configuration<'v>(&'v self, item: &'v Value) -> Configuration<'v> {
@@ -173,6 +186,37 @@ impl Read {
             (None, None) => Configuration::NotNamed,
         }
     }
+}
+
+/// Who has reported Events on an item since its job was generated. Without the right to list Events nobody is known.
+async fn reporters(item: &Value, namespace: &str, tools: &Tools) -> Result<Vec<String>, Failure> {
+    let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let since: Option<Timestamp> = text("/status/jobIDGenerationTime").parse().ok();
+    let api: Api<Event> = Api::namespaced(tools.client.clone(), namespace);
+    let of_item = ListParams::default().fields(&format!("regarding.uid={}", text("/metadata/uid"))).limit(MAX_EVENTS);
+    let events = match api.list(&of_item).await {
+        Ok(events) => events.items,
+        Err(kube::Error::Api(status)) if status.code == 403 => Vec::new(),
+        Err(error) => return Err(Failure::api("reading its Events")(error)),
+    };
+    let during_job = |event: &Event| since.is_none_or(|since| last_seen(event).is_none_or(|seen| seen >= since));
+    Ok(events.into_iter().filter(during_job).filter_map(reporter).collect())
+}
+
+/// When an Event was observed last, in whichever of the fields its reporter has written.
+fn last_seen(event: &Event) -> Option<Timestamp> {
+    let series = event.series.as_ref().map(|series| series.last_observed_time.0);
+    let times = [
+        series,
+        event.deprecated_last_timestamp.as_ref().map(|time| time.0),
+        event.event_time.as_ref().map(|time| time.0),
+    ];
+    times.into_iter().flatten().max()
+}
+
+fn reporter(event: Event) -> Option<String> {
+    let deprecated = event.deprecated_source.and_then(|source| source.component);
+    event.reporting_controller.filter(|name| !name.is_empty()).or(deprecated)
 }
 
 /// The object after a patch; nothing where it is gone.
@@ -209,13 +253,27 @@ async fn finished(item: &Value, result: &Result<(), Trouble>, tools: &Tools) {
     match result {
         Ok(()) => {
             tracing::info!(namespace, name, "dry run succeeded");
-            let note = "The dry run succeeded: nothing was deployed, exports come from the DryRunConfiguration.";
-            tools.events.publish(item, Severity::Normal, "DryRunSucceeded", "DryRun", note).await;
+            tools.events.publish(item, Severity::Normal, "DryRunSucceeded", "DryRun", success_note(item)).await;
         }
         Err(trouble) => {
             let reason = trouble.reason();
             tracing::info!(namespace, name, reason, "dry run failed");
             tools.events.publish(item, Severity::Warning, reason, "DryRun", &trouble.to_string()).await;
+        }
+    }
+}
+
+/// What is known after a dry run. A deployer that finds a job begun by somebody else deploys before it writes anything, so
+/// the status of an item that is not routed cannot show that nobody has deployed it.
+fn success_note(item: &Value) -> &'static str {
+    match is_routed(item) {
+        true => {
+            "The dry run succeeded: exports come from the DryRunConfiguration. The item is routed past its deployer, and the \
+             dry-run deployer writes to no target."
+        }
+        false => {
+            "The dry run succeeded: exports come from the DryRunConfiguration. The dry-run deployer writes to no target. The \
+             item is not routed past its deployer, so whether another deployer has deployed it is not known."
         }
     }
 }

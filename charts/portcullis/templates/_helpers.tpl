@@ -28,6 +28,15 @@
 {{- end -}}
 {{- end }}
 
+{{/* The configuration file. Where the dry-run deployer runs, the section dryRun says so, so that items are routed to it. */}}
+{{- define "portcullis.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- if and .Values.companion.enabled (has "dry-run-deployer" .Values.companion.controllers) (not (hasKey $config "dryRun")) -}}
+{{- $_ := set $config "dryRun" dict -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end }}
+
 {{/* Whether the companion has anything to do. */}}
 {{- define "portcullis.companion" -}}
 {{- if and .Values.companion.enabled (or .Values.families.DR .Values.companion.controllers .Values.audit.enabled) -}}true{{- end -}}

@@ -61,6 +61,9 @@ pub struct Deployer {
     pub registrations: Vec<String>,
     /// The Targets that it serves; all where there is none.
     pub target_selectors: Vec<TargetSelector>,
+    /// Whether it deploys nothing of an item in dry run. Landscaper's own deployers do not know dry runs.
+    #[serde(rename = "honoursDryRun", alias = "honorsDryRun")]
+    pub honours_dry_run: bool,
 }
 
 impl Deployers {
@@ -95,6 +98,11 @@ impl Deployer {
     /// Whether a user is this deployer.
     pub fn is(&self, user: &User<'_>) -> bool {
         is_one(user, &self.users, &self.groups)
+    }
+
+    /// Its first user or group, for messages.
+    pub fn display_name(&self) -> &str {
+        self.users.iter().chain(&self.groups).next().map_or("", String::as_str)
     }
 
     fn problem(&self) -> Option<String> {

@@ -11,6 +11,7 @@ use super::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::admission::Path;
 use crate::catalog::{Confirmation, Reference, View};
 use crate::landscaper::decode::text;
+use crate::landscaper::dry_run::mark::ROUTE;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
 /// Where in a DeployItem that is said, besides its annotations.
@@ -71,6 +72,13 @@ pub fn of(
         (false, None) => (Responsible::OtherType, None),
         (false, Some(unread)) => (Responsible::Unknown, Some(unread)),
     }
+}
+
+/// Whether a deployer deploys items in dry run, whatever their Target.
+pub fn deploys_any(deployer: &Deployer) -> bool {
+    let is_real = |served: &String| served != ROUTE;
+    let serves = deployer.types.iter().any(is_real) || !deployer.registrations.is_empty();
+    serves && !deployer.honours_dry_run && deployer.target_selectors.is_empty()
 }
 
 /// Whether a deployer serves a type, and a registration that might still say so.

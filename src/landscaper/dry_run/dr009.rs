@@ -203,11 +203,11 @@ pub(super) fn is_running(object: &Value) -> bool {
     status("jobID") != status("jobIDFinished")
 }
 
-/// Whether an item was processed, and not in a dry run. The mark of an item goes with its root's; the name of the dry-run
-/// deployer in its status stays.
+/// Whether an item was processed, and not only in a dry run. The mark of an item goes with its root's; the name of the
+/// dry-run deployer in its status stays.
 fn is_deployed(item: &Value) -> bool {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let was_dry_run = text("/status/deployer/name") == run::NAME;
+    let was_dry_run = text("/status/deployer/name") == run::NAME && !run::shows_deployment(item);
     !text("/status/phase").is_empty() && !was_dry_run
 }
 

@@ -1,9 +1,10 @@
-//! Dry runs: Installations that are processed as usual, while nothing is deployed.
+//! Dry runs: Installations that Landscaper processes as usual, but whose DeployItems the dry-run deployer processes.
 //!
 //! A root Installation is annotated with `landscaper.gardener.cloud/dry-run: "true"`; everything below it follows. Where
 //! DeployItems export values, a DryRunConfiguration in the same namespace stands in for the objects on the target.
 //! Landscaper itself knows none of this: propagation, the checks and the run are ours.
 
+pub mod configuration;
 mod definition;
 mod dr001;
 mod dr002;
@@ -16,6 +17,7 @@ mod dr008;
 mod dr009;
 mod dr010;
 mod dr011;
+mod dr012;
 pub mod export;
 pub mod following;
 pub mod fragment;
@@ -50,8 +52,11 @@ pub static RULES: &[&Rule] = &[
     &dr009::RULE,
     &dr010::RULE,
     &dr011::RULE,
+    &dr012::RULE,
 ];
 
+/// The name of the mutator for dry runs.
+pub const MUTATOR: &str = "dry-run";
 /// The mutators for dry runs.
 pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 

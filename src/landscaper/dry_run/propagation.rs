@@ -4,7 +4,7 @@
 //! knows nothing of ours, so each of its writes is mended here. An object that would come without its mark would be
 //! deployed for real: one whose root cannot be read is refused, and so is everything while nobody answers.
 //!
-//! Where it is asked for (`apply`), DeployItems in dry run are sent past their deployers too.
+//! In mode `apply`, DeployItems in dry run are routed past their deployers too. `apply` is the default where the configuration has the section `dryRun`.
 
 use super::following::{Following, annotations, following, route};
 use super::mark::Mark;
@@ -32,7 +32,7 @@ static SCOPE: [Match; 3] = [
 
 /// Gives an object the marks of its root.
 pub(super) static MUTATOR: Mutator = Mutator {
-    name: "dry-run",
+    name: super::MUTATOR,
     family: "DR",
     summary: "the dry-run annotations of the root on every sub-installation, Execution and DeployItem below it",
     scope: &SCOPE,

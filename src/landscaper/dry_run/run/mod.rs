@@ -19,16 +19,17 @@ mod status;
 
 use serde_json::{Value, json};
 
-use super::mark::Mark;
+use super::mark::{Mark, ROUTE};
 use crate::landscaper::annotations::{self, DELETE_WITHOUT_UNINSTALL};
-use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::status::{Job, Status};
+use crate::landscaper::deployer::{FINALIZER, TYPE_ANNOTATION};
 
 pub use exports::{Configuration, Trouble};
-pub use rival::Rival;
+pub use rival::{Rival, shows_deployment};
 pub use secret::reference as secret_reference;
 
-/// How this deployer calls itself in `status.deployer`: an item that says so was never deployed.
+/// How this deployer calls itself in `status.deployer`. It deploys nothing; whether another deployer has deployed the same
+/// item, its status may not show.
 pub const NAME: &str = "portcullis.dev/dry-run";
 /// Who writes the status, in `metadata.managedFields`.
 pub const MANAGER: &str = "portcullis-dry-run-deployer";
@@ -53,6 +54,8 @@ pub struct Surroundings<'v> {
     pub configuration: Configuration<'v>,
     /// The Secret of its [`secret_reference`], if there is one.
     pub secret: Option<&'v Value>,
+    /// Who has reported Events on the item since its job was generated.
+    pub reporters: &'v [String],
     /// The time, as `2026-01-31T12:00:00Z`.
     pub now: &'v str,
 }
@@ -85,6 +88,11 @@ enum Stage {
     Init,
     /// It is being done.
     Working,
+}
+
+/// Whether admission has routed an item past its deployer, to the dry-run deployer.
+pub fn is_routed(item: &Value) -> bool {
+    annotations::text(item, TYPE_ANNOTATION) == Some(ROUTE)
 }
 
 /// Whether an item has a job to be done; most often it has none, and nothing else must be read.
@@ -130,7 +138,7 @@ impl Deployer {
             return Step::Nothing;
         }
         let stage = status::stage(item);
-        if let Some(rival) = rival::of(item, stage) {
+        if let Some(rival) = rival::of(item, stage, surroundings.reporters) {
             return Step::StepBack(rival);
         }
         let is_deletion = is_going(item);

@@ -1,0 +1,222 @@
+//! DR012: a dry run that a deployer would deploy, or that nobody would process.
+
+use serde_json::Value;
+
+use super::configuration::DryRuns;
+use super::mark::{self, Mark, annotation};
+use super::{DRY_RUN_ANNOTATION, WRITES, marks_and_spec, unless_unchanged};
+use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
+use crate::catalog::{Reference, View};
+use crate::landscaper::deployer::configuration::Deployers;
+use crate::landscaper::deployer::responsibility::{self, Responsible, Route};
+use crate::landscaper::execution;
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS, EXECUTIONS, INSTALLATIONS, TARGETS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+const SPEC: &[Path] = &[&["spec"]];
+
+static SCOPE: [Match; 3] = [
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(SPEC),
+    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit).reading(SPEC),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
+];
+
+/// The row of DR012.
+pub(super) static RULE: Rule = Rule {
+    id: "DR012",
+    name: "dry-run-that-may-deploy",
+    level: Level::Deny,
+    summary: "an item in dry run that a deployer would deploy, because admission does not route it past that deployer",
+    scope: &SCOPE,
+    looks_up: &[&DEPLOYER_REGISTRATIONS, &TARGETS],
+    confirm: Some(confirm),
+    check,
+    page: Page {
+        why: "Landscaper's deployers do not know dry runs: they deploy every DeployItem of their type. With \
+              `mutators: {dry-run: apply}`, which is the default where the section `dryRun` is in the configuration, \
+              admission routes items of `dryRun.types` to the dry-run deployer of `portcullis reconcile`. The rule denies \
+              what is not routed: a root in dry run where items are not routed at all and `deployers.identities` names a \
+              deployer without target selectors; a DeployItem, or an Execution with a template, that a deployer in \
+              `deployers.identities` serves; and, where items are routed, one of a type that the dry-run deployer does not \
+              process, because its own deployer deploys it or, without one, it fails after Landscaper's pickup timeout. \
+              A deployer with `honoursDryRun: true` deploys nothing of an item in dry run. Whether a deployer that is not \
+              in the configuration runs is not known.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"true\"
+spec:
+  type: landscaper.gardener.cloud/mock
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"true\"
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+  config:
+    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
+    kind: ProviderConfiguration
+",
+        },
+        mend: "Run the dry-run deployer and add the section `dryRun` to the configuration; name further types both there and \
+               in `--dry-run-type`. If a deployer honours `landscaper.gardener.cloud/dry-run` itself, set `honoursDryRun: \
+               true` in its entry of `deployers.identities`. If you keep deployers away by target selectors, write these \
+               there too. To accept that dry runs may deploy, set `rules: {DR012: warn}`.",
+    },
+};
+
+/// What becomes of an item in dry run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fate {
+    /// It is processed as a dry run, or nothing is known of its deployer.
+    Fine,
+    /// A deployer deploys it.
+    Deployed(String),
+    /// A deployer may deploy it: its Target or its registration is not known.
+    Unknown(String),
+    /// No deployer of dry runs processes it.
+    NotProcessed,
+}
+
+/// An item, or a template of one, and the place of its type.
+struct Item {
+    type_name: String,
+    target: Option<String>,
+    field: FieldPath,
+    template: Option<String>,
+}
+
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let items = if is_in_scope(request) { items(request) } else { Vec::new() };
+    items.iter().flat_map(|item| fate(item, &request.namespace, view).1).collect()
+}
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    if !Mark::of(request.object()).is_dry_run() {
+        return Vec::new();
+    }
+    let mut findings = if kinds::is(&INSTALLATIONS, request) { root(request, view) } else { below(request, view) };
+    for finding in &mut findings {
+        finding.level = unless_unchanged(request, finding.level, marks_and_spec);
+    }
+    findings
+}
+
+fn is_in_scope(request: &Request<'_>) -> bool {
+    Mark::of(request.object()).is_dry_run() && !kinds::is(&INSTALLATIONS, request)
+}
+
+/// Judges a root: its items do not exist yet, so only a deployer without target selectors counts.
+fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    if mark::owner(request.object()).is_some() || DryRuns::of(view).routes {
+        return Vec::new();
+    }
+    let Some(deployers) = Deployers::of(view) else { return Vec::new() };
+    let deploys = |deployer: &&_| responsibility::deploys_any(deployer);
+    let Some(deployer) = deployers.identities.iter().find(deploys) else { return Vec::new() };
+    let message = format!(
+        "this may deploy: {:?} serves {}, and no mode of mutators.dry-run routes items past it",
+        deployer.display_name(),
+        deployer.types.join(", ")
+    );
+    vec![RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(HELP)]
+}
+
+const HELP: &str = "route items to the dry-run deployer (section dryRun, mutators: {dry-run: apply}), or set honoursDryRun: \
+                    true for a deployer that honours the annotation";
+
+/// Judges a DeployItem or the templates of an Execution; one finding for each type.
+fn below(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let mut items = items(request);
+    let mut seen = std::collections::BTreeSet::new();
+    items.retain(|item| seen.insert((item.type_name.clone(), item.target.clone())));
+    items.iter().filter_map(|item| finding(item, &fate(item, &request.namespace, view).0, view)).collect()
+}
+
+fn finding(item: &Item, fate: &Fate, view: &View<'_>) -> Option<Finding> {
+    let type_name = &item.type_name;
+    let message = match fate {
+        Fate::Fine => return None,
+        Fate::Deployed(by) => format!("{by:?} would deploy this dry run: it serves {type_name:?}"),
+        Fate::Unknown(by) => format!("{by:?} may deploy this dry run: whether it serves the item is not known"),
+        Fate::NotProcessed => format!(
+            "the dry-run deployer does not process {type_name:?}, so this is not routed to it: its own deployer would deploy \
+             it or, without one, it would fail after the pickup timeout"
+        ),
+    };
+    let message = item.template.as_ref().map_or(message.clone(), |name| format!("template {name:?}: {message}"));
+    let mut finding = RULE.finding(item.field.clone(), message).found(type_name);
+    if matches!(fate, Fate::Unknown(_)) {
+        finding.level = Level::Warn;
+    }
+    Some(finding.allowed(DryRuns::of(view).types.join(", ")).help(HELP))
+}
+
+/// What becomes of an item, and what to read to be certain.
+fn fate(item: &Item, namespace: &str, view: &View<'_>) -> (Fate, Vec<Reference>) {
+    let dry_runs = DryRuns::of(view);
+    if dry_runs.routes && dry_runs.processes(&item.type_name) {
+        return (Fate::Fine, Vec::new());
+    }
+    let deployers = Deployers::of(view).unwrap_or_default();
+    let route = Route { type_name: &item.type_name, target: item.target.as_deref() };
+    let judged: Vec<_> =
+        deployers.identities.iter().map(|one| (one, responsibility::of(one, &route, namespace, view))).collect();
+    let unread = judged.iter().filter_map(|(_, (_, unread))| unread.clone()).collect();
+    let of = |wanted: Responsible, honours: bool| {
+        let is = |(one, (found, _)): &&(&crate::landscaper::deployer::configuration::Deployer, _)| {
+            one.honours_dry_run == honours && *found == wanted
+        };
+        judged.iter().find(is).map(|(one, _)| one.display_name().to_owned())
+    };
+    let fate = match (of(Responsible::Yes, false), of(Responsible::Yes, true), of(Responsible::Unknown, false)) {
+        (Some(by), ..) => Fate::Deployed(by),
+        (None, Some(_), None) => Fate::Fine,
+        (None, _, Some(by)) => Fate::Unknown(by),
+        _ if dry_runs.routes => Fate::NotProcessed,
+        _ => Fate::Fine,
+    };
+    (fate, unread)
+}
+
+fn items(request: &Request<'_>) -> Vec<Item> {
+    let object = request.object();
+    if !kinds::is(&EXECUTIONS, request) {
+        let Route { type_name, target } = Route::specified(object);
+        let (type_name, target) = (type_name.to_owned(), target.map(str::to_owned));
+        return vec![Item { type_name, target, field: FieldPath::of(["spec", "type"]), template: None }];
+    }
+    templates(object.get("spec").unwrap_or(&Value::Null))
+}
+
+fn templates(spec: &Value) -> Vec<Item> {
+    // Templates that cannot be read are denied by Landscaper's own webhook.
+    let Ok(templates) = execution::templates(spec) else { return Vec::new() };
+    let field = |at| match templates.compressed {
+        true => FieldPath::of(["spec", "deployItemsCompressed"]),
+        false => FieldPath::of(["spec", "deployItems"]).index(at).key("type"),
+    };
+    let item = |(at, template): (usize, &execution::Template)| Item {
+        type_name: template.type_name.clone(),
+        target: Some(template.target.clone()).filter(|target| !target.is_empty()),
+        field: field(at),
+        template: Some(template.name.clone()),
+    };
+    templates.items.iter().enumerate().map(item).collect()
+}
