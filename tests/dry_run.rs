@@ -10,6 +10,7 @@ use std::time::Duration;
 use cases::Case;
 use portcullis::admission::{Operation, Phase, Verdict};
 use portcullis::catalog::{Catalog, Confirm, Confirming, Reference};
+use portcullis::config;
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::landscaper::dry_run::mark::ROUTE;
 use portcullis::landscaper::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
@@ -304,6 +305,16 @@ fn deployers_are_kept_off_dry_runs_where_that_is_asked_for() {
         let after = mutated(&create(asked.clone(), real.clone()).policy(policy));
         assert_eq!(after["metadata"]["annotations"], json!({TYPE: "landscaper.gardener.cloud/helm"}));
     }
+    // An item of a type that the dry-run deployer does not process would wait for nobody.
+    let mut other = routed(item());
+    other["spec"]["type"] = json!("landscaper.gardener.cloud/mock");
+    other["metadata"]["annotations"][TYPE] = json!("landscaper.gardener.cloud/mock");
+    let dry = [in_dry_run(real[0].clone()), real[1].clone(), real[2].clone()];
+    let not_processed = mutated(&create(other.clone(), dry.clone()).policy(applying()));
+    assert_eq!(not_processed["metadata"]["annotations"][TYPE], "landscaper.gardener.cloud/mock");
+    let named = "dryRun: {types: [landscaper.gardener.cloud/mock]}\n";
+    let named = config::parse(named, "portcullis.yaml", &Registry::standard()).unwrap();
+    assert_eq!(mutated(&create(other, dry).policy(named))["metadata"]["annotations"][TYPE], ROUTE);
     // What belongs to nothing has its own word.
     let alone = in_dry_run(object("DeployItem", "alone", None));
     let alone = mutated(&create(routed(alone), []).policy(applying()));

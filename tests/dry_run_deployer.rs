@@ -3,6 +3,7 @@
 
 use portcullis::landscaper::deployer::machine::{State, Verdict, judge};
 use portcullis::landscaper::deployer::status::{Change, Status};
+use portcullis::landscaper::dry_run::mark::ROUTE;
 use portcullis::landscaper::dry_run::run::{
     Configuration, Deployer, MANAGER, NAME, Rival, Step, Surroundings, TYPES, secret_reference,
 };
@@ -454,6 +455,22 @@ fn an_event_of_a_deployer_is_a_trace_and_others_are_not() {
         assert_eq!(reported(deployer), Step::StepBack(Rival::Event(deployer.to_owned())));
     }
     assert!(!matches!(reported("policy-controller"), Step::StepBack(_)));
+}
+
+/// Issue 18: items of other types that were routed here failed after the pickup timeout, and their deletion never ended.
+#[test]
+fn a_routed_item_of_another_type_fails_at_once_and_can_be_deleted() {
+    let mut world = World::seed();
+    world.item.as_mut().unwrap()["spec"]["type"] = json!("landscaper.gardener.cloud/mock");
+    world.trigger("job-1");
+    assert_eq!(world.next(), Step::Nothing, "an item with a deployer of its own is not touched");
+    world.landscaper(&json!({"metadata": {"annotations": {"landscaper.gardener.cloud/deployer-type": ROUTE}}}));
+    assert_eq!(world.run(), ["Init", "Progressing", "Failed"]);
+    assert_eq!(world.status("lastError")["reason"], "TypeNotProcessed");
+    world.delete();
+    world.trigger("job-2");
+    world.run();
+    assert_eq!(world.item, None);
 }
 
 #[test]

@@ -275,6 +275,28 @@ fn a_dry_run_that_a_known_deployer_would_deploy_is_denied() {
     assert_eq!(judged_under(&selector, helm())[0].0, Level::Warn, "the Target is not known");
 }
 
+/// Issue 18: items of types that nobody processes in a dry run were routed away, and nothing said so.
+#[test]
+fn a_type_that_nobody_processes_in_a_dry_run_is_denied_where_items_are_routed() {
+    let mock = |place: &str| format!("{place}landscaper.gardener.cloud/mock");
+    let item = || object("DeployItem", json!({"type": mock("")}));
+    let [(level, message)] = &judged_under("dryRun: {}\n", item())[..] else { panic!("one finding") };
+    assert!(
+        *level == Level::Deny && message.contains("does not process \"landscaper.gardener.cloud/mock\""),
+        "{message}"
+    );
+    assert_eq!(judged_under(&format!("dryRun: {{types: [{}]}}\n", mock("")), item()), []);
+    let templates = json!([{"name": "a", "type": "landscaper.gardener.cloud/helm", "config": {}},
+                           {"name": "b", "type": mock(""), "config": {}}, {"name": "c", "type": mock(""), "config": {}}]);
+    for spec in [json!({"deployItems": templates}), json!({"deployItemsCompressed": compressed(&templates)})] {
+        let [(level, message)] = &judged_under("dryRun: {}\n", object("Execution", spec))[..] else { panic!("one") };
+        assert!(*level == Level::Deny && message.starts_with("template \"b\": "), "{message}");
+    }
+    let honouring =
+        "deployers: {identities: [{users: [m], types: [landscaper.gardener.cloud/mock], honoursDryRun: true}]}";
+    assert_eq!(judged_under(&format!("dryRun: {{}}\n{honouring}\n"), item()), []);
+}
+
 /// The API server, with one object that the catalog does not have yet; or silent.
 struct Ahead(Option<Value>);
 

@@ -141,6 +141,9 @@ fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 const HELP: &str = "route items to the dry-run deployer (section dryRun, mutators: {dry-run: apply}), or set honoursDryRun: \
                     true for a deployer that honours the annotation";
 
+const HELP_FOR_TYPE: &str = "leave such items out of dry runs, or name the type in dryRun.types and in --dry-run-type, or set \
+                             honoursDryRun: true for a deployer that honours the annotation";
+
 /// Judges a DeployItem or the templates of an Execution; one finding for each type.
 fn below(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let mut items = items(request);
@@ -165,7 +168,8 @@ fn finding(item: &Item, fate: &Fate, view: &View<'_>) -> Option<Finding> {
     if matches!(fate, Fate::Unknown(_)) {
         finding.level = Level::Warn;
     }
-    Some(finding.allowed(DryRuns::of(view).types.join(", ")).help(HELP))
+    let help = if *fate == Fate::NotProcessed { HELP_FOR_TYPE } else { HELP };
+    Some(finding.allowed(DryRuns::of(view).types.join(", ")).help(help))
 }
 
 /// What becomes of an item, and what to read to be certain.

@@ -4,14 +4,17 @@
 //! knows nothing of ours, so each of its writes is mended here. An object that would come without its mark would be
 //! deployed for real: one whose root cannot be read is refused, and so is everything while nobody answers.
 //!
-//! In mode `apply`, DeployItems in dry run are routed past their deployers too. `apply` is the default where the configuration has the section `dryRun`.
+//! In mode `apply`, DeployItems in dry run are routed past their deployers too, if the dry-run deployer processes their
+//! type. `apply` is the default where the configuration has the section `dryRun`.
 
+use super::configuration::DryRuns;
 use super::following::{Following, annotations, following, route};
 use super::mark::Mark;
 use super::{DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
+use crate::landscaper::deployer::responsibility::Route;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage, Spared};
 
@@ -48,7 +51,7 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 
 fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Mutated {
     let object = request.object();
-    let keeps_away = mode == Mode::Apply && kinds::is(&DEPLOY_ITEMS, request);
+    let keeps_away = mode == Mode::Apply && kinds::is(&DEPLOY_ITEMS, request) && is_processed(request, view);
     match following(object, &request.namespace, view).0 {
         Following::Itself => {
             if let Some((key, text)) = route(object, Mark::of(object).is_dry_run(), keeps_away) {
@@ -65,6 +68,12 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
         Following::Unreadable(reference) => unreadable(request, reference.kind.kind, &reference.name),
         Following::Orphan(reference) => orphan(request, &reference),
     }
+}
+
+/// Whether the dry-run deployer processes items of this type. An item that is routed to it and that it does not process
+/// would wait for nobody.
+fn is_processed(request: &Request<'_>, view: &View<'_>) -> bool {
+    DryRuns::of(view).processes(Route::specified(request.object()).type_name)
 }
 
 /// Tells those who marked an object themselves that its root decides.

@@ -35,6 +35,12 @@ pub enum Trouble {
     /// The DryRunConfiguration is not there.
     #[error("DryRunConfiguration {0:?} does not exist in this namespace: create it")]
     Missing(String),
+    /// It is of a type that the dry-run deployer does not process.
+    #[error(
+        "the dry-run deployer does not process DeployItems of type {0:?}: leave them out of dry runs, or name the type in \
+         --dry-run-type and in dryRun.types of the configuration"
+    )]
+    Type(String),
     /// Exports without a value.
     #[error("{0}")]
     Exports(String),
@@ -50,6 +56,7 @@ impl Trouble {
     /// The reason, in a word.
     pub fn reason(&self) -> &'static str {
         match self {
+            Self::Type(_) => "TypeNotProcessed",
             Self::NotNamed | Self::Missing(_) => "DryRunConfigurationMissing",
             Self::Exports(_) => "ExportWithoutValue",
             Self::TooLarge(_) => "ExportTooLarge",

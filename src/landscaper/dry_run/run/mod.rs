@@ -108,10 +108,15 @@ pub fn claims_deployment(item: &Value) -> bool {
 }
 
 impl Deployer {
-    /// Whether it is this one's to do, by its type and its mark.
+    /// Whether an item is in dry run, and of a type that this deployer processes or routed to it. An item that is routed
+    /// here has no other deployer, so that its job would never end and its finalizer would stay.
     pub fn is_responsible(&self, item: &Value) -> bool {
+        Mark::of(item).is_dry_run() && (self.processes(item) || is_routed(item))
+    }
+
+    fn processes(&self, item: &Value) -> bool {
         let of = item.pointer("/spec/type").and_then(Value::as_str).unwrap_or_default();
-        self.types.iter().any(|held| held == of) && Mark::of(item).is_dry_run()
+        self.types.iter().any(|held| held == of)
     }
 
     /// Whether there may be something to write, judged by the item alone.
@@ -169,6 +174,10 @@ impl Deployer {
             let patch = status::finish(self, item, result.as_ref().map(|secret| *secret), surroundings.now);
             Step::Finish(patch, result.map(|_| ()))
         };
+        if !self.processes(item) {
+            let of = item.pointer("/spec/type").and_then(Value::as_str).unwrap_or_default();
+            return end(Err(Trouble::Type(of.to_owned())));
+        }
         let values = match exports::values(item, surroundings.configuration) {
             Ok(None) => return end(Ok(None)),
             Ok(Some(values)) => values,
