@@ -24,6 +24,7 @@
 //! | [`config`] | the configuration file |
 //! | [`conformance`] | trials of deployers on a cluster |
 //! | [`process`] | log, plain port, signals: what every long-running face has |
+//! | [`recording`] | what `serve --record` writes down, and how it is decided again |
 //! | [`reconciler`] | the companion: what acts after admission, in the replica that leads |
 //! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
 //! | [`cli`] | the commands |
@@ -48,6 +49,7 @@ pub mod near;
 pub mod oci;
 pub mod process;
 pub mod reconciler;
+pub mod recording;
 pub mod rule;
 pub mod server;
 pub mod yaml;

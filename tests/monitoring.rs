@@ -16,7 +16,7 @@ use portcullis::catalog::metrics::{Counted, show};
 use portcullis::catalog::{Confirm, Confirming, Heard, Reference};
 use portcullis::gate::{self, Row};
 use portcullis::process::{self, Format, Telemetry};
-use portcullis::{artifacts, audit, authority, reconciler, server};
+use portcullis::{artifacts, audit, authority, reconciler, recording, server};
 use prometheus_client::encoding::text;
 use regex::Regex;
 use support::harness::get;
@@ -57,6 +57,7 @@ fn everything() -> String {
     process::register_log(&mut registry, &telemetry);
     show(&mut registry, Arc::new(rules.catalog()), Some(Heard::default()));
     Counted::new(Nobody, &mut registry);
+    recording::Metrics::register(&mut registry);
     reconciler::Metrics::register(&mut registry).show("controller");
     authority::Metrics::register(&mut registry);
     let entry = audit::Entry {

@@ -135,6 +135,12 @@ impl<'a> Object<'a> {
         self.raw.is_some() || self.parsed.get().is_some()
     }
 
+    /// Its JSON text; `None` where the request carries none.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        let parsed = || Some(Cow::Owned(self.parsed.get()?.value.to_string()));
+        self.raw.map(Cow::Borrowed).or_else(parsed)
+    }
+
     /// Parses it, once: its metadata and what stands at `parts`, or all of it. Wanted again with other parts, it is read
     /// whole.
     ///

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use json_patch::Patch;
+use serde::{Deserialize, Serialize};
 
 use super::review::{Answer, Cause, Details, Status};
 use super::{Finding, Level, Request, Unreadable, Version};
 
 /// Which webhook is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// The mutating webhook: the answer may carry a patch.
     Mutate,

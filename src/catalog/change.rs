@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Catalog, Kind, Reference, Stored};
+use super::{Catalog, Coverage, Kind, Reference, Stored};
 
 /// A change of one object, as the watches told of it.
 #[derive(Debug, Clone)]
@@ -29,6 +29,11 @@ impl Change {
 pub trait Observe: Send + Sync {
     /// An object changed, came or went.
     fn changed(&self, change: &Change, catalog: &Catalog);
+
+    /// How much is known of a kind changed, or its objects were listed again.
+    fn covered(&self, kind: &'static Kind, coverage: Coverage) {
+        let _ = (kind, coverage);
+    }
 }
 
 /// What changes when a kind is listed again.

@@ -194,6 +194,7 @@ impl Catalog {
         let before = self.write(kind, |store| std::mem::replace(store, fresh));
         if let (Some(observer), Some(now), Some(before)) = (&self.observer, now, before) {
             change::between(kind, before.all(), now).iter().for_each(|change| observer.changed(change, self));
+            observer.covered(kind, coverage);
         }
     }
 
@@ -230,6 +231,9 @@ impl Catalog {
     /// Says how much is known of a kind.
     pub fn set_coverage(&self, kind: &'static Kind, coverage: Coverage) {
         self.write(kind, |store| store.set_coverage(coverage));
+        if let Some(observer) = &self.observer {
+            observer.covered(kind, coverage);
+        }
     }
 
     /// Reads an object where the answer cannot be stale.

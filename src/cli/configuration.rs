@@ -18,6 +18,7 @@ use time::format_description::well_known::Rfc3339;
 use crate::config;
 use crate::gate::{Exemption, Gate, Registry as Rules};
 use crate::process::{Changes, Condition};
+use crate::recording::Recorder;
 
 /// How often the file is looked at, and whether an exemption has expired, besides when its folder tells of a change.
 const POLL: Duration = Duration::from_secs(5);
@@ -58,6 +59,7 @@ pub(super) struct Configuration {
     gate: Arc<Gate>,
     condition: Condition,
     metrics: Metrics,
+    recorder: Option<Arc<Recorder>>,
     /// What stood in the file when it was last looked at; nothing where it could not be read.
     seen: Option<Option<Vec<u8>>>,
     /// Why the file as it stands is not used.
@@ -69,7 +71,13 @@ pub(super) struct Configuration {
 impl Configuration {
     /// Of a file that `gate` decides by already.
     pub(super) fn new(path: PathBuf, gate: Arc<Gate>, condition: Condition, metrics: Metrics) -> Self {
-        Self { path, gate, condition, metrics, seen: None, problem: None, told: HashSet::new() }
+        let (recorder, seen, problem, told) = (None, None, None, HashSet::new());
+        Self { path, gate, condition, metrics, recorder, seen, problem, told }
+    }
+
+    /// The same, and changes of the file are recorded.
+    pub(super) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
+        Self { recorder, ..self }
     }
 
     /// Follows it for ever.
@@ -85,14 +93,14 @@ impl Configuration {
     fn look(&mut self) {
         let now = std::fs::read(&self.path).ok();
         if self.seen.as_ref() != Some(&now) {
-            self.load();
+            self.load(now.as_deref().unwrap_or_default());
             self.seen = Some(now);
         }
         let expired = self.expired();
         self.condition.noted(note(self.problem.as_deref(), &expired));
     }
 
-    fn load(&mut self) {
+    fn load(&mut self, text: &[u8]) {
         let path = self.path.display();
         match config::load(&self.path, &Rules::standard()) {
             Ok(policy) => {
@@ -100,6 +108,9 @@ impl Configuration {
                 self.metrics.last_success.set(OffsetDateTime::now_utc().unix_timestamp());
                 // What was read at the start is not read again, but where it changed since.
                 if self.seen.is_some() || *self.gate.policy() != policy {
+                    if let Some(recorder) = &self.recorder {
+                        recorder.configured(String::from_utf8_lossy(text).into_owned());
+                    }
                     self.gate.set_policy(policy);
                     self.metrics.reloads[0].inc();
                     tracing::info!(%path, "configuration reloaded");

@@ -18,6 +18,7 @@ mod manifests;
 mod parallel;
 mod reconcile;
 mod registries;
+mod replay;
 mod report;
 mod review;
 mod rules;
@@ -60,6 +61,8 @@ enum Command {
     Audit(Deferred<audit::Args>),
     /// Answer an AdmissionReview from standard input
     Review(Deferred<review::Args>),
+    /// Decide what was recorded again, and show what would be decided otherwise
+    Replay(Deferred<replay::Args>),
     /// Show the working behind a decision
     #[command(subcommand)]
     Explain(explain::Topic),
@@ -118,6 +121,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::Check(Deferred(args)) => check::run(&args),
         Command::Audit(Deferred(args)) => audit::run(&args),
         Command::Review(Deferred(args)) => review::run(&args),
+        Command::Replay(Deferred(args)) => replay::run(&args),
         Command::Explain(topic) => explain::run(&topic),
         Command::Conformance(kit) => conformance::run(&kit),
         Command::Rules(Deferred(args)) => rules::run(&args),

@@ -17,8 +17,14 @@ use crate::artifacts::{self, Artifacts};
 use crate::catalog::{self, Catalog, Heard, cluster, manifests};
 use crate::cryptography;
 use crate::gate::{Gate, Registry, Row};
+use crate::kustomize::delivery::Judge;
 use crate::process::{self, Telemetry};
+use crate::recording::{self, RecordedReads, RecordedTrees, Recorder};
 use crate::server::{Bound, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, Traces, limits, metrics};
+
+/// The most bytes of a recording: some fifty thousand decisions about objects of the usual size, and what a small volume
+/// holds.
+const RECORD_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// Serve the admission webhooks over HTTPS.
 ///
@@ -54,6 +60,13 @@ pub(super) struct Args {
     /// http://collector:4318; read docs/traces.md
     #[arg(long, env = "PORTCULLIS_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
+    /// Write what is decided into a file in this folder, to be decided again by `portcullis replay`; Secrets are left
+    /// out, other objects are not; read docs/recording.md
+    #[arg(long, env = "PORTCULLIS_RECORD", value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// The most bytes of a recording; it ends there
+    #[arg(long, default_value_t = RECORD_LIMIT, requires = "record")]
+    record_limit: u64,
     #[command(flatten)]
     logging: Logging,
     /// The largest body, in bytes; an update carries two objects of up to 3 MiB
@@ -97,12 +110,18 @@ async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
     let mut registry = metrics::registry();
     process::register_log(&mut registry, telemetry);
     let certificates = args.certificates.open(args.kubeconfig.as_deref(), &readiness, &mut registry).await?;
+    let recorder = args.recorder(&mut registry)?;
     let trees = Artifacts::new(artifacts::Limits::default(), artifacts::Metrics::register(&mut registry));
-    let gate = Arc::new(args.gate(&readiness, &mut registry).await?.with_trees(Arc::new(trees)));
+    let trees: Arc<dyn Judge> = match &recorder {
+        Some(_) => Arc::new(RecordedTrees(Arc::new(trees))),
+        None => Arc::new(trees),
+    };
+    let gate = Arc::new(args.gate(&readiness, &mut registry, recorder.as_ref()).await?.with_trees(trees));
     if let Some(path) = args.config.clone() {
         let condition = readiness.condition("configuration", "not looked at yet");
         let metrics = configuration::Metrics::register(&mut registry);
-        tokio::spawn(Configuration::new(path, gate.clone(), condition, metrics).follow());
+        let configuration = Configuration::new(path, gate.clone(), condition, metrics).recorded(recorder.clone());
+        tokio::spawn(configuration.follow());
     }
     if args.shadow {
         let condition = readiness.condition("enforcement", "not said yet");
@@ -113,12 +132,15 @@ async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
     let metrics = Arc::new(Metrics::register(&mut registry, rules));
     let bound = args.bind(traces.clone()).await?;
     tracing::info!(webhooks = %format!("https://{}", bound.address()), admin = %bound.admin_address(), "serving");
-    let decide = Arc::new(Decider(gate));
+    let decide = Arc::new(Decider { gate, recorder: recorder.clone() });
     let parts = Parts { decide, certificates, metrics, registry, readiness };
     let running = bound.start(parts).map_err(|error| Unusable::because("TLS", error))?;
     running.until_signalled().await.map_err(|error| Unusable::because("the server", error))?;
     if let Some(traces) = traces {
         traces.finish().await;
+    }
+    if let Some(recorder) = recorder {
+        recorder.finish();
     }
     Ok(())
 }
@@ -144,16 +166,35 @@ impl Args {
         options.bind().await.map_err(|error| Unusable::new(error.to_string()))
     }
 
+    /// The recorder, where what is decided is to be recorded.
+    fn recorder(&self, shown: &mut prometheus_client::registry::Registry) -> Result<Option<Arc<Recorder>>, Unusable> {
+        let Some(folder) = self.record.clone() else { return Ok(None) };
+        let (limit, families) = (self.record_limit, self.families.on());
+        let metrics = recording::Metrics::register(shown);
+        let recorder = Recorder::start(&recording::Options { folder: folder.clone(), limit, families }, metrics);
+        let recorder = recorder.map_err(|error| Unusable::because(folder.display(), error))?;
+        if let Some(path) = &self.config {
+            let text = std::fs::read_to_string(path).map_err(|error| Unusable::because(path.display(), error))?;
+            recorder.configured(text);
+        }
+        tracing::warn!(file = %recorder.path().display(), limit, "--record: objects under admission are written to a file");
+        Ok(Some(Arc::new(recorder)))
+    }
+
     /// The gate over its catalog, which is kept up to date from now on.
     async fn gate(
         &self,
         readiness: &Readiness,
         shown: &mut prometheus_client::registry::Registry,
+        recorder: Option<&Arc<Recorder>>,
     ) -> Result<Gate, Unusable> {
         // What the file says of a family that is off is no mistake.
         let policy = inputs::policy(self.config.as_deref(), &Registry::standard())?;
         let registry = self.families.registry();
         let mut catalog = registry.catalog();
+        if let Some(recorder) = recorder {
+            catalog.set_observer(recorder.clone());
+        }
         let (catalog, heard) = match &self.manifests {
             Some(folder) => {
                 let catalog = Arc::new(catalog);
@@ -166,7 +207,10 @@ impl Args {
                 let heard = Heard::default();
                 let client = inputs::listening_client(self.kubeconfig.as_deref(), &heard).await?;
                 let reads = catalog::metrics::Counted::new(cluster::Reader::new(client.clone()), shown);
-                catalog.set_confirm(Arc::new(reads));
+                catalog.set_confirm(match recorder {
+                    Some(_) => Arc::new(RecordedReads(reads)),
+                    None => Arc::new(reads),
+                });
                 let catalog = Arc::new(catalog);
                 tokio::spawn(cluster::follow(client, catalog.clone()));
                 (catalog, Some(heard))
@@ -187,14 +231,21 @@ fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Unusable> {
 }
 
 /// The gate, as the server calls it.
-struct Decider(Arc<Gate>);
+struct Decider {
+    gate: Arc<Gate>,
+    recorder: Option<Arc<Recorder>>,
+}
 
 impl Decide for Decider {
     fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
-        self.0.handles(phase, request)
+        self.gate.handles(phase, request)
     }
 
     fn decide<'a>(&'a self, phase: Phase, request: &'a Request<'a>) -> BoxFuture<'a, Verdict> {
-        Box::pin(self.0.decide(phase, request))
+        let decided = self.gate.decide(phase, request);
+        match &self.recorder {
+            Some(recorder) => Box::pin(recorder.decision(phase, request, decided)),
+            None => Box::pin(decided),
+        }
     }
 }

@@ -49,14 +49,14 @@ pub struct Gate {
 }
 
 /// Tells the time, by which exemptions expire.
-pub type Clock = fn() -> OffsetDateTime;
+type Clock = Arc<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
 impl Gate {
     /// A gate of these rules over a catalog. It judges trees that are in objects, and fetches none.
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
         catalog.choose(policy.composites.clone());
         let (policy, trees) = (ArcSwap::from_pointee(policy), Arc::new(Inline));
-        Self { registry, policy, catalog, trees, clock: OffsetDateTime::now_utc }
+        Self { registry, policy, catalog, trees, clock: Arc::new(OffsetDateTime::now_utc) }
     }
 
     /// Lets `trees` fetch and judge trees.
@@ -67,8 +67,8 @@ impl Gate {
 
     /// Goes by another clock than the system's.
     #[must_use]
-    pub fn with_clock(self, clock: Clock) -> Self {
-        Self { clock, ..self }
+    pub fn with_clock(self, clock: impl Fn() -> OffsetDateTime + Send + Sync + 'static) -> Self {
+        Self { clock: Arc::new(clock), ..self }
     }
 
     /// The rules and mutators.

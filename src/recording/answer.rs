@@ -1,0 +1,69 @@
+//! What was decided, as a recording keeps it.
+
+use json_patch::Patch;
+use serde::{Deserialize, Serialize};
+
+use crate::admission::{Level, Refusal, Verdict};
+
+/// A decision without what is derived from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Whether the request was allowed.
+    pub allowed: bool,
+    /// Why it was denied before rules were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    /// What the rules found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// What the mutators reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    /// What the mutators changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Patch>,
+}
+
+/// What a rule found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The rule's id.
+    pub rule: String,
+    /// What followed from it.
+    pub level: Level,
+    /// The field.
+    pub field: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl From<&Verdict> for Answer {
+    fn from(verdict: &Verdict) -> Self {
+        let refusal = verdict.refusal.as_ref().map(|refusal| match refusal {
+            Refusal::Unreadable(text) | Refusal::Undecided(text) => text.clone(),
+        });
+        let findings = verdict.findings.iter().filter(|finding| finding.level > Level::Off).map(|finding| Finding {
+            rule: finding.rule.to_owned(),
+            level: finding.level,
+            field: finding.field.to_string(),
+            message: finding.message.clone(),
+        });
+        Self {
+            allowed: verdict.is_allowed(),
+            refusal,
+            findings: findings.collect(),
+            notices: verdict.notices.clone(),
+            patch: verdict.patch.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { rule, level, field, message } = self;
+        if field.is_empty() {
+            return write!(f, "{level} {rule} {message}");
+        }
+        write!(f, "{level} {rule} {field}: {message}")
+    }
+}

@@ -1,0 +1,214 @@
+//! The lines of a recording.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::Answer;
+use crate::admission::{Level, Phase};
+
+/// The format that is written and read. It changes when older versions could not read a line as it is meant.
+pub const FORMAT: u32 = 1;
+
+/// One line: an object with one member, whose name says what it is.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Line {
+    /// The first line.
+    Recording(Header),
+    /// The configuration file was read.
+    Configuration(Configuration),
+    /// How much is known of a kind changed.
+    Coverage(Coverage),
+    /// An object came into the catalog, or changed.
+    Stored(Stored),
+    /// An object left the catalog.
+    Deleted(Deleted),
+    /// A decision.
+    Decision(Box<Decision>),
+    /// Entries were dropped because the queue was full.
+    Lost(Lost),
+}
+
+impl Line {
+    /// The change after which the line applies, and whether it comes after everything else of that number.
+    pub(super) fn position(&self) -> (u64, bool) {
+        match self {
+            Self::Recording(_) => (0, false),
+            Self::Configuration(line) => (line.change, false),
+            Self::Coverage(line) => (line.change, false),
+            Self::Stored(line) => (line.change, false),
+            Self::Deleted(line) => (line.change, false),
+            Self::Lost(line) => (line.change, false),
+            Self::Decision(line) => (line.changes, true),
+        }
+    }
+}
+
+/// What a recording is of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The version of portcullis that decided.
+    pub portcullis: String,
+    /// The families of rules that were on.
+    pub families: Vec<String>,
+    /// When it began, in RFC 3339.
+    pub started: String,
+}
+
+/// The configuration file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Configuration {
+    /// The number of this change.
+    pub change: u64,
+    /// What stood in it.
+    pub text: String,
+}
+
+/// How much is known of a kind.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Coverage {
+    /// The number of this change.
+    pub change: u64,
+    /// The kind, as `contexts.landscaper.gardener.cloud`.
+    pub kind: String,
+    /// How much.
+    pub coverage: crate::catalog::Coverage,
+}
+
+/// An object as the catalog holds it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Stored {
+    /// The number of this change.
+    pub change: u64,
+    /// Its kind.
+    pub kind: String,
+    /// The object.
+    pub object: Value,
+}
+
+/// An object that left the catalog.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Deleted {
+    /// The number of this change.
+    pub change: u64,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Entries that were dropped.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Lost {
+    /// The number of the next change.
+    pub change: u64,
+    /// How many changes.
+    pub changes: u64,
+    /// How many decisions.
+    pub decisions: u64,
+}
+
+/// A decision, and what it depended on besides the catalog and the configuration.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// The number of the last change of the catalog before it began.
+    pub changes: u64,
+    /// When it began, in RFC 3339: exemptions expire by it.
+    pub at: String,
+    /// Which webhook was called.
+    pub phase: Phase,
+    /// The AdmissionReview, without `managedFields`.
+    pub review: Box<RawValue>,
+    /// The fields whose values are not in the recording.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redacted: Vec<String>,
+    /// The objects that were read from the API server for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub live_reads: Vec<LiveRead>,
+    /// What was found in the trees behind the object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trees: Vec<Tree>,
+    /// What was decided; none where nothing was, because it took too long or panicked.
+    pub answer: Option<Answer>,
+}
+
+/// What the API server said of an object.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LiveRead {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The object; none where it does not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Value>,
+    /// Why it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What was found in a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tree {
+    /// Which root of which tree it is.
+    pub root: String,
+    /// What came of it.
+    pub outcome: TreeOutcome,
+}
+
+/// What came of judging a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TreeOutcome {
+    /// It was judged.
+    Judged {
+        /// What was found.
+        findings: Vec<TreeFinding>,
+        /// How many findings were left out.
+        #[serde(rename = "leftOut")]
+        left_out: usize,
+    },
+    /// It could not be had; why.
+    Unknown(String),
+    /// Nobody fetched trees.
+    Unasked,
+}
+
+/// Something found in a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeFinding {
+    /// The rule's id.
+    pub rule: String,
+    /// Its level.
+    pub level: Level,
+    /// The file.
+    pub file: String,
+    /// The line in it.
+    pub line: u32,
+    /// The column in it.
+    pub column: u32,
+    /// The field: names and indexes from the root of the file.
+    pub field: Vec<Value>,
+    /// What is wrong.
+    pub message: String,
+    /// The value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// The allowed values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<String>,
+    /// The remediation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}

@@ -1,0 +1,38 @@
+//! Recordings: what `portcullis serve --record DIR` writes down of the calls that it answers, and `portcullis replay`
+//! decides again.
+//!
+//! A recording is a file of JSON lines ([`line::Line`]). It holds everything that a decision depends on, so that replaying
+//! it is exact:
+//!
+//! - the header: version, families and start;
+//! - the configuration file, at the start and whenever it changes;
+//! - every change of the catalog, from the first list on, numbered in the order in which they came;
+//! - for each decision the review, the number of the last change before it, the answers of live reads, what was found in
+//!   trees, and what was decided.
+//!
+//! ```text
+//! serve:  handler ─┬─► bounded queue ─► writer thread: redact, serialize, write within the limit
+//!         watches ─┘        └ full: the entry is dropped, counted, and reported in the file
+//! replay: lines sorted by change ─► catalog, policy, clock as they were ─► gate ─► compared with what was decided
+//! ```
+//!
+//! The catalog is recorded as changes rather than as what each decision read, because new rules look up other objects than
+//! old ones did.
+
+mod answer;
+mod compare;
+pub mod line;
+mod metrics;
+mod play;
+mod reads;
+mod recorder;
+mod redact;
+mod review;
+mod writer;
+
+pub use answer::Answer;
+pub use compare::{Aspect, Difference};
+pub use metrics::Metrics;
+pub use play::{Malformed, Recording, Replayed, replay};
+pub use reads::{RecordedReads, RecordedTrees};
+pub use recorder::{Options, Recorder};

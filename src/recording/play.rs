@@ -1,0 +1,239 @@
+//! Decides the reviews of a recording again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::compare::{self, Difference};
+use super::line::{self, Decision, Header, Line};
+use super::reads::{ReplayedReads, ReplayedTrees};
+use super::{Answer, Aspect};
+use crate::admission::Operation;
+use crate::admission::review::{self, Review};
+use crate::catalog::{Catalog, Kind};
+use crate::config;
+use crate::gate::{Gate, Policy, Registry, Row};
+
+/// Why a recording cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct Malformed {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl Malformed {
+    fn new(line: usize, problem: impl ToString) -> Self {
+        Self { line, problem: problem.to_string() }
+    }
+}
+
+/// A recording that was read.
+#[derive(Debug)]
+pub struct Recording {
+    header: Header,
+    /// The lines in the order in which they are replayed, with their numbers.
+    lines: Vec<(usize, Line)>,
+}
+
+/// A decision that was made again.
+#[derive(Debug)]
+pub struct Replayed<'a> {
+    /// Its line in the recording.
+    pub line: usize,
+    /// What was recorded.
+    pub decision: &'a Decision,
+    /// The request, for people: `UPDATE contexts.landscaper.gardener.cloud demo/base by alice`.
+    pub request: String,
+    /// What is decided now.
+    pub now: Answer,
+    /// What differs.
+    pub differences: Vec<Difference>,
+    /// Why a difference may come from the recording and not from the rules.
+    pub doubt: Option<&'static str>,
+}
+
+impl Replayed<'_> {
+    /// Whether the request is decided otherwise, beyond the wording, and the recording has everything to say so.
+    pub fn differs(&self) -> bool {
+        self.doubt.is_none() && self.differences.iter().any(|difference| difference.aspect != Aspect::Wording)
+    }
+}
+
+impl Recording {
+    /// Reads a recording. The last line may be cut off, as a process that is killed leaves it.
+    ///
+    /// # Errors
+    /// The first line that cannot be read.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        let mut header = None;
+        let mut lines = Vec::new();
+        let all: Vec<_> = text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()).collect();
+        let is_cut = !text.ends_with('\n');
+        for (at, (number, text)) in all.iter().enumerate() {
+            let number = number + 1;
+            match serde_json::from_str(text) {
+                Ok(Line::Recording(found)) if header.is_none() => header = Some(readable(number, found)?),
+                Ok(line) if header.is_some() => lines.push((number, line)),
+                Ok(_) => return Err(Malformed::new(number, "the recording does not begin with its header")),
+                Err(_) if is_cut && at + 1 == all.len() && header.is_some() => {}
+                Err(error) => return Err(Malformed::new(number, error)),
+            }
+        }
+        let header =
+            header.ok_or_else(|| Malformed::new(1, "the file is empty; a recording begins with its header"))?;
+        // Decisions are written when they are done; they are replayed at the state of the catalog in which they began.
+        lines.sort_by_key(|(_, line)| line.position());
+        Ok(Self { header, lines })
+    }
+
+    /// What it is of.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The rules of the families that were on.
+    pub fn registry(&self) -> Registry {
+        let families: Vec<&str> = self.header.families.iter().map(String::as_str).collect();
+        Registry::standard().only(&families)
+    }
+
+    /// The text of the recording in which each decision is what it is now.
+    ///
+    /// # Errors
+    /// When a line cannot be written.
+    pub fn accept(text: &str, replayed: &[Replayed<'_>]) -> Result<String, serde_json::Error> {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        for Replayed { line, now, .. } in replayed {
+            let mut value: Line = serde_json::from_str(&lines[line - 1])?;
+            if let Line::Decision(decision) = &mut value {
+                decision.answer = Some(now.clone());
+            }
+            lines[line - 1] = serde_json::to_string(&value)?;
+        }
+        Ok(lines.join("\n") + "\n")
+    }
+}
+
+fn readable(line: usize, header: Header) -> Result<Header, Malformed> {
+    if header.format == line::FORMAT {
+        return Ok(header);
+    }
+    let (found, ours) = (header.format, line::FORMAT);
+    Err(Malformed::new(line, format!("the format is {found}, and this version reads {ours}")))
+}
+
+/// Decides each review of a recording again, by `policy` or by the configuration that was recorded.
+///
+/// # Errors
+/// The line of a review or of a configuration that cannot be read.
+pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec<Replayed<'_>>, Malformed> {
+    let mut session = Session::new(recording, policy);
+    let mut replayed = Vec::new();
+    for (number, line) in &recording.lines {
+        if let Line::Decision(decision) = line {
+            replayed.push(session.decide(*number, decision).await?);
+        } else {
+            session.apply(line).map_err(|problem| Malformed::new(*number, problem))?;
+        }
+    }
+    Ok(replayed)
+}
+
+/// The state of a recorded server.
+struct Session {
+    gate: Gate,
+    reads: Arc<ReplayedReads>,
+    trees: Arc<ReplayedTrees>,
+    /// The time, in seconds since 1970.
+    now: Arc<AtomicI64>,
+    is_policy_given: bool,
+    has_lost_changes: bool,
+}
+
+impl Session {
+    fn new(recording: &Recording, policy: Option<Policy>) -> Self {
+        let registry = recording.registry();
+        let trees = Arc::new(ReplayedTrees::new(registry.rows().into_iter().map(Row::id).collect()));
+        let reads = Arc::new(ReplayedReads::default());
+        let mut catalog = registry.catalog();
+        catalog.set_confirm(reads.clone());
+        let catalog = Arc::new(catalog);
+        reads.over(&catalog);
+        let now = Arc::new(AtomicI64::new(0));
+        let clock = now.clone();
+        let is_policy_given = policy.is_some();
+        let gate = Gate::new(registry, policy.unwrap_or_default(), catalog).with_trees(trees.clone());
+        let gate = gate.with_clock(move || {
+            OffsetDateTime::from_unix_timestamp(clock.load(Ordering::Relaxed)).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+        });
+        Self { gate, reads, trees, now, is_policy_given, has_lost_changes: false }
+    }
+
+    /// Brings the state to where it is after a line.
+    fn apply(&mut self, line: &Line) -> Result<(), String> {
+        let catalog = self.gate.catalog();
+        match line {
+            Line::Configuration(line) if !self.is_policy_given => {
+                let policy = config::parse(&line.text, "the recorded configuration", &Registry::standard());
+                self.gate.set_policy(policy.map_err(|error| error.to_string())?);
+            }
+            // Kinds that no rule looks up any more are left out.
+            Line::Coverage(line) => {
+                kind(catalog, &line.kind).into_iter().for_each(|kind| catalog.set_coverage(kind, line.coverage))
+            }
+            Line::Stored(line) => {
+                kind(catalog, &line.kind).into_iter().for_each(|kind| catalog.insert(kind, line.object.clone()))
+            }
+            Line::Deleted(line) => {
+                kind(catalog, &line.kind).into_iter().for_each(|kind| catalog.remove(kind, &line.namespace, &line.name))
+            }
+            Line::Lost(line) => self.has_lost_changes |= line.changes > 0,
+            Line::Configuration(_) | Line::Recording(_) | Line::Decision(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn decide<'a>(&self, line: usize, decision: &'a Decision) -> Result<Replayed<'a>, Malformed> {
+        self.reads.answer(&decision.live_reads);
+        self.trees.answer(&decision.trees);
+        let at = OffsetDateTime::parse(&decision.at, &Rfc3339).map_err(|error| Malformed::new(line, error))?;
+        self.now.store(at.unix_timestamp(), Ordering::Relaxed);
+        let review = review::read(decision.review.get().as_bytes());
+        let Review { request, .. } = review.map_err(|error| Malformed::new(line, error))?;
+        let now = Answer::from(&self.gate.decide(decision.phase, &request).await);
+        let object = request.object.whole().unwrap_or(&Value::Null);
+        let differences = match &decision.answer {
+            Some(before) => compare::differences(before, &now, object),
+            None => Vec::new(),
+        };
+        let doubt = if self.has_lost_changes {
+            Some("changes of the catalog are missing in the recording")
+        } else if !decision.redacted.is_empty() {
+            Some("fields of the object are redacted")
+        } else {
+            None
+        };
+        let request = described(decision, &request);
+        Ok(Replayed { line, decision, request, now, differences, doubt })
+    }
+}
+
+fn kind(catalog: &Catalog, name: &str) -> Option<&'static Kind> {
+    catalog.kinds().chain(catalog.declared()).find(|kind| kind.full_name() == name)
+}
+
+fn described(decision: &Decision, request: &crate::admission::Request<'_>) -> String {
+    let resource = &request.resource;
+    let group = if resource.group.is_empty() { String::new() } else { format!(".{}", resource.group) };
+    let part = if resource.subresource.is_empty() { String::new() } else { format!("/{}", resource.subresource) };
+    let namespace = if request.namespace.is_empty() { String::new() } else { format!("{}/", request.namespace) };
+    let (phase, operation) = (decision.phase.as_str(), Operation::as_str(request.operation));
+    let (plural, name, user) = (&resource.plural, request.display_name(), &request.user.name);
+    format!("{phase} {operation} {plural}{group}{part} {namespace}{name} by {user}")
+}

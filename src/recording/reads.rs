@@ -1,0 +1,254 @@
+//! Live reads and judged trees: noted for the decision that asked for them, and answered from a recording.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use futures::FutureExt as _;
+use serde_json::Value;
+
+use super::line::{LiveRead, Tree, TreeFinding, TreeOutcome};
+use super::redact;
+use crate::admission::field::Segment;
+use crate::admission::{FieldPath, Level};
+use crate::catalog::{Confirm, Confirming, Reference};
+use crate::kustomize::delivery::{Artifact, Content, Judge, Judged, Judging, Outcome, Root};
+use crate::kustomize::finding;
+use crate::kustomize::tree::TreePath;
+use crate::yaml::Place;
+
+/// What one decision asked for.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) reads: Vec<(Reference, Result<Option<Value>, String>)>,
+    pub(super) trees: Vec<Tree>,
+}
+
+tokio::task_local! {
+    /// What the decision that is being made asks for.
+    pub(super) static ASKED: Arc<Mutex<Asked>>;
+}
+
+/// A panic while the lock is held leaves whole entries.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note(note: impl FnOnce(&mut Asked)) {
+    // Outside of a recorded decision there is nothing to note.
+    let _ = ASKED.try_with(|asked| note(&mut lock(asked)));
+}
+
+/// Live reads that are noted for the decision that asks for them.
+pub struct RecordedReads<C>(
+    /// What reads.
+    pub C,
+);
+
+impl<C: Confirm> Confirm for RecordedReads<C> {
+    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+        Box::pin(async move {
+            let mut asked = Read { reference, answer: Err("the API server did not answer in time".to_owned()) };
+            let answer = self.0.confirm(reference).await;
+            asked.answer = answer.clone();
+            answer
+        })
+    }
+}
+
+/// A read that is noted when it is over, also where its answer was not waited for.
+struct Read<'a> {
+    reference: &'a Reference,
+    answer: Result<Option<Value>, String>,
+}
+
+impl Drop for Read<'_> {
+    fn drop(&mut self) {
+        let answer = std::mem::replace(&mut self.answer, Ok(None));
+        note(|asked| asked.reads.push((self.reference.clone(), answer)));
+    }
+}
+
+impl LiveRead {
+    /// A read as it is written: without credentials.
+    pub(super) fn of(reference: &Reference, answer: Result<Option<Value>, String>) -> Self {
+        let (mut object, error) = match answer {
+            Ok(object) => (object, None),
+            Err(error) => (None, Some(error)),
+        };
+        if let Some(object) = &mut object {
+            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("managedFields");
+            }
+            redact::redact(object);
+        }
+        let (namespace, name) = (reference.namespace.clone(), reference.name.clone());
+        Self { kind: reference.kind.full_name(), namespace, name, object, error }
+    }
+}
+
+/// Trees whose verdicts are noted for the decision that asks for them.
+pub struct RecordedTrees(
+    /// What judges.
+    pub Arc<dyn Judge>,
+);
+
+impl Judge for RecordedTrees {
+    fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a> {
+        async move {
+            let outcome = self.0.judge(root, hosts, last).await;
+            note(|asked| asked.trees.push(Tree { root: named(root), outcome: recorded(&outcome) }));
+            outcome
+        }
+        .boxed()
+    }
+
+    fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]) {
+        self.0.fetch_ahead(artifact, hosts);
+    }
+}
+
+/// Names a root among those of a decision.
+fn named(root: &Root) -> String {
+    let content = match &root.content {
+        Content::Artifact(artifact) => artifact.digest.as_str(),
+        Content::Carried(_) => "carried",
+    };
+    let of = root.of.as_deref().unwrap_or_default();
+    format!("{} {content} {:?} {of}", root.field, root.at)
+}
+
+fn recorded(outcome: &Outcome) -> TreeOutcome {
+    match outcome {
+        Outcome::Judged(judged) => TreeOutcome::Judged {
+            findings: judged.findings.iter().map(TreeFinding::of).collect(),
+            left_out: judged.left_out,
+        },
+        Outcome::Unknown(why) => TreeOutcome::Unknown(why.clone()),
+        Outcome::Unasked => TreeOutcome::Unasked,
+    }
+}
+
+impl TreeFinding {
+    fn of(finding: &finding::TreeFinding) -> Self {
+        let site = &finding.site;
+        let field = site.field.segments().iter().map(|segment| match segment {
+            Segment::Key(key) => Value::from(key.as_str()),
+            Segment::Index(index) => Value::from(*index),
+        });
+        Self {
+            rule: finding.rule.to_owned(),
+            level: finding.level,
+            file: site.file.as_str().to_owned(),
+            line: site.place.line,
+            column: site.place.column,
+            field: field.collect(),
+            message: finding.message.clone(),
+            found: finding.found.clone(),
+            allowed: finding.allowed.clone(),
+            help: finding.help.clone(),
+        }
+    }
+
+    /// The finding; `rule` is the id as the registry has it.
+    fn replayed(&self, rule: &'static str) -> finding::TreeFinding {
+        let place = Place { line: self.line, column: self.column, start: 0, end: 0 };
+        let field = self.field.iter().fold(FieldPath::root(), |path, step| match step.as_u64() {
+            Some(index) => path.index(usize::try_from(index).unwrap_or(usize::MAX)),
+            None => path.key(step.as_str().unwrap_or_default()),
+        });
+        finding::TreeFinding {
+            rule,
+            level: self.level,
+            site: finding::Site::new(TreePath::from(self.file.as_str()), place, field),
+            message: self.message.clone(),
+            found: self.found.clone(),
+            allowed: self.allowed.clone(),
+            help: self.help.clone(),
+            refused: self.level == Level::Deny,
+            first: false,
+            fix: None,
+        }
+    }
+}
+
+/// Answers live reads as the API server did; those that were not asked for then, from the catalog.
+#[derive(Default)]
+pub(super) struct ReplayedReads {
+    answers: Mutex<HashMap<(String, String, String), LiveRead>>,
+    catalog: std::sync::OnceLock<std::sync::Weak<crate::catalog::Catalog>>,
+}
+
+impl ReplayedReads {
+    pub(super) fn over(&self, catalog: &Arc<crate::catalog::Catalog>) {
+        // It is set once.
+        let _ = self.catalog.set(Arc::downgrade(catalog));
+    }
+
+    /// Answers as in this decision.
+    pub(super) fn answer(&self, reads: &[LiveRead]) {
+        let key = |read: &LiveRead| (read.kind.clone(), read.namespace.clone(), read.name.clone());
+        *lock(&self.answers) = reads.iter().map(|read| (key(read), read.clone())).collect();
+    }
+}
+
+impl Confirm for ReplayedReads {
+    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+        let Reference { kind, namespace, name } = reference;
+        let read = lock(&self.answers).get(&(kind.full_name(), namespace.clone(), name.clone())).cloned();
+        let answer = match read {
+            Some(LiveRead { error: Some(error), .. }) => Err(error),
+            Some(LiveRead { object, .. }) => Ok(object),
+            None => {
+                let catalog = self.catalog.get().and_then(std::sync::Weak::upgrade);
+                let found = catalog.and_then(|catalog| catalog.find(kind, namespace, name));
+                Ok(found.map(|stored| stored.value().clone()))
+            }
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// Says of trees what was found in them then.
+pub(super) struct ReplayedTrees {
+    trees: Mutex<Vec<Tree>>,
+    rules: Vec<&'static str>,
+}
+
+impl ReplayedTrees {
+    pub(super) fn new(rules: Vec<&'static str>) -> Self {
+        Self { trees: Mutex::default(), rules }
+    }
+
+    /// Answers as in this decision.
+    pub(super) fn answer(&self, trees: &[Tree]) {
+        *lock(&self.trees) = trees.to_vec();
+    }
+
+    fn outcome(&self, recorded: &TreeOutcome) -> Outcome {
+        match recorded {
+            TreeOutcome::Judged { findings, left_out } => {
+                // A rule that is gone finds nothing.
+                let rule = |finding: &TreeFinding| self.rules.iter().find(|id| **id == finding.rule).copied();
+                let findings = findings.iter().filter_map(|finding| Some(finding.replayed(rule(finding)?)));
+                Outcome::Judged(Arc::new(Judged { findings: findings.collect(), left_out: *left_out }))
+            }
+            TreeOutcome::Unknown(why) => Outcome::Unknown(why.clone()),
+            TreeOutcome::Unasked => Outcome::Unasked,
+        }
+    }
+}
+
+impl Judge for ReplayedTrees {
+    fn judge<'a>(&'a self, root: &'a Root, _: &'a [String], _: Instant) -> Judging<'a> {
+        let name = named(root);
+        let recorded = lock(&self.trees).iter().find(|tree| tree.root == name).cloned();
+        let outcome = match recorded {
+            Some(tree) => self.outcome(&tree.outcome),
+            None => Outcome::Unknown("the recording does not have it".to_owned()),
+        };
+        std::future::ready(outcome).boxed()
+    }
+
+    fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
+}

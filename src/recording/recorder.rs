@@ -1,0 +1,274 @@
+//! Takes what is to be recorded from handlers and watches, and never waits.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use time::OffsetDateTime;
+
+use super::Metrics;
+use super::reads::{ASKED, Asked, lock};
+use super::review::Copied;
+use super::writer::{self, Writer};
+use crate::admission::{Phase, Request, Verdict};
+use crate::catalog::{Catalog, Change, Coverage, Kind, Observe};
+
+/// How many entries wait for the writer. A change of the catalog waits as a pointer to an object that the catalog holds
+/// anyway, and a large cluster is listed in a second.
+const MAX_ENTRIES: usize = 100_000;
+/// How many bytes the decisions hold that wait for the writer: some hundred of the largest, ten thousand usual ones.
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+
+/// Where a recording is written, and how much of it.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder; it is created where it does not exist.
+    pub folder: PathBuf,
+    /// The most bytes of the file.
+    pub limit: u64,
+    /// The families of rules that are on.
+    pub families: Vec<&'static str>,
+}
+
+/// An entry on its way to the writer.
+pub(super) enum Entry {
+    Configuration { change: u64, text: String },
+    Coverage { change: u64, kind: &'static Kind, coverage: Coverage },
+    Changed { change: u64, of: Change },
+    Decision(Box<Made>),
+    End,
+}
+
+/// A decision that was made, or given up.
+pub(super) struct Made {
+    pub(super) changes: u64,
+    pub(super) at: OffsetDateTime,
+    pub(super) phase: Phase,
+    pub(super) request: Copied,
+    pub(super) asked: Asked,
+    pub(super) verdict: Option<Verdict>,
+    pub(super) bytes: usize,
+}
+
+/// What handlers, watches and the writer share.
+pub(super) struct Shared {
+    changes: AtomicU64,
+    pub(super) queued_bytes: AtomicUsize,
+    pub(super) lost_changes: AtomicU64,
+    pub(super) lost_decisions: AtomicU64,
+    pub(super) has_ended: AtomicBool,
+    pub(super) metrics: Metrics,
+}
+
+impl Shared {
+    fn new(metrics: Metrics) -> Self {
+        Self {
+            changes: AtomicU64::new(0),
+            queued_bytes: AtomicUsize::new(0),
+            lost_changes: AtomicU64::new(0),
+            lost_decisions: AtomicU64::new(0),
+            has_ended: AtomicBool::new(false),
+            metrics,
+        }
+    }
+}
+
+/// Records decisions and what they depend on.
+pub struct Recorder {
+    sender: SyncSender<Entry>,
+    shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    path: PathBuf,
+}
+
+impl Recorder {
+    /// Begins a recording in a new file.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn start(options: &Options, metrics: Metrics) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::new(metrics));
+        let (path, file) = writer::create(&options.folder)?;
+        let (sender, receiver) = sync_channel(MAX_ENTRIES);
+        let writer = Writer::new(file, path.clone(), options, shared.clone());
+        let thread = std::thread::Builder::new().name("recorder".to_owned());
+        let thread = thread.spawn(move || writer.run(&receiver))?;
+        Ok(Self { sender, shared, writer: Mutex::new(Some(thread)), path })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// Notes the text of the configuration file, which is in force from now on.
+    pub fn configured(&self, text: String) {
+        self.change(|change| Entry::Configuration { change, text });
+    }
+
+    /// Makes a decision, and records it with what it asked for. A decision that is given up or panics is recorded too.
+    pub async fn decision(
+        &self,
+        phase: Phase,
+        request: &Request<'_>,
+        decide: impl Future<Output = Verdict>,
+    ) -> Verdict {
+        if self.has_ended() {
+            return decide.await;
+        }
+        let mut pending = Pending {
+            recorder: self,
+            phase,
+            request,
+            changes: self.shared.changes.load(Ordering::Acquire),
+            at: OffsetDateTime::now_utc(),
+            asked: Arc::default(),
+            verdict: None,
+        };
+        let verdict = ASKED.scope(pending.asked.clone(), decide).await;
+        pending.verdict = Some(verdict.clone());
+        verdict
+    }
+
+    /// Writes what is queued and ends the recording. Blocks until that is done.
+    pub fn finish(&self) {
+        let Some(writer) = lock(&self.writer).take() else { return };
+        // A writer that has ended takes nothing any more.
+        if self.sender.send(Entry::End).is_ok() {
+            let _ = writer.join();
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.shared.has_ended.load(Ordering::Acquire)
+    }
+
+    fn change(&self, entry: impl FnOnce(u64) -> Entry) {
+        if self.has_ended() {
+            return;
+        }
+        let change = self.shared.changes.fetch_add(1, Ordering::AcqRel) + 1;
+        if self.is_refused(entry(change)) {
+            self.shared.lost_changes.fetch_add(1, Ordering::Relaxed);
+            self.shared.metrics.dropped[0].inc();
+        }
+    }
+
+    fn made(&self, made: Made) {
+        let bytes = made.bytes;
+        let queued = self.shared.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if queued + bytes > MAX_BYTES || self.is_refused(Entry::Decision(Box::new(made))) {
+            self.shared.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.shared.lost_decisions.fetch_add(1, Ordering::Relaxed);
+            self.shared.metrics.dropped[1].inc();
+        }
+    }
+
+    fn is_refused(&self, entry: Entry) -> bool {
+        matches!(self.sender.try_send(entry), Err(TrySendError::Full(_)))
+    }
+}
+
+impl Observe for Recorder {
+    fn changed(&self, change: &Change, _: &Catalog) {
+        self.change(|number| Entry::Changed { change: number, of: change.clone() });
+    }
+
+    fn covered(&self, kind: &'static Kind, coverage: Coverage) {
+        self.change(|change| Entry::Coverage { change, kind, coverage });
+    }
+}
+
+/// A decision that is being made. Recorded when it is dropped, so that one that takes too long or panics is recorded too.
+struct Pending<'a> {
+    recorder: &'a Recorder,
+    phase: Phase,
+    request: &'a Request<'a>,
+    changes: u64,
+    at: OffsetDateTime,
+    asked: Arc<Mutex<Asked>>,
+    verdict: Option<Verdict>,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        let request = Copied::of(self.request);
+        let bytes = request.bytes();
+        let asked = std::mem::take(&mut *lock(&self.asked));
+        let (changes, at, phase, verdict) = (self.changes, self.at, self.phase, self.verdict.take());
+        self.recorder.made(Made { changes, at, phase, request, asked, verdict, bytes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::Receiver;
+
+    use super::*;
+    use crate::admission::{Object, Operation, Resource, User};
+    use crate::process;
+
+    /// A recorder whose writer never takes anything.
+    fn stuck(entries: usize) -> (Recorder, Receiver<Entry>) {
+        let shared = Shared::new(Metrics::register(&mut process::registry()));
+        let (sender, receiver) = sync_channel(entries);
+        (Recorder { sender, shared: Arc::new(shared), writer: Mutex::default(), path: PathBuf::new() }, receiver)
+    }
+
+    fn request(object: &str) -> Request<'_> {
+        Request {
+            uid: "u".into(),
+            resource: Resource::default(),
+            name: "a".into(),
+            namespace: "b".into(),
+            operation: Operation::Create,
+            user: User::default(),
+            dry_run: false,
+            object: Object::raw(Some(object)),
+            old_object: Object::default(),
+            deadline: None,
+        }
+    }
+
+    fn lost(recorder: &Recorder) -> [u64; 2] {
+        [&recorder.shared.lost_changes, &recorder.shared.lost_decisions].map(|lost| lost.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_drops_and_counts_and_holds_nobody_up() {
+        let (recorder, _receiver) = stuck(2);
+        recorder.configured("a".to_owned());
+        for _ in 0..3 {
+            recorder.decision(Phase::Validate, &request("{}"), async { Verdict::default() }).await;
+        }
+        recorder.configured("b".to_owned());
+        assert_eq!(lost(&recorder), [1, 2]);
+        assert_eq!(recorder.shared.metrics.dropped.each_ref().map(|dropped| dropped.get()), [1, 2]);
+    }
+
+    #[tokio::test]
+    async fn the_queue_is_bounded_in_bytes() {
+        let (recorder, _receiver) = stuck(1000);
+        let object = format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_BYTES / 10));
+        for _ in 0..20 {
+            recorder.decision(Phase::Validate, &request(&object), async { Verdict::default() }).await;
+        }
+        assert_eq!(lost(&recorder), [0, 11]);
+        assert!(recorder.shared.queued_bytes.load(Ordering::Relaxed) <= MAX_BYTES);
+    }
+
+    #[tokio::test]
+    async fn a_decision_that_is_given_up_is_recorded_without_an_answer() {
+        let (recorder, receiver) = stuck(2);
+        let request = request("{}");
+        drop(recorder.decision(Phase::Mutate, &request, async { Verdict::default() }));
+        let mut never = Box::pin(recorder.decision(Phase::Mutate, &request, std::future::pending()));
+        assert!(futures::poll!(&mut never).is_pending());
+        drop(never);
+        let Entry::Decision(made) = receiver.try_recv().unwrap() else { panic!("it is a decision") };
+        assert!(made.verdict.is_none() && receiver.try_recv().is_err());
+    }
+}

@@ -1,0 +1,444 @@
+//! Recordings: what is decided is written down, and decided again.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+mod support;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cases::{Case, objects, repository};
+use portcullis::admission::{Operation, Phase};
+use portcullis::catalog::{Confirm, Confirming, Kind, Reference};
+use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::kustomize::delivery::{Artifact, Judge, Judging, Outcome, Root};
+use portcullis::process;
+use portcullis::recording::{
+    Aspect, Metrics, Options, RecordedReads, RecordedTrees, Recorder, Recording, Replayed, replay,
+};
+use serde_json::{Value, json};
+use support::client::{self, Connection};
+use support::pki::{Authority, SecretMount};
+
+/// Where fixtures are written, if it is set to anything.
+const WRITE: &str = "PORTCULLIS_WRITE_RECORDINGS";
+
+fn portcullis(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(args).current_dir(repository()).env("NO_COLOR", "1").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn decides_the_recorded_requests_as_they_were_decided() {
+    let output = portcullis(&["replay", "tests/recordings"]);
+    assert!(
+        output.status.success(),
+        "requests of real controllers are decided otherwise; where that is meant, accept it with\n  cargo run --features \
+         otlp -- replay --accept tests/recordings\n\n{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+}
+
+/// A cluster in small: objects go through both webhooks into the catalog.
+struct Cluster {
+    gate: Gate,
+    recorder: Arc<Recorder>,
+    _folder: tempfile::TempDir,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        Self::with(Policy::default(), u64::MAX, |_| {})
+    }
+
+    fn with(policy: Policy, limit: u64, change: impl FnOnce(&mut portcullis::catalog::Catalog)) -> Self {
+        let registry = Registry::standard();
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { folder: folder.path().to_owned(), limit, families: registry.families() };
+        let recorder = Recorder::start(&options, Metrics::register(&mut process::registry())).unwrap();
+        let recorder = Arc::new(recorder);
+        let mut catalog = registry.catalog();
+        catalog.set_observer(recorder.clone());
+        change(&mut catalog);
+        catalog.replace_all(Vec::new());
+        Self { gate: Gate::new(registry, policy, Arc::new(catalog)), recorder, _folder: folder }
+    }
+
+    async fn decide(&self, phase: Phase, case: &Case) -> portcullis::admission::Verdict {
+        let (text, old) = (case.object.to_string(), case.old.as_ref().map(Value::to_string));
+        let mut request = case.request();
+        if case.operation != Operation::Delete {
+            request.object = portcullis::admission::Object::raw(Some(&text));
+        }
+        if let Some(old) = &old {
+            request.old_object = portcullis::admission::Object::raw(Some(old));
+        }
+        self.recorder.decision(phase, &request, self.gate.decide(phase, &request)).await
+    }
+
+    /// Sends an object through both webhooks and stores it where it is allowed.
+    async fn write(&self, case: Case) -> Option<Value> {
+        let mutated = self.decide(Phase::Mutate, &case).await;
+        let mut object = case.object.clone();
+        if let Some(patch) = &mutated.patch {
+            json_patch::patch(&mut object, patch).unwrap();
+        }
+        let validated = self.decide(Phase::Validate, &Case { object: object.clone(), ..case }).await;
+        let is_stored = mutated.is_allowed() && validated.is_allowed();
+        if let Some(kind) = self.kind(&object).filter(|_| is_stored) {
+            self.gate.catalog().insert(kind, object.clone());
+        }
+        is_stored.then_some(object)
+    }
+
+    async fn delete(&self, object: Value) {
+        if self.decide(Phase::Validate, &Case::new(Operation::Delete, object.clone())).await.is_allowed()
+            && let Some(kind) = self.kind(&object)
+        {
+            let name = |key| object["metadata"][key].as_str().unwrap_or_default();
+            self.gate.catalog().remove(kind, name("namespace"), name("name"));
+        }
+    }
+
+    fn kind(&self, object: &Value) -> Option<&'static Kind> {
+        let catalog = self.gate.catalog();
+        catalog.kinds().chain(catalog.declared()).find(|kind| kind.is_kind_of(object))
+    }
+
+    /// Creates objects in their order, sends each again, and deletes them in the opposite order.
+    async fn play(&self, objects: Vec<Value>) {
+        let mut stored = Vec::new();
+        for object in objects {
+            if let Some(object) = self.write(Case::new(Operation::Create, object)).await {
+                stored.push(object);
+            }
+        }
+        for object in &stored {
+            let again = Case::new(Operation::Create, object.clone()).update(object.clone());
+            self.write(again.user("system:serviceaccount:system:controller")).await;
+        }
+        for object in stored.into_iter().rev() {
+            self.delete(object).await;
+        }
+    }
+
+    /// The text of the recording, which ends here.
+    fn recorded(&self) -> String {
+        self.recorder.finish();
+        fs::read_to_string(self.recorder.path()).unwrap()
+    }
+}
+
+async fn replayed(text: &str, policy: Option<Policy>, look: impl FnOnce(Vec<Replayed<'_>>)) {
+    let recording = Recording::parse(text).unwrap();
+    look(replay(&recording, policy).await.unwrap());
+}
+
+/// The objects of an example, as `kubectl apply` sends them.
+fn example(files: &[&str]) -> Vec<Value> {
+    let read = |file: &&str| objects(&fs::read_to_string(repository().join("examples").join(file)).unwrap());
+    let mut objects: Vec<Value> = files.iter().flat_map(read).filter(|object| !object.is_null()).collect();
+    for metadata in objects.iter_mut().filter_map(|object| object.get_mut("metadata")) {
+        metadata["uid"] = "0f5d".into();
+    }
+    objects
+}
+
+const EXAMPLES: [(&str, &[&str]); 4] = [
+    ("landscaper", &["landscaper/overwrites.yaml", "landscaper/context.yaml", "landscaper/installation.yaml"]),
+    (
+        "dry-run",
+        &["dry-run/configuration.yaml", "dry-run/context.yaml", "dry-run/installation.yaml", "dry-run/execution.yaml"],
+    ),
+    (
+        "crossplane",
+        &[
+            "crossplane/definition.yaml",
+            "crossplane/environment-configs.yaml",
+            "crossplane/composition.yaml",
+            "crossplane/composite.yaml",
+        ],
+    ),
+    ("environment", &["environment/configs.yaml", "environment/native.yaml", "environment/functions.yaml"]),
+];
+
+#[tokio::test]
+async fn replays_exactly_what_was_decided_about_the_examples() {
+    for (name, files) in EXAMPLES {
+        let cluster = Cluster::new();
+        cluster.play(example(files)).await;
+        let text = cluster.recorded();
+        replayed(&text, None, |replayed| {
+            assert!(replayed.len() > files.len(), "{name}: {}", replayed.len());
+            for replayed in &replayed {
+                let before = replayed.decision.answer.as_ref().unwrap();
+                assert_eq!(before, &replayed.now, "{name}:{} {}", replayed.line, replayed.request);
+            }
+        })
+        .await;
+        if std::env::var_os(WRITE).is_some() {
+            let folder = repository().join("tests/recordings/examples");
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(format!("{name}.jsonl")), text).unwrap();
+        }
+    }
+}
+
+fn context() -> Value {
+    json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Context",
+           "metadata": {"name": "base", "namespace": "demo"}, "componentVersionOverwrites": "mirror"})
+}
+
+/// An API server that has every object.
+struct HasAll;
+
+impl Confirm for HasAll {
+    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+        let Reference { kind, namespace, name } = reference;
+        let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "overwrites": [],
+                            "metadata": {"name": name, "namespace": namespace, "managedFields": []}});
+        Box::pin(async move { Ok(Some(object)) })
+    }
+}
+
+#[tokio::test]
+async fn live_reads_are_answered_as_they_were() {
+    let create = || Case::new(Operation::Create, context());
+    let cluster = Cluster::with(Policy::default(), u64::MAX, |catalog| {
+        catalog.set_confirm(Arc::new(RecordedReads(HasAll)));
+    });
+    let verdict = cluster.decide(Phase::Validate, &create()).await;
+    assert!(verdict.findings.is_empty(), "{verdict:?}");
+    let text = cluster.recorded();
+    replayed(&text, None, |replayed| {
+        assert_eq!(replayed[0].decision.live_reads.len(), 1);
+        assert!(replayed[0].differences.is_empty(), "{replayed:?}");
+    })
+    .await;
+    // Without what was read, the catalog counts, which does not have the object.
+    let without: String = text.lines().map(|line| without(line, "liveReads") + "\n").collect();
+    replayed(&without, None, |replayed| {
+        let new: Vec<_> = replayed[0].differences.iter().flat_map(|difference| &difference.now).collect();
+        assert!(new.iter().any(|text| text.contains("OW005")), "{replayed:?}");
+    })
+    .await;
+}
+
+fn without(line: &str, member: &str) -> String {
+    let mut line: Value = serde_json::from_str(line).unwrap();
+    if let Some(decision) = line.get_mut("decision").and_then(Value::as_object_mut) {
+        decision.remove(member);
+    }
+    line.to_string()
+}
+
+#[tokio::test]
+async fn decisions_are_replayed_at_the_state_in_which_they_began() {
+    let cluster = Cluster::new();
+    let overwrites = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "ComponentVersionOverwrites",
+                            "metadata": {"name": "mirror", "namespace": "demo"}, "overwrites": []});
+    let before = cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
+    assert_eq!(before.findings[0].rule, "OW005");
+    cluster.gate.catalog().insert(cluster.kind(&overwrites).unwrap(), overwrites.clone());
+    let after = cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
+    assert!(after.findings.is_empty());
+    let text = cluster.recorded();
+    // Written in another order, as decisions that take long are.
+    let (mut others, mut decisions): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| !line.starts_with("{\"decision\""));
+    decisions.reverse();
+    others.extend(decisions);
+    for text in [text.clone(), others.join("\n") + "\n"] {
+        replayed(&text, None, |replayed| {
+            let rules = |replayed: &Replayed<'_>| replayed.now.findings.len();
+            assert_eq!(replayed.iter().map(rules).collect::<Vec<_>>(), [1, 0]);
+            assert!(replayed.iter().all(|replayed| replayed.differences.is_empty()));
+        })
+        .await;
+    }
+}
+
+/// Finds every tree broken.
+struct Unreachable;
+
+impl Judge for Unreachable {
+    fn judge<'a>(&'a self, _: &'a Root, _: &'a [String], _: Instant) -> Judging<'a> {
+        Box::pin(async { Outcome::Unknown("the host is away".to_owned()) })
+    }
+
+    fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
+}
+
+#[tokio::test]
+async fn trees_are_what_they_were() {
+    let mut cluster = Cluster::new();
+    cluster.gate = cluster.gate.with_trees(Arc::new(RecordedTrees(Arc::new(Unreachable))));
+    let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"name": "apps", "namespace": "flux-system", "generation": 1},
+        "spec": {"url": "https://example.org/a.git"},
+        "status": {"observedGeneration": 1, "artifact": {
+            "url": "http://source-controller.flux-system/a.tar.gz",
+            "digest": "sha256:0000000000000000000000000000000000000000000000000000000000000000",
+            "revision": "main@sha1:3f2c"}}});
+    cluster.gate.catalog().insert(cluster.kind(&source).unwrap(), source);
+    let kustomization = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "apps", "namespace": "flux-system"},
+        "spec": {"path": "./apps", "prune": true, "interval": "1m",
+                 "sourceRef": {"kind": "GitRepository", "name": "apps"}}});
+    let verdict = cluster.decide(Phase::Validate, &Case::new(Operation::Create, kustomization)).await;
+    assert!(verdict.findings.iter().any(|finding| finding.message.contains("the host is away")), "{verdict:?}");
+    let text = cluster.recorded();
+    replayed(&text, None, |replayed| {
+        assert_eq!(replayed[0].decision.trees.len(), 1);
+        assert_eq!(replayed[0].decision.answer.as_ref(), Some(&replayed[0].now));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_recording_ends_at_its_limit_and_decisions_go_on() {
+    let cluster = Cluster::with(Policy::default(), 20_000, |_| {});
+    for _ in 0..100 {
+        let verdict = cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
+        assert_eq!(verdict.findings.len(), 1);
+    }
+    let text = cluster.recorded();
+    assert!(text.len() <= 20_000 && text.lines().count() > 10, "{} bytes", text.len());
+    replayed(&text, None, |replayed| assert!(replayed.len() < 100)).await;
+}
+
+#[tokio::test]
+async fn a_recording_that_is_cut_off_is_read_up_to_there() {
+    let cluster = Cluster::new();
+    for _ in 0..2 {
+        cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
+    }
+    let text = cluster.recorded();
+    replayed(&text[..text.len() - 20], None, |replayed| assert_eq!(replayed.len(), 1)).await;
+    let first = text.lines().next().unwrap();
+    let broken = format!("{first}\nnonsense\n{first}\n");
+    assert!(Recording::parse(&broken).unwrap_err().to_string().starts_with("line 2: "));
+    let error = Recording::parse(&first.replace("\"format\":1", "\"format\":2")).unwrap_err().to_string();
+    assert_eq!(error, "line 1: the format is 2, and this version reads 1");
+    assert!(Recording::parse("").is_err() && Recording::parse("{\"lost\": {}}\n").is_err());
+}
+
+#[tokio::test]
+async fn secrets_are_not_written_and_their_decisions_are_not_compared() {
+    let cluster = Cluster::new();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "demo"},
+                        "data": {"password": "c3dvcmRmaXNo"}, "stringData": {"token": "swordfish"}});
+    let mut case = Case::new(Operation::Create, secret.clone()).update(secret);
+    case.object["data"]["more"] = "c3dvcmRmaXNo".into();
+    cluster.decide(Phase::Validate, &case).await;
+    let text = cluster.recorded();
+    assert!(!text.contains("swordfish") && !text.contains("c3dvcmRmaXNo"), "{text}");
+    assert!(text.contains("\"password\""), "{text}");
+    let denied = text.replace("\"allowed\":true", "\"allowed\":false");
+    replayed(&denied, None, |replayed| {
+        assert_eq!(replayed[0].decision.redacted.len(), 4);
+        assert_eq!(replayed[0].differences[0].aspect, Aspect::Decision);
+        assert!(!replayed[0].differs() && replayed[0].doubt.is_some());
+    })
+    .await;
+}
+
+/// `portcullis serve --record` as a process.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    authority: Authority,
+    folder: PathBuf,
+    _certs: SecretMount,
+}
+
+impl Server {
+    fn start(folder: &Path, config: &Path) -> Self {
+        let authority = Authority::new();
+        let certs = SecretMount::new(&authority.leaf());
+        let address = || TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+        let (address, admin) = (address(), address());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["serve", "--listen", &address.to_string(), "--admin-listen", &admin.to_string()]);
+        command.arg("--certs").arg(certs.path()).arg("--record").arg(folder).arg("--config").arg(config);
+        command.args(["--lame-duck", "0", "--manifests", "examples/landscaper"]).current_dir(repository());
+        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Self { child, address, authority, folder: folder.to_owned(), _certs: certs }
+    }
+
+    async fn post(&self, webhook: &str, review: &str) -> Value {
+        let config = Arc::new(client::config(&self.authority.root, rustls::ALL_VERSIONS));
+        let begun = Instant::now();
+        let mut connection = loop {
+            match Connection::open(self.address, config.clone()).await {
+                Ok(connection) => break connection,
+                Err(error) => assert!(begun.elapsed() < support::harness::PATIENCE * 3, "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        connection.post(webhook, review.as_bytes()).await.unwrap().json()
+    }
+
+    /// Ends it, and names the recording.
+    fn stop(mut self) -> PathBuf {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+        let mut files = fs::read_dir(&self.folder).unwrap();
+        let file = files.next().unwrap().unwrap().path();
+        assert!(files.next().is_none());
+        file
+    }
+}
+
+#[tokio::test]
+async fn a_recording_of_serve_is_replayed_as_it_is_and_with_another_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recordings, config) = (folder.path().join("recordings"), folder.path().join("config.yaml"));
+    fs::write(&config, "rules: {OW004: deny}\n").unwrap();
+    let server = Server::start(&recordings, &config);
+    for file in ["patched.json", "refused.json", "warned.json"] {
+        let review = fs::read_to_string(repository().join("examples/reviews").join(file)).unwrap();
+        server.post("/mutate", &review).await;
+        server.post("/validate", &review).await;
+    }
+    let file = server.stop();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let file = file.to_str().unwrap();
+
+    let same = portcullis(&["replay", recordings.to_str().unwrap()]);
+    assert_eq!(same.status.code(), Some(0), "{}{}", text(&same.stdout), text(&same.stderr));
+    assert!(text(&same.stdout).starts_with("recordings: 1, decisions: "), "{}", text(&same.stdout));
+
+    fs::write(&config, "rules: {OW: off}\nmutators: {overwrites: off}\n").unwrap();
+    let with_config = ["replay", file, "--config", config.to_str().unwrap()];
+    let other = portcullis(&with_config);
+    let shown = text(&other.stdout);
+    assert_eq!(other.status.code(), Some(1), "{shown}{}", text(&other.stderr));
+    for expected in ["  - denied\n  + allowed\n", "  - deny OW", "/metadata/annotations/", "validate CREATE"] {
+        assert!(shown.contains(expected), "{expected:?} is not in:\n{shown}");
+    }
+    let json = portcullis(&[&with_config[..], &["--output", "json"]].concat());
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert!(json["different"].as_u64().unwrap() >= 2, "{json:#}");
+    assert_eq!(json["differences"].as_array().unwrap().len() as u64, json["different"].as_u64().unwrap());
+
+    let accepted = portcullis(&[&with_config[..], &["--accept"]].concat());
+    assert_eq!(accepted.status.code(), Some(0));
+    assert_eq!(portcullis(&with_config).status.code(), Some(0), "what was accepted is no difference");
+    assert_eq!(portcullis(&["replay", file]).status.code(), Some(1), "the recorded configuration decides otherwise");
+    assert_eq!(portcullis(&["replay", "examples"]).status.code(), Some(2), "there is no recording");
+}
