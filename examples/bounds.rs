@@ -14,7 +14,7 @@ drawings are left out.
 ";
 
 /// The rooms, and what comes into them.
-const ROOMS: [(&str, &str); 12] = [
+const ROOMS: [(&str, &str); 13] = [
     ("server", "connections and requests"),
     ("admission", "reviews and answers"),
     ("gate", "decisions"),
@@ -27,6 +27,7 @@ const ROOMS: [(&str, &str); 12] = [
     ("crossplane", "Compositions, environments, composites"),
     ("reconciler", "the companion"),
     ("process", "logs and the plain port"),
+    ("recording", "recordings"),
 ];
 
 /// Types of constants that bound something.
