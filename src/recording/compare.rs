@@ -131,7 +131,7 @@ fn fields(from: &Value, to: &Value) -> Vec<String> {
 fn collect(from: Option<&Value>, to: &Value, path: &str, fields: &mut Vec<String>) {
     match (from, to) {
         (Some(from), to) if from == to => {}
-        (from, Value::Object(members)) if !members.is_empty() && from.is_none_or(Value::is_object) => {
+        (from, Value::Object(members)) if from.map_or(!members.is_empty(), Value::is_object) => {
             for (key, value) in members {
                 let key = key.replace('~', "~0").replace('/', "~1");
                 collect(
