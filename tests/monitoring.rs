@@ -168,6 +168,7 @@ fn no_label_names_an_object_or_a_namespace() {
         "allowed",
         "class",
         "controller",
+        "entry",
         "family",
         "from",
         "kind",
