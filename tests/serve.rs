@@ -262,6 +262,18 @@ async fn a_shadow_refuses_nothing_and_nobody_forgets_that_it_is_one() {
     server.until_log(|log| log.lines().any(tells)).await;
 }
 
+#[tokio::test]
+async fn answers_verify_in_shadow_mode() {
+    let server = Server::start(&["--manifests", "examples/landscaper", "--shadow"]);
+    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    let mut verify: serde_json::Value = serde_json::from_str(&review("refused.json")).unwrap();
+    verify["request"]["dryRun"] = true.into();
+    verify["request"]["object"]["metadata"]["annotations"]["portcullis.dev/verify"] = "true".into();
+    let response = &server.post("/validate", &verify.to_string()).await["response"];
+    let answer = concat!("portcullis ", env!("CARGO_PKG_VERSION"), " answers");
+    assert_eq!((&response["allowed"], &response["warnings"]), (&true.into(), &serde_json::json!([answer])));
+}
+
 /// What is off does not decide, and what the configuration says of it is no mistake: at the start, nor later.
 #[tokio::test]
 async fn only_the_families_that_are_on_decide() {

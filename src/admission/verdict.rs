@@ -44,6 +44,8 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// What the mutators want the user to know.
     pub notices: Vec<String>,
+    /// The answer to `portcullis verify`: a warning that is sent in shadow mode too, and does not count as one.
+    pub verification: Option<String>,
     /// What the mutators change.
     pub patch: Option<Patch>,
     /// Set when the request is refused without the rules having spoken.
@@ -145,7 +147,8 @@ impl Verdict {
     /// The warnings that the user sees, capped as the API server wants them.
     pub fn warnings(&self) -> Vec<String> {
         let notices = self.notices.iter().map(|notice| one_line(notice));
-        let all: Vec<String> = self.at_level(Level::Warn).map(warning).chain(notices).collect();
+        let verification = self.verification.iter().cloned();
+        let all: Vec<String> = verification.chain(self.at_level(Level::Warn).map(warning)).chain(notices).collect();
         if all.len() <= MAX_WARNINGS {
             return all;
         }
@@ -172,8 +175,8 @@ impl Verdict {
         }
     }
 
-    /// The answer of a server that only looks on: whatever was decided, the request goes on unchanged and nobody is warned.
-    /// The audit annotations say what was found, and under [`SHADOW`] what the decision would have come to.
+    /// Returns the answer in shadow mode: the request is admitted unchanged and without warnings, except for the answer to
+    /// `portcullis verify`. The audit annotations have the findings, and under [`SHADOW`] the outcome that was not sent.
     pub fn shadow_answer(&self, version: Version, uid: &str) -> Answer {
         let mut audit_annotations = self.audit_annotations();
         let would = match &self.refusal {
@@ -181,7 +184,7 @@ impl Verdict {
             None => self.outcome().as_str().to_owned(),
         };
         audit_annotations.insert(SHADOW.to_owned(), cut(would, MAX_AUDIT_CHARS));
-        let (uid, warnings) = (uid.to_owned(), Vec::new());
+        let (uid, warnings) = (uid.to_owned(), self.verification.iter().cloned().collect());
         Answer { version, uid, allowed: true, status: None, warnings, audit_annotations, patch: None }
     }
 

@@ -118,7 +118,7 @@ impl Gate {
             Phase::Validate => self.validate(request, &policy).await,
         };
         if phase == Phase::Validate && request.dry_run && verdict.refusal.is_none() && asks_who_answers(request) {
-            verdict.notices.push(concat!("portcullis ", env!("CARGO_PKG_VERSION"), " answers").to_owned());
+            verdict.verification = Some(concat!("portcullis ", env!("CARGO_PKG_VERSION"), " answers").to_owned());
         }
         verdict
     }
