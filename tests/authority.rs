@@ -15,8 +15,13 @@ use portcullis::authority::steps::{self, Bundle, Seen, Step};
 use proptest::prelude::*;
 use time::{Duration, OffsetDateTime};
 
-const TIMING: Timing =
-    Timing { authority: Duration::days(30), leaf: Duration::hours(6), overlap: Duration::minutes(5) };
+const TIMING: Timing = Timing {
+    authority: Duration::days(30),
+    leaf: Duration::hours(6),
+    overlap: Duration::minutes(5),
+    // As long as the overlap, because API servers lag by more than the default recovery here.
+    recovery: Duration::minutes(5),
+};
 /// How late an API server may be: below the overlap, less what clocks may differ.
 const LAG: Duration = Duration::minutes(3);
 const REPLICAS: usize = 3;
@@ -70,6 +75,7 @@ struct Replica {
     /// Its clock has jumped, and it has not looked since the clock was set right.
     has_jumped: bool,
     known: Option<(State, OffsetDateTime)>,
+    remembered: Option<State>,
     bundles: Option<Vec<(u64, Bundle)>>,
     pending: Option<Pending>,
     looked: Option<OffsetDateTime>,
@@ -203,6 +209,9 @@ impl World {
             _ => self.now,
         };
         replica.known = Some((self.state.clone(), since));
+        if self.state.current.is_some() {
+            replica.remembered = Some(self.state.clone());
+        }
         replica.looked = Some(self.now);
         replica.has_jumped &= replica.offset != Duration::ZERO;
         let good = replica.leaf.as_ref().is_some_and(|leaf| leaf.certificate.is_valid(wall));
@@ -218,7 +227,14 @@ impl World {
         let bundles: Vec<Bundle> = read.iter().map(|(_, bundle)| bundle.clone()).collect();
         replica.is_ready |= steps::unready(&self.state, &bundles, wall).is_none();
         let unchanged = self.now - since;
-        let seen = Seen { state: &self.state, bundles: &bundles, now: wall, unchanged, rotation_requested: self.asked };
+        let seen = Seen {
+            state: &self.state,
+            bundles: &bundles,
+            remembered: replica.remembered.as_ref(),
+            now: wall,
+            unchanged,
+            rotation_requested: self.asked,
+        };
         let step = steps::next(&seen, &TIMING);
         replica.pending = Some(Pending { step, bundles: read, version: self.version, state: self.state.clone() });
     }
@@ -427,6 +443,50 @@ fn the_ca_that_signed_last_is_kept_whatever_clock_made_it() {
         Pass(120),
     ];
     run(&events, [0; REPLICAS]).unwrap();
+}
+
+/// The CA in use, after everything has settled.
+fn settled() -> (World, Certificate) {
+    let mut world = World::new();
+    (0..REPLICAS).for_each(|at| world.turn(at));
+    world.pass(Duration::minutes(10));
+    let current = world.state.current.clone().unwrap().certificate;
+    (world, current)
+}
+
+#[test]
+fn restores_the_ca_when_the_secret_is_deleted() {
+    let (mut world, current) = settled();
+    let leaf = world.replicas[0].leaf.clone().unwrap().certificate;
+    world.happen(&Event::Delete);
+    world.turn(0);
+    assert_eq!(world.state.current.as_ref().unwrap().certificate, current);
+    (0..REPLICAS).for_each(|at| world.turn(at));
+    assert_eq!(world.replicas[0].leaf.as_ref().unwrap().certificate, leaf, "no leaf is replaced");
+    world.happen(&Event::Restart(1));
+    world.turn(1);
+    assert!(world.replicas[1].is_ready, "a new replica is ready at once");
+    world.settle().unwrap();
+}
+
+#[test]
+fn replaces_the_ca_when_the_secret_is_deleted_while_all_replicas_are_stopped() {
+    let (mut world, former) = settled();
+    (0..REPLICAS).for_each(|at| world.happen(&Event::Restart(at)));
+    world.happen(&Event::Delete);
+    (0..REPLICAS).for_each(|at| world.turn(at));
+    assert!(!world.replicas[0].is_ready);
+    world.pass(TIMING.recovery + Duration::minutes(2));
+    assert!(world.replicas.iter().all(|replica| replica.is_ready));
+    assert_ne!(world.state.current.as_ref().unwrap().certificate, former);
+    assert_eq!(world.state.old, [former], "leaves of the former CA stay trusted");
+    world.settle().unwrap();
+}
+
+#[test]
+fn recovers_within_a_minute_by_default() {
+    assert!(Timing::default().recovery < Duration::minutes(1));
+    assert_eq!(Timing::new(Duration::days(1), Duration::hours(1), Duration::seconds(2)).recovery, Duration::seconds(2));
 }
 
 #[test]

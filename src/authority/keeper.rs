@@ -62,6 +62,8 @@ pub struct Keeper {
     leaf: Option<Leaf>,
     /// The state that was read last, and since when it is unchanged, by the monotonic clock.
     known: Option<(State, Duration)>,
+    /// The last state with a signing CA that was read, to restore a lost Secret from.
+    remembered: Option<State>,
     problems: Vec<String>,
     failure: Option<String>,
     conflicts: usize,
@@ -81,7 +83,17 @@ impl Keeper {
     pub fn new(settings: Settings) -> Self {
         let cluster = Cluster::new(&settings.client, &settings.namespace, &settings.secret);
         let (problems, conflicts, is_ready) = (Vec::new(), 0, false);
-        Self { settings, cluster, leaf: None, known: None, problems, failure: None, conflicts, is_ready }
+        Self {
+            settings,
+            cluster,
+            leaf: None,
+            known: None,
+            remembered: None,
+            problems,
+            failure: None,
+            conflicts,
+            is_ready,
+        }
     }
 
     /// Runs the control loop for ever.
@@ -135,11 +147,13 @@ impl Keeper {
         let observed = self.observe().await?;
         self.renew_leaf(&observed)?;
         self.report(&observed);
+        let unchanged = self.unchanged(&observed);
         let seen = Seen {
             state: &observed.stored.state,
             bundles: &observed.bundles,
+            remembered: self.remembered.as_ref(),
             now: observed.reading.wall,
-            unchanged: self.unchanged(&observed),
+            unchanged,
             rotation_requested: observed.stored.rotation_requested,
         };
         let step = steps::next(&seen, &self.settings.timing);
@@ -209,6 +223,9 @@ impl Keeper {
             _ => steady,
         };
         self.known = Some((observed.stored.state.clone(), since));
+        if observed.stored.state.current.is_some() {
+            self.remembered = Some(observed.stored.state.clone());
+        }
         steady.saturating_sub(since).try_into().unwrap_or(time::Duration::MAX)
     }
 

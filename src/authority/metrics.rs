@@ -7,12 +7,12 @@ use prometheus_client::registry::Registry;
 
 use super::steps::Step;
 
-const STEPS: [&str; 5] = ["prepared", "announced", "withdrawn", "switched", "retired"];
+const STEPS: [&str; 6] = ["prepared", "announced", "withdrawn", "switched", "retired", "restored"];
 
 /// The metrics of a self-managed CA.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    steps: [Counter; 5],
+    steps: [Counter; 6],
     leaves: Counter,
     bundles: Counter,
     errors: Counter,
@@ -46,6 +46,7 @@ impl Metrics {
             Step::Withdraw => 2,
             Step::Switch => 3,
             Step::Retire => 4,
+            Step::Restore(_) => 5,
             Step::Keep(_) | Step::Publish(_) | Step::Redate | Step::Rest(_) => return,
         };
         self.steps[at].inc();

@@ -14,6 +14,7 @@
 //!   B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
 //! - A leaf of A is signed only from a Secret that was just read. After Switch the Secret has no key of A, so the last leaf of A
 //!   expires a leaf's life after Switch, and Retire follows an overlap later.
+//! - If the Secret is lost, a replica that remembers a CA which every bundle still contains restores it; no leaf changes.
 //! - If there is no CA but bundles contain certificates, other replicas' leaves may be signed by them; Keep makes them former
 //!   CAs. Only if the bundles are empty does the first CA sign at once, and only after a second observation, because the
 //!   bundles of the first one may be older than the previous state of the Secret.
@@ -32,6 +33,10 @@ pub const MOST_OLD: usize = 8;
 /// Polling interval; watches report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
 
+/// Overlap when there is no signing CA: longer than client-go takes to notice a lost watch (45 s). No replica signs with another
+/// CA meanwhile, so the clock differences that the full overlap covers do not matter.
+const RECOVERY: Duration = Duration::seconds(50);
+
 /// Pause before the second observation.
 const MOMENT: Duration = Duration::milliseconds(100);
 
@@ -45,17 +50,24 @@ pub struct Timing {
     /// How long old and new CA are in every bundle before the new one signs: longer than an API server takes to notice a lost
     /// watch, and longer than the clock difference between nodes.
     pub overlap: Duration,
+    /// The overlap when there is no signing CA, because the Secret was lost while no replica was running.
+    pub recovery: Duration,
 }
 
 impl Default for Timing {
     /// Returns a year for CAs, a week for leaves (a replica may lose the API server for a weekend), and five minutes of overlap (a
     /// lost watch is noticed within 45 seconds by client-go's HTTP/2 pings).
     fn default() -> Self {
-        Self { authority: Duration::days(365), leaf: Duration::days(7), overlap: Duration::minutes(5) }
+        Self::new(Duration::days(365), Duration::days(7), Duration::minutes(5))
     }
 }
 
 impl Timing {
+    /// Returns the timing for these lifetimes and this overlap.
+    pub fn new(authority: Duration, leaf: Duration, overlap: Duration) -> Self {
+        Self { authority, leaf, overlap, recovery: overlap.min(RECOVERY) }
+    }
+
     /// Checks that a rotation completes before the CA expires.
     ///
     /// # Errors
@@ -103,6 +115,8 @@ pub struct Seen<'s> {
     pub state: &'s State,
     /// All bundles of our webhook configurations, read before the state.
     pub bundles: &'s [Bundle],
+    /// The last state with a signing CA that this process has read.
+    pub remembered: Option<&'s State>,
     /// The wall clock.
     pub now: OffsetDateTime,
     /// For how long this process has observed this state, by the monotonic clock.
@@ -118,6 +132,8 @@ pub enum Step {
     Prepare,
     /// Record these as former CAs: bundles contain them, and the former CA is unknown.
     Keep(Vec<Certificate>),
+    /// Write this state, whose CA this process remembers: the Secret was lost.
+    Restore(Box<State>),
     /// Withdraw the announcement of the next CA.
     Withdraw,
     /// Write these certificates into every bundle that differs.
@@ -140,6 +156,7 @@ impl Step {
         match self {
             Self::Prepare => "create the next CA",
             Self::Keep(_) => "keep CAs found in bundles, because replicas may serve their leaves",
+            Self::Restore(_) => "restore the CA that was lost with the Secret",
             Self::Withdraw => "a bundle lost the next CA; restart the overlap",
             Self::Publish(_) => "correct the bundles",
             Self::Announce => "every bundle contains the next CA; begin the overlap",
@@ -153,7 +170,11 @@ impl Step {
 
 /// Returns the next step.
 pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
+    if let Some(restored) = restored(seen) {
+        return Step::Restore(Box::new(restored));
+    }
     let State { current, next, .. } = seen.state;
+    let overlap = if current.is_some() { timing.overlap } else { timing.recovery };
     let wanted = seen.state.bundle();
     let is_wrong = seen.bundles.iter().any(|bundle| !bundle.is(&wanted));
     let unknown = unknown(seen, &wanted);
@@ -167,10 +188,27 @@ pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
         }
         _ if is_wrong => Step::Publish(wanted),
         (_, Some(Next { published: None, .. })) => Step::Announce,
-        (_, Some(_)) if seen.unchanged >= timing.overlap => Step::Switch,
-        (_, Some(_)) => Step::Rest((timing.overlap - seen.unchanged).min(POLL)),
+        (_, Some(_)) if seen.unchanged >= overlap => Step::Switch,
+        (_, Some(_)) => Step::Rest((overlap - seen.unchanged).min(POLL)),
         (Some(current), None) => settled(seen, &current.certificate, timing),
     }
+}
+
+/// Returns the state to restore, if the signing CA is missing and the remembered one is valid and in every bundle. Certificates in
+/// bundles that the remembered state does not contain become former CAs, because other replicas may have rotated since.
+fn restored(seen: &Seen<'_>) -> Option<State> {
+    let authority = seen.remembered?.current.as_ref().filter(|_| seen.state.current.is_none())?;
+    let certificate = &authority.certificate;
+    if !certificate.is_valid(seen.now) || !all_hold(seen.bundles, certificate) {
+        return None;
+    }
+    let State { next, old, .. } = seen.state;
+    let old = old.iter().filter(|former| *former != certificate).cloned().collect();
+    let mut state = State { current: Some(authority.clone()), next: next.clone(), old, switched: None };
+    let unknown = unknown(seen, &state.bundle());
+    state.old.extend(unknown);
+    state.switched = (!state.old.is_empty()).then_some(seen.now);
+    Some(state)
 }
 
 /// Returns whether every bundle contains a CA.
@@ -240,6 +278,7 @@ impl State {
         let mut after = self.clone();
         match step {
             Step::Keep(kept) => after.old.extend(kept.iter().cloned()),
+            Step::Restore(restored) => after.clone_from(restored),
             Step::Withdraw => after.set_published(None),
             Step::Announce => after.set_published(Some(now)),
             Step::Switch => after.switch(now),

@@ -96,7 +96,7 @@ impl Serving {
             let certificates = Certificates::from_folder(&self.certs);
             return certificates.map(Arc::new).map_err(|error| Unusable::because("the serving certificate", error));
         };
-        let timing = Timing { authority: self.ca_life, leaf: self.leaf_life, overlap: self.ca_overlap };
+        let timing = Timing::new(self.ca_life, self.leaf_life, self.ca_overlap);
         timing.check().map_err(|problem| Unusable::because("--ca-life, --leaf-life, --ca-overlap", problem))?;
         let certificates = Arc::new(Certificates::new(self.untrusted(timing)?));
         let served = Arc::clone(&certificates);

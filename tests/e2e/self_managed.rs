@@ -53,7 +53,7 @@ fn a_ca_lives_through_what_happens(_: &Context) {
     no_write_fails_while_ca_and_replicas_are_replaced(&stage);
     what_somebody_did_to_a_bundle_is_put_right(&stage);
     rights_are_bound_to_names(&stage);
-    a_secret_that_is_gone_comes_back_with_care(&stage);
+    restores_a_deleted_secret(&stage);
     what_is_not_ours_is_left_alone(&stage);
 }
 
@@ -126,7 +126,8 @@ fn rights_are_bound_to_names(stage: &Stage) {
     assert!(can_i(&["patch", "validatingwebhookconfigurations/portcullis"]));
     assert!(!can_i(&["patch", "validatingwebhookconfigurations/theirs"]));
     assert!(!can_i(&["get", "secrets/theirs", "-n", "portcullis-system"]));
-    assert!(!can_i(&["create", "secrets", "-n", "portcullis-system"]));
+    assert!(can_i(&["create", "secrets", "-n", "portcullis-system"]), "to restore a deleted one");
+    assert!(!can_i(&["create", "secrets", "-n", "default"]));
 }
 
 fn what_is_not_ours_is_left_alone(stage: &Stage) {
@@ -146,32 +147,20 @@ fn what_is_not_ours_is_left_alone(stage: &Stage) {
     assert_eq!(composites.iter().filter(|bundle| bundle.is_empty()).count(), 1, "{composites:?}");
 }
 
-/// What is left of the CA is in the bundles, and what replicas serve was signed by it. It comes back as soon as it may be
-/// made; without the right to that the leaves that are there go on.
-fn a_secret_that_is_gone_comes_back_with_care(stage: &Stage) {
+/// A running replica restores the CA from memory: leaves and bundles stay as they are.
+fn restores_a_deleted_secret(stage: &Stage) {
     let ca = stage.secret("ca.crt").unwrap();
     let writers = Writers::start(stage);
-    let kubectl = |args: &[&str]| {
-        let args = [&["-n", "portcullis-system"][..], args].concat();
-        stage.cluster.kubectl().args(args).run().expect_success()
-    };
-    let told = || stage.replicas.lock().unwrap()[0].logged("certs/README.md");
-    let before = told();
-    kubectl(&["delete", "secret", "portcullis-ca"]);
-    // The log says what is missing, among the lines of the writers' calls.
-    eventually(|| {
-        let is_counted = stage.replicas.lock().unwrap()[0].metric("portcullis_ca_errors_total ") > Some(0.0);
-        (is_counted && told() > before).then_some(())
-    });
-    kubectl(&["create", "role", "portcullis-ca-create", "--verb=create", "--resource=secrets"]);
-    let account = "--serviceaccount=portcullis-system:portcullis";
-    kubectl(&["create", "rolebinding", "portcullis-ca-create", "--role=portcullis-ca-create", account]);
-    let get = ["get", "secret", "portcullis-ca", "-n", "portcullis-system"];
-    eventually(|| stage.cluster.kubectl().args(get).run().status.success().then_some(()));
-    let old = eventually(|| stage.secret("old.crt"));
-    assert_eq!(old, ca, "the one before is known to have signed");
-    let other = eventually(|| stage.secret("ca.crt").filter(|now| *now != ca));
-    eventually(|| stage.bundles_are(&(other.clone() + &old)).then_some(()));
+    let before = counted_by_the_api_server(stage);
+    let args = ["-n", "portcullis-system", "delete", "secret", "portcullis-ca"];
+    stage.cluster.kubectl().args(args).run().expect_success();
+    let restored = eventually(|| stage.secret("ca.crt"));
+    assert_eq!(restored, ca);
+    eventually(|| stage.bundles_are(&ca).then_some(()));
+    let (outcome, restarted) = (Incident::Restart.pass(1, stage, &[&writers]).remove(0), stage.secret("ca.crt"));
+    assert!(outcome.failures.is_empty(), "{:#?}", outcome.failures);
+    assert_eq!(restarted.unwrap(), ca, "a replica that starts afterwards uses the same CA");
     let failures = writers.tally().failures_after(0);
     assert!(failures.is_empty(), "{failures:#?}");
+    assert_eq!(counted_by_the_api_server(stage), before, "failed calls that were admitted");
 }
