@@ -73,6 +73,7 @@ generate:
 	cargo run --quiet $(FEATURES) -- manifests --out webhook-config
 	cargo run --quiet $(FEATURES) -- manifests --chart --out charts/portcullis/templates
 	cargo run --quiet $(FEATURES) -- explain deployer --output svg > docs/deployer-contract.svg
+	cargo run --quiet $(FEATURES) --example chart_schema > target/schema.json && mv target/schema.json charts/portcullis/values.schema.json
 	cargo run --quiet $(FEATURES) --example bounds > target/bounds.md && mv target/bounds.md docs/bounds.md
 
 ## The documentation as a site, in target/site/docs (needs mdbook: cargo install mdbook)

@@ -11,6 +11,10 @@ use portcullis::gate::Registry;
 use portcullis::yaml;
 use serde_json::Value;
 
+#[path = "../examples/chart_schema.rs"]
+#[allow(dead_code, reason = "as an example it has a main function")]
+mod chart_schema;
+
 fn path(of: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(of)
 }
@@ -64,6 +68,16 @@ fn the_charts_families_are_those_of_the_rules() {
     assert!(values["families"].as_object().unwrap().values().all(|is_on| is_on == true));
     let schema: Value = serde_json::from_str(&text("charts/portcullis/values.schema.json")).unwrap();
     assert_eq!(keys(&schema["properties"]["families"]["properties"]), families);
+}
+
+/// An unknown rule id passes neither Helm nor a pod, which would fail to start with it.
+#[test]
+fn schema_lists_the_rules_mutators_and_deliveries() {
+    let committed = text("charts/portcullis/values.schema.json");
+    assert!(chart_schema::updated(&committed) == committed, "the schema is out of date: run `make generate`");
+    let rules = &read("charts/portcullis/values.schema.json")["definitions"]["ruleOrFamily"]["enum"];
+    let names: Vec<_> = rules.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(names.contains(&"OW") && names.contains(&"OW006") && names.contains(&"KZ001"), "{names:?}");
 }
 
 /// An object either has just the keys that are listed, or is a map of anything to values of one shape.
@@ -139,6 +153,22 @@ fn what_is_shipped_has_traces() {
         assert!(line.contains("$(FEATURES)"), "without traces: {line}");
     }
     assert!(text("Containerfile").contains("cargo build --release --locked --features otlp "));
+}
+
+/// The chart pulls its appVersion as the image's tag, without the `v` of the git tag.
+#[test]
+fn release_pushes_the_tag_that_the_chart_pulls() {
+    let version = env!("CARGO_PKG_VERSION");
+    let workflow = read(".github/workflows/release.yml");
+    let computes = |command: &&String| command.contains("GITHUB_OUTPUT");
+    let command = commands(&workflow).iter().find(computes).cloned().expect("a step computes the version");
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &command]).env("GITHUB_REF_NAME", format!("v{version}")).env("GITHUB_OUTPUT", output.path());
+    assert!(bash.status().expect("there is a bash").success());
+    let written = std::fs::read_to_string(output.path()).unwrap();
+    assert_eq!(written, format!("version={version}\n"));
+    assert!(text(".github/workflows/release.yml").contains(":${{ steps.version.outputs.version }}\n"));
 }
 
 /// The commands of a workflow's steps.
