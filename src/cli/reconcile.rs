@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
-use tokio::net::TcpListener;
 
 use super::configuration::{self, Configuration};
 use super::families::Families;
@@ -38,7 +37,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Where /livez, /readyz and /metrics are served, in plain HTTP
-    #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
+    #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "[::]:8080")]
     admin_listen: SocketAddr,
     /// Act in this namespace only; may be said several times
     #[arg(long, value_name = "NAMESPACE")]
@@ -148,7 +147,7 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     let catalog = Arc::new(catalog);
     let condition = readiness.condition("catalog", "nothing is listed yet");
     tokio::spawn(inputs::until_listed(Arc::clone(&catalog), condition));
-    let listener = TcpListener::bind(args.admin_listen)
+    let listener = process::listen(args.admin_listen)
         .await
         .map_err(|error| Unusable::because(format!("--admin-listen {}", args.admin_listen), error))?;
     tokio::spawn(Admin { report: Arc::new(readiness), registry }.serve(listener));

@@ -32,10 +32,10 @@ const RECORD_LIMIT: u64 = 256 * 1024 * 1024;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Where the webhooks are served
-    #[arg(long, env = "PORTCULLIS_LISTEN", default_value = "0.0.0.0:9443")]
+    #[arg(long, env = "PORTCULLIS_LISTEN", default_value = "[::]:9443")]
     listen: SocketAddr,
     /// Where /livez, /readyz and /metrics are served, in plain HTTP
-    #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
+    #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "[::]:8080")]
     admin_listen: SocketAddr,
     #[command(flatten)]
     certificates: Serving,

@@ -3,6 +3,7 @@
 
 pub mod admin;
 mod changes;
+mod listen;
 mod log_format;
 mod log_writer;
 pub mod readiness;
@@ -14,6 +15,7 @@ use prometheus_client::registry::Registry;
 
 pub use admin::{Admin, Report};
 pub use changes::Changes;
+pub use listen::listen;
 pub use readiness::{Condition, Readiness};
 pub use signal::signalled;
 pub use telemetry::{Format, Telemetry};

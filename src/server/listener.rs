@@ -19,7 +19,7 @@ use super::probe::Probe;
 use super::report::ServerReport;
 use super::webhook::Webhook;
 use super::{Certificates, Clients, Decide, Floor, Limits, Metrics, Readiness, Traces, limits, rotation, tls};
-use crate::process::{Admin, signalled};
+use crate::process::{Admin, listen, signalled};
 
 /// Lame-duck period: Kubernetes takes a few seconds to remove an endpoint on every node.
 const LAME_DUCK: Duration = Duration::from_secs(5);
@@ -97,7 +97,7 @@ pub struct BindError {
 }
 
 async fn bind(port: &'static str, address: SocketAddr) -> Result<TcpListener, BindError> {
-    TcpListener::bind(address).await.map_err(|source| BindError { port, address, source })
+    listen(address).await.map_err(|source| BindError { port, address, source })
 }
 
 fn address_of(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr, BindError> {

@@ -224,9 +224,6 @@ pub fn is_one_manifest(text: &str) -> bool {
 fn parse(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Vec<Document>, YamlError> {
     match json::read(chunk, limits) {
         Some(documents) => Ok(documents),
-        None => match json::number_out_of_range(chunk).filter(|_| what == As::Object) {
-            Some(error) => Err(error),
-            None => Ok(reader::read(chunk, limits, what)?.into_iter().collect()),
-        },
+        None => Ok(reader::read(chunk, limits, what)?.into_iter().collect()),
     }
 }
