@@ -34,6 +34,12 @@ impl Cache {
         Ok(Self { folder })
     }
 
+    /// Returns whether the folder `name` is complete.
+    #[allow(dead_code, reason = "asked by the tests with real controllers")]
+    pub fn has(&self, name: &str) -> bool {
+        self.folder.join(name).is_dir()
+    }
+
     /// The folder `name`, filled by `make` unless it is there already.
     ///
     /// It appears under its name only when it is complete, and two runs never make it at once.

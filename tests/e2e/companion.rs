@@ -33,7 +33,7 @@ pub struct Companion {
 
 /// How to run one.
 pub struct Options<'a> {
-    /// Where it acts.
+    /// Where it acts; everywhere, if it is empty.
     pub namespace: &'a str,
     /// How it reaches the API server.
     pub kubeconfig: PathBuf,
@@ -41,6 +41,8 @@ pub struct Options<'a> {
     pub lease: &'a str,
     /// Further arguments.
     pub arguments: &'a [&'a str],
+    /// Arguments about its Lease.
+    pub timing: &'a [&'a str],
 }
 
 /// Times for a trial: a kill is noticed after a second.
@@ -50,7 +52,7 @@ impl<'a> Options<'a> {
     /// As its ServiceAccount, with a Lease in the trial's own namespace, and the deployer of dry runs.
     pub fn new(cluster: &Cluster, namespace: &'a str) -> Self {
         let kubeconfig = cluster.kubeconfig(User::Companion);
-        Self { namespace, kubeconfig, lease: namespace, arguments: &["--dry-run-deployer"] }
+        Self { namespace, kubeconfig, lease: namespace, arguments: &["--dry-run-deployer"], timing: &QUICK }
     }
 
     /// Starts it, and waits until it is ready.
@@ -62,8 +64,11 @@ impl<'a> Options<'a> {
 
     fn start_on(&self, cluster: &Cluster, port: u16) -> Result<Companion, DaemonError> {
         let mut command = Command::new(BINARY);
-        command.args(["reconcile", "--namespace", self.namespace]).arg("--kubeconfig").arg(&self.kubeconfig);
-        command.args(["--admin-listen", &format!("127.0.0.1:{port}")]).args(QUICK).args(self.arguments);
+        command.arg("reconcile").arg("--kubeconfig").arg(&self.kubeconfig);
+        if !self.namespace.is_empty() {
+            command.args(["--namespace", self.namespace]);
+        }
+        command.args(["--admin-listen", &format!("127.0.0.1:{port}")]).args(self.timing).args(self.arguments);
         command.args(["--lease-namespace", self.lease]);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("companion-{number}.log"));

@@ -82,6 +82,18 @@ impl Daemon {
         Ok(())
     }
 
+    /// Returns what it is called.
+    #[allow(dead_code, reason = "asked by the tests with real controllers")]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the path of its log.
+    #[allow(dead_code, reason = "asked by the tests with real controllers")]
+    pub fn log(&self) -> PathBuf {
+        self.log.clone()
+    }
+
     /// Asks it to end, as the kubelet does, and waits until it has.
     pub fn terminate(&self) -> io::Result<ExitStatus> {
         self.signal("TERM")?;

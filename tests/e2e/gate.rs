@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,6 +38,8 @@ pub struct GateOptions<'a> {
     pub config: Option<&'a str>,
     /// Where its spans go.
     pub traces: Option<&'a str>,
+    /// Further arguments.
+    pub arguments: &'a [&'a str],
     /// Whether its webhooks are in force; asked again until they are.
     pub in_force: &'a dyn Fn(&Cluster) -> bool,
 }
@@ -103,6 +105,12 @@ impl Gate {
         self.daemon.log_end()
     }
 
+    /// Returns the path of its log.
+    #[allow(dead_code, reason = "asked by the tests with real controllers")]
+    pub fn log(&self) -> PathBuf {
+        self.daemon.log()
+    }
+
     /// The most memory that it ever had resident, in bytes; where the system tells.
     pub fn peak_memory(&self) -> Option<u64> {
         self.daemon.peak_memory()
@@ -121,7 +129,11 @@ impl Gate {
         cluster.wait_for_crds();
         apply(cluster, "manifests", &manifests.others)?;
         let mut command = Command::new(BINARY);
-        command.args(arguments(&rendered, &folder)).arg("--kubeconfig").arg(cluster.kubeconfig(User::Portcullis));
+        command
+            .args(arguments(&rendered, &folder))
+            .args(options.arguments)
+            .arg("--kubeconfig")
+            .arg(cluster.kubeconfig(User::Portcullis));
         command.arg("--listen").arg(format!("127.0.0.1:{port}"));
         command.arg("--admin-listen").arg(format!("127.0.0.1:{admin_port}"));
         let daemon = Daemon::start("portcullis", &mut command, &folder.join("log"))?;

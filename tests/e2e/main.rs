@@ -175,7 +175,7 @@ fn start(gate_is_needed: bool) -> Result<Context, ContextError> {
     let config = format!("{CONFIG}{}", delivery::configuration(&artifacts.host()));
     let collector = Collector::start();
     let traces = cfg!(feature = "otlp").then(|| collector.endpoint());
-    let options = GateOptions { config: Some(&config), traces: traces.as_deref(), in_force: &in_force };
+    let options = GateOptions { config: Some(&config), traces: traces.as_deref(), arguments: &[], in_force: &in_force };
     let context = Context::start(gate_is_needed.then_some(&options), artifacts, collector)?;
     eprintln!("e2e: ready after {:.1?}", begin.elapsed());
     Ok(context)

@@ -1,0 +1,375 @@
+//! Flux: source-controller and kustomize-controller.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::account::{Account, KUSTOMIZE_CONTROLLER, SOURCE_CONTROLLER};
+use crate::cluster::Cluster;
+use crate::daemon::Daemon;
+use crate::gate;
+use crate::git::Repository;
+use crate::http;
+use crate::programs;
+use crate::scene::{DEADLINE, Scene, is};
+use crate::stage::Ground;
+use crate::system::{Kind, Scenario, System, program};
+
+/// Flux.
+pub const SYSTEM: System = System {
+    name: "flux",
+    title: || {
+        let version = |pin| programs::pin(pin).version().trim_start_matches('v');
+        let (source, kustomize) = (version("flux-source-controller"), version("flux-kustomize-controller"));
+        format!("Flux (source-controller {source}, kustomize-controller {kustomize})")
+    },
+    pins: &["flux-source-controller", "flux-kustomize-controller"],
+    prepare: |ground| {
+        ground.port(ARTIFACTS);
+    },
+    start,
+    configuration,
+    in_force: |cluster| gate::refuses(cluster, "portcullis.dev", PROBE),
+    reconcile: &[],
+    kinds: || {
+        vec![
+            Kind::namespaced("source.toolkit.fluxcd.io/v1", "GitRepository", "gitrepositories"),
+            Kind::namespaced("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "kustomizations"),
+            Kind::namespaced("v1", "ConfigMap", "configmaps"),
+            Kind::namespaced("v1", "ServiceAccount", "serviceaccounts"),
+        ]
+    },
+    scenarios: &[
+        Scenario::new("apply", "a tree with a component and a generator is applied", apply),
+        Scenario::new("revision", "a new revision is applied", revision),
+        Scenario::new("branch-and-path", "one commit changes a source's branch and a child's path", branch_and_path),
+        Scenario {
+            denial: Some("KZ"),
+            ..Scenario::new("broken", "a revision that does not build, and one that does", broken)
+        },
+        Scenario::new("prune", "an object that left the tree is deleted", prune),
+        Scenario::new("spec", "patches, components, images and substitutions in the spec", spec),
+        Scenario::new("depends-on", "one Kustomization waits for another", depends_on),
+        Scenario::new("force", "an immutable object is recreated with force", force),
+        Scenario::new("lax", "a root file that only Flux's lax reader takes", lax),
+        Scenario::new("late", "Kustomization and source come before the path is there", late),
+        Scenario::new("interval", "the interval of a Kustomization changes", interval),
+        Scenario::new("delete", "a Kustomization is deleted with what it applied", delete),
+    ],
+};
+
+/// The port at which source-controller serves artifacts.
+const ARTIFACTS: &str = "artifacts";
+/// Refused once the webhooks are in force.
+const PROBE: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: probe, namespace: default}
+spec: {interval: 1h, prune: true, path: ./apps, components: [/abs], sourceRef: {kind: GitRepository, name: none}}
+";
+
+fn configuration(ground: &Ground) -> String {
+    format!(
+        "rules: {{KZ: deny}}\ndeliveries: {{flux-trees: deny, flux-sources: deny}}\nartifactHosts: \
+         [\"127.0.0.1:{}\"]\n",
+        ground.port(ARTIFACTS)
+    )
+}
+
+fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
+    let source = |command: &mut Command| {
+        let storage = ground.folder.path().join("artifacts");
+        std::fs::create_dir_all(&storage).expect("there is room");
+        let address = format!("127.0.0.1:{}", ground.port(ARTIFACTS));
+        command.args([format!("--storage-addr={address}"), format!("--storage-adv-addr={address}")]);
+        command.arg(format!("--storage-path={}", storage.display()));
+    };
+    let kustomize = |command: &mut Command| {
+        command.args(["--requeue-dependency=1s", "--min-retry-delay=500ms", "--max-retry-delay=5s"]);
+    };
+    let pins = ["flux-source-controller", "flux-kustomize-controller"];
+    vec![
+        controller(cluster, ground, SOURCE_CONTROLLER, pins[0], "source-health", source),
+        controller(cluster, ground, KUSTOMIZE_CONTROLLER, pins[1], "kustomize-health", kustomize),
+    ]
+}
+
+fn controller(
+    cluster: &Cluster,
+    ground: &Ground,
+    account: Account,
+    pin: &str,
+    health: &'static str,
+    with: impl FnOnce(&mut Command),
+) -> Daemon {
+    let health = ground.port(health);
+    let mut command = Command::new(program(pin, account.name));
+    command.env("KUBECONFIG", account.kubeconfig(cluster).expect("there is room"));
+    command.env("RUNTIME_NAMESPACE", account.namespace).env("TMPDIR", ground.folder.path());
+    command.args(["--events-addr=", "--metrics-addr=127.0.0.1:0", "--enable-leader-election=false"]);
+    command.args([format!("--health-addr=127.0.0.1:{health}"), "--interval-jitter-percentage=0".to_owned()]);
+    with(&mut command);
+    let log = cluster.folder().join(format!("{}.log", account.name));
+    let daemon = Daemon::start(account.name, &mut command, &log).unwrap_or_else(|error| panic!("{error}"));
+    let ready = daemon.wait_until(DEADLINE, || http::is_ok(&http::get(health, "/readyz")));
+    ready.unwrap_or_else(|error| panic!("{error}"));
+    daemon
+}
+
+fn source(name: &str, repository: &Repository, branch: &str) -> String {
+    format!(
+        "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {{name: {name}, namespace: $NS}}\nspec: \
+         {{interval: 1h, url: \"{}\", ref: {{branch: {branch}}}}}\n---\n",
+        repository.url
+    )
+}
+
+/// A Kustomization on the source of its name, with further fields of the spec.
+fn kustomization(name: &str, source: &str, path: &str, more: &str) -> String {
+    format!(
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: \
+         $NS}}\nspec:\n  interval: 1h\n  retryInterval: 2s\n  timeout: 30s\n  prune: true\n  path: {path}\n  \
+         targetNamespace: $NS\n  sourceRef: {{kind: GitRepository, name: {source}}}\n{more}---\n"
+    )
+}
+
+fn config_map(name: &str, value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  key: {value}\n")
+}
+
+/// Has source-controller look for a new revision at once.
+fn look_again(scene: &Scene<'_>, source: &str, number: usize) {
+    let request = format!("reconcile.fluxcd.io/requestedAt={number}");
+    scene.kubectl(&["annotate", "--overwrite", "gitrepository", source, &request]);
+}
+
+fn is_current(object: &Value) -> bool {
+    object["status"]["observedGeneration"] == object["metadata"]["generation"]
+}
+
+/// Waits until a Kustomization is ready at a commit.
+#[track_caller]
+fn applied(scene: &Scene<'_>, name: &str, branch: &str, commit: &str) {
+    let revision = format!("{branch}@sha1:{commit}");
+    let is_so = |object: &Value| {
+        is_current(object)
+            && is(object, "Ready", "True")
+            && object["status"]["lastAppliedRevision"] == revision.as_str()
+    };
+    scene.wait("kustomizations", name, &format!("ready at {revision}"), is_so);
+}
+
+const ROOT: &str = "resources: [settings.yaml]\ncomponents: [../component]\nconfigMapGenerator:\n- name: \
+                    generated\n  literals: [a=b]\n";
+const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: pre-\n";
+
+/// A repository whose tree is applied, with its commit.
+fn begun(scene: &Scene<'_>) -> (Repository, String) {
+    let repository = scene.stage().ground.git.repository(&scene.namespace);
+    let commit = repository.commit("main", &tree(&config_map("settings", "one")));
+    scene.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
+    applied(scene, "app", "main", &commit);
+    (repository, commit)
+}
+
+fn tree(settings: &str) -> [(&str, &str); 3] {
+    [("app/kustomization.yaml", ROOT), ("app/settings.yaml", settings), ("component/kustomization.yaml", COMPONENT)]
+}
+
+fn apply(scene: &Scene<'_>) {
+    begun(scene);
+    scene.snapshot("applied");
+}
+
+fn revision(scene: &Scene<'_>) {
+    let (repository, _) = begun(scene);
+    let commit = repository.commit("main", &tree(&config_map("settings", "two")));
+    look_again(scene, "app", 1);
+    applied(scene, "app", "main", &commit);
+    scene.wait("configmaps", "pre-settings", "changed", |object| object["data"]["key"] == "two");
+    scene.snapshot("changed");
+}
+
+/// The fleet's tree holds source and Kustomization of an application. One commit gives the source another branch and the
+/// Kustomization a path that is in no other: judged against the old branch, it would never be applied.
+fn branch_and_path(scene: &Scene<'_>) {
+    let git = &scene.stage().ground.git;
+    let application = git.repository(&format!("{}-application", scene.namespace));
+    let old = application.commit("main", &[("v1/settings.yaml", &config_map("settings", "one"))]);
+    let new = application.commit("next", &[("v2/settings.yaml", &config_map("settings", "two"))]);
+    let fleet = git.repository(&format!("{}-fleet", scene.namespace));
+    let files = |branch: &str, path: &str| {
+        let text = source("application", &application, branch) + &kustomization("application", "application", path, "");
+        text.replace("$NS", &scene.namespace)
+    };
+    let commit = fleet.commit("main", &[("clusters/application.yaml", &files("main", "./v1"))]);
+    scene.apply(&(source("fleet", &fleet, "main") + &kustomization("fleet", "fleet", "./clusters", "")));
+    applied(scene, "fleet", "main", &commit);
+    applied(scene, "application", "main", &old);
+    let commit = fleet.commit("main", &[("clusters/application.yaml", &files("next", "./v2"))]);
+    look_again(scene, "fleet", 1);
+    applied(scene, "fleet", "main", &commit);
+    applied(scene, "application", "next", &new);
+    scene.wait("configmaps", "settings", "changed", |object| object["data"]["key"] == "two");
+    scene.snapshot("changed");
+}
+
+/// Portcullis refuses the revision at its source; without it Flux fails to build. What is deployed stays in both cases,
+/// and `kubectl get` shows that something is wrong.
+fn broken(scene: &Scene<'_>) {
+    let (repository, _) = begun(scene);
+    repository.commit("main", &[("app/kustomization.yaml", "resources: [missing.yaml]\n")]);
+    look_again(scene, "app", 1);
+    let (plural, words) = if scene.has_webhooks() {
+        ("gitrepositories", "not ready: its revision is refused")
+    } else {
+        ("kustomizations", "not ready: it cannot be built")
+    };
+    scene.wait(plural, "app", words, |object| is(object, "Ready", "False"));
+    let kept = scene.get("configmaps", "pre-settings");
+    assert!(kept.is_some_and(|object| object["data"]["key"] == "one"), "what was deployed stays");
+    let commit = repository.commit("main", &tree(&config_map("settings", "three")));
+    look_again(scene, "app", 2);
+    applied(scene, "app", "main", &commit);
+    scene.wait("gitrepositories", "app", "ready again", |object| is_current(object) && is(object, "Ready", "True"));
+    scene.snapshot("repaired");
+}
+
+fn prune(scene: &Scene<'_>) {
+    let repository = scene.stage().ground.git.repository(&scene.namespace);
+    let (first, second) = (config_map("first", "one"), config_map("second", "one"));
+    let commit = repository.commit("main", &[("app/first.yaml", &first), ("app/second.yaml", &second)]);
+    scene.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
+    applied(scene, "app", "main", &commit);
+    scene.wait("configmaps", "second", "there", |_| true);
+    let commit = repository.commit("main", &[("app/first.yaml", &first)]);
+    look_again(scene, "app", 1);
+    applied(scene, "app", "main", &commit);
+    scene.wait_gone("configmaps", "second");
+    scene.snapshot("pruned");
+}
+
+const SPEC: &str = "  components: [../component]
+  namePrefix: x-
+  nameSuffix: -y
+  commonMetadata: {labels: {team: blue}, annotations: {note: kept}}
+  images: [{name: example, newTag: v2}]
+  patches:
+  - target: {kind: ConfigMap, name: settings}
+    patch: |
+      - {op: add, path: /data/patched, value: 'yes'}
+  - patch: |
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: settings}
+      data: {merged: 'yes'}
+  postBuild:
+    substitute: {color: green, number: '7'}
+    substituteFrom: [{kind: ConfigMap, name: values}, {kind: ConfigMap, name: absent, optional: true}]
+";
+const SUBSTITUTED: &str = "apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+data:
+  color: ${color}
+  from: ${from}
+  default: ${unset:=nothing}
+  kept: $${color}
+  upper: ${color^^}
+  number: \"${number}\"
+  quoted: \"${color:0:3}\"
+";
+
+fn spec(scene: &Scene<'_>) {
+    let repository = scene.stage().ground.git.repository(&scene.namespace);
+    let files = [
+        ("app/settings.yaml", SUBSTITUTED),
+        (
+            "component/kustomization.yaml",
+            "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\ncommonAnnotations: {by: component}\n",
+        ),
+    ];
+    let commit = repository.commit("main", &files);
+    let values =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values, namespace: $NS}\ndata: {from: a map}\n---\n";
+    scene.apply(
+        &(values.to_owned() + &source("app", &repository, "main") + &kustomization("app", "app", "./app", SPEC)),
+    );
+    applied(scene, "app", "main", &commit);
+    scene.wait("configmaps", "x-settings-y", "substituted", |object| object["data"]["color"] == "green");
+    scene.snapshot("applied");
+}
+
+fn depends_on(scene: &Scene<'_>) {
+    let repository = scene.stage().ground.git.repository(&scene.namespace);
+    let files = [("base/base.yaml", &*config_map("base", "one")), ("app/app.yaml", &*config_map("app", "one"))];
+    let commit = repository.commit("main", &files);
+    let app = kustomization("app", "shared", "./app", "  dependsOn: [{name: base}]\n  wait: true\n");
+    scene.apply(&app);
+    scene.apply(&source("shared", &repository, "main"));
+    scene.apply(&kustomization("base", "shared", "./base", "  wait: true\n"));
+    applied(scene, "base", "main", &commit);
+    applied(scene, "app", "main", &commit);
+    scene.snapshot("applied");
+}
+
+fn force(scene: &Scene<'_>) {
+    let repository = scene.stage().ground.git.repository(&scene.namespace);
+    let file = |value: &str| config_map("frozen", value) + "immutable: true\n";
+    let commit = repository.commit("main", &[("app/frozen.yaml", &file("one"))]);
+    scene.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "  force: true\n")));
+    applied(scene, "app", "main", &commit);
+    let before = scene.get("configmaps", "frozen").expect("it is applied");
+    let commit = repository.commit("main", &[("app/frozen.yaml", &file("two"))]);
+    look_again(scene, "app", 1);
+    applied(scene, "app", "main", &commit);
+    let after = scene.wait("configmaps", "frozen", "recreated", |object| object["data"]["key"] == "two");
+    assert_ne!(before["metadata"]["uid"], after["metadata"]["uid"]);
+    scene.snapshot("recreated");
+}
+
+/// Numbers and booleans where texts belong, and a field that nobody knows: Flux converts and ignores them.
+const LAX: &str = "resources: [settings.yaml]
+namePrefix: 7
+commonAnnotations: {number: 1.5, boolean: true}
+images: [{name: example, newTag: 1.25}]
+unknownField: 1
+";
+
+fn lax(scene: &Scene<'_>) {
+    let repository = scene.stage().ground.git.repository(&scene.namespace);
+    let settings = config_map("settings", "one");
+    let commit = repository.commit("main", &[("app/kustomization.yaml", LAX), ("app/settings.yaml", &settings)]);
+    scene.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
+    applied(scene, "app", "main", &commit);
+    scene.snapshot("applied");
+}
+
+/// The first revision has no such path; the second one has.
+fn late(scene: &Scene<'_>) {
+    let repository = scene.stage().ground.git.repository(&scene.namespace);
+    repository.commit("main", &[("other/settings.yaml", &config_map("settings", "one"))]);
+    scene.apply(&source("app", &repository, "main"));
+    scene.wait("gitrepositories", "app", "ready", |object| is(object, "Ready", "True"));
+    scene.apply(&kustomization("app", "app", "./app", ""));
+    scene.wait("kustomizations", "app", "not ready: there is no such path", |object| is(object, "Ready", "False"));
+    let commit = repository.commit("main", &[("app/settings.yaml", &config_map("settings", "two"))]);
+    look_again(scene, "app", 1);
+    applied(scene, "app", "main", &commit);
+    scene.snapshot("applied");
+}
+
+fn interval(scene: &Scene<'_>) {
+    let (_, commit) = begun(scene);
+    scene.kubectl(&["patch", "kustomization", "app", "--type=merge", "-p", r#"{"spec":{"interval":"2h"}}"#]);
+    applied(scene, "app", "main", &commit);
+    scene.snapshot("applied");
+}
+
+fn delete(scene: &Scene<'_>) {
+    begun(scene);
+    scene.kubectl(&["delete", "kustomization", "app", "--wait=false"]);
+    scene.wait_gone("kustomizations", "app");
+    scene.wait_gone("configmaps", "pre-settings");
+    scene.snapshot("deleted");
+}

@@ -1,0 +1,161 @@
+//! Git repositories over HTTP, as source-controller clones them: git's own `http-backend` behind a small server.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use tempfile::TempDir;
+
+/// All commits are of this moment, so that the same files have the same revision in every run.
+const DATE: &str = "2026-01-01T00:00:00Z";
+const AUTHOR: &str = "systems";
+const ADDRESS: &str = "systems@example.org";
+/// The most that a request may send: what a fetch negotiates.
+const MAX_BODY: u64 = 1 << 20;
+
+/// A server of repositories. They are deleted with it.
+pub struct GitServer {
+    folder: TempDir,
+    port: u16,
+}
+
+/// A repository on a server, with a work tree.
+pub struct Repository {
+    folder: PathBuf,
+    /// Where it is cloned from.
+    pub url: String,
+}
+
+impl GitServer {
+    /// Starts serving; there is no repository yet.
+    ///
+    /// # Panics
+    ///
+    /// When the system refuses a folder or a port.
+    pub fn start() -> Self {
+        let folder = TempDir::new().expect("there is room for a folder");
+        crate::litter::add_folder(folder.path());
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let port = listener.local_addr().expect("it has an address").port();
+        let root = folder.path().to_owned();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let root = root.clone();
+                // A client that is gone needs no answer.
+                thread::spawn(move || drop(serve(stream, &root)));
+            }
+        });
+        Self { folder, port }
+    }
+
+    /// Returns host and port.
+    pub fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Creates an empty repository.
+    pub fn repository(&self, name: &str) -> Repository {
+        let folder = self.folder.path().join(name);
+        fs::create_dir_all(&folder).expect("there is room for a folder");
+        let repository = Repository { folder, url: format!("http://{}/{name}", self.host()) };
+        repository.git(&["init", "--quiet", "--initial-branch=main"]);
+        repository
+    }
+}
+
+impl Repository {
+    /// Makes `files` the whole content of a branch, which begins where the work tree is. Returns the commit.
+    pub fn commit(&self, branch: &str, files: &[(&str, &str)]) -> String {
+        self.git(&["checkout", "--quiet", "-B", branch]);
+        for entry in fs::read_dir(&self.folder).expect("it is a folder").flatten() {
+            let path = entry.path();
+            match path.file_name().is_some_and(|name| name == ".git") {
+                true => {}
+                false if path.is_dir() => fs::remove_dir_all(&path).expect("it is ours"),
+                false => fs::remove_file(&path).expect("it is ours"),
+            }
+        }
+        for (path, text) in files {
+            let path = self.folder.join(path);
+            fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("there is room");
+            fs::write(path, text).expect("there is room");
+        }
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message", "change"]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.current_dir(&self.folder).args(arguments).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command.env("GIT_CONFIG_NOSYSTEM", "1");
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{role}_DATE"), DATE).env(format!("GIT_{role}_NAME"), AUTHOR);
+            command.env(format!("GIT_{role}_EMAIL"), ADDRESS);
+        }
+        let output = command.output().expect("git is installed");
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "git {arguments:?}: {stderr}");
+        stdout.trim().to_owned()
+    }
+}
+
+/// A request, as CGI wants it.
+struct Request {
+    method: String,
+    path: String,
+    query: String,
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+}
+
+fn serve(mut stream: TcpStream, root: &Path) -> io::Result<()> {
+    let request = read(&stream)?;
+    let answer = backend(&request, root)?;
+    let end = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap_or(answer.len());
+    let head = String::from_utf8_lossy(&answer[..end]);
+    let status = head.lines().find_map(|line| line.strip_prefix("Status: ")).unwrap_or("200 OK");
+    let body = answer.get(end + 4..).unwrap_or_default();
+    let others: String =
+        head.lines().filter(|line| !line.starts_with("Status: ")).map(|line| format!("{line}\r\n")).collect();
+    let length = body.len();
+    write!(stream, "HTTP/1.1 {status}\r\n{others}Content-Length: {length}\r\nConnection: close\r\n\r\n")?;
+    stream.write_all(body)
+}
+
+fn read(stream: &TcpStream) -> io::Result<Request> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim().split_once(':') else { break };
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let length: u64 = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or_default();
+    let mut body = Vec::new();
+    reader.take(length.min(MAX_BODY)).read_to_end(&mut body)?;
+    Ok(Request { method, path: path.to_owned(), query: query.to_owned(), headers, body })
+}
+
+fn backend(request: &Request, root: &Path) -> io::Result<Vec<u8>> {
+    let header = |name: &str| request.headers.get(name).map(String::as_str).unwrap_or_default();
+    let mut command = Command::new("git");
+    command.arg("http-backend").env("GIT_PROJECT_ROOT", root).env("GIT_HTTP_EXPORT_ALL", "1");
+    command.env("PATH_INFO", &request.path).env("QUERY_STRING", &request.query).env("REQUEST_METHOD", &request.method);
+    command.env("CONTENT_TYPE", header("content-type")).env("CONTENT_LENGTH", request.body.len().to_string());
+    command.env("HTTP_CONTENT_ENCODING", header("content-encoding")).env("GIT_PROTOCOL", header("git-protocol"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&request.body))?;
+    Ok(child.wait_with_output()?.stdout)
+}

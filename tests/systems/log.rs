@@ -1,0 +1,81 @@
+//! What happened, by the API server's audit log and by portcullis' own log of decisions.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A write that the API server answered.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// Whose.
+    pub user: String,
+    /// `patch kustomizations/status apps`.
+    pub what: String,
+    /// The object's namespace; none for those of the cluster.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// Why it failed.
+    pub denied: Option<String>,
+    /// Microseconds until it was answered.
+    pub micros: i128,
+}
+
+/// A decision of portcullis.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// The object's namespace; none for those of the cluster.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// Whether the request was allowed.
+    pub allowed: bool,
+}
+
+/// Reads an audit log: every write of anybody.
+pub fn writes(path: &Path) -> Vec<Write> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| write(&serde_json::from_str(line).ok()?)).collect()
+}
+
+fn write(event: &Value) -> Option<Write> {
+    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let moment = |pointer: &str| OffsetDateTime::parse(&text(pointer), &Rfc3339).ok();
+    let subresource = Some(text("/objectRef/subresource")).filter(|name| !name.is_empty());
+    let subresource = subresource.map(|name| format!("/{name}")).unwrap_or_default();
+    let (verb, resource, name) = (text("/verb"), text("/objectRef/resource"), text("/objectRef/name"));
+    let message = text("/responseStatus/message");
+    let took = moment("/stageTimestamp")? - moment("/requestReceivedTimestamp")?;
+    Some(Write {
+        user: text("/user/username"),
+        what: format!("{verb} {resource}{subresource} {name}"),
+        namespace: text("/objectRef/namespace"),
+        name,
+        denied: Some(message).filter(|message| message.contains("denied the request")),
+        micros: took.whole_microseconds(),
+    })
+}
+
+/// Reads portcullis' log: every decision.
+pub fn decisions(path: &Path) -> Vec<Decision> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter(|line| line.contains(" micros=")).filter_map(decision).collect()
+}
+
+fn decision(line: &str) -> Option<Decision> {
+    let quoted = |key: &str| {
+        let (_, rest) = line.split_once(&format!(" {key}=\""))?;
+        rest.split('"').next().map(str::to_owned)
+    };
+    Some(Decision { namespace: quoted("namespace")?, name: quoted("name")?, allowed: line.contains(" allowed=true") })
+}
+
+#[test]
+fn a_decision_is_read() {
+    let line = r#"INFO decision: uid="1" webhook="validate" namespace="flux-apply" name="app" user="x" allowed=true rules= micros=12"#;
+    let read = decision(line).expect("it is a decision");
+    assert_eq!((&*read.namespace, &*read.name, read.allowed), ("flux-apply", "app", true));
+}

@@ -1,0 +1,129 @@
+//! What of an object is the same in every run.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::scene::Snapshot;
+
+/// What the API server alone decides.
+const VOLATILE: [&str; 6] =
+    ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionTimestamp"];
+/// What begins the annotations and labels that portcullis adds.
+const OURS: &str = "portcullis.dev/";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+static UUID: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").expect("it is one"));
+static TIME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").expect("it is one"));
+static DURATION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b\d+(\.\d+)?(ms|µs|s)\b").expect("it is one"));
+
+/// Returns objects by kind and name, without what differs between runs.
+pub fn snapshot(objects: &[Value], addresses: &[(String, String)]) -> Snapshot {
+    let words = words(objects, addresses);
+    let mut snapshot = Snapshot::new();
+    for object in objects {
+        let object = normal(object.clone(), &words);
+        let name = format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"]));
+        let number = (1..).map(|number| if number == 1 { name.clone() } else { format!("{name} ({number})") });
+        let key = number.into_iter().find(|key| !snapshot.contains_key(key));
+        snapshot.insert(key.expect("there is a number for each"), object);
+    }
+    snapshot
+}
+
+/// Returns an object as YAML would show it, without what nobody reads.
+pub fn readable(object: &Value) -> String {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    serde_json::to_string_pretty(&object).unwrap_or_default()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Generated names and addresses, the longest first, and what stands for them.
+fn words(objects: &[Value], addresses: &[(String, String)]) -> Vec<(String, String)> {
+    let generated = objects.iter().filter_map(|object| {
+        let (prefix, name) = (&object["metadata"]["generateName"], &object["metadata"]["name"]);
+        Some((name.as_str()?.to_owned(), format!("{}<generated>", prefix.as_str()?)))
+    });
+    let mut words: Vec<_> = generated.chain(addresses.iter().cloned()).collect();
+    words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
+    words
+}
+
+fn normal(mut object: Value, words: &[(String, String)]) -> Value {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|key, _| !VOLATILE.contains(&key.as_str()));
+        for place in ["annotations", "labels"] {
+            if let Some(map) = metadata.get_mut(place).and_then(Value::as_object_mut) {
+                map.retain(|key, _| !key.starts_with(OURS) && key != LAST_APPLIED);
+            }
+        }
+        metadata.retain(|_, value| value.as_object().is_none_or(|map| !map.is_empty()));
+    }
+    replaced(object, words)
+}
+
+fn replaced(value: Value, words: &[(String, String)]) -> Value {
+    match value {
+        Value::String(text) => Value::String(replaced_text(text, words)),
+        Value::Array(elements) => elements.into_iter().map(|element| replaced(element, words)).collect(),
+        Value::Object(members) => {
+            let members: Map<_, _> = members
+                .into_iter()
+                .filter(|(key, _)| key != "uid")
+                .map(|(key, value)| (replaced_text(key, words), replaced(value, words)))
+                .collect();
+            Value::Object(members)
+        }
+        other => other,
+    }
+}
+
+fn replaced_text(mut text: String, words: &[(String, String)]) -> String {
+    for (word, instead) in words {
+        text = text.replace(word, instead);
+    }
+    let text = UUID.replace_all(&text, "<uuid>");
+    let text = TIME.replace_all(&text, "<time>");
+    DURATION.replace_all(&text, "<duration>").into_owned()
+}
+
+/// Returns where two snapshots differ, one line for each place.
+pub fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
+    let keys: BTreeMap<_, _> = before.keys().chain(after.keys()).map(|key| (key, ())).collect();
+    let mut lines = Vec::new();
+    for key in keys.keys() {
+        match (before.get(*key), after.get(*key)) {
+            (Some(before), Some(after)) => compare(key, before, after, &mut lines),
+            (Some(_), None) => lines.push(format!("{key}: only without webhooks")),
+            _ => lines.push(format!("{key}: only with webhooks")),
+        }
+    }
+    lines
+}
+
+fn compare(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
+    match (before, after) {
+        (Value::Object(b), Value::Object(a)) => {
+            let keys: BTreeMap<_, _> = b.keys().chain(a.keys()).map(|key| (key, ())).collect();
+            for key in keys.keys() {
+                let at = |map: &Map<String, Value>| map.get(*key).cloned().unwrap_or(Value::Null);
+                compare(&format!("{path} .{key}"), &at(b), &at(a), lines);
+            }
+        }
+        (Value::Array(b), Value::Array(a)) if b.len() == a.len() => {
+            b.iter().zip(a).enumerate().for_each(|(index, (b, a))| compare(&format!("{path}[{index}]"), b, a, lines));
+        }
+        _ if before != after => lines.push(format!("{path}: {before} without, {after} with webhooks")),
+        _ => {}
+    }
+}

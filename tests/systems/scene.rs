@@ -1,0 +1,198 @@
+//! A scenario as it is played: in its namespace, acting as a person does with kubectl, and waiting for the controllers.
+
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use serde_json::Value;
+
+use crate::kubectl::Output;
+use crate::normal;
+use crate::stage::{Mode, Stage};
+use crate::system::Kind;
+
+/// How long anything is waited for. Controllers that are restarted, or retry after a failure, need most of it.
+pub const DEADLINE: Duration = Duration::from_secs(150);
+/// How often something that is waited for is looked at.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How many looks in a row must find the same versions of all objects until they count as at rest.
+const QUIET_LOOKS: usize = 15;
+
+/// What is compared between runs: objects by kind and name.
+pub type Snapshot = BTreeMap<String, Value>;
+
+/// A scenario that is being played.
+pub struct Scene<'a> {
+    stage: &'a Stage,
+    /// Its namespace. Objects of the whole cluster have it in their names.
+    pub namespace: String,
+    snapshots: Mutex<Vec<(String, Snapshot)>>,
+}
+
+impl<'a> Scene<'a> {
+    /// Creates the namespace.
+    pub fn begin(stage: &'a Stage, name: &str) -> Self {
+        let namespace = format!("{}-{name}", stage.system.name);
+        stage.cluster.kubectl().args(["create", "namespace", &namespace]).run().expect_success();
+        Self { stage, namespace, snapshots: Mutex::default() }
+    }
+
+    /// Returns the running parts.
+    pub fn stage(&self) -> &Stage {
+        self.stage
+    }
+
+    /// Returns whether portcullis is there.
+    pub fn has_webhooks(&self) -> bool {
+        self.stage.mode == Mode::With
+    }
+
+    /// Returns what was seen.
+    pub fn end(self) -> Vec<(String, Snapshot)> {
+        self.snapshots.into_inner().expect("nobody panics with it")
+    }
+
+    /// Applies objects, which must succeed. `$NS` is the namespace. Returns what kubectl said.
+    #[track_caller]
+    pub fn apply(&self, yaml: &str) -> Output {
+        let output = self.try_apply(yaml);
+        assert!(output.status.success(), "{}: this was to be applied:\n{yaml}\n{output}", Location::caller());
+        output
+    }
+
+    /// Applies objects.
+    pub fn try_apply(&self, yaml: &str) -> Output {
+        let apply = ["apply", "--server-side", "--force-conflicts", "--namespace", &self.namespace, "-f", "-"];
+        self.stage.cluster.kubectl().args(apply).stdin(yaml.replace("$NS", &self.namespace)).run()
+    }
+
+    /// Runs kubectl in the namespace, which must succeed.
+    #[track_caller]
+    pub fn kubectl(&self, arguments: &[&str]) -> Output {
+        let arguments: Vec<_> = arguments.iter().map(|argument| argument.replace("$NS", &self.namespace)).collect();
+        let output = self.stage.cluster.kubectl().args(["--namespace", &self.namespace]).args(arguments).run();
+        assert!(output.status.success(), "{}: {output}", Location::caller());
+        output
+    }
+
+    /// Returns an object, by its kind's plural, such as `kustomizations`.
+    pub fn get(&self, plural: &str, name: &str) -> Option<Value> {
+        let kind = self.kind(plural);
+        let found = self.stage.cluster.block_on(self.api(&kind).get_opt(name)).ok()??;
+        serde_json::to_value(found).ok()
+    }
+
+    /// Waits until an object is as it should be. Returns it.
+    #[track_caller]
+    pub fn wait(&self, plural: &str, name: &str, words: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let found = self.get(plural, name);
+            match found {
+                Some(object) if is_so(&object) => return object,
+                found if begun.elapsed() > DEADLINE => {
+                    let found = found.map(|object| normal::readable(&object)).unwrap_or_else(|| "nothing".to_owned());
+                    panic!("{}: {plural} {name} was to be {words}, and is\n{found}", Location::caller());
+                }
+                _ => thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// Waits until an object is gone.
+    #[track_caller]
+    pub fn wait_gone(&self, plural: &str, name: &str) {
+        let begun = Instant::now();
+        while let Some(object) = self.get(plural, name) {
+            if begun.elapsed() > DEADLINE {
+                panic!("{}: {plural} {name} was to be gone:\n{}", Location::caller(), normal::readable(&object));
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Waits until nothing changes any more, and keeps what is there for the comparison.
+    #[track_caller]
+    pub fn snapshot(&self, label: &str) {
+        let objects = self.rest();
+        let snapshot = normal::snapshot(&objects, &self.stage.ground.addresses());
+        self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
+    }
+
+    /// Waits until generations and resource versions stand still. Returns all objects.
+    #[track_caller]
+    pub fn rest(&self) -> Vec<Value> {
+        let (begun, mut looks, mut last) = (Instant::now(), 0, Vec::new());
+        let versions = |objects: &[Value]| -> Vec<String> { objects.iter().map(version).collect() };
+        loop {
+            let objects = self.objects();
+            if versions(&objects) == versions(&last) {
+                looks += 1;
+            } else if begun.elapsed() > DEADLINE {
+                let (before, now) = (versions(&last), versions(&objects));
+                let restless: Vec<_> = now.iter().filter(|version| !before.contains(version)).collect();
+                panic!("{}: written again and again: {restless:?}", Location::caller());
+            } else {
+                looks = 0;
+            }
+            if looks >= QUIET_LOOKS {
+                return objects;
+            }
+            last = objects;
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// All objects of the system's kinds that belong to the scenario, sorted by kind and name.
+    fn objects(&self) -> Vec<Value> {
+        (self.stage.system.kinds)().iter().flat_map(|kind| self.list(kind)).collect()
+    }
+
+    fn list(&self, kind: &Kind) -> Vec<Value> {
+        let listed = self.stage.cluster.block_on(self.api(kind).list(&ListParams::default()));
+        // A kind that is not there yet has no objects.
+        let items = listed.map(|list| list.items).unwrap_or_default();
+        let mut objects: Vec<_> = items.into_iter().filter(|object| kind.namespaced || self.is_named(object)).collect();
+        objects.sort_by_key(|object| object.metadata.name.clone());
+        let typed = |object: DynamicObject| {
+            let mut value = serde_json::to_value(object).expect("it was read from JSON");
+            value["kind"] = kind.resource.kind.clone().into();
+            value["apiVersion"] = kind.resource.api_version.clone().into();
+            value
+        };
+        objects.into_iter().map(typed).collect()
+    }
+
+    fn is_named(&self, object: &DynamicObject) -> bool {
+        object.metadata.name.as_ref().is_some_and(|name| name.contains(&self.namespace))
+    }
+
+    fn kind(&self, plural: &str) -> Kind {
+        let kinds = (self.stage.system.kinds)();
+        let found = kinds.into_iter().find(|kind| kind.resource.plural == plural);
+        found.unwrap_or_else(|| panic!("{plural} is not among the kinds of {}", self.stage.system.name))
+    }
+
+    fn api(&self, kind: &Kind) -> Api<DynamicObject> {
+        let client = self.stage.cluster.client();
+        match kind.namespaced {
+            true => Api::namespaced_with(client, &self.namespace, &kind.resource),
+            false => Api::all_with(client, &kind.resource),
+        }
+    }
+}
+
+fn version(object: &Value) -> String {
+    let metadata = &object["metadata"];
+    format!("{} {} at {}", object["kind"], metadata["name"], metadata["resourceVersion"])
+}
+
+/// Returns whether a condition of an object has a status: `is(object, "Ready", "True")`.
+pub fn is(object: &Value, condition: &str, status: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|found| found["type"] == condition && found["status"] == status)
+}

@@ -1,0 +1,158 @@
+//! A cluster with the controllers of one system, without or with portcullis before it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use tempfile::TempDir;
+
+use crate::account;
+use crate::cluster::Cluster;
+use crate::companion::{self, Companion};
+use crate::daemon::Daemon;
+use crate::gate::{Gate, GateOptions};
+use crate::git::GitServer;
+use crate::litter;
+use crate::programs;
+use crate::registry::{Options, Registry};
+use crate::system::System;
+use crate::user::User;
+
+/// Whether portcullis is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is not.
+    Without,
+    /// Its webhooks are registered, and `reconcile` runs.
+    With,
+}
+
+/// What is there before the cluster is.
+pub struct Ground {
+    /// A folder that is deleted in the end.
+    pub folder: TempDir,
+    /// Repositories.
+    pub git: GitServer,
+    /// Component versions, where the system wants them.
+    pub registry: Option<Registry>,
+    ports: Mutex<BTreeMap<&'static str, u16>>,
+}
+
+/// The running parts that the scenarios of a system share.
+pub struct Stage {
+    // Dropped in this order.
+    controllers: Vec<Daemon>,
+    companion: Option<Companion>,
+    gate: Option<Gate>,
+    /// The API server.
+    pub cluster: Cluster,
+    /// Repositories and component versions.
+    pub ground: Ground,
+    /// The system.
+    pub system: &'static System,
+    /// Whether portcullis is there.
+    pub mode: Mode,
+}
+
+impl Ground {
+    fn new(system: &System) -> Self {
+        let folder = TempDir::new().expect("there is room for a folder");
+        litter::add_folder(folder.path());
+        let registry = (system.name == "landscaper").then(|| Registry::start(&Options::default()));
+        let ground = Self { folder, git: GitServer::start(), registry, ports: Mutex::default() };
+        (system.prepare)(&ground);
+        ground
+    }
+
+    /// Returns the port that belongs to a name: a free one when it is first asked for.
+    pub fn port(&self, name: &'static str) -> u16 {
+        let mut ports = self.ports.lock().expect("nobody panics with it");
+        *ports.entry(name).or_insert_with(|| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+            listener.local_addr().expect("it has an address").port()
+        })
+    }
+
+    /// Returns the addresses that differ between runs, and what they are called in snapshots.
+    pub fn addresses(&self) -> Vec<(String, String)> {
+        let ports = self.ports.lock().expect("nobody panics with it");
+        let of_ports = ports.iter().map(|(name, port)| (format!("127.0.0.1:{port}"), format!("<{name}>")));
+        let registry = self.registry.iter().map(|registry| (registry.host(), "<registry>".to_owned()));
+        of_ports.chain(registry).chain([(self.git.host(), "<git>".to_owned())]).collect()
+    }
+}
+
+impl Stage {
+    /// Starts everything.
+    ///
+    /// # Panics
+    ///
+    /// When a part does not start.
+    pub fn start(system: &'static System, mode: Mode, record: Option<&str>) -> Self {
+        let ground = Ground::new(system);
+        let cluster = Cluster::start(|folder| account::prepare(folder).expect("there is room"));
+        let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
+        apply_crds(&cluster, system);
+        let gate = (mode == Mode::With).then(|| register(&cluster, system, &ground, record));
+        let companion = (mode == Mode::With).then(|| reconcile(&cluster, system));
+        let controllers = (system.start)(&cluster, &ground);
+        Self { controllers, companion, gate, cluster, ground, system, mode }
+    }
+
+    /// Returns portcullis' log.
+    pub fn decisions(&self) -> Option<PathBuf> {
+        self.gate.as_ref().map(Gate::log)
+    }
+
+    /// Returns the last lines of all logs.
+    pub fn logs(&self) -> String {
+        let gate = self.gate.iter().map(|gate| format!("--- portcullis serve\n{}\n", gate.log_end()));
+        let companion = self.companion.iter().map(|companion| format!("--- reconcile\n{}\n", tail(&companion.log())));
+        let controllers =
+            self.controllers.iter().map(|daemon| format!("--- {}\n{}\n", daemon.name(), daemon.log_end()));
+        gate.chain(companion).chain(controllers).collect()
+    }
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<_> = log.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
+fn apply_crds(cluster: &Cluster, system: &System) {
+    for pin in system.pins {
+        let folder = programs::pin(pin).crds().unwrap_or_else(|error| panic!("{error}"));
+        if fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_some()) {
+            let apply = ["apply", "--server-side", "-f", &folder.to_string_lossy()];
+            cluster.kubectl().args(apply).run().expect_success();
+        }
+    }
+    cluster.wait_for_crds();
+}
+
+fn register(cluster: &Cluster, system: &System, ground: &Ground, record: Option<&str>) -> Gate {
+    let configuration = (system.configuration)(ground);
+    let record: Vec<_> = record.into_iter().flat_map(|folder| ["--record", folder]).collect();
+    let options = GateOptions {
+        config: Some(&configuration),
+        traces: None,
+        arguments: &record,
+        in_force: &|cluster| (system.in_force)(cluster),
+    };
+    let gate = Gate::start(cluster, &options).unwrap_or_else(|error| panic!("{error}"));
+    gate.register(cluster, &options).unwrap_or_else(|error| panic!("{error}"));
+    gate
+}
+
+/// The companion of the release, in all namespaces.
+fn reconcile(cluster: &Cluster, system: &System) -> Companion {
+    let options = companion::Options {
+        namespace: "",
+        kubeconfig: cluster.kubeconfig(User::Companion),
+        lease: companion::NAMESPACE,
+        arguments: system.reconcile,
+        timing: &[],
+    };
+    options.start(cluster)
+}

@@ -1,0 +1,54 @@
+//! The table of scenarios, for people and for docs/systems.md.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::judge::Pair;
+use crate::system::System;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/systems.md");
+const BEGIN: &str = "<!-- systems: begin -->";
+const END: &str = "<!-- systems: end -->";
+
+/// What was played of a system.
+pub struct Chapter<'a> {
+    /// The system.
+    pub system: &'a System,
+    /// Its scenarios.
+    pub pairs: Vec<Pair<'a>>,
+    /// Those that were not played, and what they need.
+    pub left_out: Vec<(&'static str, &'static str)>,
+}
+
+/// Returns the table as Markdown.
+pub fn render(chapters: &[Chapter<'_>]) -> String {
+    let mut lines = vec![
+        "| system | scenario | without | with | calls | denied | added latency |".to_owned(),
+        "|---|---|---|---|---|---|---|".to_owned(),
+    ];
+    for chapter in chapters {
+        let title = (chapter.system.title)();
+        lines.extend(chapter.pairs.iter().map(|pair| row(&title, pair)));
+        let left_out = chapter.left_out.iter();
+        lines.extend(left_out.map(|(words, needs)| format!("| {title} | {words} | not run: no {needs} | | | | |")));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn row(title: &str, pair: &Pair<'_>) -> String {
+    let (words, latency) = (pair.scenario.words, pair.added_latency());
+    let writes = |count: usize| format!("{count} writes");
+    let (without, with) = (writes(pair.without.writes.len()), writes(pair.with.writes.len()));
+    let verdict = if pair.judge().is_ok() { "the same" } else { "**differs**" };
+    let (calls, denied) = (pair.with.decisions.len(), pair.denied());
+    format!("| {title} | {words} | {without} | {with}, {verdict} | {calls} | {denied} | {latency:+.1} ms |")
+}
+
+/// Puts the table into the page.
+pub fn write(table: &str) -> Result<(), String> {
+    let path = PathBuf::from(PAGE);
+    let page = fs::read_to_string(&path).map_err(|error| format!("{PAGE}: {error}"))?;
+    let (before, rest) = page.split_once(BEGIN).ok_or_else(|| format!("{PAGE} has no {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).ok_or_else(|| format!("{PAGE} has no {END}"))?;
+    fs::write(&path, format!("{before}{BEGIN}\n\n{table}\n{END}{after}")).map_err(|error| format!("{PAGE}: {error}"))
+}
