@@ -31,7 +31,7 @@ pub const SYSTEM: System = System {
     configuration,
     in_force: |cluster| gate::refuses(cluster, "portcullis.dev", PROBE),
     reconcile: &[],
-    kinds: || {
+    kinds: |_| {
         vec![
             Kind::namespaced("source.toolkit.fluxcd.io/v1", "GitRepository", "gitrepositories"),
             Kind::namespaced("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "kustomizations"),

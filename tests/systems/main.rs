@@ -20,6 +20,7 @@ mod cluster;
 mod companion;
 #[path = "../e2e/control_plane.rs"]
 mod control_plane;
+mod crossplane;
 #[path = "../e2e/daemon.rs"]
 mod daemon;
 #[path = "../e2e/delivery_crds.rs"]
@@ -35,12 +36,15 @@ mod http;
 mod judge;
 #[path = "../e2e/kubectl.rs"]
 mod kubectl;
+mod landscaper;
 #[path = "../e2e/litter.rs"]
 mod litter;
 mod log;
 #[path = "../e2e/manifests.rs"]
 mod manifests;
 mod normal;
+#[path = "../support/pki.rs"]
+mod pki;
 mod play;
 mod programs;
 #[path = "../registry/push.rs"]
@@ -66,7 +70,7 @@ use crate::system::{Scenario, System};
 use crate::table::Chapter;
 
 /// Every system.
-const SYSTEMS: [&System; 1] = [&flux::SYSTEM];
+const SYSTEMS: [&System; 3] = [&flux::SYSTEM, &landscaper::SYSTEM, &crossplane::SYSTEM];
 
 /// What is asked for besides what every test binary can do.
 #[derive(Default)]

@@ -103,6 +103,19 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Returns what `attempt` finds, tried again until it does.
+    #[track_caller]
+    pub fn eventually<T>(&self, words: &str, attempt: impl Fn() -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            match attempt() {
+                Some(found) => return found,
+                None if begun.elapsed() > DEADLINE => panic!("{}: this never came: {words}", Location::caller()),
+                None => thread::sleep(PAUSE),
+            }
+        }
+    }
+
     /// Waits until an object is gone.
     #[track_caller]
     pub fn wait_gone(&self, plural: &str, name: &str) {
@@ -120,6 +133,17 @@ impl<'a> Scene<'a> {
     pub fn snapshot(&self, label: &str) {
         let objects = self.rest();
         let snapshot = normal::snapshot(&objects, &self.stage.ground.addresses());
+        self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
+    }
+
+    /// Waits until nothing changes any more, and keeps what is there of some kinds, by their plurals.
+    #[track_caller]
+    pub fn snapshot_of(&self, label: &str, plurals: &[&str]) {
+        let kinds: Vec<_> = plurals.iter().map(|plural| self.kind(plural).resource.kind).collect();
+        let objects: Vec<_> = self.rest();
+        let chosen = |object: &Value| kinds.iter().any(|kind| object["kind"] == kind.as_str());
+        let mut snapshot = normal::snapshot(&objects, &self.stage.ground.addresses());
+        snapshot.retain(|_, object| chosen(object));
         self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
     }
 
@@ -149,7 +173,7 @@ impl<'a> Scene<'a> {
 
     /// All objects of the system's kinds that belong to the scenario, sorted by kind and name.
     fn objects(&self) -> Vec<Value> {
-        (self.stage.system.kinds)().iter().flat_map(|kind| self.list(kind)).collect()
+        (self.stage.system.kinds)(&self.namespace).iter().flat_map(|kind| self.list(kind)).collect()
     }
 
     fn list(&self, kind: &Kind) -> Vec<Value> {
@@ -172,7 +196,7 @@ impl<'a> Scene<'a> {
     }
 
     fn kind(&self, plural: &str) -> Kind {
-        let kinds = (self.stage.system.kinds)();
+        let kinds = (self.stage.system.kinds)(&self.namespace);
         let found = kinds.into_iter().find(|kind| kind.resource.plural == plural);
         found.unwrap_or_else(|| panic!("{plural} is not among the kinds of {}", self.stage.system.name))
     }

@@ -28,8 +28,8 @@ pub struct System {
     pub in_force: fn(&Cluster) -> bool,
     /// Arguments of `portcullis reconcile`.
     pub reconcile: &'static [&'static str],
-    /// The kinds that are compared, and that must come to rest.
-    pub kinds: fn() -> Vec<Kind>,
+    /// The kinds that are compared, and that must come to rest, by the scenario's namespace.
+    pub kinds: fn(&str) -> Vec<Kind>,
     /// The scenarios.
     pub scenarios: &'static [Scenario],
 }

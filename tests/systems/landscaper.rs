@@ -1,0 +1,383 @@
+//! Landscaper with its deployers of manifests and of nothing.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::account::{Account, LANDSCAPER, MANIFEST_DEPLOYER, MOCK_DEPLOYER};
+use crate::cluster::Cluster;
+use crate::daemon::Daemon;
+use crate::gate;
+use crate::programs;
+use crate::push::{Packing, Pusher, v2};
+use crate::scene::Scene;
+use crate::stage::Ground;
+use crate::system::{Kind, Scenario, System, program};
+use crate::user::User;
+
+/// Landscaper.
+pub const SYSTEM: System = System {
+    name: "landscaper",
+    title: || format!("Landscaper {}", programs::pin(PIN).version().trim_start_matches('v')),
+    pins: &[PIN],
+    prepare: publish,
+    start,
+    configuration,
+    in_force: |cluster| gate::refuses(cluster, "portcullis.dev", PROBE),
+    reconcile: &["--dry-run-deployer"],
+    kinds: |_| {
+        let of_landscaper = [
+            ("Installation", "installations"),
+            ("Execution", "executions"),
+            ("DeployItem", "deployitems"),
+            ("DataObject", "dataobjects"),
+            ("Target", "targets"),
+            ("Context", "contexts"),
+        ];
+        let of_landscaper = of_landscaper.map(|(kind, plural)| Kind::namespaced(VERSION, kind, plural));
+        of_landscaper.into_iter().chain([Kind::namespaced("v1", "ConfigMap", "configmaps")]).collect()
+    },
+    scenarios: &[
+        Scenario::new("plain", "an Installation deploys a manifest and exports a value", plain),
+        Scenario::new("mock", "an Installation with the mock deployer", mock),
+        Scenario::new("update", "the Installation changes what it deploys", update),
+        Scenario::new("overwrites", "a component's version is overwritten", overwrites),
+        Scenario::new("dry-then-real", "a dry run, and a real run after it with updateOnChangeOnly", dry_then_real),
+        Scenario::new("dry-beside", "a dry run beside the real deployer deploys nothing", dry_beside),
+        Scenario::new("failing", "a deployment fails, and succeeds when it is repaired", failing),
+        Scenario::new("subinstallations", "sub-installations hand on an export", subinstallations),
+        Scenario::new("delete", "an Installation is deleted with what it deployed", delete),
+    ],
+};
+
+const PIN: &str = "landscaper";
+const VERSION: &str = "landscaper.gardener.cloud/v1alpha1";
+const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
+const MOCK: &str = "landscaper.gardener.cloud/mock";
+const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
+const DRY_RUN_CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
+/// Refused once the webhooks are in force.
+const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata: {name: probe, namespace: default}
+overwrites: [{source: {}, substitution: {repositoryContext: none}}]
+";
+
+fn publish(ground: &Ground) {
+    let pusher = Pusher::new(&ground.registry.as_ref().expect("there is a registry").url(), None, None);
+    for version in ["v1.0.0", "v2.0.0"] {
+        pusher.component("/components", &v2("example.org/app", version, &[]), Packing::Archive);
+    }
+}
+
+fn configuration(_: &Ground) -> String {
+    json!({
+        "rules": {"DP": "deny", "DR": "deny", "LS": "deny", "OW": "deny"},
+        "mutators": {"dry-run": "apply"},
+        "deployers": {
+            "landscaper": {"users": [LANDSCAPER.user()]},
+            "identities": [
+                {"users": [MANIFEST_DEPLOYER.user()], "types": [MANIFEST]},
+                {"users": [MOCK_DEPLOYER.user()], "types": [MOCK]},
+                {"users": [User::Companion.name()], "types": ["portcullis.dev/dry-run"]},
+            ],
+        },
+    })
+    .to_string()
+}
+
+fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
+    cluster.kubectl().args(["create", "namespace", LANDSCAPER.namespace]).run().expect_success();
+    let file = ground.folder.path().join("landscaper.yaml");
+    let text = "apiVersion: config.landscaper.gardener.cloud/v1alpha1\nkind: LandscaperConfiguration\nregistry: {oci: \
+                {allowPlainHttp: true, insecureSkipVerify: true}}\n";
+    std::fs::write(&file, text).expect("there is room");
+    let config = format!("--config={}", file.display());
+    vec![
+        controller(cluster, ground, LANDSCAPER, "landscaper-controller", "central-landscaper", &[&config]),
+        controller(cluster, ground, LANDSCAPER, "landscaper-controller", "main-landscaper", &[&config]),
+        controller(cluster, ground, MANIFEST_DEPLOYER, "manifest-deployer-controller", "manifest-deployer", &[]),
+        controller(cluster, ground, MOCK_DEPLOYER, "mock-deployer-controller", "mock-deployer", &[]),
+    ]
+}
+
+fn controller(
+    cluster: &Cluster,
+    ground: &Ground,
+    account: Account,
+    file: &str,
+    name: &'static str,
+    arguments: &[&str],
+) -> Daemon {
+    let mut command = Command::new(program(PIN, file));
+    command.env("KUBECONFIG", account.kubeconfig(cluster).expect("there is room"));
+    command.env("LANDSCAPER_MODE", name).env("MY_POD_NAME", name).env("MY_POD_NAMESPACE", account.namespace);
+    command.env("TMPDIR", ground.folder.path()).env("HOME", ground.folder.path()).args(arguments);
+    let log = cluster.folder().join(format!("{name}.log"));
+    Daemon::start(name, &mut command, &log).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The Target `cluster`, which is this cluster.
+fn target(scene: &Scene<'_>) {
+    let kubeconfig = std::fs::read_to_string(scene.stage().cluster.kubeconfig(User::Admin)).expect("it was written");
+    // As text, because a Target holds a whole kubeconfig, the CA with it.
+    let authority = std::fs::read(scene.stage().cluster.folder().join("tls.crt")).expect("it was written");
+    let path = scene.stage().cluster.folder().join("tls.crt");
+    let inline = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, authority);
+    let from = format!("certificate-authority: \"{}\"", path.display());
+    let kubeconfig = kubeconfig.replace(&from, &format!("certificate-authority-data: \"{inline}\""));
+    let target = json!({
+        "apiVersion": VERSION, "kind": "Target", "metadata": {"name": "cluster", "namespace": scene.namespace},
+        "spec": {"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": kubeconfig}},
+    });
+    scene.apply(&target.to_string());
+}
+
+/// An Installation that is to be processed.
+struct Installation<'a> {
+    blueprint: Value,
+    /// The text of its deploy executions' only template.
+    items: &'a str,
+    annotations: Vec<(&'a str, &'a str)>,
+    spec: Value,
+}
+
+impl<'a> Installation<'a> {
+    fn new(items: &'a str) -> Self {
+        let import = json!([{"name": "cluster", "type": "target",
+                             "targetType": "landscaper.gardener.cloud/kubernetes-cluster"}]);
+        let export = json!([{"name": "value", "type": "data", "schema": {"type": "string"}}]);
+        let exports = "exports:\n  value: {{ index .values.deployitems.item.value }}\n";
+        let blueprint = json!({
+            "apiVersion": VERSION, "kind": "Blueprint", "jsonSchema": "https://json-schema.org/draft/2019-09/schema",
+            "imports": import, "exports": export,
+            "exportExecutions": [{"name": "default", "type": "GoTemplate", "template": exports}],
+        });
+        let spec = json!({
+            "context": "default",
+            "imports": {"targets": [{"name": "cluster", "target": "cluster"}]},
+            "exports": {"data": [{"name": "value", "dataRef": "value"}]},
+        });
+        Self { blueprint, items, annotations: Vec::new(), spec }
+    }
+
+    fn object(&self, namespace: &str) -> Value {
+        let mut blueprint = self.blueprint.clone();
+        let items = self.items.replace("$NS", namespace);
+        blueprint["deployExecutions"] = json!([{"name": "default", "type": "GoTemplate", "template": items}]);
+        let mut spec = self.spec.clone();
+        spec["blueprint"] = json!({"inline": {"filesystem": {"blueprint.yaml": blueprint.to_string()}}});
+        let mut annotations = json!({"landscaper.gardener.cloud/operation": "reconcile"});
+        for (key, value) in &self.annotations {
+            annotations[*key] = (*value).into();
+        }
+        json!({"apiVersion": VERSION, "kind": "Installation", "spec": spec,
+               "metadata": {"name": "root", "namespace": namespace, "annotations": annotations}})
+    }
+
+    /// Applies it, and waits until its job has ended in a phase.
+    #[track_caller]
+    fn process(&self, scene: &Scene<'_>, phase: &str) -> Value {
+        let job = |object: &Value| object["status"]["jobIDFinished"].clone();
+        let before = scene.get("installations", "root").map(|object| job(&object)).unwrap_or_default();
+        scene.apply(&self.object(&scene.namespace).to_string());
+        let is_so = |object: &Value| {
+            let (status, annotations) = (&object["status"], &object["metadata"]["annotations"]);
+            status["phase"] == phase
+                && status["jobID"] == status["jobIDFinished"]
+                && job(object) != before
+                && annotations["landscaper.gardener.cloud/operation"].is_null()
+        };
+        scene.wait("installations", "root", &format!("{phase} with a new job"), is_so)
+    }
+}
+
+/// DeployItem templates with one item, which deploys a ConfigMap and exports what is in it.
+fn manifest(value: &str, more: &str) -> String {
+    format!(
+        "deployItems:
+- name: item
+  type: {MANIFEST}
+  target: {{import: cluster}}
+{more}  config:
+    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
+    kind: ProviderConfiguration
+    updateStrategy: update
+    manifests:
+    - policy: manage
+      manifest:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {{name: deployed, namespace: $NS}}
+        data: {{key: {value}}}
+    exports:
+      exports:
+      - key: value
+        fromResource: {{apiVersion: v1, kind: ConfigMap, name: deployed, namespace: $NS}}
+        jsonPath: .data.key
+"
+    )
+}
+
+#[track_caller]
+fn deployed(scene: &Scene<'_>, value: &str) {
+    scene.wait("configmaps", "deployed", &format!("deployed with {value}"), |object| object["data"]["key"] == value);
+}
+
+fn plain(scene: &Scene<'_>) {
+    target(scene);
+    Installation::new(&manifest("one", "")).process(scene, "Succeeded");
+    deployed(scene, "one");
+    scene.snapshot("succeeded");
+}
+
+fn mock(scene: &Scene<'_>) {
+    target(scene);
+    let items = format!(
+        "deployItems:\n- name: item\n  type: {MOCK}\n  target: {{import: cluster}}\n  config:\n    apiVersion: \
+         mock.deployer.landscaper.gardener.cloud/v1alpha1\n    kind: ProviderConfiguration\n    phase: Succeeded\n    \
+         export: {{value: mocked}}\n"
+    );
+    Installation::new(&items).process(scene, "Succeeded");
+    scene.snapshot("succeeded");
+}
+
+fn update(scene: &Scene<'_>) {
+    target(scene);
+    let only_changes = "  updateOnChangeOnly: true\n";
+    Installation::new(&manifest("one", only_changes)).process(scene, "Succeeded");
+    deployed(scene, "one");
+    Installation::new(&manifest("one", only_changes)).process(scene, "Succeeded");
+    Installation::new(&manifest("two", only_changes)).process(scene, "Succeeded");
+    deployed(scene, "two");
+    scene.snapshot("updated");
+}
+
+/// The blueprint deploys the version of its component: the one that the overwrites name.
+fn overwrites(scene: &Scene<'_>) {
+    target(scene);
+    let registry = scene.stage().ground.registry.as_ref().expect("there is a registry").url();
+    let context = json!({"type": "ociRegistry", "baseUrl": format!("{registry}/components")});
+    let overwrites = json!({
+        "apiVersion": VERSION, "kind": "ComponentVersionOverwrites",
+        "metadata": {"name": "overwrites", "namespace": scene.namespace},
+        "overwrites": [{"source": {"componentName": "example.org/app", "version": "v1.0.0"},
+                        "substitution": {"version": "v2.0.0"}}],
+    });
+    scene.apply(&overwrites.to_string());
+    let object = json!({"apiVersion": VERSION, "kind": "Context", "repositoryContext": context,
+                        "metadata": {"name": "overwritten", "namespace": scene.namespace},
+                        "componentVersionOverwrites": "overwrites"});
+    scene.apply(&object.to_string());
+    let items = manifest("{{ .cd.component.version }}", "");
+    let mut installation = Installation::new(&items);
+    installation.spec["context"] = "overwritten".into();
+    installation.spec["componentDescriptor"] =
+        json!({"ref": {"componentName": "example.org/app", "version": "v1.0.0"}});
+    installation.process(scene, "Succeeded");
+    deployed(scene, "v2.0.0");
+    scene.snapshot("succeeded");
+}
+
+fn dry_run_configuration(scene: &Scene<'_>) {
+    let configuration = json!({
+        "apiVersion": VERSION, "kind": "DryRunConfiguration",
+        "metadata": {"name": "exports", "namespace": scene.namespace},
+        "spec": {"exports": [{"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "from the dry run"},
+                              "metadata": {"name": "deployed", "namespace": scene.namespace}}]},
+    });
+    scene.apply(&configuration.to_string());
+}
+
+/// Plays a dry run where there is somebody who does dry runs. Nothing may be deployed, and nobody may say so who saw
+/// otherwise.
+fn dry_run(scene: &Scene<'_>, items: &str) {
+    dry_run_configuration(scene);
+    let mut installation = Installation::new(items);
+    installation.annotations = vec![(DRY_RUN, "true"), (DRY_RUN_CONFIGURATION, "exports")];
+    installation.process(scene, "Succeeded");
+    scene.rest();
+    assert!(scene.get("configmaps", "deployed").is_none(), "a dry run deployed something");
+    let value = scene.get("dataobjects", "value").map(|object| object["data"].clone());
+    assert_eq!(value, Some(json!("from the dry run")));
+}
+
+/// Only the real run is compared: without portcullis nobody does dry runs.
+fn dry_then_real(scene: &Scene<'_>) {
+    target(scene);
+    let items = manifest("one", "  updateOnChangeOnly: true\n");
+    if scene.has_webhooks() {
+        dry_run(scene, &items);
+        let remove = [format!("{DRY_RUN}-"), format!("{DRY_RUN_CONFIGURATION}-")];
+        scene.kubectl(&["annotate", "installation", "root", &remove[0], &remove[1]]);
+    }
+    Installation::new(&items).process(scene, "Succeeded");
+    deployed(scene, "one");
+    scene.wait("dataobjects", "value", "what was deployed", |object| object["data"] == "one");
+    scene.snapshot_of("real run", &["configmaps", "dataobjects"]);
+}
+
+/// With the real deployer on: the dry run's items are kept from it.
+fn dry_beside(scene: &Scene<'_>) {
+    target(scene);
+    if scene.has_webhooks() {
+        dry_run(scene, &manifest("one", ""));
+        scene.kubectl(&["delete", "installation", "root", "--wait=false"]);
+        scene.wait_gone("installations", "root");
+        assert!(scene.get("configmaps", "deployed").is_none(), "the deletion of a dry run deployed something");
+    }
+    scene.snapshot_of("nothing", &["configmaps", "dataobjects", "installations", "deployitems"]);
+}
+
+fn failing(scene: &Scene<'_>) {
+    target(scene);
+    let items = manifest("one", "  timeout: 5s\n").replacen("kind: ConfigMap", "kind: NoSuchKind", 1);
+    Installation::new(&items).process(scene, "Failed");
+    scene.snapshot_of("failed", &["configmaps", "dataobjects"]);
+    Installation::new(&manifest("one", "")).process(scene, "Succeeded");
+    deployed(scene, "one");
+    scene.snapshot("repaired");
+}
+
+fn subinstallations(scene: &Scene<'_>) {
+    target(scene);
+    let items = manifest("one", "");
+    let first = Installation::new(&items);
+    let second = format!(
+        "deployItems:\n- name: item\n  type: {MOCK}\n  target: {{import: cluster}}\n  config:\n    apiVersion: \
+         mock.deployer.landscaper.gardener.cloud/v1alpha1\n    kind: ProviderConfiguration\n    phase: Succeeded\n    \
+         export: {{value: \"{{{{ .imports.input }}}} again\"}}\n"
+    );
+    let mut second = Installation::new(&second);
+    let inputs = second.blueprint["imports"].as_array_mut().expect("there are imports");
+    inputs.push(json!({"name": "input", "type": "data", "schema": {"type": "string"}}));
+    let filesystem = |installation: &Installation<'_>| {
+        let object = installation.object(&scene.namespace);
+        object["spec"]["blueprint"]["inline"]["filesystem"].clone()
+    };
+    let template = |name: &str, installation: &Installation<'_>, imports: Value, export: &str| {
+        let imports = json!({"targets": [{"name": "cluster", "target": "cluster"}], "data": imports});
+        json!({"apiVersion": VERSION, "kind": "InstallationTemplate", "name": name, "imports": imports,
+               "exports": {"data": [{"name": "value", "dataRef": export}]},
+               "blueprint": {"filesystem": filesystem(installation)}})
+    };
+    let input = json!([{"name": "input", "dataRef": "between"}]);
+    let mut root = Installation::new("deployItems: []\n");
+    root.blueprint["subinstallations"] =
+        json!([template("first", &first, json!([]), "between"), template("second", &second, input, "last")]);
+    let exports = "exports:\n  value: {{ index .values.dataobjects.last }}\n";
+    root.blueprint["exportExecutions"] = json!([{"name": "default", "type": "GoTemplate", "template": exports}]);
+    root.process(scene, "Succeeded");
+    deployed(scene, "one");
+    scene.snapshot("succeeded");
+}
+
+fn delete(scene: &Scene<'_>) {
+    target(scene);
+    Installation::new(&manifest("one", "")).process(scene, "Succeeded");
+    deployed(scene, "one");
+    scene.kubectl(&["delete", "installation", "root", "--wait=false"]);
+    scene.wait_gone("installations", "root");
+    scene.wait_gone("configmaps", "deployed");
+    scene.snapshot("deleted");
+}
