@@ -1,6 +1,6 @@
 # `make run` shows it, `make test` tests it. Nothing else needs to be set up first.
 
-.PHONY: run test test-fast test-registry test-e2e test-differential differential chaos fuzz lint generate book bench overload soak \
+.PHONY: run test test-fast test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate book bench overload soak \
 	image test-kind chart dist sbom checksums
 
 # What is built, tested and measured here is what is shipped: with traces. One set of features, so one build.
@@ -13,6 +13,18 @@ run:
 
 ## Everything, the end-to-end tests against a real kube-apiserver included
 test: test-fast test-registry test-e2e test-differential
+
+## The controllers of Flux, Landscaper and Crossplane, built with Go, once, into the user's cache
+systems-assets:
+	cargo test --locked $(FEATURES) --test systems -- --assets
+
+## These controllers on a real kube-apiserver, each scenario without and with portcullis; see docs/systems.md
+test-systems:
+	cargo test --locked $(FEATURES) --test systems
+
+## The same; the table goes into docs/systems.md
+systems-table:
+	cargo test --locked $(FEATURES) --test systems -- --write
 
 ## Everything but the end-to-end tests
 test-fast:

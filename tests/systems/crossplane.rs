@@ -61,11 +61,11 @@ const fn needing(name: &'static str, words: &'static str, play: fn(&Scene<'_>)) 
 }
 
 const PIN: &str = "crossplane-2";
-const TRANSFORM: &str = "function-patch-and-transform";
+pub const TRANSFORM: &str = "function-patch-and-transform";
 const ENVIRONMENTS: &str = "function-environment-configs";
 const FUNCTIONS: [&str; 2] = [TRANSFORM, ENVIRONMENTS];
 /// How soon Crossplane looks at a composite again that nothing has changed about.
-const POLL: &str = "--poll-interval=3s";
+pub const POLL: &str = "--poll-interval=3s";
 /// Refused once the webhooks are in force.
 const PROBE: &str = "apiVersion: apiextensions.crossplane.io/v1
 kind: Composition
@@ -82,11 +82,20 @@ spec:
       spec: {environmentConfigs: [{type: Selector, selector: {mode: Multiple, maxMatch: many, matchLabels: [{type: Value, key: a, value: b}]}}]}
 ";
 
-fn configuration(_: &Ground) -> String {
+pub fn configuration(_: &Ground) -> String {
     "rules: {EN: deny}\nenvironmentConfigs: {onChange: deny}\ncomposites: [\"*\"]\n".to_owned()
 }
 
 fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
+    prepare(cluster, ground);
+    let functions = FUNCTIONS.into_iter().filter(|name| programs::pin(name).is_built());
+    let mut daemons: Vec<_> = functions.map(|name| function(cluster, ground, name)).collect();
+    daemons.push(crossplane(cluster, ground));
+    daemons
+}
+
+/// Writes the certificates that Crossplane and its functions show each other.
+pub fn prepare(cluster: &Cluster, ground: &Ground) {
     cluster.kubectl().args(["create", "namespace", CROSSPLANE.namespace]).run().expect_success();
     let authority = Authority::new();
     let folder = |name: &str| ground.folder.path().join(name);
@@ -96,14 +105,10 @@ fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
             fs::write(folder(name).join(file), text).expect("there is room");
         }
     }
-    let functions = FUNCTIONS.into_iter().filter(|name| programs::pin(name).is_built());
-    let mut daemons: Vec<_> = functions.map(|name| function(cluster, ground, name)).collect();
-    daemons.push(crossplane(cluster, ground));
-    daemons
 }
 
 /// Starts a function, and tells Crossplane where it is.
-fn function(cluster: &Cluster, ground: &Ground, name: &'static str) -> Daemon {
+pub fn function(cluster: &Cluster, ground: &Ground, name: &'static str) -> Daemon {
     let port = ground.port(name);
     let mut command = Command::new(program(name, name));
     command.arg(format!("--address=127.0.0.1:{port}"));
@@ -141,20 +146,24 @@ fn crossplane(cluster: &Cluster, ground: &Ground) -> Daemon {
     daemon
 }
 
-/// Defines the scenario's own kind of composites, and waits until Crossplane serves it and portcullis looks at it.
-fn define(scene: &Scene<'_>) {
+/// Defines the scenario's own kind of composites.
+fn define_things(scene: &Scene<'_>) {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "string"}, "stage": {"type": "string"}}},
         "status": {"type": "object", "properties": {"region": {"type": "string"}}},
     }});
     let group = format!("{}.example.org", scene.namespace);
-    let definition = json!({
-        "apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition",
-        "metadata": {"name": format!("xthings.{group}")},
-        "spec": {"scope": "Namespaced", "group": group, "names": {"kind": "XThing", "plural": "xthings"},
-                 "versions": [{"name": "v1", "served": true, "referenceable": true,
-                               "schema": {"openAPIV3Schema": schema}}]},
-    });
+    let spec = json!({"scope": "Namespaced", "group": group, "names": {"kind": "XThing", "plural": "xthings"},
+                      "versions": [{"name": "v1", "served": true, "referenceable": true,
+                                    "schema": {"openAPIV3Schema": schema}}]});
+    define(scene, "apiextensions.crossplane.io/v2", &spec);
+}
+
+/// Applies the definition of a kind of composites, and waits until Crossplane serves it and portcullis looks at it.
+pub fn define(scene: &Scene<'_>, api_version: &str, spec: &Value) {
+    let group = format!("{}.example.org", scene.namespace);
+    let definition = json!({"apiVersion": api_version, "kind": "CompositeResourceDefinition", "spec": spec,
+                            "metadata": {"name": format!("xthings.{group}")}});
     // Nothing aggregates ClusterRoles here, so the right that the page asks for is bound as it is.
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": group},
@@ -198,11 +207,12 @@ fn composition(scene: &Scene<'_>, name: &str, configs: &Value, environment: &Val
     })
 }
 
-fn environment_config(scene: &Scene<'_>, name: &str, labels: &Value, data: &Value) {
+pub fn environment_config(scene: &Scene<'_>, name: &str, labels: &Value, data: &Value) {
     let mut labels = labels.clone();
     labels["scene"] = (*scene.namespace).into();
+    let version = scene.kind("environmentconfigs").resource.api_version;
     let config = json!({
-        "apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig", "data": data,
+        "apiVersion": version, "kind": "EnvironmentConfig", "data": data,
         "metadata": {"name": format!("{}-{name}", scene.namespace), "labels": labels},
     });
     scene.apply(&config.to_string());
@@ -218,7 +228,7 @@ fn composite(scene: &Scene<'_>, name: &str, spec: &Value) -> Value {
            "metadata": {"name": name, "namespace": scene.namespace}})
 }
 
-fn by_composition(scene: &Scene<'_>, more: Value) -> Value {
+pub fn by_composition(scene: &Scene<'_>, more: Value) -> Value {
     let mut spec = json!({"compositionRef": {"name": format!("{}-main", scene.namespace)}});
     json_patch::merge(&mut spec, &more);
     spec
@@ -248,7 +258,7 @@ fn from_environment(from: &str, to: &str) -> Value {
 }
 
 fn patches(scene: &Scene<'_>) {
-    define(scene);
+    define_things(scene);
     scene.apply(&composition(scene, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
     let spec = json!({"size": "small", "crossplane": by_composition(scene, json!({}))});
     scene.apply(&composite(scene, "thing", &spec).to_string());
@@ -259,7 +269,7 @@ fn patches(scene: &Scene<'_>) {
 
 /// The API server prunes what is written there: whoever writes it again at every update never comes to rest.
 fn no_such_field(scene: &Scene<'_>) {
-    define(scene);
+    define_things(scene);
     let environment = json!([
         {"type": "FromCompositeFieldPath", "fromFieldPath": "spec.size", "toFieldPath": "size"},
         {"type": "ToCompositeFieldPath", "fromFieldPath": "size", "toFieldPath": "spec.missing"},
@@ -284,7 +294,7 @@ fn no_such_field(scene: &Scene<'_>) {
 }
 
 fn references(scene: &Scene<'_>) {
-    define(scene);
+    define_things(scene);
     environment_config(scene, "base", &json!({}), &json!({"region": "eu-1", "tier": "small"}));
     environment_config(scene, "prod", &json!({"stage": "prod"}), &json!({"tier": "large"}));
     environment_config(scene, "dev", &json!({"stage": "dev"}), &json!({"tier": "tiny"}));
@@ -310,7 +320,7 @@ fn references(scene: &Scene<'_>) {
 
 /// One composite keeps the revision that it was created with, the other one follows the Composition.
 fn pinned(scene: &Scene<'_>) {
-    define(scene);
+    define_things(scene);
     environment_config(scene, "old", &json!({}), &json!({"region": "old"}));
     environment_config(scene, "new", &json!({}), &json!({"region": "new"}));
     let patches = json!([from_environment("region", "data.region")]);
@@ -333,7 +343,7 @@ fn pinned(scene: &Scene<'_>) {
 }
 
 fn optional(scene: &Scene<'_>) {
-    define(scene);
+    define_things(scene);
     environment_config(scene, "base", &json!({}), &json!({"region": "eu-1"}));
     let mut later = reference(scene, "later");
     later["ref"]["policy"] = json!({"resolution": "Optional"});
@@ -355,7 +365,7 @@ fn optional(scene: &Scene<'_>) {
 }
 
 fn changed(scene: &Scene<'_>) {
-    define(scene);
+    define_things(scene);
     environment_config(scene, "base", &json!({}), &json!({"region": "eu-1"}));
     let patches = json!([from_environment("region", "data.region")]);
     let configs = json!([reference(scene, "base")]);
@@ -369,7 +379,7 @@ fn changed(scene: &Scene<'_>) {
 }
 
 fn update(scene: &Scene<'_>) {
-    define(scene);
+    define_things(scene);
     scene.apply(&composition(scene, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
     let thing = |size: &str| {
         composite(scene, "thing", &json!({"size": size, "crossplane": by_composition(scene, json!({}))})).to_string()
@@ -387,7 +397,7 @@ fn update(scene: &Scene<'_>) {
 
 /// Nothing collects garbage here, so what was composed stays.
 fn delete(scene: &Scene<'_>) {
-    define(scene);
+    define_things(scene);
     scene.apply(&composition(scene, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
     let spec = json!({"size": "small", "crossplane": by_composition(scene, json!({}))});
     scene.apply(&composite(scene, "thing", &spec).to_string());

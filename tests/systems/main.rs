@@ -21,6 +21,7 @@ mod companion;
 #[path = "../e2e/control_plane.rs"]
 mod control_plane;
 mod crossplane;
+mod crossplane_one;
 #[path = "../e2e/daemon.rs"]
 mod daemon;
 #[path = "../e2e/delivery_crds.rs"]
@@ -70,7 +71,7 @@ use crate::system::{Scenario, System};
 use crate::table::Chapter;
 
 /// Every system.
-const SYSTEMS: [&System; 3] = [&flux::SYSTEM, &landscaper::SYSTEM, &crossplane::SYSTEM];
+const SYSTEMS: [&System; 4] = [&flux::SYSTEM, &landscaper::SYSTEM, &crossplane::SYSTEM, &crossplane_one::SYSTEM];
 
 /// What is asked for besides what every test binary can do.
 #[derive(Default)]

@@ -195,7 +195,8 @@ impl<'a> Scene<'a> {
         object.metadata.name.as_ref().is_some_and(|name| name.contains(&self.namespace))
     }
 
-    fn kind(&self, plural: &str) -> Kind {
+    /// Returns one of the system's kinds.
+    pub fn kind(&self, plural: &str) -> Kind {
         let kinds = (self.stage.system.kinds)(&self.namespace);
         let found = kinds.into_iter().find(|kind| kind.resource.plural == plural);
         found.unwrap_or_else(|| panic!("{plural} is not among the kinds of {}", self.stage.system.name))
