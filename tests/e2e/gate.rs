@@ -105,6 +105,12 @@ impl Gate {
         self.daemon.log_end()
     }
 
+    /// Asks it to end, and waits until it has written everything.
+    #[allow(dead_code, reason = "asked by the tests with real controllers")]
+    pub fn terminate(&self) -> io::Result<ExitStatus> {
+        self.daemon.terminate()
+    }
+
     /// Returns the path of its log.
     #[allow(dead_code, reason = "asked by the tests with real controllers")]
     pub fn log(&self) -> PathBuf {

@@ -69,7 +69,7 @@ spec: {interval: 1h, prune: true, path: ./apps, components: [/abs], sourceRef: {
 
 fn configuration(ground: &Ground) -> String {
     format!(
-        "rules: {{KZ: deny}}\ndeliveries: {{flux-trees: deny, flux-sources: deny}}\nartifactHosts: \
+        "deliveries: {{flux-trees: deny, flux-sources: deny}}\nartifactHosts: \
          [\"127.0.0.1:{}\"]\n",
         ground.port(ARTIFACTS)
     )
@@ -276,7 +276,7 @@ data:
   default: ${unset:=nothing}
   kept: $${color}
   upper: ${color^^}
-  number: \"${number}\"
+  number: n${number}
   quoted: \"${color:0:3}\"
 ";
 

@@ -36,7 +36,7 @@ pub struct Played {
 /// Plays scenarios. Gives them in their order.
 pub fn play(system: &'static System, mode: Mode, scenarios: &[&Scenario], record: Option<&str>) -> Vec<Played> {
     let begun = Instant::now();
-    let stage = Stage::start(system, mode, record);
+    let stage = Stage::start(system, mode);
     eprintln!("systems: {} {mode:?}: ready after {:.1?}", system.name, begun.elapsed());
     let (next, ended) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -57,6 +57,9 @@ pub fn play(system: &'static System, mode: Mode, scenarios: &[&Scenario], record
         }
     });
     let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(folder) = record {
+        stage.keep_recording(Path::new(folder));
+    }
     gathered(&stage, scenarios, ended)
 }
 

@@ -16,7 +16,7 @@ use crate::stage::{Mode, Stage};
 use crate::system::Kind;
 
 /// How long anything is waited for. Controllers that are restarted, or retry after a failure, need most of it.
-pub const DEADLINE: Duration = Duration::from_secs(150);
+pub const DEADLINE: Duration = Duration::from_secs(120);
 /// How often something that is waited for is looked at.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How many looks in a row must find the same versions of all objects until they count as at rest.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use tempfile::TempDir;
@@ -74,6 +74,11 @@ impl Ground {
         })
     }
 
+    /// Returns the folder in which portcullis records what it is sent.
+    fn recordings(&self) -> PathBuf {
+        self.folder.path().join("recordings")
+    }
+
     /// Returns the addresses that differ between runs, and what they are called in snapshots.
     pub fn addresses(&self) -> Vec<(String, String)> {
         let ports = self.ports.lock().expect("nobody panics with it");
@@ -89,15 +94,28 @@ impl Stage {
     /// # Panics
     ///
     /// When a part does not start.
-    pub fn start(system: &'static System, mode: Mode, record: Option<&str>) -> Self {
+    pub fn start(system: &'static System, mode: Mode) -> Self {
         let ground = Ground::new(system);
         let cluster = Cluster::start(|folder| account::prepare(folder).expect("there is room"));
         let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
         apply_crds(&cluster, system);
-        let gate = (mode == Mode::With).then(|| register(&cluster, system, &ground, record));
+        let gate = (mode == Mode::With).then(|| register(&cluster, system, &ground));
         let companion = (mode == Mode::With).then(|| reconcile(&cluster, system));
         let controllers = (system.start)(&cluster, &ground);
         Self { controllers, companion, gate, cluster, ground, system, mode }
+    }
+
+    /// Ends portcullis, and copies its recording.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn keep_recording(&self, target: &Path) {
+        let Some(gate) = &self.gate else { return };
+        gate.terminate().expect("it can be sent a signal");
+        let mut files = fs::read_dir(self.ground.recordings()).expect("it records").flatten();
+        let file = files.next().expect("there is a recording").path();
+        fs::copy(file, target.join(format!("{}.jsonl", self.system.name))).expect("there is room");
     }
 
     /// Returns portcullis' log.
@@ -131,13 +149,13 @@ fn apply_crds(cluster: &Cluster, system: &System) {
     cluster.wait_for_crds();
 }
 
-fn register(cluster: &Cluster, system: &System, ground: &Ground, record: Option<&str>) -> Gate {
+fn register(cluster: &Cluster, system: &System, ground: &Ground) -> Gate {
     let configuration = (system.configuration)(ground);
-    let record: Vec<_> = record.into_iter().flat_map(|folder| ["--record", folder]).collect();
+    let recordings = ground.recordings().display().to_string();
     let options = GateOptions {
         config: Some(&configuration),
         traces: None,
-        arguments: &record,
+        arguments: &["--record", &recordings],
         in_force: &|cluster| (system.in_force)(cluster),
     };
     let gate = Gate::start(cluster, &options).unwrap_or_else(|error| panic!("{error}"));
