@@ -60,6 +60,8 @@ pub const SYSTEM: System = System {
 
 /// The port at which source-controller serves artifacts.
 const ARTIFACTS: &str = "artifacts";
+/// With the group, as portcullis can have a kind of the same name.
+const KUSTOMIZATIONS: &str = "kustomizations.kustomize.toolkit.fluxcd.io";
 /// Refused once the webhooks are in force.
 const PROBE: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -361,14 +363,14 @@ fn late(scene: &Scene<'_>) {
 
 fn interval(scene: &Scene<'_>) {
     let (_, commit) = begun(scene);
-    scene.kubectl(&["patch", "kustomization", "app", "--type=merge", "-p", r#"{"spec":{"interval":"2h"}}"#]);
+    scene.kubectl(&["patch", KUSTOMIZATIONS, "app", "--type=merge", "-p", r#"{"spec":{"interval":"2h"}}"#]);
     applied(scene, "app", "main", &commit);
     scene.snapshot("applied");
 }
 
 fn delete(scene: &Scene<'_>) {
     begun(scene);
-    scene.kubectl(&["delete", "kustomization", "app", "--wait=false"]);
+    scene.kubectl(&["delete", KUSTOMIZATIONS, "app", "--wait=false"]);
     scene.wait_gone("kustomizations", "app");
     scene.wait_gone("configmaps", "pre-settings");
     scene.snapshot("deleted");

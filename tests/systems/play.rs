@@ -71,7 +71,8 @@ fn attempt(stage: &Stage, scenario: &Scenario) -> Outcome {
         (scenario.play)(&scene);
         scene.end()
     }));
-    played.map_err(|panic| format!("{:?}: {}\n{}", stage.mode, message(&*panic), stage.logs()))
+    let logs = || stage.logs(&format!("{}-{}", stage.system.name, scenario.name));
+    played.map_err(|panic| format!("{:?}: {}\n{}", stage.mode, message(&*panic), logs()))
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {

@@ -19,6 +19,9 @@ use crate::registry::{Options, Registry};
 use crate::system::System;
 use crate::user::User;
 
+/// How many lines of each log a failure shows.
+const SHOWN_LINES: usize = 12;
+
 /// Whether portcullis is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -123,19 +126,22 @@ impl Stage {
         self.gate.as_ref().map(Gate::log)
     }
 
-    /// Returns the last lines of all logs.
-    pub fn logs(&self) -> String {
-        let gate = self.gate.iter().map(|gate| format!("--- portcullis serve\n{}\n", gate.log_end()));
-        let companion = self.companion.iter().map(|companion| format!("--- reconcile\n{}\n", tail(&companion.log())));
-        let controllers =
-            self.controllers.iter().map(|daemon| format!("--- {}\n{}\n", daemon.name(), daemon.log_end()));
-        gate.chain(companion).chain(controllers).collect()
+    /// Returns the last lines of all logs that name a namespace.
+    pub fn logs(&self, namespace: &str) -> String {
+        let companion = self.companion.iter().map(|companion| ("reconcile", companion.log()));
+        let controllers = self.controllers.iter().map(|daemon| (daemon.name(), read(&daemon.log())));
+        let gate = self.gate.iter().map(|gate| ("serve", read(&gate.log())));
+        gate.chain(companion).chain(controllers).map(|(name, log)| tail(name, &log, namespace)).collect()
     }
 }
 
-fn tail(log: &str) -> String {
-    let lines: Vec<_> = log.lines().collect();
-    lines[lines.len().saturating_sub(20)..].join("\n")
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+fn tail(name: &str, log: &str, namespace: &str) -> String {
+    let lines: Vec<_> = log.lines().filter(|line| line.contains(namespace)).collect();
+    format!("--- {name}\n{}\n", lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n"))
 }
 
 fn apply_crds(cluster: &Cluster, system: &System) {
