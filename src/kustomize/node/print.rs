@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Entry, Kind, Node, Origin, Tag};
+use super::{Entry, Kind, Node, Origin, Style, Tag};
 use crate::kustomize::emit::value::Value;
 use crate::yaml::core::{self, Resolved};
 
@@ -58,14 +58,24 @@ pub enum UnprintableKind {
 ///
 /// When kustomize fails to print it.
 pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
+    printed_within(node, false)
+}
+
+/// What is printed for a node within brackets or braces, or outside of them.
+fn printed_within(node: &Node, in_flow: bool) -> Result<Value<'_>, Unprintable> {
+    let in_flow = in_flow || node.style == Style::Flow;
     match &node.kind {
+        // go-yaml writes an empty scalar with quotes there
+        Kind::Scalar(text) if in_flow && text.is_empty() && !node.tagged => Ok(Value::Text("".into())),
         Kind::Scalar(text) => scalar(node, text),
-        Kind::Seq(items) => Ok(Value::List(items.iter().map(printed).collect::<Result<_, _>>()?)),
-        Kind::Map(entries) => map(node, entries),
+        Kind::Seq(items) => {
+            Ok(Value::List(items.iter().map(|item| printed_within(item, in_flow)).collect::<Result<_, _>>()?))
+        }
+        Kind::Map(entries) => map(node, entries, in_flow),
     }
 }
 
-fn map<'n>(node: &Node, entries: &'n [Entry]) -> Result<Value<'n>, Unprintable> {
+fn map<'n>(node: &Node, entries: &'n [Entry], in_flow: bool) -> Result<Value<'n>, Unprintable> {
     let failed = |kind| Unprintable { origin: node.origin, kind };
     if let Some(key) = duplicate(entries) {
         return Err(failed(UnprintableKind::Duplicate(key.to_owned())));
@@ -75,7 +85,7 @@ fn map<'n>(node: &Node, entries: &'n [Entry]) -> Result<Value<'n>, Unprintable> 
         if !matches!(entry.key_tag, Tag::Str | Tag::None | Tag::Other | Tag::Binary | Tag::Timestamp | Tag::Merge) {
             return Err(failed(UnprintableKind::Key(entry.key.to_string())));
         }
-        members.push((Cow::Borrowed(&*entry.key), printed(&entry.value)?));
+        members.push((Cow::Borrowed(&*entry.key), printed_within(&entry.value, in_flow)?));
     }
     Ok(Value::Map(members))
 }
@@ -196,5 +206,16 @@ mod tests {
         assert_eq!(keys("{a: 1, a: 2}"), Some(UnprintableKind::Duplicate("a".to_owned())));
         assert_eq!(keys("{1: 1}"), Some(UnprintableKind::Key("1".to_owned())));
         assert_eq!(keys("{<<: {b: 1}, b: 2}"), None);
+    }
+
+    #[test]
+    fn empty_nulls_in_braces_become_empty_strings() {
+        let print = |text: &str| {
+            let node = yaml::node(text, 0, &Limits::default()).unwrap().unwrap();
+            printed(&node).map(|value| format!("{value:?}")).unwrap()
+        };
+        assert_eq!(print("a: [b: ]"), r#"Map([("a", List([Map([("b", Text(""))])]))])"#);
+        assert_eq!(print("a: {b: null}"), r#"Map([("a", Map([("b", Null)]))])"#);
+        assert_eq!(print("a: {}\nb:"), r#"Map([("a", Map([])), ("b", Null)])"#);
     }
 }
