@@ -1,6 +1,6 @@
 # `make run` shows it, `make test` tests it. Nothing else needs to be set up first.
 
-.PHONY: run test test-fast test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate book bench overload soak \
+.PHONY: run test test-fast test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench overload soak \
 	image test-kind chart dist sbom checksums
 
 # What is built, tested and measured here is what is shipped: with traces. One set of features, so one build.
@@ -87,6 +87,10 @@ generate:
 	cargo run --quiet $(FEATURES) -- explain deployer --output svg > docs/deployer-contract.svg
 	cargo run --quiet $(FEATURES) --example chart_schema > target/schema.json && mv target/schema.json charts/portcullis/values.schema.json
 	cargo run --quiet $(FEATURES) --example bounds > target/bounds.md && mv target/bounds.md docs/bounds.md
+
+## Make what merging needs of kustomize's built-in schema anew, after raising the version in tools/openapi/go.mod (needs Go)
+schema:
+	cd tools/openapi && go run . > ../../src/kustomize/schema/built_in.txt
 
 ## The documentation as a site, in target/site/docs (needs mdbook: cargo install mdbook)
 book:

@@ -38,12 +38,14 @@ mod files;
 pub mod finding;
 mod fix;
 mod flux;
+pub mod merge;
 pub mod node;
 pub mod options;
 pub mod references;
 pub mod roots;
 pub mod rule;
 mod rules;
+pub mod schema;
 pub mod tree;
 mod walk;
 

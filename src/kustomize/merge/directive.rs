@@ -1,0 +1,63 @@
+//! The directives of strategic merge patches: `$patch` in a mapping, or in an element of a list.
+//!
+//! Source: `kyaml/yaml/merge2/smpdirective.go`.
+
+use super::Problem;
+use super::element;
+use crate::kustomize::node::{Kind, Node};
+
+/// The key of a directive.
+pub(super) const KEY: &str = "$patch";
+
+/// What a patch wants done with a mapping or list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Directive {
+    Merge,
+    Replace,
+    Delete,
+}
+
+/// Finds the directive of a patch and removes it.
+pub(super) fn take(patch: &mut Node) -> Result<Directive, Problem> {
+    match &patch.kind {
+        Kind::Map(_) => of_map(patch),
+        Kind::Seq(_) => of_list(patch),
+        // only null gets here, and the error is not looked at
+        Kind::Scalar(_) => Ok(Directive::Merge),
+    }
+}
+
+fn of_map(patch: &mut Node) -> Result<Directive, Problem> {
+    let Some(word) = patch.get(KEY).map(word) else { return Ok(Directive::Merge) };
+    let directive = parse(&word)?;
+    patch.remove(KEY);
+    Ok(directive)
+}
+
+/// The directive of a list is an element with nothing else in it.
+fn of_list(patch: &mut Node) -> Result<Directive, Problem> {
+    let mut elements = patch.items().iter();
+    let Some(element) = elements.find(|element| element.get(KEY).is_some()) else { return Ok(Directive::Merge) };
+    let Some(directive) = element.get(KEY).filter(|_| element.entries().len() == 1) else {
+        return Ok(Directive::Merge);
+    };
+    let word = word(directive);
+    let directive = parse(&word)?;
+    if let Some(items) = patch.items_mut() {
+        element::set(items, None, &[KEY], &[&word])?;
+    }
+    Ok(directive)
+}
+
+fn word(node: &Node) -> String {
+    node.text().unwrap_or_default().to_owned()
+}
+
+fn parse(word: &str) -> Result<Directive, Problem> {
+    match word {
+        "merge" => Ok(Directive::Merge),
+        "replace" => Ok(Directive::Replace),
+        "delete" => Ok(Directive::Delete),
+        _ => Err(Problem::Directive(word.to_owned())),
+    }
+}

@@ -1,0 +1,94 @@
+//! Finding, replacing and removing elements of a list by their keys.
+//!
+//! Source: `ElementSetter`, `ElementMatcher` and `FieldMatcher` in `kyaml/yaml/fns.go`.
+
+use super::Problem;
+use super::error::kind_name;
+use crate::kustomize::node::Node;
+
+/// Replaces all elements with these values at these keys, or appends if there is none; without an element, removes them.
+///
+/// Empty and null elements are dropped. An empty value matches any value; a missing one matches nothing.
+pub(super) fn set(
+    items: &mut Vec<Node>,
+    element: Option<&Node>,
+    keys: &[&str],
+    values: &[&str],
+) -> Result<(), Problem> {
+    let is_mapping_setter =
+        keys.first().is_some_and(|key| !key.is_empty()) && values.first().is_some_and(|value| !value.is_empty());
+    let mut kept = Vec::with_capacity(items.len() + 1);
+    let mut is_found = false;
+    for item in items.drain(..) {
+        if is_empty(&item) {
+            continue;
+        }
+        if !item.is_map() && is_mapping_setter {
+            kept.push(item);
+        } else if !matches(&item, keys, values)? {
+            if !values.is_empty() {
+                kept.push(item);
+            }
+        } else {
+            is_found = true;
+            kept.extend(element.cloned());
+        }
+    }
+    if let Some(element) = element.filter(|element| !is_found && !element.is_null()) {
+        kept.push(element.clone());
+    }
+    *items = kept;
+    Ok(())
+}
+
+/// Whether an element is null or an empty mapping.
+pub(super) fn is_empty(node: &Node) -> bool {
+    node.is_null() || (node.is_map() && node.entries().is_empty())
+}
+
+/// Whether an element has the values. Values may be missing at the end; the last found one then stands for them.
+fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem> {
+    let mut is_match = false;
+    for (at, key) in keys.iter().enumerate() {
+        if let Some(value) = values.get(at) {
+            is_match = has(item, key, value)?;
+        }
+        if !is_match {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a mapping has a value at a key, any value if `value` is empty; without a key, whether a scalar is the value.
+fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
+    if key.is_empty() {
+        return if item.is_scalar() { Ok(item.text() == Some(value)) } else { Err(wrong_kind("a scalar", item)) };
+    }
+    if !item.is_map() {
+        return Err(wrong_kind("a mapping", item));
+    }
+    Ok(item.get(key).is_some_and(|found| value.is_empty() || text(found) == value))
+}
+
+/// The index of the first element with exactly these values, empty ones included; without a key, of the first element that
+/// is the value.
+pub(super) fn find(items: &[Node], keys: &[&str], values: &[&str]) -> Option<usize> {
+    if keys.first().is_none_or(|key| key.is_empty()) {
+        let value = values.first().copied().unwrap_or_default();
+        return items.iter().position(|item| text(item) == value);
+    }
+    let has_value = |item: &Node, key: &str, value: &str| item.get(key).is_some_and(|found| text(found) == value);
+    items.iter().position(|item| {
+        item.is_map() && !item.is_null() && keys.iter().zip(values).all(|(key, value)| has_value(item, key, value))
+    })
+}
+
+/// The text of a scalar; empty for anything else.
+pub(super) fn text(node: &Node) -> &str {
+    node.text().unwrap_or_default()
+}
+
+pub(super) fn wrong_kind(expected: &'static str, found: &Node) -> Problem {
+    Problem::WrongKind { expected, found: kind_name(found) }
+}

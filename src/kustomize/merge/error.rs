@@ -1,0 +1,53 @@
+//! Patches that do not fit.
+
+use crate::admission::field::FieldPath;
+use crate::kustomize::node::{Kind, Node};
+
+/// Why a patch cannot be merged, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct MergeError {
+    /// The field, or the list whose elements are wrong.
+    pub path: FieldPath,
+    /// The reason.
+    pub problem: Problem,
+}
+
+impl MergeError {
+    /// Puts a key in front of the path.
+    pub(super) fn within(self, key: &str) -> Self {
+        Self { path: FieldPath::root().key(key).join(&self.path), ..self }
+    }
+}
+
+impl From<Problem> for MergeError {
+    fn from(problem: Problem) -> Self {
+        Self { path: FieldPath::root(), problem }
+    }
+}
+
+/// A reason why a patch cannot be merged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Object and patch have different kinds of nodes.
+    #[error("{expected} was expected here, not {found}")]
+    WrongKind {
+        /// What the other one has.
+        expected: &'static str,
+        /// What stands here.
+        found: &'static str,
+    },
+    /// `$patch` with a word that kustomize does not know.
+    #[error("`$patch: {0}` is not known: it must be delete, replace or merge")]
+    Directive(String),
+}
+
+/// Returns the name of the kind of a node.
+pub(super) fn kind_name(node: &Node) -> &'static str {
+    match node.kind {
+        Kind::Scalar(_) => "a scalar",
+        Kind::Map(_) => "a mapping",
+        Kind::Seq(_) => "a list",
+    }
+}

@@ -1,0 +1,68 @@
+//! The values by which elements of a list are compared.
+//!
+//! Source: `mergeValues`, `match` and `validateKeys` in `kyaml/yaml/walk/associative_sequence.go`.
+
+/// The values of one element, one for each key; empty where the element has none.
+pub(super) type Values = Vec<String>;
+
+/// Unites values that differ only where one of them is empty.
+pub(super) fn unite(all: &mut [Values]) {
+    for first in 0..all.len() {
+        let own = all[first].clone();
+        for second in 0..all.len() {
+            if let Some(united) = united(&own, &all[second]) {
+                all[first].clone_from(&united);
+                all[second] = united;
+            }
+        }
+    }
+}
+
+fn united(left: &Values, right: &Values) -> Option<Values> {
+    let is_compatible = |(left, right): (&String, &String)| left == right || left.is_empty() || right.is_empty();
+    let mut pairs = left.iter().zip(right);
+    if left.len() != right.len() || !pairs.clone().all(is_compatible) || !pairs.any(|(left, right)| left == right) {
+        return None;
+    }
+    Some(left.iter().zip(right).map(|(left, right)| if left.is_empty() { right } else { left }.clone()).collect())
+}
+
+/// The keys that any element has a value for, and the values of one element at them. All of them if no element has any.
+pub(super) fn valid<'k, 'v>(all: &[Values], values: &'v Values, keys: &[&'k str]) -> (Vec<&'k str>, Vec<&'v str>) {
+    let is_valid = |at: usize| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty()));
+    let none = !(0..keys.len()).any(is_valid);
+    let valid_keys = keys.iter().enumerate().filter(|(at, _)| none || is_valid(*at)).map(|(_, key)| *key);
+    let valid_values = values.iter().enumerate().filter(|(at, _)| none || is_valid(*at));
+    (valid_keys.collect(), valid_values.map(|(_, value)| value.as_str()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(texts: &[[&str; 2]]) -> Vec<Values> {
+        texts.iter().map(|pair| pair.map(str::to_owned).to_vec()).collect()
+    }
+
+    #[test]
+    fn absent_values_are_taken_from_others() {
+        let mut all = values(&[["80", "TCP"], ["80", ""], ["81", ""]]);
+        unite(&mut all);
+        assert_eq!(all, values(&[["80", "TCP"], ["80", "TCP"], ["81", ""]]));
+    }
+
+    #[test]
+    fn equal_absence_counts_as_agreement() {
+        let mut all = values(&[["80", ""], ["", ""]]);
+        unite(&mut all);
+        assert_eq!(all, values(&[["80", ""], ["80", ""]]));
+    }
+
+    #[test]
+    fn keys_without_values_are_left_out() {
+        let all = values(&[["80", ""], ["81", ""]]);
+        assert_eq!(valid(&all, &all[0], &["port", "protocol"]), (vec!["port"], vec!["80"]));
+        let none = values(&[["", ""]]);
+        assert_eq!(valid(&none, &none[0], &["port", "protocol"]), (vec!["port", "protocol"], vec!["", ""]));
+    }
+}

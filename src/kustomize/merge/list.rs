@@ -1,0 +1,253 @@
+//! Lists whose elements are merged.
+//!
+//! What happens here does not follow from an intention; it is what kustomize does step by step.
+//!
+//! Source: `kyaml/yaml/walk/associative_sequence.go`.
+
+use std::collections::HashSet;
+
+use super::directive::{self, Directive};
+use super::element::{self, is_empty, text};
+use super::keys::{self, Values};
+use super::walk::{Side, Sources, Walked, Walker, with_quotes};
+use super::{MergeError, Problem};
+use crate::kustomize::node::{Entry, Kind, Node};
+use crate::kustomize::schema::FieldSchema;
+
+/// The key of elements that are compared themselves.
+const ITSELF: &str = "";
+
+/// The lists that are merged.
+struct Lists {
+    dest: Vec<Node>,
+    patch: Vec<Node>,
+    /// Whether both are one.
+    same: bool,
+    /// The merged elements, which come before the rest of `dest`.
+    first: Vec<Node>,
+}
+
+impl Walker<'_> {
+    /// Merges two lists by the keys of their schema.
+    pub(super) fn list(self, sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
+        let (sources, side) = match visit_list(sources)? {
+            Ok(visited) => visited,
+            Err(walked) => return Ok(walked),
+        };
+        let Some(dest) = sources.dest else { return Ok(Walked::removed()) };
+        let keys: Vec<&str> = schema.into_iter().flat_map(FieldSchema::keys).collect();
+        let mut lists = Lists {
+            patch: if sources.same { dest.items().to_vec() } else { items(sources.patch.as_ref()).to_vec() },
+            dest: dest.items().to_vec(),
+            same: sources.same,
+            first: Vec::new(),
+        };
+        let elements = schema.and_then(FieldSchema::elements);
+        let merged = if keys.is_empty() {
+            let values = lists.own_values();
+            self.elements(&mut lists, values, &[ITSELF], elements)?
+        } else {
+            let values = lists.values(&keys);
+            self.elements(&mut lists, values, &keys, elements)?
+        };
+        Ok(match merged {
+            // the list is made anew, so that it is neither side's
+            true => {
+                Walked::from(Side::Patch, Some(Node { style: dest.style, ..Node::seq(lists.first).at(dest.origin) }))
+            }
+            false => Walked::from(side, Some(Node { kind: Node::seq(lists.dest).kind, ..dest })),
+        })
+    }
+
+    /// Merges the elements with each of the values. Returns whether there were any.
+    fn elements(
+        self,
+        lists: &mut Lists,
+        mut all: Vec<Values>,
+        keys: &[&str],
+        schema: Option<FieldSchema<'_>>,
+    ) -> Result<bool, MergeError> {
+        if keys.len() > 1 {
+            keys::unite(&mut all);
+        }
+        let mut valid_keys = Vec::new();
+        for values in &all {
+            let valid_values;
+            (valid_keys, valid_values) = keys::valid(&all, values, keys);
+            let merged = self.element(lists, &valid_keys, &valid_values, schema)?;
+            if let Some(merged) = merged {
+                element::set(&mut lists.first, Some(&merged), &valid_keys, &valid_values)?;
+            }
+        }
+        if all.is_empty() {
+            return Ok(false);
+        }
+        append(&mut lists.first, &lists.dest, &valid_keys)?;
+        Ok(true)
+    }
+
+    /// Merges the elements with some values; nothing if they are removed.
+    fn element(
+        self,
+        lists: &mut Lists,
+        keys: &[&str],
+        values: &[&str],
+        schema: Option<FieldSchema<'_>>,
+    ) -> Result<Option<Node>, MergeError> {
+        let (dest, patch) = lists.find(keys, values);
+        let sources = Sources {
+            dest: dest.map(|at| lists.dest[at].clone()),
+            patch: patch.map(|at| lists.patch[at].clone()),
+            same: lists.same && dest.is_some(),
+        };
+        let walked = self.walk(sources, schema)?;
+        lists.take_directive(dest, patch);
+        let Some(mut merged) = walked.node.filter(|node| !is_empty(node)) else {
+            for _ in keys {
+                element::set(&mut lists.dest, None, keys, values)?;
+            }
+            lists.follow();
+            return Ok(None);
+        };
+        complete(&mut merged, keys, values);
+        lists.put(walked.side, dest, patch, &merged);
+        Ok(Some(merged))
+    }
+}
+
+/// Decides which list is merged into. Source: `Merger.VisitList`.
+fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {
+    let is_present = |node: &Option<Node>| node.as_ref().is_some_and(|node| !node.is_null());
+    let Some(patch) = sources.patch.as_mut() else { return Ok(Ok((sources, Side::Dest))) };
+    if !is_present(&sources.dest) {
+        let node = Some(patch.clone());
+        return Ok(Ok((Sources { dest: node.clone(), patch: node, same: true }, Side::Patch)));
+    }
+    if patch.is_null() {
+        return Ok(Err(Walked::removed()));
+    }
+    Ok(match directive::take(patch)? {
+        Directive::Delete => Err(Walked::removed()),
+        Directive::Replace => {
+            let node = Some(patch.clone());
+            Ok((Sources { dest: node.clone(), patch: node, same: true }, Side::Patch))
+        }
+        Directive::Merge if sources.same => Ok((Sources { dest: sources.patch.clone(), ..sources }, Side::Dest)),
+        Directive::Merge => Ok((sources, Side::Dest)),
+    })
+}
+
+impl Lists {
+    /// The elements as they are, those of the patch first, each once.
+    fn own_values(&self) -> Vec<Values> {
+        self.distinct(|item| vec![text(item).to_owned()])
+    }
+
+    /// The values of the elements at some keys, those of the patch first, each once.
+    fn values(&self, keys: &[&str]) -> Vec<Values> {
+        let value = |item: &Node, key: &str| {
+            item.get(key).filter(|value| !value.is_null_or_empty()).map(text).unwrap_or_default().to_owned()
+        };
+        self.distinct(|item| keys.iter().map(|key| value(item, key)).collect())
+    }
+
+    fn distinct(&self, values: impl Fn(&Node) -> Values) -> Vec<Values> {
+        let mut seen = HashSet::new();
+        let all = self.patch.iter().chain(&self.dest).map(values);
+        all.filter(|values| seen.insert(values.clone())).collect()
+    }
+
+    /// The elements of both lists with some values. Keys without a value are not looked at.
+    fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
+        let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
+        let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);
+        (element::find(&self.dest, &keys, &values), element::find(&self.patch, &keys, &values))
+    }
+
+    /// Removes the directive from an element of the patch that was merged.
+    fn take_directive(&mut self, dest: Option<usize>, patch: Option<usize>) {
+        if let Some(element) = patch.and_then(|at| self.patch.get_mut(at))
+            && element.is_map()
+            && element.get(directive::KEY).is_some()
+        {
+            // an unknown one stays
+            let _ = directive::take(element);
+            if let Some(same) = dest.filter(|_| self.same).and_then(|at| self.dest.get_mut(at)) {
+                same.clone_from(element);
+            }
+        }
+    }
+
+    /// Puts a merged element where it comes from.
+    fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
+        let place = match side {
+            Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),
+            Side::Patch if self.same => dest.and_then(|at| self.dest.get_mut(at)),
+            Side::Patch => patch.and_then(|at| self.patch.get_mut(at)),
+        };
+        if let Some(place) = place {
+            *place = merged.clone();
+        }
+        self.follow();
+    }
+
+    /// Makes both lists one again.
+    fn follow(&mut self) {
+        if self.same {
+            self.patch.clone_from(&self.dest);
+        }
+    }
+}
+
+/// Sets the keys that an element lacks. A scalar is written anew, without its tag.
+fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
+    for (key, value) in keys.iter().zip(values) {
+        if value.is_empty() || element.get(key).is_some() {
+            continue;
+        }
+        match &element.kind {
+            Kind::Map(_) => {
+                let value = with_quotes(Node::scalar(*value));
+                if let Some(entries) = element.entries_mut() {
+                    entries.push(Entry::new(*key, value));
+                }
+            }
+            _ => *element = Node { style: element.style, ..Node::scalar(*value).at(element.origin) },
+        }
+    }
+}
+
+/// Appends what is not yet in a list; an element with the same keys replaces the one that is.
+fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), Problem> {
+    for other in others {
+        if keys == [ITSELF] {
+            element::set(items, Some(other), keys, &[text(other)])?;
+            continue;
+        }
+        let values = values_or_append(items, other, keys)?;
+        if keys.len() > 1 {
+            element::set(items, None, keys, &values)?;
+        }
+        element::set(items, Some(other), keys, &values)?;
+    }
+    Ok(())
+}
+
+/// The values that an element has at some keys. It is appended once for each key that it lacks.
+fn values_or_append<'n>(items: &mut Vec<Node>, other: &'n Node, keys: &[&str]) -> Result<Vec<&'n str>, Problem> {
+    let mut values = Vec::new();
+    for key in keys {
+        if !other.is_map() && !other.is_null() {
+            return Err(element::wrong_kind("a mapping", other));
+        }
+        match other.get(key) {
+            Some(value) => values.push(text(value)),
+            None => items.push(other.clone()),
+        }
+    }
+    Ok(values)
+}
+
+fn items(node: Option<&Node>) -> &[Node] {
+    node.map(Node::items).unwrap_or_default()
+}

@@ -1,0 +1,55 @@
+//! Parts of an object that a walk without a patch leaves as they are.
+
+use std::collections::HashSet;
+
+use super::directive;
+use super::element::{is_empty, text};
+use super::walk::Walker;
+use crate::kustomize::node::{Kind, Node};
+use crate::kustomize::schema::FieldSchema;
+
+/// Which walk it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// The patch has nothing there.
+    Untouched,
+    /// A part of the patch was put into the object, and is merged with itself.
+    Moved,
+}
+
+/// Whether a walk changes nothing of a node. If in doubt it says no, and the walk finds out.
+pub(super) fn is_settled(walker: Walker<'_>, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
+    if node.comment.is_some() {
+        return false;
+    }
+    match &node.kind {
+        Kind::Scalar(text) => !node.is_null() || (mode == Mode::Untouched && !text.is_empty()),
+        Kind::Map(_) => is_settled_map(walker, node, schema, mode),
+        Kind::Seq(items) => match schema.filter(|schema| schema.merges()) {
+            Some(schema) => is_settled_list(walker, items, schema, mode),
+            None => true,
+        },
+    }
+}
+
+fn is_settled_map(walker: Walker<'_>, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
+    if mode == Mode::Moved && node.get(directive::KEY).is_some() {
+        return false;
+    }
+    let schema = schema.or_else(|| walker.of_kind(node));
+    let is_settled_field =
+        |key: &str, value: &Node| is_settled(walker, value, schema.and_then(|schema| schema.field(key)), mode);
+    node.entries().iter().all(|entry| is_settled_field(&entry.key, &entry.value))
+}
+
+/// A list by one key is settled if each element has a value of its own there.
+fn is_settled_list(walker: Walker<'_>, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
+    let mut keys = schema.keys();
+    let (Some(key), None) = (keys.next(), keys.next()) else { return false };
+    let mut seen = HashSet::with_capacity(items.len());
+    items.iter().all(|item| {
+        let value = item.get(key).filter(|value| !value.is_null()).map(text).unwrap_or_default();
+        let is_element = !is_empty(item) && !value.is_empty() && item.get(directive::KEY).is_none();
+        is_element && seen.insert(value) && is_settled(walker, item, schema.elements(), mode)
+    })
+}

@@ -1,0 +1,249 @@
+//! The walk over an object and a patch.
+//!
+//! Source: `kyaml/yaml/walk` and `kyaml/yaml/merge2/merge2.go`.
+
+use std::collections::BTreeSet;
+
+use super::directive::{self, Directive};
+use super::element::wrong_kind;
+use super::settled::{self, Mode};
+use super::{MergeError, Problem};
+use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
+use crate::kustomize::schema::{FieldSchema, Schema};
+use crate::yaml;
+
+/// The two nodes that are merged. Null is not the same as missing.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sources {
+    /// The node of the object.
+    pub(super) dest: Option<Node>,
+    /// The node of the patch.
+    pub(super) patch: Option<Node>,
+    /// Whether both are one node: a part of the patch that was put into the object.
+    pub(super) same: bool,
+}
+
+/// Which node a result was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Dest,
+    Patch,
+}
+
+/// The result of merging two nodes.
+#[derive(Debug)]
+pub(super) struct Walked {
+    /// The merged node; nothing if it is removed.
+    pub(super) node: Option<Node>,
+    pub(super) side: Side,
+    /// Whether null stays.
+    keeps_null: bool,
+}
+
+impl Walked {
+    pub(super) fn removed() -> Self {
+        Self { node: None, side: Side::Dest, keeps_null: false }
+    }
+
+    pub(super) fn from(side: Side, node: Option<Node>) -> Self {
+        Self { node, side, keeps_null: false }
+    }
+}
+
+impl Sources {
+    pub(super) fn new(dest: Option<Node>, patch: Option<Node>) -> Self {
+        Self { dest, patch, same: false }
+    }
+
+    /// A part of the patch that stands in the object now.
+    fn moved(node: Node) -> Self {
+        Self { dest: Some(node.clone()), patch: Some(node), same: true }
+    }
+
+    /// Gives an empty mapping or list of the object the style of the patch.
+    fn take_style(&mut self) {
+        if let (Some(dest), Some(patch)) = (&mut self.dest, &self.patch)
+            && !dest.is_scalar()
+            && dest.entries().is_empty()
+            && dest.items().is_empty()
+        {
+            dest.style = patch.style;
+        }
+    }
+
+    /// The nodes that are neither missing nor null.
+    fn present(&self) -> impl Iterator<Item = &Node> {
+        [&self.dest, &self.patch].into_iter().flatten().filter(|node| !node.is_null())
+    }
+}
+
+/// Merges with a schema.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Walker<'s> {
+    pub(super) schema: &'s Schema,
+}
+
+impl Walker<'_> {
+    /// Merges two nodes. A schema in a comment goes before that of the field; without either, one is found by kind.
+    pub(super) fn walk(self, sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
+        let comment = sources.present().find_map(|node| Schema::fragment(node.comment.as_ref()?));
+        if let Some(fragment) = comment {
+            return self.walk_typed(sources, self.schema.of_comment(&fragment));
+        }
+        let schema = schema.or_else(|| sources.present().find_map(|node| self.of_kind(node)));
+        self.walk_typed(sources, schema)
+    }
+
+    pub(super) fn of_kind(&self, node: &Node) -> Option<FieldSchema<'_>> {
+        let text = |key: &str| node.get(key).filter(|value| !value.is_null()).and_then(Node::text);
+        self.schema.of_kind(text("apiVersion")?, text("kind")?)
+    }
+
+    fn walk_typed(self, mut sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
+        sources.take_style();
+        let Some(first) = sources.present().next() else { return self.map(sources, schema) };
+        let expected = super::error::kind_name(first);
+        let is_same_kind = |node: &Node| super::error::kind_name(node) == expected;
+        if let Some(wrong) = sources.present().find(|node| !is_same_kind(node)) {
+            return Err(wrong_kind(expected, wrong).into());
+        }
+        match first.kind {
+            Kind::Map(_) => self.map(sources, schema),
+            Kind::Seq(_) if schema.is_some_and(FieldSchema::merges) => self.list(sources, schema),
+            Kind::Seq(_) | Kind::Scalar(_) => Ok(replaced(sources)),
+        }
+    }
+
+    fn map(self, mut sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
+        if sources.patch.is_none()
+            && let Some(dest) = &sources.dest
+            && settled::is_settled(self, dest, schema, Mode::Untouched)
+        {
+            return Ok(Walked::from(Side::Dest, sources.dest));
+        }
+        let side = match visit_map(&mut sources)? {
+            Visited::Done(walked) => return Ok(walked),
+            Visited::Merge(side) => side,
+        };
+        let Some(mut merged) = sources.dest.take() else { return Ok(Walked::removed()) };
+        let patch = if sources.same { None } else { sources.patch.as_ref() };
+        for name in names(&merged, patch) {
+            self.field(&mut merged, patch, &name, schema, sources.same).map_err(|error| error.within(&name))?;
+        }
+        Ok(Walked::from(side, Some(merged)))
+    }
+
+    /// Merges one field.
+    fn field(
+        self,
+        merged: &mut Node,
+        patch: Option<&Node>,
+        name: &str,
+        schema: Option<FieldSchema<'_>>,
+        same: bool,
+    ) -> Result<(), MergeError> {
+        let schema = schema.and_then(|schema| schema.field(name));
+        let dest = merged.get(name);
+        let entry = patch.and_then(|patch| patch.entries().iter().find(|entry| &*entry.key == name));
+        let mode = if same { Mode::Moved } else { Mode::Untouched };
+        if entry.is_none() && dest.is_some_and(|dest| settled::is_settled(self, dest, schema, mode)) {
+            return Ok(());
+        }
+        let sources = match dest {
+            Some(dest) if same => Sources::moved(dest.clone()),
+            dest => Sources::new(dest.cloned(), entry.map(|entry| entry.value.clone())),
+        };
+        let walked = self.walk(sources, schema)?;
+        set_field(merged, name, walked, entry.map_or(Tag::Str, |entry| entry.key_tag));
+        Ok(())
+    }
+}
+
+/// What is to be done with a mapping.
+enum Visited {
+    /// Nothing more.
+    Done(Walked),
+    /// Its fields are merged, into the node of this side. It stands in the object now.
+    Merge(Side),
+}
+
+/// Decides which mapping is merged into. Source: `Merger.VisitMap`.
+fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
+    let Some(dest) = sources.dest.as_ref().filter(|dest| !dest.is_null()) else { return Ok(visit_missing(sources)) };
+    let Some(patch) = &mut sources.patch else { return Ok(Visited::Merge(Side::Dest)) };
+    if patch.is_null() {
+        return Ok(Visited::Done(Walked::removed()));
+    }
+    let directive = directive::take(patch)?;
+    match directive {
+        Directive::Delete => return Ok(Visited::Done(Walked::removed())),
+        Directive::Merge if !sources.same => return Ok(Visited::Merge(Side::Dest)),
+        Directive::Merge | Directive::Replace => {}
+    }
+    let side = if directive == Directive::Replace { Side::Patch } else { Side::Dest };
+    *sources = Sources::moved(Node { style: dest.style, ..patch.clone() });
+    Ok(Visited::Merge(side))
+}
+
+/// Decides what becomes of a mapping that the object does not have, or has as null.
+fn visit_missing(sources: &mut Sources) -> Visited {
+    let Some(mut patch) = sources.patch.take() else {
+        // a null that was left empty goes, one that was written stays
+        let node = sources.dest.take().filter(|null| null.text().is_some_and(|text| !text.is_empty()));
+        return Visited::Done(Walked { keeps_null: true, ..Walked::from(Side::Dest, node) });
+    };
+    // an unknown directive stays
+    if directive::take(&mut patch) == Ok(Directive::Delete) {
+        return Visited::Done(Walked::removed());
+    }
+    if patch.is_null() {
+        return Visited::Done(Walked::removed());
+    }
+    *sources = Sources::moved(patch);
+    Visited::Merge(Side::Patch)
+}
+
+/// Takes the node of the patch if there is one.
+fn replaced(sources: Sources) -> Walked {
+    match sources.patch {
+        Some(patch) => Walked::from(Side::Patch, Some(patch)),
+        None => Walked::from(Side::Dest, sources.dest),
+    }
+}
+
+/// The keys of both mappings.
+fn names(merged: &Node, patch: Option<&Node>) -> BTreeSet<String> {
+    let keys = |node: &Node| -> Vec<String> { node.entries().iter().map(|entry| entry.key.to_string()).collect() };
+    keys(merged).into_iter().chain(patch.into_iter().flat_map(keys)).collect()
+}
+
+/// Writes the result of a field. Source: `FieldSetter` in `kyaml/yaml/fns.go`.
+fn set_field(map: &mut Node, name: &str, walked: Walked, key_tag: Tag) {
+    let Some(value) = walked.node.filter(|node| walked.keeps_null || !node.is_null()) else {
+        map.remove(name);
+        return;
+    };
+    match map.get_mut(name) {
+        Some(old) => overwrite(old, value),
+        None => {
+            if let Some(entries) = map.entries_mut() {
+                entries.push(Entry { key_tag, ..Entry::new(name, with_quotes(value)) });
+            }
+        }
+    }
+}
+
+/// Writes a node over another one, which keeps its style, and its comment unless the new one has another.
+pub(super) fn overwrite(old: &mut Node, new: Node) {
+    let style = old.style;
+    let origin = if new.origin == Origin::default() { old.origin } else { new.origin };
+    *old = Node { style, origin, ..new };
+}
+
+/// Quotes a string that YAML 1.1 would read as something else.
+pub(super) fn with_quotes(mut value: Node) -> Node {
+    if value.is_string() && value.style == Style::Plain && !value.text().is_none_or(yaml::is_plain_string) {
+        value.style = Style::DoubleQuoted;
+    }
+    value
+}

@@ -1,0 +1,140 @@
+//! Definitions from OpenAPI documents.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::{Map, Value};
+
+use super::definitions::{Definitions, Name, Shape, ShapeId};
+use crate::yaml::{self, Limits};
+
+/// Where references begin.
+const DEFINITIONS: &str = "#/definitions/";
+/// The kinds of a definition or operation.
+const KINDS: &str = "x-kubernetes-group-version-kind";
+/// What makes the operations of a path those of objects with a namespace.
+const NAMESPACE: &str = "namespaces/{namespace}";
+
+/// Why a text is no OpenAPI document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadSchema {
+    /// It cannot be read.
+    #[error("the schema is neither JSON nor YAML: {0}")]
+    Syntax(String),
+    /// A part of it is something else than OpenAPI has there.
+    #[error("{0} of the schema is not {1}")]
+    Type(String, &'static str),
+}
+
+/// Reads the text of a schema file.
+pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
+    let syntax = |error: &dyn std::fmt::Display| BadSchema::Syntax(error.to_string());
+    let document = if text.starts_with('{') {
+        serde_json::from_str(text).map_err(|error| syntax(&error))?
+    } else {
+        let document = yaml::first(text, &Limits::default()).map_err(|error| syntax(&error))?;
+        document.map_or(Value::Null, |document| document.value)
+    };
+    match document {
+        Value::Object(_) | Value::Null => Ok(document),
+        _ => Err(BadSchema::Type("the whole".to_owned(), "an object")),
+    }
+}
+
+/// Reads the definitions of a document.
+pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
+    let mut definitions = Definitions::default();
+    for (name, schema) in object(document, "definitions")? {
+        let shape = shape(schema, &mut definitions);
+        let id = definitions.add_named(Name::Owned(name.clone()), shape);
+        for kind in schema[KINDS].as_array().into_iter().flatten() {
+            if let Some((api_version, kind)) = kind_of(kind, name)? {
+                definitions.add_kind(api_version.into(), kind.into(), id);
+            }
+        }
+    }
+    Ok(definitions)
+}
+
+/// Reads a comment.
+pub(super) fn fragment(text: &str) -> Option<Definitions> {
+    let schema: Map<String, Value> = serde_json::from_str(text).ok()?;
+    if schema.is_empty() {
+        return None;
+    }
+    // what is first stands for the comment; what it contains follows
+    let mut definitions = Definitions::default();
+    let first = definitions.add(Shape::default());
+    let shape = shape(&Value::Object(schema), &mut definitions);
+    *definitions.shape_mut(first)? = shape;
+    Some(definitions)
+}
+
+/// The kinds whose objects are in no namespace: those that paths mention, and none with a namespace.
+pub(super) fn cluster_scoped(document: &Value) -> Result<BTreeSet<(String, String)>, BadSchema> {
+    let mut scoped = HashMap::new();
+    for (path, operations) in object(document, "paths")? {
+        if let Some(kind) = kind_of(&operations["get"][KINDS], path)? {
+            *scoped.entry(kind).or_insert(false) |= path.contains(NAMESPACE);
+        }
+    }
+    Ok(scoped.into_iter().filter(|(_, has_namespace)| !has_namespace).map(|(kind, _)| kind).collect())
+}
+
+fn object<'d>(document: &'d Value, field: &str) -> Result<impl Iterator<Item = (&'d String, &'d Value)>, BadSchema> {
+    match &document[field] {
+        Value::Object(entries) => Ok(Some(entries)),
+        Value::Null => Ok(None),
+        _ => Err(BadSchema::Type(format!("`{field}`"), "an object")),
+    }
+    .map(|entries| entries.into_iter().flatten())
+}
+
+/// The apiVersion and kind that an extension names. kustomize crashes if one is missing.
+fn kind_of(extension: &Value, owner: &str) -> Result<Option<(String, String)>, BadSchema> {
+    let Value::Object(parts) = extension else { return Ok(None) };
+    let part = |name: &str| parts.get(name).and_then(Value::as_str);
+    let (Some(version), Some(kind)) = (part("version"), part("kind")) else {
+        return Err(BadSchema::Type(format!("`{KINDS}` at `{owner}`"), "a group, version and kind"));
+    };
+    let api_version = match part("group") {
+        None | Some("") => version.to_owned(),
+        Some(group) => format!("{group}/{version}"),
+    };
+    Ok(Some((api_version, kind.to_owned())))
+}
+
+fn shape(schema: &Value, definitions: &mut Definitions) -> Shape {
+    let text = |field: &str| schema[field].as_str();
+    let mut add = |schema: &Value| {
+        let shape = shape(schema, definitions);
+        definitions.add(shape)
+    };
+    let fields: HashMap<Name, ShapeId> = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| (Name::Owned(name.clone()), add(schema)))
+        .collect();
+    let values = schema.get("additionalProperties").filter(|values| values.is_object()).map(&mut add);
+    let items = schema.get("items").filter(|items| items.is_object()).map(&mut add);
+    Shape {
+        reference: text("$ref").map(|name| Name::Owned(name.strip_prefix(DEFINITIONS).unwrap_or(name).to_owned())),
+        fields,
+        values,
+        is_array: schema["type"] == "array" || schema["type"] == serde_json::json!(["array"]),
+        items,
+        merges: text("x-kubernetes-patch-strategy")
+            .is_some_and(|strategy| strategy.split(',').any(|one| one == "merge")),
+        keys: keys(schema),
+    }
+}
+
+/// The keys of a list: several, or one.
+fn keys(schema: &Value) -> Vec<Name> {
+    let owned = |key: &Value| key.as_str().map(|key| Name::Owned(key.to_owned()));
+    match &schema["x-kubernetes-list-map-keys"] {
+        Value::Array(keys) => keys.iter().filter_map(owned).collect(),
+        _ => owned(&schema["x-kubernetes-patch-merge-key"]).into_iter().collect(),
+    }
+}

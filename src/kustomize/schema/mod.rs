@@ -1,0 +1,221 @@
+//! The OpenAPI definitions by which kustomize merges lists and knows kinds without a namespace.
+//!
+//! A strategic merge patch replaces a list, unless the schema of the object says by which keys its elements are merged. The
+//! schema that kustomize has built in is that of Kubernetes 1.21.2; `openapi.path` of a kustomization puts another one in its
+//! place. Kinds without a schema have no merged lists.
+//!
+//! ```
+//! use portcullis::kustomize::schema::Schema;
+//!
+//! let schema = Schema::built_in();
+//! let containers = schema
+//!     .of_kind("apps/v1", "Deployment")
+//!     .and_then(|deployment| deployment.field("spec")?.field("template")?.field("spec")?.field("containers"))
+//!     .unwrap();
+//! assert!(containers.merges());
+//! assert_eq!(containers.keys().collect::<Vec<_>>(), ["name"]);
+//! assert!(schema.of_kind("example.com/v1", "Deployment").is_none());
+//! ```
+//!
+//! # What differs
+//!
+//! The built-in schema is reduced to the fields from which a merged list is reached (`built_in.txt`, made by `make schema`).
+//! Other fields of its definitions count as known, so that nothing is inferred from an `apiVersion` and `kind` within them.
+//!
+//! Source: `kyaml/openapi/openapi.go` of kustomize.
+
+mod built_in;
+mod custom;
+mod definitions;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+
+use definitions::{Definitions, Shape, ShapeId};
+
+pub use custom::BadSchema;
+
+/// The definitions in force.
+#[derive(Debug)]
+pub struct Schema {
+    definitions: Definitions,
+    /// The apiVersion and kind of those that have no namespace, if the schema was read from a file.
+    cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
+}
+
+impl Schema {
+    /// Returns the schema that kustomize has built in.
+    pub fn built_in() -> Arc<Self> {
+        static BUILT_IN: LazyLock<Arc<Schema>> =
+            LazyLock::new(|| Arc::new(Schema { definitions: built_in::definitions(), cluster_scoped: None }));
+        Arc::clone(&BUILT_IN)
+    }
+
+    /// Reads the file that `openapi.path` names: JSON if it begins with `{`, else YAML.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no OpenAPI document. kustomize crashes over some of those.
+    pub fn read(text: &str) -> Result<Arc<Self>, BadSchema> {
+        let document = custom::document(text)?;
+        let cluster_scoped = Some(Arc::new(custom::cluster_scoped(&document)?));
+        Ok(Arc::new(Self { definitions: custom::definitions(&document)?, cluster_scoped }))
+    }
+
+    /// Reads the schema of one field, as a comment beside it may hold one; see [`Schema::of_comment`].
+    ///
+    /// Nothing if the text is no schema or an empty one.
+    pub fn fragment(text: &str) -> Option<Self> {
+        Some(Self { definitions: custom::fragment(text)?, cluster_scoped: None })
+    }
+
+    /// The schema of the field beside which `fragment` stands as a comment. Its references lead to the definitions in force.
+    pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
+        FieldSchema { global: self, definitions: &fragment.definitions, shape: fragment.definitions.first()? }
+            .resolved()
+    }
+
+    /// The schema of the objects of a kind.
+    pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<FieldSchema<'_>> {
+        let shape = self.definitions.of_kind(api_version, kind)?;
+        Some(FieldSchema { global: self, definitions: &self.definitions, shape })
+    }
+
+    /// The apiVersion and kind of the objects that are in no namespace, besides those that kustomize always knows. Nothing
+    /// unless the schema was read from a file.
+    pub fn cluster_scoped(&self) -> Option<Arc<BTreeSet<(String, String)>>> {
+        self.cluster_scoped.clone()
+    }
+}
+
+/// The schema of one field, element or object.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldSchema<'s> {
+    /// Where references lead to.
+    global: &'s Schema,
+    definitions: &'s Definitions,
+    shape: ShapeId,
+}
+
+impl<'s> FieldSchema<'s> {
+    /// The schema of a field of this mapping.
+    pub fn field(self, name: &str) -> Option<Self> {
+        let shape = self.shape()?;
+        match shape.fields.get(name).copied().or(shape.values) {
+            Some(shape) => Self { shape, ..self }.resolved(),
+            None => self.of_unknown(),
+        }
+    }
+
+    /// The schema of the elements of this list.
+    pub fn elements(self) -> Option<Self> {
+        let shape = self.shape()?;
+        match shape.items.filter(|_| shape.is_array) {
+            Some(shape) => Self { shape, ..self }.resolved(),
+            None => self.of_unknown(),
+        }
+    }
+
+    /// Whether patches merge this list instead of replacing it.
+    pub fn merges(self) -> bool {
+        self.shape().is_some_and(|shape| shape.merges)
+    }
+
+    /// The keys by which elements are merged; none if the elements themselves are what is compared.
+    pub fn keys(self) -> impl Iterator<Item = &'s str> {
+        self.shape().into_iter().flat_map(|shape| shape.keys.iter().map(|key| &**key))
+    }
+
+    fn shape(self) -> Option<&'s Shape> {
+        self.definitions.shape(self.shape)
+    }
+
+    /// The schema of what the definitions do not mention. Of the built-in ones only a part is kept.
+    fn of_unknown(self) -> Option<Self> {
+        let shape = self.definitions.opaque()?;
+        Some(Self { shape, ..self })
+    }
+
+    /// Follows references.
+    fn resolved(self) -> Option<Self> {
+        let mut found = self;
+        // upstream never returns from a circle of references; here it ends as one that leads nowhere does
+        for _ in 0..=self.global.definitions.len() {
+            let Some(name) = &found.shape()?.reference else { return Some(found) };
+            found = Self {
+                definitions: &self.global.definitions,
+                shape: self.global.definitions.named(name)?,
+                global: self.global,
+            };
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(schema: FieldSchema<'_>) -> Vec<&str> {
+        schema.keys().collect()
+    }
+
+    #[test]
+    fn ports_are_merged_by_two_keys_and_finalizers_by_their_values() {
+        let schema = Schema::built_in();
+        let service = schema.of_kind("v1", "Service").unwrap();
+        let ports = service.field("spec").unwrap().field("ports").unwrap();
+        assert!(ports.merges());
+        assert_eq!(keys(ports), ["port", "protocol"]);
+        let finalizers = service.field("metadata").unwrap().field("finalizers").unwrap();
+        assert!(finalizers.merges() && keys(finalizers).is_empty());
+    }
+
+    #[test]
+    fn kinds_without_merged_lists_are_known() {
+        let schema = Schema::built_in();
+        let values = schema.of_kind("v1", "WatchEvent").unwrap();
+        assert!(values.field("object").is_some_and(|object| !object.merges()));
+        assert!(schema.of_kind("v1", "Nonsense").is_none());
+    }
+
+    #[test]
+    fn custom_schemas_replace_the_built_in_one() {
+        let text = r##"{"definitions": {"v1.Team": {"type": "object", "x-kubernetes-group-version-kind": [
+            {"group": "example.com", "version": "v1", "kind": "Team"}],
+            "properties": {"spec": {"$ref": "#/definitions/Spec"}}},
+            "Spec": {"properties": {"members": {"type": "array", "items": {"type": "object"},
+            "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "id"}}}},
+            "paths": {"/apis/example.com/v1/teams": {"get": {"x-kubernetes-group-version-kind":
+            {"group": "example.com", "version": "v1", "kind": "Team"}}}}}"##;
+        let schema = Schema::read(text).unwrap();
+        let members =
+            schema.of_kind("example.com/v1", "Team").unwrap().field("spec").unwrap().field("members").unwrap();
+        assert!(members.merges());
+        assert_eq!(keys(members), ["id"]);
+        assert!(members.elements().unwrap().field("unknown").is_none());
+        assert!(schema.of_kind("v1", "Service").is_none());
+        let scoped = schema.cluster_scoped().unwrap();
+        assert!(scoped.contains(&("example.com/v1".to_owned(), "Team".to_owned())));
+    }
+
+    #[test]
+    fn references_of_comments_lead_to_the_definitions_in_force() {
+        let schema = Schema::built_in();
+        let fragment = Schema::fragment(r##"{"$ref": "#/definitions/io.k8s.api.core.v1.PodSpec"}"##).unwrap();
+        let containers = schema.of_comment(&fragment).unwrap().field("containers").unwrap();
+        assert!(containers.merges());
+        assert!(Schema::fragment("{}").is_none() && Schema::fragment("{x").is_none());
+    }
+
+    #[test]
+    fn circles_of_references_end() {
+        let schema = Schema::read(
+            r##"{"definitions": {"A": {"$ref": "#/definitions/B"}, "B": {"$ref": "#/definitions/A"},
+            "C": {"x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "C"}],
+            "properties": {"a": {"$ref": "#/definitions/A"}}}}}"##,
+        )
+        .unwrap();
+        assert!(schema.of_kind("v1", "C").unwrap().field("a").is_none());
+    }
+}
