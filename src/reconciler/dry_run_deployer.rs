@@ -285,3 +285,24 @@ async fn step_back(item: &Value, rival: &Rival, tools: &Tools) {
     let note = format!("Hands off: {rival}. Keep other deployers away from dry runs; see docs/dry-run-deployer.md.");
     tools.events.publish(item, Severity::Warning, "AnotherDeployer", "DryRun", &note).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Issue 18: the Event said that nothing was deployed while a deployer had deployed the item.
+    #[test]
+    fn the_event_says_only_what_is_known() {
+        let note = |deployer: &str| {
+            let annotations = json!({"landscaper.gardener.cloud/deployer-type": deployer});
+            success_note(&json!({"metadata": {"annotations": annotations}}))
+        };
+        let routed = note("portcullis.dev/dry-run");
+        let not_routed = note("landscaper.gardener.cloud/helm");
+        assert!(routed.contains("is routed past its deployer"), "{routed}");
+        assert!(not_routed.contains("whether another deployer has deployed it is not known"), "{not_routed}");
+        assert!([routed, not_routed].iter().all(|note| !note.contains("nothing was deployed")));
+    }
+}

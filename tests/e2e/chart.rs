@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use portcullis::gate::Registry;
-use portcullis::yaml;
+use portcullis::rule::Mode;
+use portcullis::{config, yaml};
 use serde_json::{Map, Value, json};
 
 use crate::Case;
@@ -26,6 +27,7 @@ pub const CASES: &[Case] = &[
     ("chart::the_api_server_takes_every_rendering", the_api_server_takes_every_rendering),
     ("chart::unknown_values_are_refused_at_every_level", unknown_values_are_refused),
     ("chart::values_that_do_not_go_together_are_refused", values_that_do_not_go_together),
+    ("chart::with_the_dry_run_deployer_items_are_routed_to_it", with_the_dry_run_deployer_items_are_routed),
     ("chart::pods_may_do_as_little_as_there_is", pods_may_do_as_little_as_there_is),
     ("chart::a_server_of_one_family_runs_under_its_rights", a_server_of_one_family_runs),
     (
@@ -289,6 +291,30 @@ fn values_that_do_not_go_together(_: &Context) {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && stderr.contains(expected), "{values}: {stderr}");
     }
+}
+
+/// Issue 18: the dry-run deployer ran beside real deployers, and nothing kept them away.
+fn with_the_dry_run_deployer_items_are_routed(_: &Context) {
+    let rendered = |values: &Value| {
+        let objects = helm().render(values).expect("it renders").objects;
+        let configuration =
+            objects.iter().find_map(|object| object["data"]["portcullis.yaml"].as_str().map(str::to_owned));
+        let policy = config::parse(&configuration.expect("there is one"), "the chart", &Registry::standard());
+        let mode = policy.expect("it can be read").modes.get("dry-run").copied();
+        let companion = objects.iter().find(|object| {
+            object["kind"] == "Deployment"
+                && object["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-companion"))
+        });
+        let arguments = companion.map(|object| object["spec"]["template"]["spec"]["containers"][0]["args"].to_string());
+        (mode, arguments.unwrap_or_default().matches("--dry-run-type=").count())
+    };
+    let asked = json!({"controllers": ["dry-run-deployer"]});
+    assert_eq!(rendered(&json!({})), (None, 0));
+    assert_eq!(rendered(&json!({"companion": asked})), (Some(Mode::Apply), 0));
+    let types = json!({"dryRun": {"types": ["example.org/a", "example.org/b"]}});
+    assert_eq!(rendered(&json!({"companion": asked, "config": types})), (Some(Mode::Apply), 2));
+    let kept = json!({"mutators": {"dry-run": "annotate"}});
+    assert_eq!(rendered(&json!({"companion": asked, "config": kept})), (Some(Mode::Annotate), 0));
 }
 
 fn pods_may_do_as_little_as_there_is(_: &Context) {
