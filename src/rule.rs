@@ -160,7 +160,7 @@ impl Outage {
 pub struct Spared {
     /// What they are, as the name of a condition: `roots`.
     pub name: &'static str,
-    /// CEL that holds for them, of `object`. For what it wrongly leaves out nothing is lost; it must hold for nothing else.
+    /// CEL that holds for them, of `object` and `oldObject`. For what it wrongly leaves out nothing is lost; it must hold for nothing else.
     pub expression: &'static str,
 }
 

@@ -149,3 +149,25 @@ fn the_page_of_bounds_is_written_from_the_code() {
     let page = fs::read_to_string(repository().join("docs/bounds.md")).unwrap();
     assert!(page == bounds::page(repository()), "docs/bounds.md is not what `make generate` writes");
 }
+
+/// Issue 18: Landscaper starts an Installation only when it is told to.
+#[test]
+fn the_example_of_a_dry_run_starts() {
+    let text = fs::read_to_string(repository().join("examples/dry-run/installation.yaml")).unwrap();
+    assert!(text.contains("landscaper.gardener.cloud/operation: reconcile"), "{text}");
+}
+
+/// Issue 18: webhooks that fail closed deny writes from the moment that they are registered until a server answers.
+#[test]
+fn without_helm_the_webhook_configurations_come_last() {
+    let page = fs::read_to_string(repository().join("docs/install.md")).unwrap();
+    let section = page.split("## Without Helm").nth(1).expect("the page has the section");
+    let script = section.split("```").nth(1).expect("the section has a script");
+    let applied: Vec<_> = script.lines().filter(|line| line.starts_with("kubectl apply")).collect();
+    let at =
+        |part: &str| applied.iter().position(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}: {script}"));
+    let order = [at("manifests/crds"), at("manifests/rbac.yaml"), at("server.yaml"), at("manifests/mutating.yaml")];
+    assert!(order.is_sorted() && order[3] == applied.len() - 1, "{script}");
+    let folders = script.lines().filter(|line| line.contains("--recursive"));
+    assert!(folders.into_iter().all(|line| !line.trim_end().ends_with("manifests")), "{script}");
+}

@@ -133,7 +133,12 @@ fn another_object_of_the_owners_name_is_not_the_owner() {
     root["metadata"]["uid"] = json!("new");
     let mut sub = object("Installation", "sub", Some(("Installation", "root")));
     sub["metadata"]["ownerReferences"][0]["uid"] = json!("old");
-    assert!(!create(sub, [root]).decide(Phase::Mutate).is_allowed());
+    let verdict = create(sub, [root]).decide(Phase::Mutate);
+    let message = verdict.message();
+    assert!(!verdict.is_allowed() && !message.contains("does not exist"), "{message}");
+    let told = "Installation \"root\", to which this belongs, was deleted: the owner reference has uid \"old\", and the object of \
+                that name has uid \"new\"";
+    assert!(message.contains(told), "{message}");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 mod cases;
 
-use cases::vectors;
-use portcullis::admission::FieldPath;
+use cases::{Case, vectors};
+use portcullis::admission::{FieldPath, Object, Operation, Phase};
 use portcullis::landscaper::component_reference::{Attribute, ComponentReference};
 use portcullis::landscaper::context::Context;
 use portcullis::landscaper::decode::Problem;
@@ -144,6 +144,46 @@ fn values_are_read_as_their_texts_are() {
         let spec = json!({"componentDescriptor": {"ref": case["input"]["reference"]}});
         installation::component_reference(&json!({"spec": spec}), &mut problems);
         assert_eq!(problems.len(), problems_of(case, "installation").len(), "{}", case["name"]);
+    }
+}
+
+/// Issue 18: such an Installation was admitted without a word, and failed.
+#[test]
+fn an_installation_whose_context_names_missing_overwrites_is_warned_about() {
+    let of = |kind: &str, more: Value| {
+        let mut object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind,
+                                "metadata": {"name": "default", "namespace": "ns"}});
+        json_patch::merge(&mut object, &more);
+        object
+    };
+    let context = of("Context", json!({"componentVersionOverwrites": "mine"}));
+    let found = |stored: Vec<Value>| -> Vec<String> {
+        let case = Case::new(Operation::Create, of("Installation", json!({"spec": {"blueprint": {}}}))).stored(stored);
+        let findings = case.decide(Phase::Validate).findings;
+        let told = findings.iter().filter(|found| found.rule == "OW005");
+        told.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()
+    };
+    let message = "warn spec.context: ComponentVersionOverwrites \"mine\", which Context \"default\" names, do not exist in \
+                   namespace ns";
+    assert_eq!(found(vec![context.clone()]), [message]);
+    let overwrites = of("ComponentVersionOverwrites", json!({"metadata": {"name": "mine"}, "overwrites": []}));
+    assert_eq!(found(vec![context, overwrites]), [""; 0]);
+    assert_eq!(found(Vec::new()), ["warn spec.context: Context \"default\" does not exist in namespace ns"]);
+}
+
+/// The numbers that Landscaper cannot decode are those that we cannot read: such a request is denied, whichever webhook has
+/// looked at a part of the object before.
+#[test]
+fn a_number_out_of_range_is_reported() {
+    for case in vectors("landscaper/deployers.json")["numbers"].as_array().expect("it is a list") {
+        let number = case["number"].as_str().unwrap();
+        let text = format!(
+            "{{\"apiVersion\":\"landscaper.gardener.cloud/v1alpha1\",\"kind\":\"Context\",\"metadata\":{{\"name\":\"c\"}},\
+             \"repositoryContext\":{{\"type\":\"x\",\"n\":{number}}}}}"
+        );
+        let object = Object::raw(Some(&text));
+        assert!(object.read(Some(&[])).is_ok(), "metadata alone can be read");
+        assert_eq!(object.read(None).is_ok(), case["expect"]["context"].is_null(), "{number}");
     }
 }
 

@@ -31,6 +31,15 @@ fn at<'t>(text: &'t str, keys: &[&str]) -> (u32, u32, &'t str) {
 
 const TEXT: &str = "# a ConfigMap\nkind: ConfigMap\nmétadata: {name: 'a b', labels: [x, \"ü\"]}\ndata:\n  script: |\n    one\n    two\n\n  list:\n  - a: 1\n    b:\n  - last\n";
 
+/// kubectl refuses such a file, and reads the same number in YAML as a string.
+#[test]
+fn a_number_that_no_float_holds_is_refused_in_json_only() {
+    assert_eq!(problem("{\"a\": 1,\n \"n\": 1e999}"), Problem::OutOfRange);
+    let error = yaml::read("{\"a\": 1,\n \"n\": 1e999}", &Limits::default()).unwrap_err();
+    assert_eq!(error.place.line, 2);
+    assert_eq!(one("{m: 1e999}").value, json!({"m": "1e999"}));
+}
+
 #[test]
 fn values_have_places() {
     assert_eq!(at(TEXT, &["kind"]), (2, 7, "ConfigMap"));

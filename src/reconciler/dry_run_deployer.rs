@@ -142,7 +142,7 @@ impl DryRunDeployer {
 /// Whether an item is in dry run by the word of its root, and not only by a mark that is about to go.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
     match confirmed(tools, |view| following(item, &object.namespace, view)).await {
-        Following::Itself | Following::Orphan(_) => Ok(true),
+        Following::Itself | Following::Orphan(_) | Following::Replaced(_) => Ok(true),
         Following::Root(root) => Ok(agrees(item, root.value())),
         Following::Unreadable(above) => Err(Failure::Unknown(format!("{above:?}, above it, could not be read"))),
     }

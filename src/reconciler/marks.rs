@@ -87,7 +87,9 @@ impl Controller for Marks {
                 Following::Unreadable(above) => {
                     Err(Failure::Unknown(format!("{above:?}, above it, could not be read")))
                 }
-                Following::Root(_) | Following::Itself | Following::Orphan(_) => Ok(Next::Done),
+                Following::Root(_) | Following::Itself | Following::Orphan(_) | Following::Replaced(_) => {
+                    Ok(Next::Done)
+                }
             }
         })
     }
@@ -99,7 +101,7 @@ fn is_as_it_should_be(object: &Reference, catalog: &Catalog) -> bool {
     let root = || lineage::root(stored.value(), &object.namespace, &View::new(catalog, &nothing)).0;
     is_going(stored.value())
         || match root() {
-            Root::Own | Root::Orphan(_) => true,
+            Root::Own | Root::Orphan(_) | Root::Replaced(_) => true,
             Root::Of(root) => agrees(stored.value(), root.value()),
             Root::Unknown(_) => false,
         }

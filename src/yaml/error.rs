@@ -42,6 +42,9 @@ pub enum Problem {
     /// JSON, and so Kubernetes, has no such number.
     #[error("infinity and NaN cannot be written as JSON")]
     NotFinite,
+    /// A number of a JSON text is beyond what a 64-bit float holds, such as `1e999`.
+    #[error("a number is beyond the range of a 64-bit float, so that Kubernetes cannot decode the object")]
+    OutOfRange,
     /// A key cannot be turned into a string.
     #[error("{0} cannot be the key of a mapping")]
     Key(&'static str),

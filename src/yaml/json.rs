@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::error::{Problem, YamlError};
 use super::mapping::by_key;
 use super::place::{Entry, Keys, Kids, Place, Spot};
 use super::stream::Chunk;
@@ -22,6 +23,19 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     let keys = Keys { repeated: true, odd: false };
     let document = |value| Some(Document { value, aliased: 0, spot: walk.value(limits.depth)?, keys });
     values.into_iter().map(document).collect()
+}
+
+/// A number in a JSON text that no 64-bit float can hold. kubectl does not read such an object as YAML, where the number would
+/// be a string, but refuses it.
+pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
+    if !chunk.text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let mut values = serde_json::Deserializer::from_str(chunk.text).into_iter::<Value>();
+    let error = values.find_map(Result::err).filter(|error| error.to_string().starts_with("number out of range"))?;
+    let lines = chunk.text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+    Some(YamlError { place: chunk.place(at), problem: Problem::OutOfRange })
 }
 
 /// A walk over a text that is known to be JSON; `None` stands for a limit reached.

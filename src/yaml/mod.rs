@@ -224,6 +224,9 @@ pub fn is_one_manifest(text: &str) -> bool {
 fn parse(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Vec<Document>, YamlError> {
     match json::read(chunk, limits) {
         Some(documents) => Ok(documents),
-        None => Ok(reader::read(chunk, limits, what)?.into_iter().collect()),
+        None => match json::number_out_of_range(chunk).filter(|_| what == As::Object) {
+            Some(error) => Err(error),
+            None => Ok(reader::read(chunk, limits, what)?.into_iter().collect()),
+        },
     }
 }

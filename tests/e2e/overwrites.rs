@@ -18,6 +18,10 @@ pub const CASES: &[Case] = &[
     ("overwrites::a_substitution_without_effect_is_warned_about", a_substitution_without_effect_is_warned_about),
     ("overwrites::a_source_that_matches_everything_is_warned_about", a_source_that_matches_everything_is_warned_about),
     ("overwrites::a_name_that_names_nothing_is_warned_about", a_name_that_names_nothing_is_warned_about),
+    (
+        "overwrites::while_nobody_answers_default_contexts_can_be_written",
+        while_nobody_answers_default_contexts_can_be_written,
+    ),
     ("overwrites::what_is_still_used_is_not_deleted", what_is_still_used_is_not_deleted),
     ("overwrites::a_context_in_use_is_not_deleted", a_context_in_use_is_not_deleted),
     ("overwrites::both_are_deleted_in_one_command", both_are_deleted_in_one_command),
@@ -176,10 +180,47 @@ fn a_name_that_names_nothing_is_warned_about(ctx: &Context) {
     warns(ctx, &ns, CONTEXT, &[&message]);
     let elsewhere = INSTALLATION.replace("spec:\n", "spec:\n  context: other\n");
     warns(ctx, &ns, &elsewhere, &["OW005 spec.context: Context \"other\" does not exist"]);
+    let here = INSTALLATION.replace("name: server", "name: here");
+    warns(
+        ctx,
+        &ns,
+        &here,
+        &["OW005 spec.context: ComponentVersionOverwrites \"my-overwrites\", which Context \"default\" names"],
+    );
     // Applied one right after the other: what the catalog has not seen yet is asked of the API server.
     let ns = ctx.cluster.namespace("ow005");
     accepts(ctx, &ns, &format!("{}---\n{CONTEXT}", to_version("v1.0.0").replace("example.org/server", "other")));
     accepts(ctx, &ns, INSTALLATION);
+}
+
+/// Landscaper's context controller retries a denied write of a default Context every 40 ms.
+fn while_nobody_answers_default_contexts_can_be_written(ctx: &Context) {
+    let ns = ctx.cluster.namespace("outage");
+    let folder = ctx.cluster.folder().join("nobody-validating");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    command.args(["manifests", "--url", "https://127.0.0.1:1", "--out"]).arg(&folder);
+    assert!(command.status().expect("it runs").success());
+    let text = std::fs::read_to_string(folder.join("validating.yaml")).expect("it is written");
+    let here = format!("operator: In\n          values: [{ns}]");
+    let dead = text
+        .replace("metadata:\n  name: portcullis\n", "metadata:\n  name: nobody\n")
+        .replace("operator: NotIn\n          values: [kube-system, portcullis-system]", &here);
+    accepts(ctx, &ns, &dead);
+    let is_refused = |yaml: &str| {
+        let apply = ["--namespace", &ns, "apply", "--dry-run=server", "-f", "-"];
+        let output = ctx.cluster.kubectl().args(apply).stdin(yaml).run();
+        output.stderr.contains("failed calling webhook \"validate.portcullis.dev\"")
+    };
+    eventually(|| is_refused(CONTEXT).then_some(()));
+    let registry = format!("{FREE_CONTEXT}repositoryContext: {{type: ociRegistry, baseUrl: example.org}}\n");
+    for yaml in [FREE_CONTEXT, &registry] {
+        accepts(ctx, &ns, yaml);
+    }
+    assert!(is_refused(CONTEXT), "an update that names overwrites");
+    assert!(is_refused(&format!("{FREE_CONTEXT}repositoryContext: example.org\n")), "it cannot be decoded");
+    // A deletion is never stopped.
+    delete(ctx, &ns, &["context.landscaper.gardener.cloud/default"]).expect_success();
+    ctx.cluster.kubectl().args(["delete", "validatingwebhookconfiguration", "nobody"]).run().expect_success();
 }
 
 fn what_is_still_used_is_not_deleted(ctx: &Context) {

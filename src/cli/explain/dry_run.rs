@@ -96,6 +96,13 @@ fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, Word) {
             let mark = Mark::of(root.value());
             (format!("{}, as its root {:?} says", says(&mark), root.name()), word(mark))
         }
+        Root::Replaced(above) => {
+            let text = format!(
+                "not known: {} {:?}, above it, was deleted and created again",
+                above.by.kind.kind, above.by.name
+            );
+            (text, word(Mark::default()))
+        }
         Root::Orphan(above) | Root::Unknown(above) => {
             let text = format!("not known: {} {:?}, above it, is not there", above.kind.kind, above.name);
             (text, word(Mark::default()))

@@ -35,10 +35,10 @@ pub(super) static RULE: Rule = Rule {
         why: "Landscaper's deployers do not know dry runs: they deploy every DeployItem of their type. With \
               `mutators: {dry-run: apply}`, which is the default where the section `dryRun` is in the configuration, \
               admission routes items of `dryRun.types` to the dry-run deployer of `portcullis reconcile`. The rule denies \
-              what is not routed: a root in dry run where items are not routed at all and `deployers.identities` names a \
-              deployer without target selectors; a DeployItem, or an Execution with a template, that a deployer in \
-              `deployers.identities` serves; and, where items are routed, one of a type that the dry-run deployer does not \
-              process, because its own deployer deploys it or, without one, it fails after Landscaper's pickup timeout. \
+              what is not routed. A root in dry run is denied if no items are routed and `deployers.identities` names a \
+              deployer without target selectors. A DeployItem, or an Execution with a template, is denied if a deployer in \
+              `deployers.identities` serves it. If items are routed, one of a type that the dry-run deployer does not process \
+              is denied too: its own deployer deploys it or, without one, it fails after Landscaper's pickup timeout. \
               A deployer with `honoursDryRun: true` deploys nothing of an item in dry run. Whether a deployer that is not \
               in the configuration runs is not known.",
         wrong: Example {

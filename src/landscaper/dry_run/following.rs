@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::lineage::{self, Root};
+use super::lineage::{self, Replaced, Root};
 use super::mark::{Mark, ROUTE};
 use super::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use crate::catalog::{Reference, Stored, View};
@@ -22,6 +22,8 @@ pub enum Following {
     Unreadable(Reference),
     /// That of something which does not exist.
     Orphan(Reference),
+    /// That of something which was deleted, while another object has its name.
+    Replaced(Replaced),
 }
 
 /// Whose word an object follows, as far as it is known; and what must be read to be certain.
@@ -37,6 +39,7 @@ pub fn following(object: &Value, namespace: &str, view: &View<'_>) -> (Following
         Root::Of(root) => Following::Root(root),
         Root::Unknown(reference) => Following::Unreadable(reference),
         Root::Orphan(reference) => Following::Orphan(reference),
+        Root::Replaced(replaced) => Following::Replaced(replaced),
     };
     (following, wanted)
 }

@@ -21,8 +21,10 @@ pub enum Root {
     Own,
     /// An Installation, or an Execution that belongs to none.
     Of(Arc<Stored>),
-    /// Something on the way up does not exist.
+    /// An owner on the way up does not exist.
     Orphan(Reference),
+    /// An owner on the way up was deleted, and another object has its name now.
+    Replaced(Replaced),
     /// Something on the way up could not be read.
     Unknown(Reference),
 }
@@ -38,6 +40,7 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
         let Some(found) = found else {
             return match asked {
                 Some(Confirmation::Unknown(_)) => (Root::Unknown(reference.clone()), None),
+                Some(Confirmation::Exists(now)) => (Root::Replaced(step.replaced_by(now)), None),
                 Some(_) => (Root::Orphan(reference.clone()), None),
                 None => (Root::Unknown(reference.clone()), Some(reference.clone())),
             };
@@ -56,6 +59,17 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
     (Root::Unknown(step.reference), None)
 }
 
+/// An owner that was deleted, while another object has its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// The present object.
+    pub by: Reference,
+    /// The uid of the deleted object, as the owner reference says.
+    pub uid: String,
+    /// The uid of the present object.
+    pub present: String,
+}
+
 /// A step up.
 struct Step {
     reference: Reference,
@@ -65,6 +79,11 @@ struct Step {
 impl Step {
     fn of(owner: &Owner<'_>, namespace: &str) -> Self {
         Self { reference: owner.reference(namespace), uid: owner.uid.map(str::to_owned) }
+    }
+
+    fn replaced_by(&self, now: &Stored) -> Replaced {
+        let present = now.value().pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Replaced { by: self.reference.clone(), uid: self.uid.clone().unwrap_or_default(), present }
     }
 
     /// Whether an object is the one that is meant, and not another that got its name since.

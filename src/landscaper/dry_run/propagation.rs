@@ -9,6 +9,7 @@
 
 use super::configuration::DryRuns;
 use super::following::{Following, annotations, following, route};
+use super::lineage::Replaced;
 use super::mark::Mark;
 use super::{DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
 use crate::admission::patch::Draft;
@@ -67,6 +68,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
         }
         Following::Unreadable(reference) => unreadable(request, reference.kind.kind, &reference.name),
         Following::Orphan(reference) => orphan(request, &reference),
+        Following::Replaced(owner) => replaced(request, &owner),
     }
 }
 
@@ -105,6 +107,19 @@ fn orphan(request: &Request<'_>, reference: &Reference) -> Mutated {
     }
     let message = format!("{} {:?}, to which this belongs, does not exist", reference.kind.kind, reference.name);
     refuse(message, "create that one first, or leave the owner reference out")
+}
+
+fn replaced(request: &Request<'_>, owner: &Replaced) -> Mutated {
+    if changes_nothing(request) {
+        return Ok(Vec::new());
+    }
+    let Replaced { by, uid, present } = owner;
+    let message = format!(
+        "{} {:?}, to which this belongs, was deleted: the owner reference has uid {uid:?}, and the object of that name has \
+         uid {present:?}",
+        by.kind.kind, by.name
+    );
+    refuse(message, "write the uid of the present object into the owner reference, or leave the reference out")
 }
 
 fn refuse(message: String, help: &str) -> Mutated {

@@ -8,11 +8,20 @@ use crate::landscaper::context::Context;
 use crate::landscaper::decode::Problem;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Example, Match, Outage, Page, Rule, Spared};
+
+/// Landscaper's context controller creates a Context `default` in every namespace, and retries a denied write about every
+/// 40 ms. It names no overwrites, and Landscaper can decode what it writes itself.
+static WITHOUT_OVERWRITES: Spared = Spared {
+    name: "without-overwrites",
+    expression:
+        "!has(object.componentVersionOverwrites) && (oldObject == null || !has(oldObject.componentVersionOverwrites)) &&
+           (!has(object.repositoryContext) || type(object.repositoryContext) == map)",
+};
 
 static SCOPE: [Match; 3] = [
     kinds::matches(&OVERWRITES, WRITES, Outage::Refuse),
-    kinds::matches(&CONTEXTS, WRITES, Outage::Refuse),
+    kinds::matches(&CONTEXTS, WRITES, Outage::RefuseUnless(&WITHOUT_OVERWRITES)),
     kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
 ];
 
@@ -30,7 +39,8 @@ pub(super) static RULE: Rule = Rule {
         why: "The CRDs of ComponentVersionOverwrites and Context accept any value as `repositoryContext`. Landscaper \
               decodes it as an object with a `type`; anything else makes the whole object unreadable for it, and with \
               it every Installation that uses the Context. The same holds for other values of the wrong kind in these \
-              objects. Nothing says so when the object is applied: the Installations fail at their next reconcile, \
+              objects, and for a number beyond the range of a 64-bit float, such as `1e999`, which makes the request \
+              itself unreadable. Nothing says so when the object is applied: the Installations fail at their next reconcile, \
               with a message about Go types.",
         wrong: Example {
             stored: "",

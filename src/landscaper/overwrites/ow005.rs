@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     id: "OW005",
     name: "dangling-name",
     level: Level::Warn,
-    summary: "a Context that names overwrites that do not exist, or an Installation whose Context does not exist",
+    summary: "a Context that names overwrites that do not exist, or an Installation whose Context, or its overwrites, do not exist",
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &OVERWRITES],
     confirm: Some(confirm),
@@ -62,30 +62,53 @@ componentVersionOverwrites: my-overwrites
     },
 };
 
-/// The kind and the name that an object names, and where.
-fn named<'v>(request: &'v Request<'_>) -> Option<(&'static Kind, &'v str, FieldPath)> {
+/// An object that must exist, and where its name comes from.
+struct Named {
+    kind: &'static Kind,
+    name: String,
+    field: FieldPath,
+    /// The Context that names it, where the object under admission does not name it itself.
+    by: Option<String>,
+}
+
+/// The objects that must exist for an Installation or a Context to work, as far as they are known.
+fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
     let object = request.object();
     if kinds::is(&CONTEXTS, request) {
-        let name = context::overwrites_name(object)?;
-        return Some((&OVERWRITES, name, FieldPath::of(["componentVersionOverwrites"])));
+        let field = FieldPath::of(["componentVersionOverwrites"]);
+        let named = |name: &str| Named { kind: &OVERWRITES, name: name.to_owned(), field, by: None };
+        return context::overwrites_name(object).map(named).into_iter().collect();
     }
-    Some((&CONTEXTS, installation::context_name(object), FieldPath::of(["spec", "context"])))
+    let (name, field) = (installation::context_name(object).to_owned(), FieldPath::of(["spec", "context"]));
+    // Landscaper fails any Installation in such a Context, one without a component descriptor too.
+    let context = view.find(&CONTEXTS, &request.namespace, &name);
+    let overwrites = context.as_ref().and_then(|context| context::overwrites_name(context.value()));
+    let below = overwrites.map(|overwrites| {
+        let (field, by) = (field.clone(), Some(name.clone()));
+        Named { kind: &OVERWRITES, name: overwrites.to_owned(), field, by }
+    });
+    let mut named: Vec<_> = below.into_iter().collect();
+    named.push(Named { kind: &CONTEXTS, name, field, by: None });
+    named
 }
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    let missing = |(kind, name, _)| view.unless_found(kind, &request.namespace, name);
-    named(request).and_then(missing).into_iter().collect()
+    let missing = |named: &Named| view.unless_found(named.kind, &request.namespace, &named.name);
+    named(request, view).iter().filter_map(missing).collect()
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let dangling = named(request).filter(|(kind, name, _)| view.is_missing(kind, &request.namespace, name));
-    dangling.map(|(kind, name, field)| finding(kind, name, field, &request.namespace)).into_iter().collect()
+    let mut named = named(request, view);
+    named.retain(|named| view.is_missing(named.kind, &request.namespace, &named.name));
+    named.into_iter().map(|named| finding(named, &request.namespace)).collect()
 }
 
-fn finding(kind: &Kind, name: &str, field: FieldPath, namespace: &str) -> Finding {
+fn finding(named: Named, namespace: &str) -> Finding {
+    let Named { kind, name, field, by } = named;
     let verb = if kind.kind.ends_with('s') { "do" } else { "does" };
-    let message = format!("{} {name:?} {verb} not exist in namespace {namespace}", kind.kind);
-    let help = match (kind.kind, name) {
+    let by = by.map(|context| format!(", which Context {context:?} names,")).unwrap_or_default();
+    let message = format!("{} {name:?}{by} {verb} not exist in namespace {namespace}", kind.kind);
+    let help = match (kind.kind, name.as_str()) {
         ("Context", context::DEFAULT) => "Landscaper makes it by itself unless it is told not to",
         ("Context", _) => "apply it, or the Installation fails",
         _ => "apply them, or every Installation in this Context fails",
