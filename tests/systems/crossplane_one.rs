@@ -180,14 +180,9 @@ fn pinned(scene: &Scene<'_>) {
     environment_config(scene, "new", &json!({}), &json!({"region": "new"}));
     let patches = json!([environment_patch("region", "data.region")]);
     let with = |config: &str| {
-        let mut reference = reference(scene, config);
-        reference["policy"] = json!({});
-        let environment =
-            json!({"environmentConfigs": [reference], "policy": {"resolution": "Required", "resolve": "Always"}});
-        let mut composition = composition(scene, &environment, &patches);
-        let configs = &mut composition["spec"]["environment"]["environmentConfigs"];
-        configs[0].as_object_mut().expect("it is a reference").remove("policy");
-        composition.to_string()
+        let policy = json!({"resolution": "Required", "resolve": "Always"});
+        let environment = json!({"environmentConfigs": [reference(scene, config)], "policy": policy});
+        composition(scene, &environment, &patches).to_string()
     };
     scene.apply(&with("old"));
     let things = [("pinned", "Manual"), ("following", "Automatic")]

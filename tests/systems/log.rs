@@ -72,10 +72,3 @@ fn decision(line: &str) -> Option<Decision> {
     };
     Some(Decision { namespace: quoted("namespace")?, name: quoted("name")?, allowed: line.contains(" allowed=true") })
 }
-
-#[test]
-fn a_decision_is_read() {
-    let line = r#"INFO decision: uid="1" webhook="validate" namespace="flux-apply" name="app" user="x" allowed=true rules= micros=12"#;
-    let read = decision(line).expect("it is a decision");
-    assert_eq!((&*read.namespace, &*read.name, read.allowed), ("flux-apply", "app", true));
-}
