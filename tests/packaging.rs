@@ -80,6 +80,17 @@ fn schema_lists_the_rules_mutators_and_deliveries() {
     assert!(names.contains(&"OW") && names.contains(&"OW006") && names.contains(&"KZ001"), "{names:?}");
 }
 
+#[test]
+fn schema_has_every_documented_key_of_the_configuration() {
+    let page = text("docs/configuration.md");
+    let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let documented = yaml::read(example, &yaml::Limits::default()).unwrap().remove(0).value;
+    let schema = read("charts/portcullis/values.schema.json");
+    let known = &schema["properties"]["config"]["properties"];
+    let missing: Vec<_> = keys(&documented).into_iter().filter(|key| known[key].is_null()).collect();
+    assert!(missing.is_empty(), "Helm refuses {missing:?}");
+}
+
 /// An object either has just the keys that are listed, or is a map of anything to values of one shape.
 #[test]
 fn the_schema_leaves_nothing_open() {

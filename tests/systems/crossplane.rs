@@ -83,7 +83,7 @@ spec:
 ";
 
 pub fn configuration(_: &Ground) -> String {
-    "rules: {EN: deny}\nenvironmentConfigs: {onChange: deny}\ncomposites: [\"*\"]\n".to_owned()
+    "environmentConfigs: {onChange: deny}\ncomposites: [\"*\"]\n".to_owned()
 }
 
 fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
