@@ -30,6 +30,7 @@
 
 pub mod accumulate;
 mod analysis;
+pub mod build;
 pub mod delivery;
 pub mod emit;
 pub mod explain;

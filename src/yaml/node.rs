@@ -79,6 +79,9 @@ pub struct Node {
     pub tagged: bool,
     /// The style.
     pub style: Style,
+    /// The number of the group of scalars that this one belongs to: a change of one changes all of its object. 0 for
+    /// most, which belong to none. See [`Node::assign`].
+    pub shared: u32,
     /// The place it comes from.
     pub origin: Origin,
     /// The comment that follows the key or value in the same line, if it can be a schema: it begins with `{`.
@@ -119,7 +122,7 @@ impl Entry {
 impl Node {
     /// A node without a place, in the plain style.
     pub fn new(kind: Kind, tag: Tag) -> Self {
-        Self { tag, tagged: false, style: Style::Plain, origin: Origin::default(), comment: None, kind }
+        Self { tag, tagged: false, style: Style::Plain, shared: 0, origin: Origin::default(), comment: None, kind }
     }
 
     /// A scalar without a tag.
@@ -159,6 +162,12 @@ impl Node {
     pub fn at(mut self, origin: Origin) -> Self {
         self.origin = origin;
         self
+    }
+
+    /// Replaces all but the group, as writing through a pointer does: kustomize puts one label into several places of an
+    /// object and later changes all of them with one.
+    pub fn assign(&mut self, other: Self) {
+        *self = Self { shared: self.shared, ..other };
     }
 
     /// Whether the tag is `!!null`.

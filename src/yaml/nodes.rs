@@ -142,6 +142,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
             tag: resolved,
             tagged: written.is_some(),
             style,
+            shared: 0,
             origin: self.origin(span),
             comment: self.comment(span),
             kind: Kind::Scalar(text.into()),

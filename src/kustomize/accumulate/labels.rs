@@ -7,13 +7,13 @@ use crate::names::{is_label_key, is_label_value};
 
 /// What labels must be like.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Labels(Vec<Requirement>);
+pub(in crate::kustomize) struct Labels(Vec<Requirement>);
 
 /// What one label must be like.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Requirement {
+pub(in crate::kustomize) struct Requirement {
     /// The label.
-    pub(super) key: String,
+    pub(in crate::kustomize) key: String,
     /// What it may be; anything where nothing is said.
     values: Option<Vec<String>>,
     /// Whether there must be such a label, or must not.
@@ -25,7 +25,7 @@ const SYMBOLS: [&str; 7] = ["==", "!=", "=", "!", "(", ")", ","];
 
 impl Labels {
     /// Reads a selector; `None` for one that Kubernetes may refuse, or read in another way.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(in crate::kustomize) fn parse(text: &str) -> Option<Self> {
         let tokens = tokens(text)?;
         let (mut rest, mut requirements) = (tokens.as_slice(), Vec::new());
         while !rest.is_empty() {
@@ -41,7 +41,7 @@ impl Labels {
     }
 
     /// What must hold of each label.
-    pub(super) fn requirements(&self) -> &[Requirement] {
+    pub(in crate::kustomize) fn requirements(&self) -> &[Requirement] {
         &self.0
     }
 }
@@ -55,7 +55,7 @@ impl Requirement {
     }
 
     /// Whether it holds where the label has this value, or is not there.
-    pub(super) fn holds(&self, label: Option<&str>) -> bool {
+    pub(in crate::kustomize) fn holds(&self, label: Option<&str>) -> bool {
         let is_such = |label: &str| self.values.as_ref().is_none_or(|values| values.iter().any(|value| value == label));
         label.is_some_and(is_such) == self.wanted
     }

@@ -4,11 +4,11 @@
 
 pub mod json_patch;
 pub mod keys;
-mod labels;
+pub(in crate::kustomize) mod labels;
 pub mod manifests;
 pub mod merge;
 mod object;
-mod scope;
+pub(in crate::kustomize) mod scope;
 pub mod select;
 pub mod writable;
 

@@ -33,6 +33,8 @@ pub struct Kustomization {
     pub config_map_generator: Vec<Generator>,
     pub secret_generator: Vec<Generator>,
     pub generator_options: Option<GeneratorOptions>,
+    pub images: Vec<Image>,
+    pub image_tags: Vec<Image>,
     pub helm_charts: Vec<Value>,
     pub helm_chart_inflation_generator: Vec<Value>,
     pub configurations: Vec<String>,
@@ -129,14 +131,50 @@ pub struct Target {
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
 pub struct Replica {
     pub name: String,
+    pub count: i64,
+}
+
+/// An entry of `images`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct Image {
+    pub name: String,
+    pub new_name: String,
+    pub tag_suffix: String,
+    pub new_tag: String,
+    pub digest: String,
 }
 
 /// An entry of `vars`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
 pub struct Var {
     pub name: String,
+    pub objref: VarTarget,
+    pub fieldref: VarField,
+}
+
+/// `objref` of a var.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct VarTarget {
+    pub api_version: String,
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub name: String,
+    pub namespace: String,
+}
+
+/// `fieldref` of a var.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct VarField {
+    pub field_path: String,
 }
 
 /// `sortOptions`.
@@ -173,6 +211,7 @@ pub struct GeneratorOptions {
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
     pub disable_name_suffix_hash: bool,
+    pub immutable: bool,
 }
 
 /// The kind of a kustomization that is included as a part of another.

@@ -17,7 +17,8 @@ pub use crate::near::nearest;
 pub use decode::{Fault, FaultKind};
 pub use definitions::{Definitions, definitions};
 pub use kustomization::{
-    COMPONENT, Generator, GeneratorOptions, Kustomization, Label, Patch, Replacement, Selector, Source, Target,
+    COMPONENT, Generator, GeneratorOptions, Image, Kustomization, Label, Patch, PatchOptions, Replacement, Replica, Selector,
+    SortOptions, Source, Target, Var,
 };
 
 use super::tree::TreePath;

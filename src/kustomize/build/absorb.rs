@@ -1,0 +1,76 @@
+//! Adding generated objects: they are new, or replace or extend those that exist.
+//!
+//! Source: `appendReplaceOrMerge` in kustomize's `api/resmap/reswrangler.go`.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use super::generate::value_node;
+use super::resmap::ResMap;
+use super::resource::{Behavior, Resource};
+use crate::kustomize::node::{Entry, Node};
+
+/// Adds a generated object as its behavior says.
+///
+/// # Errors
+///
+/// When there is an object that it may not touch, or none that it could.
+pub fn absorb(map: &mut ResMap, resource: Resource) -> Result<(), String> {
+    let id = resource.id(&map.scope);
+    let found = map.matching_any_id(|other| *other == id);
+    let text = id.to_string();
+    match (found.as_slice(), resource.behavior) {
+        ([], Behavior::Merge | Behavior::Replace) => Err(format!("{text} does not exist, so nothing can be merged or replaced")),
+        ([], _) => map.append(resource).map_err(|_| format!("{text} is already there")),
+        ([at], Behavior::Merge | Behavior::Replace) => {
+            if let Some(old) = map.resources_mut().get_mut(*at) {
+                let new = combined(mem::replace(old, resource.clone()), resource);
+                *old = new;
+            }
+            Ok(())
+        }
+        ([_], _) => Err(format!("{text} exists; the behavior must be merge or replace")),
+        _ => Err(format!("several objects could be {text}")),
+    }
+}
+
+/// A new object with the metadata of the old one, and with its data if it is merged.
+fn combined(old: Resource, mut new: Resource) -> Resource {
+    let behavior = new.behavior;
+    for field in ["labels", "annotations"] {
+        let merged = overlaid(&old, &new, &["metadata", field]);
+        set_map(new.metadata(), field, merged, false);
+    }
+    new.set_name(old.name());
+    new.set_namespace(old.namespace());
+    if behavior == Behavior::Merge {
+        for field in ["data", "binaryData"] {
+            let merged = overlaid(&old, &new, &[field]);
+            set_map(Some(&mut new.node), field, merged, true);
+        }
+        new.source = old.source.clone().or(new.source);
+    }
+    new.needs_hash &= old.needs_hash;
+    Resource { transformations: old.transformations, source: new.source, node: new.node, needs_hash: new.needs_hash, ..old }
+}
+
+/// The texts of a mapping in both objects; the new ones win.
+fn overlaid(old: &Resource, new: &Resource, path: &[&str]) -> BTreeMap<String, Node> {
+    let entries = |resource: &'_ Resource| resource.node.at_path(path).map(|map| map.entries().to_vec()).unwrap_or_default();
+    let pair = |entry: Entry| (entry.key.to_string(), entry.value);
+    entries(old).into_iter().chain(entries(new)).map(pair).collect()
+}
+
+fn set_map(owner: Option<&mut Node>, field: &str, values: BTreeMap<String, Node>, is_data: bool) {
+    let Some(owner) = owner else { return };
+    owner.remove(field);
+    if values.is_empty() {
+        return;
+    }
+    let entry = |(key, value): (String, Node)| {
+        let text = value.text().unwrap_or_default().to_owned();
+        let node = if is_data { value_node(text, value.origin) } else { Node::string(text).at(value.origin) };
+        Entry::new(key, node)
+    };
+    owner.set(field, Node::map(values.into_iter().map(entry).collect()));
+}

@@ -1,0 +1,44 @@
+//! Finding objects that get the identity of another one while they are moved, without comparing each with all.
+
+use std::collections::HashMap;
+
+use super::id::Scope;
+use super::resmap::ResMap;
+use super::resource::Resource;
+
+/// How many objects have an identity.
+#[derive(Debug)]
+pub struct Clash {
+    counts: HashMap<String, u32>,
+    keys: Vec<String>,
+    scope: Scope,
+}
+
+impl Clash {
+    /// The present identities of all objects.
+    pub fn new(map: &ResMap) -> Self {
+        let keys: Vec<String> = map.resources().iter().map(|resource| key(resource, &map.scope)).collect();
+        let mut counts = HashMap::with_capacity(keys.len());
+        keys.iter().for_each(|key| *counts.entry(key.clone()).or_default() += 1);
+        Self { counts, keys, scope: map.scope.clone() }
+    }
+
+    /// Notes the new identity of an object and returns whether another one has it.
+    pub fn moved(&mut self, at: usize, resource: &Resource) -> bool {
+        let new = key(resource, &self.scope);
+        let Some(old) = self.keys.get_mut(at) else { return false };
+        if *old != new {
+            if let Some(count) = self.counts.get_mut(old) {
+                *count -= 1;
+            }
+            *self.counts.entry(new.clone()).or_default() += 1;
+            old.clone_from(&new);
+        }
+        self.counts.get(&new).is_some_and(|count| *count > 1)
+    }
+}
+
+fn key(resource: &Resource, scope: &Scope) -> String {
+    let id = resource.id(scope);
+    [id.gvk.group, id.gvk.version, id.gvk.kind, id.name, id.effective_namespace()].join("\n")
+}

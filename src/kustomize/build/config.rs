@@ -1,0 +1,274 @@
+//! The field specs of all transformers: the built-in ones, and what `configurations` and `crds` add.
+//!
+//! Source: kustomize's `api/internal/plugins/builtinconfig`.
+
+use std::sync::{Arc, LazyLock};
+
+use serde::Deserialize;
+
+use super::field_spec::{Conflict, FieldSpec, merge_all};
+use super::id::Gvk;
+use super::sort;
+
+/// The built-in field specs.
+const BUILT_IN: &str = include_str!("field_specs.txt");
+
+/// A list of field specs, which most configurations share.
+pub type Specs = Arc<Vec<FieldSpec>>;
+
+/// Which fields refer to objects of a kind by their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameReference {
+    /// The group of the objects that are referred to; empty for any.
+    pub group: Arc<str>,
+    /// Their version; empty for any.
+    pub version: Arc<str>,
+    /// Their kind; empty for any.
+    pub kind: Arc<str>,
+    /// The fields.
+    pub referrers: Vec<FieldSpec>,
+}
+
+impl NameReference {
+    /// The objects that are referred to.
+    pub fn gvk(&self) -> Gvk<'_> {
+        Gvk { group: &self.group, version: &self.version, kind: &self.kind }
+    }
+}
+
+/// The field specs of all transformers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the file of `configurations`")]
+pub struct Config {
+    pub name_prefix: Specs,
+    pub name_suffix: Specs,
+    pub namespace: Specs,
+    pub common_labels: Specs,
+    pub labels: Specs,
+    pub template_labels: Specs,
+    pub common_annotations: Specs,
+    pub name_reference: Vec<NameReference>,
+    pub var_reference: Specs,
+    pub images: Specs,
+    pub replicas: Specs,
+}
+
+static DEFAULT: LazyLock<Arc<Config>> = LazyLock::new(|| Arc::new(built_in()));
+
+impl Config {
+    /// The built-in field specs.
+    pub fn built_in() -> Arc<Self> {
+        Arc::clone(&DEFAULT)
+    }
+
+    /// Adds the field specs of another configuration.
+    ///
+    /// # Errors
+    ///
+    /// When two disagree about creating a field.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Conflict> {
+        for (own, others) in self.lists_mut().into_iter().zip(other.lists()) {
+            merge_specs(own, others)?;
+        }
+        for reference in &other.name_reference {
+            self.merge_reference(reference)?;
+        }
+        self.sort();
+        Ok(())
+    }
+
+    fn merge_reference(&mut self, reference: &NameReference) -> Result<(), Conflict> {
+        let mut is_known = false;
+        for own in self.name_reference.iter_mut().filter(|own| own.gvk() == reference.gvk()) {
+            merge_all(&mut own.referrers, &reference.referrers)?;
+            is_known = true;
+        }
+        if !is_known {
+            self.name_reference.push(reference.clone());
+        }
+        Ok(())
+    }
+
+    /// Sorts all lists by the rank of their kinds.
+    fn sort(&mut self) {
+        for list in self.lists_mut() {
+            let is_sorted = list.is_sorted_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()).is_le());
+            if !is_sorted {
+                Arc::make_mut(list).sort_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()));
+            }
+        }
+        self.name_reference.sort_by(|a, b| sort::by_kind(&a.gvk(), &b.gvk()));
+    }
+
+    fn lists(&self) -> [&Specs; 10] {
+        [
+            &self.name_prefix,
+            &self.name_suffix,
+            &self.namespace,
+            &self.common_annotations,
+            &self.common_labels,
+            &self.labels,
+            &self.template_labels,
+            &self.var_reference,
+            &self.images,
+            &self.replicas,
+        ]
+    }
+
+    fn lists_mut(&mut self) -> [&mut Specs; 10] {
+        [
+            &mut self.name_prefix,
+            &mut self.name_suffix,
+            &mut self.namespace,
+            &mut self.common_annotations,
+            &mut self.common_labels,
+            &mut self.labels,
+            &mut self.template_labels,
+            &mut self.var_reference,
+            &mut self.images,
+            &mut self.replicas,
+        ]
+    }
+
+    fn list(&mut self, name: &str) -> Option<&mut Specs> {
+        Some(match name {
+            "namePrefix" => &mut self.name_prefix,
+            "nameSuffix" => &mut self.name_suffix,
+            "namespace" => &mut self.namespace,
+            "commonLabels" => &mut self.common_labels,
+            "labels" => &mut self.labels,
+            "templateLabels" => &mut self.template_labels,
+            "commonAnnotations" => &mut self.common_annotations,
+            "varReference" => &mut self.var_reference,
+            "images" => &mut self.images,
+            "replicas" => &mut self.replicas,
+            _ => return None,
+        })
+    }
+}
+
+/// Adds the field specs that a list does not have.
+fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
+    if own.is_empty() {
+        own.clone_from(others);
+        return Ok(());
+    }
+    if Arc::ptr_eq(own, others) || others.is_empty() {
+        return Ok(());
+    }
+    merge_all(Arc::make_mut(own), others)
+}
+
+/// Adds a configuration to one that may be empty or the same.
+///
+/// # Errors
+///
+/// When two field specs disagree about creating a field.
+pub fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result<(), Conflict> {
+    if Arc::ptr_eq(own, other) {
+        return Ok(());
+    }
+    if **own == Config::default() {
+        own.clone_from(other);
+        return Ok(());
+    }
+    Arc::make_mut(own).merge(other)
+}
+
+/// Reads the table of built-in field specs.
+fn built_in() -> Config {
+    let mut config = Config::default();
+    let mut list = "";
+    for line in BUILT_IN.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().map(|word| if word == "-" { "" } else { word }).collect();
+        match (line.starts_with(' '), words.as_slice()) {
+            (true, [group, version, kind, create, path]) => {
+                let spec = FieldSpec::new(Gvk { group, version, kind }, path, *create == "create");
+                match config.list(list) {
+                    Some(list) => Arc::make_mut(list).push(spec),
+                    None => config.name_reference.last_mut().into_iter().for_each(|own| own.referrers.push(spec.clone())),
+                }
+            }
+            (false, [name, group, version, kind]) => {
+                list = name;
+                let [group, version, kind] = [*group, *version, *kind].map(Arc::from);
+                config.name_reference.push(NameReference { group, version, kind, referrers: Vec::new() });
+            }
+            (false, [name]) => list = name,
+            _ => {}
+        }
+    }
+    config.sort();
+    config
+}
+
+/// A field spec as it is written.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct WrittenSpec {
+    group: String,
+    version: String,
+    kind: String,
+    path: String,
+    create: bool,
+}
+
+impl From<WrittenSpec> for FieldSpec {
+    fn from(spec: WrittenSpec) -> Self {
+        Self::new(Gvk { group: &spec.group, version: &spec.version, kind: &spec.kind }, &spec.path, spec.create)
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WrittenReference {
+    group: String,
+    version: String,
+    kind: String,
+    field_specs: Vec<WrittenSpec>,
+}
+
+/// A file of `configurations`, decoded.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Written {
+    name_prefix: Vec<WrittenSpec>,
+    name_suffix: Vec<WrittenSpec>,
+    namespace: Vec<WrittenSpec>,
+    common_labels: Vec<WrittenSpec>,
+    labels: Vec<WrittenSpec>,
+    template_labels: Vec<WrittenSpec>,
+    common_annotations: Vec<WrittenSpec>,
+    name_reference: Vec<WrittenReference>,
+    var_reference: Vec<WrittenSpec>,
+    images: Vec<WrittenSpec>,
+    replicas: Vec<WrittenSpec>,
+}
+
+impl From<Written> for Config {
+    fn from(written: Written) -> Self {
+        let specs = |list: Vec<WrittenSpec>| list.into_iter().map(FieldSpec::from).collect::<Vec<_>>();
+        let list = |written| Arc::new(specs(written));
+        let reference = |written: WrittenReference| NameReference {
+            group: written.group.into(),
+            version: written.version.into(),
+            kind: written.kind.into(),
+            referrers: specs(written.field_specs),
+        };
+        let mut config = Self {
+            name_prefix: list(written.name_prefix),
+            name_suffix: list(written.name_suffix),
+            namespace: list(written.namespace),
+            common_labels: list(written.common_labels),
+            labels: list(written.labels),
+            template_labels: list(written.template_labels),
+            common_annotations: list(written.common_annotations),
+            name_reference: written.name_reference.into_iter().map(reference).collect(),
+            var_reference: list(written.var_reference),
+            images: list(written.images),
+            replicas: list(written.replicas),
+        };
+        config.sort();
+        config
+    }
+}

@@ -1,0 +1,106 @@
+//! What the definitions in `crds` mean: fields that hold labels, annotations, names, or references to objects.
+//!
+//! Source: kustomize's `api/internal/accumulator/loadconfigfromcrds.go`.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::config::{Config, NameReference};
+use super::field_spec::FieldSpec;
+use super::id::Gvk;
+use crate::kustomize::file;
+use crate::yaml::{self, Limits};
+
+/// Types refer to one another at most so deep.
+const DEEPEST: usize = 64;
+
+/// Reads a file of definitions.
+///
+/// # Errors
+///
+/// When it is not JSON or YAML, or two specs disagree.
+pub fn config(bytes: &[u8]) -> Result<Config, String> {
+    if let Some((_, fault)) = file::definitions(std::str::from_utf8(bytes).map_err(|error| error.to_string())?).fault {
+        return Err(fault);
+    }
+    let value = if bytes.first() == Some(&b'{') {
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())?
+    } else {
+        let text = file::text(bytes).map_err(|_| "it is not text that YAML allows".to_owned())?;
+        let document = yaml::first(text, &Limits::default()).map_err(|error| error.to_string())?;
+        document.map_or(Value::Null, |document| document.value)
+    };
+    let mut config = Config::default();
+    let empty = Map::new();
+    let types = value.as_object().unwrap_or(&empty);
+    for (name, definition) in types {
+        let is_type = properties(definition)
+            .is_some_and(|found| ["kind", "apiVersion", "metadata"].iter().all(|key| found.contains_key(*key)));
+        if is_type {
+            let kind = name.rsplit('.').next().unwrap_or(name);
+            let mut found = Config::default();
+            Walk { types, kind, config: &mut found }.follow(name, &mut Vec::new())?;
+            config.merge(&found).map_err(|conflict| conflict.to_string())?;
+        }
+    }
+    Ok(config)
+}
+
+struct Walk<'v> {
+    types: &'v Map<String, Value>,
+    kind: &'v str,
+    config: &'v mut Config,
+}
+
+impl Walk<'_> {
+    fn follow(&mut self, name: &str, path: &mut Vec<String>) -> Result<(), String> {
+        if path.len() > DEEPEST {
+            return Err(format!("{name} refers to itself"));
+        }
+        let Some(properties) = self.types.get(name).and_then(properties) else { return Ok(()) };
+        for (property, schema) in properties {
+            path.push(property.clone());
+            self.property(schema, path);
+            if let Some(next) = schema["$ref"].as_str() {
+                self.follow(next, path)?;
+            }
+            path.pop();
+        }
+        Ok(())
+    }
+
+    fn property(&mut self, schema: &Value, path: &[String]) {
+        let text = |key: &str| schema.get(key).and_then(Value::as_str);
+        let gvk = Gvk { group: "", version: "", kind: self.kind };
+        let spec = |path: &str| FieldSpec::new(gvk, path, false);
+        let path = path.join("/");
+        if text("x-kubernetes-annotation").is_some() {
+            Arc::make_mut(&mut self.config.common_annotations).push(spec(&path));
+        }
+        if text("x-kubernetes-label-selector").is_some() {
+            Arc::make_mut(&mut self.config.common_labels).push(spec(&path));
+        }
+        if text("x-kubernetes-identity").is_some() {
+            Arc::make_mut(&mut self.config.name_prefix).push(spec(&path));
+        }
+        let (version, kind) = (text("x-kubernetes-object-ref-api-version"), text("x-kubernetes-object-ref-kind"));
+        if let (Some(version), Some(kind)) = (version, kind) {
+            let key = text("x-kubernetes-object-ref-name-key").unwrap_or("name");
+            let reference = NameReference {
+                group: "".into(),
+                version: version.into(),
+                kind: kind.into(),
+                referrers: vec![spec(&format!("{path}/{key}"))],
+            };
+            let other = Config { name_reference: vec![reference], ..Config::default() };
+            // specs that are never created agree
+            drop(self.config.merge(&other));
+        }
+    }
+}
+
+fn properties(definition: &Value) -> Option<&Map<String, Value>> {
+    let mut schemas = definition.as_object()?.iter().filter(|(key, _)| key.eq_ignore_ascii_case("schema"));
+    schemas.next_back()?.1["properties"].as_object()
+}

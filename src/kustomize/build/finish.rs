@@ -1,0 +1,166 @@
+//! What is done once, at the root: dropping local objects, sorting, annotations, printing.
+//!
+//! Source: kustomize's `api/krusty/kustomizer.go` and `api/resource/resource.go`.
+
+use std::collections::BTreeMap;
+
+use super::labels;
+use super::field_spec::FieldSpec;
+use super::id::Gvk;
+use super::origin::{ORIGIN, TRANSFORMATIONS, transformations};
+use super::read;
+use super::resmap::ResMap;
+use super::resource::Resource;
+use super::run::{Run, bad_objects};
+use super::stop::{Step, Stop};
+use crate::kustomize::emit;
+use crate::kustomize::node::{Entry, Node, Origin, printed};
+
+/// Objects with this annotation are not printed, unless it says `false`.
+const LOCAL: &str = "config.kubernetes.io/local-config";
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Annotations that kustomize removes, whoever wrote them.
+const REMOVED: [&str; 19] = [
+    "internal.config.kubernetes.io/previousKinds",
+    "internal.config.kubernetes.io/previousNames",
+    "internal.config.kubernetes.io/prefixes",
+    "internal.config.kubernetes.io/suffixes",
+    "internal.config.kubernetes.io/previousNamespaces",
+    "internal.config.kubernetes.io/allowNameChange",
+    "internal.config.kubernetes.io/allowKindChange",
+    "internal.config.kubernetes.io/refBy",
+    "internal.config.kubernetes.io/generatorBehavior",
+    "internal.config.kubernetes.io/needsHashSuffix",
+    "internal.config.kubernetes.io/path",
+    "internal.config.kubernetes.io/index",
+    "internal.config.kubernetes.io/seqindent",
+    "internal.config.kubernetes.io/id",
+    "internal.config.kubernetes.io/annotations-migration-resource-id",
+    "config.kubernetes.io/path",
+    "config.kubernetes.io/index",
+    "config.k8s.io/id",
+    super::namespace::HELM,
+];
+
+/// Drops objects that are only for kustomize, and refuses those that lost their kind or name.
+///
+/// # Errors
+///
+/// When an object has no kind or no name.
+pub fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
+    for resource in map.resources() {
+        if !resource.node.is_null_or_empty() {
+            read::check(&resource.node)
+                .map_err(|bad| bad_objects(&bad, &run.site_of(resource.node.origin).file))?;
+        }
+    }
+    let is_local = |resource: &Resource| resource.annotation(LOCAL).is_some_and(|text| text != "false");
+    if map.resources().iter().any(is_local) {
+        map.resources_mut().retain(|resource| !is_local(resource));
+    }
+    Ok(())
+}
+
+/// Adds the label that names kustomize.
+pub fn managed_by(map: &mut ResMap, value: &str) {
+    let pairs = BTreeMap::from([(MANAGED_BY.to_owned(), value.to_owned())]);
+    let specs = [FieldSpec::new(Gvk::default(), "metadata/labels", true)];
+    for resource in map.resources_mut() {
+        // the path leads through metadata, which is a mapping
+        drop(labels::set(resource, &pairs, &specs, Origin::default()));
+    }
+}
+
+/// Rewrites annotations as mappings of strings, without those of kustomize.
+pub fn annotations(map: &mut ResMap, with_origins: bool, with_transformations: bool) {
+    for resource in map.resources_mut() {
+        let notes = notes(resource, with_origins, with_transformations);
+        let own = resource.node.at_path(&["metadata", "annotations"]);
+        if own.is_none() && notes.is_empty() {
+            continue;
+        }
+        let kept = |key: &str| {
+            !REMOVED.contains(&key) && (with_origins || key != ORIGIN) && (with_transformations || key != TRANSFORMATIONS)
+        };
+        if notes.is_empty() && own.is_some_and(|own| is_normal(own, kept)) {
+            continue;
+        }
+        let mut values: BTreeMap<String, Node> = BTreeMap::new();
+        for entry in own.map(Node::entries).unwrap_or_default().iter().filter(|entry| kept(&entry.key)) {
+            let text = entry.value.shared_text().unwrap_or_else(|| "".into());
+            values.insert(entry.key.to_string(), Node::string(text).at(entry.value.origin));
+        }
+        values.extend(notes.into_iter().map(|(key, text)| (key.to_owned(), Node::string(text))));
+        set(resource, values);
+    }
+}
+
+/// Whether annotations are strings already, and none is removed.
+fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
+    let is_string = |entry: &Entry| {
+        entry.value.is_scalar() && entry.value.tag == crate::kustomize::node::Tag::Str && kept(&entry.key)
+    };
+    let mut keys: Vec<&str> = annotations.entries().iter().map(|entry| &*entry.key).collect();
+    keys.sort_unstable();
+    !keys.is_empty() && annotations.entries().iter().all(is_string) && keys.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+fn notes(resource: &Resource, with_origins: bool, with_transformations: bool) -> Vec<(&'static str, String)> {
+    let origin = resource.source.as_ref().filter(|_| with_origins).map(|note| (ORIGIN, note.text()));
+    let has_transformations = with_transformations && !resource.transformations.is_empty();
+    let all = has_transformations.then(|| (TRANSFORMATIONS, transformations(&resource.transformations)));
+    origin.into_iter().chain(all).collect()
+}
+
+fn set(resource: &mut Resource, values: BTreeMap<String, Node>) {
+    let Some(metadata) = resource.metadata() else { return };
+    metadata.remove("annotations");
+    if !values.is_empty() {
+        let entries = values.into_iter().map(|(key, value)| Entry::new(key, value));
+        metadata.set("annotations", Node::map(entries.collect()));
+    }
+}
+
+/// Prints all objects.
+///
+/// # Errors
+///
+/// When an object cannot be printed.
+pub fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
+    let mut out = String::new();
+    for resource in map.resources() {
+        if !out.is_empty() {
+            out.push_str(emit::SEPARATOR);
+        }
+        document(resource, run, &mut out)?;
+    }
+    Ok(out)
+}
+
+/// The texts of all objects one by one, to compare them.
+///
+/// # Errors
+///
+/// When an object cannot be printed.
+pub fn texts(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
+    let text = |resource: &Resource| {
+        let mut out = String::new();
+        let mut resource = resource.clone();
+        if let Some(labels) = resource.node.get_mut("metadata").and_then(|metadata| metadata.get_mut("labels")) {
+            labels.remove("validated-by");
+        }
+        document(&resource, run, &mut out).map(|()| out)
+    };
+    map.resources().iter().map(text).collect()
+}
+
+fn document(resource: &Resource, run: &Run<'_>, out: &mut String) -> Step<()> {
+    let value = printed(&resource.node).map_err(|error| {
+        let id = resource.id(&run.scope()).to_string();
+        Stop::refused(run.site_of(error.origin), format!("{id} cannot be printed: {}", error.kind))
+    })?;
+    emit::document(&value, out).map_err(|error| {
+        let id = resource.id(&run.scope()).to_string();
+        Stop::refused(run.site_of(resource.node.origin), format!("{id} cannot be printed: {error}"))
+    })
+}

@@ -1,0 +1,245 @@
+//! ConfigMaps and Secrets from literals, files and environment files.
+//!
+//! Source: kustomize's `api/kv` and `api/internal/generators`.
+
+use std::collections::{BTreeMap, HashSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::resource::{Behavior, Resource};
+use crate::kustomize::file::{Generator, GeneratorOptions};
+use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
+
+/// Go's scanner of lines gives up at a line of this many bytes, and nobody says so.
+const LONGEST_LINE: usize = 64 << 10;
+/// Base64 is broken into lines of so many letters.
+const BASE64_LINE: usize = 70;
+
+/// What a generator makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
+}
+
+/// A key and its value.
+type Pair = (String, Vec<u8>);
+
+/// What a generator reads.
+#[derive(Debug, Default)]
+pub struct Pairs {
+    pairs: Vec<Pair>,
+    keys: HashSet<String>,
+}
+
+impl Pairs {
+    fn add(&mut self, name: &str, (key, value): Pair) -> Result<(), String> {
+        if !self.keys.insert(key.clone()) {
+            return Err(format!("{name} repeats the key `{key}`"));
+        }
+        self.pairs.push((key, value));
+        Ok(())
+    }
+
+    /// Adds the variables of an environment file.
+    ///
+    /// # Errors
+    ///
+    /// When a line is not UTF-8, or a key is there already.
+    pub fn env_file(&mut self, name: &str, content: &[u8]) -> Result<(), String> {
+        for (number, line) in content.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            if line.len() >= LONGEST_LINE {
+                return Ok(());
+            }
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let text = std::str::from_utf8(line).map_err(|_| format!("line {} is not UTF-8", number + 1))?;
+            let text = if number == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+            let text = text.trim_start();
+            if !text.is_empty() && !text.starts_with('#') {
+                let (key, value) = text.split_once('=').unwrap_or((text, ""));
+                if !key.is_empty() {
+                    self.add(name, (key.to_owned(), value.into()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a literal, `key=value`.
+    ///
+    /// # Errors
+    ///
+    /// When it has no key or no value, or the key is there already.
+    pub fn literal(&mut self, name: &str, literal: &str) -> Result<(), String> {
+        let pair = literal.split_once('=').filter(|(key, _)| !key.is_empty());
+        let (key, value) = pair.ok_or_else(|| format!("the literal `{literal}` is not key=value"))?;
+        self.add(name, (key.to_owned(), unquoted(value).into()))
+    }
+
+    /// Adds the content of a file.
+    ///
+    /// # Errors
+    ///
+    /// When the key is there already.
+    pub fn file(&mut self, name: &str, key: &str, content: &[u8]) -> Result<(), String> {
+        self.add(name, (key.to_owned(), content.to_vec()))
+    }
+}
+
+/// Key and path of a source of a file, `key=path` or `path`.
+///
+/// # Errors
+///
+/// When a part is missing, or there are several `=`.
+pub fn file_source(source: &str) -> Result<(&str, &str), String> {
+    let parts: Vec<&str> = source.split('=').collect();
+    match parts.as_slice() {
+        [path] => Ok((base_name(path), path)),
+        ["", _] => Err(format!("the file `{source}` has no key before its `=`")),
+        [_, ""] => Err(format!("the file `{source}` has no path after its `=`")),
+        [key, path] => Ok((key, path)),
+        _ => Err(format!("the file `{source}` has several `=`")),
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    let trimmed = path.trim_end_matches('/');
+    match trimmed.rsplit('/').next() {
+        Some("") | None if path.is_empty() => ".",
+        Some("") | None => "/",
+        Some(name) => name,
+    }
+}
+
+fn unquoted(value: &str) -> &str {
+    let is_quoted = |quote| value.len() >= 2 && value.starts_with(quote) && value.ends_with(quote);
+    if is_quoted('"') || is_quoted('\'') { &value[1..value.len() - 1] } else { value }
+}
+
+/// The options of a generator over those of all generators.
+pub fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOptions>) -> GeneratorOptions {
+    let mut options = own.cloned().unwrap_or_default();
+    if let Some(all) = all {
+        let fill = |own: &mut BTreeMap<String, String>, all: &BTreeMap<String, String>| {
+            all.iter().for_each(|(key, value)| drop(own.entry(key.clone()).or_insert_with(|| value.clone())));
+        };
+        fill(&mut options.labels, &all.labels);
+        fill(&mut options.annotations, &all.annotations);
+        options.disable_name_suffix_hash |= all.disable_name_suffix_hash;
+        options.immutable |= all.immutable;
+    }
+    options
+}
+
+/// Makes the object.
+pub fn object(made: Made, generator: &Generator, options: &GeneratorOptions, pairs: Pairs, origin: Origin) -> Resource {
+    let string = |text: &str| Node::string(text).at(origin);
+    let mut metadata = vec![Entry::new("name", Node::scalar(generator.name.as_str()).at(origin))];
+    if !generator.namespace.is_empty() {
+        metadata.push(Entry::new("namespace", Node::scalar(generator.namespace.as_str()).at(origin)));
+    }
+    for (field, map) in [("labels", &options.labels), ("annotations", &options.annotations)] {
+        if !map.is_empty() {
+            let entries = map.iter().map(|(key, value)| Entry::new(key.as_str(), string(value)));
+            metadata.push(Entry::new(field, Node::map(entries.collect()).at(origin)));
+        }
+    }
+    let kind = if made == Made::Secret { "Secret" } else { "ConfigMap" };
+    let mut entries = vec![Entry::new("apiVersion", string("v1")), Entry::new("kind", string(kind))];
+    entries.push(Entry::new("metadata", Node::map(metadata).at(origin)));
+    entries.extend(data(made, generator, pairs, origin));
+    if options.immutable {
+        entries.push(Entry::new("immutable", Node::new(Kind::Scalar("true".into()), Tag::Bool).at(origin)));
+    }
+    let mut resource = Resource::new(Node::map(entries).at(origin));
+    resource.needs_hash = !options.disable_name_suffix_hash;
+    resource.behavior = match generator.behavior.as_str() {
+        "merge" => Behavior::Merge,
+        "replace" => Behavior::Replace,
+        _ => Behavior::Create,
+    };
+    resource
+}
+
+fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<Entry> {
+    let mut pairs = pairs.pairs;
+    pairs.sort();
+    let (mut text, mut binary) = (Vec::new(), Vec::new());
+    for (key, value) in pairs {
+        let (list, value) = match (made, String::from_utf8(value)) {
+            (Made::Secret, Ok(value)) => (&mut text, base64(value.as_bytes())),
+            (Made::Secret, Err(error)) => (&mut text, base64(error.as_bytes())),
+            (Made::ConfigMap, Ok(value)) => (&mut text, value),
+            (Made::ConfigMap, Err(error)) => (&mut binary, base64(error.as_bytes())),
+        };
+        list.push(Entry::new(key, value_node(value, origin)));
+    }
+    let map = |field: &str, entries: Vec<Entry>| Entry::new(field, Node::map(entries).at(origin));
+    let mut entries = Vec::new();
+    if made == Made::Secret {
+        let kind = if generator.secret_type.is_empty() { "Opaque" } else { &generator.secret_type };
+        entries.push(Entry::new("type", Node::string(kind).at(origin)));
+    }
+    if made == Made::Secret || !text.is_empty() {
+        entries.push(map("data", text));
+    }
+    if !binary.is_empty() {
+        entries.push(map("binaryData", binary));
+    }
+    entries
+}
+
+/// The node of a value; one with several lines is a block.
+pub fn value_node(value: String, origin: Origin) -> Node {
+    let style = if value.contains('\n') { Style::Literal } else { Style::Plain };
+    Node { style, ..Node::string(value).at(origin) }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    let text = STANDARD.encode(bytes);
+    if text.len() < BASE64_LINE {
+        return text;
+    }
+    let mut lines = String::with_capacity(text.len() + text.len() / BASE64_LINE + 1);
+    for line in text.as_bytes().chunks(BASE64_LINE) {
+        lines.push_str(&String::from_utf8_lossy(line));
+        lines.push('\n');
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_loses_one_pair_of_quotes() {
+        let mut pairs = Pairs::default();
+        for literal in ["a=\"1\"", "b='", "c=x=y", "d="] {
+            pairs.literal("m", literal).unwrap();
+        }
+        let values: Vec<_> = pairs.pairs.iter().map(|(_, value)| String::from_utf8_lossy(value)).collect();
+        assert_eq!(values, ["1", "'", "x=y", ""]);
+        assert!(pairs.literal("m", "=x").is_err());
+        assert!(pairs.literal("m", "a=2").is_err());
+    }
+
+    #[test]
+    fn a_file_has_a_key_and_a_path() {
+        assert_eq!(file_source("a/b.txt"), Ok(("b.txt", "a/b.txt")));
+        assert_eq!(file_source("k=a/b.txt"), Ok(("k", "a/b.txt")));
+        assert!(file_source("=a").is_err() && file_source("a=").is_err() && file_source("a=b=c").is_err());
+    }
+
+    #[test]
+    fn a_long_line_ends_an_environment_file() {
+        let mut pairs = Pairs::default();
+        let content = format!("a=1\nb={}\nc=3\n", "x".repeat(LONGEST_LINE));
+        pairs.env_file("m", content.as_bytes()).unwrap();
+        assert_eq!(pairs.pairs.len(), 1);
+    }
+}

@@ -1,0 +1,80 @@
+//! The hash behind the names of generated objects.
+//!
+//! Source: kustomize's `api/hasher`, which looks for the name of the object where there is none: it is always empty.
+
+use serde_json::{Map, Value, json};
+
+use super::json;
+use super::resource::Resource;
+use crate::admission::json::to_go_string;
+use crate::kustomize::node::{Node, Unprintable};
+
+/// How many letters of the digest are used.
+const LENGTH: usize = 10;
+
+/// Returns the hash of an object; nothing for kinds other than ConfigMap and Secret, whose hashes depend on how kustomize
+/// keeps its nodes.
+///
+/// # Errors
+///
+/// When the data cannot be JSON.
+pub fn of(resource: &Resource) -> Result<Option<String>, Unprintable> {
+    let (fields, optional): (&[&str], _) = match resource.kind() {
+        "ConfigMap" => (&["data"], "binaryData"),
+        "Secret" => (&["data", "type"], "stringData"),
+        _ => return Ok(None),
+    };
+    let mut members = Map::new();
+    members.insert("kind".to_owned(), json!(resource.kind()));
+    members.insert("name".to_owned(), json!(""));
+    for field in fields {
+        members.insert((*field).to_owned(), content(resource.node.get(field))?);
+    }
+    let value = content(resource.node.get(optional))?;
+    if value.is_object() {
+        members.insert(optional.to_owned(), value);
+    }
+    Ok(Some(encoded(&to_go_string(&Value::Object(members)))))
+}
+
+fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
+    match node {
+        None => Ok(json!("")),
+        Some(node) => match node.text() {
+            Some(text) => Ok(json!(text)),
+            None => {
+                let mut value = json::of_node(node)?;
+                json::with_floats(&mut value);
+                Ok(value)
+            }
+        },
+    }
+}
+
+/// The first letters of the SHA-256 of a text in hexadecimal, without those that could spell a word.
+fn encoded(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let letter = |letter: char| match letter {
+        '0' => 'g',
+        '1' => 'h',
+        '3' => 'k',
+        'a' => 'm',
+        'e' => 't',
+        other => other,
+    };
+    hex.chars().take(LENGTH).map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::{self, Limits};
+
+    #[test]
+    fn the_hash_is_that_of_kustomize() {
+        let node = yaml::node("kind: ConfigMap\nmetadata: {name: c}\ndata: {a: '1'}\n", 0, &Limits::default());
+        let resource = Resource::new(node.unwrap().unwrap());
+        assert_eq!(of(&resource).unwrap().as_deref(), Some("h29d89cmmt"));
+    }
+}

@@ -1,0 +1,112 @@
+//! The identity of an object: group, version, kind, name and namespace.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::kustomize::accumulate::scope;
+
+/// What kustomize takes for the namespace of objects that are in none.
+const NO_NAMESPACE: &str = "_non_namespaceable_";
+/// The namespace of objects that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// Group, version and kind; as a selector an empty part selects all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Gvk<'r> {
+    /// The group; empty for the core group.
+    pub group: &'r str,
+    /// The version.
+    pub version: &'r str,
+    /// The kind.
+    pub kind: &'r str,
+}
+
+impl<'r> Gvk<'r> {
+    /// Splits an apiVersion at its first slash.
+    pub fn new(api_version: &'r str, kind: &'r str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self { group, version, kind }
+    }
+
+    /// Whether a selector, of which empty parts select all, selects this one.
+    pub fn is_selected(&self, selector: &Gvk<'_>) -> bool {
+        let selects = |wanted: &str, own: &str| wanted.is_empty() || wanted == own;
+        selects(selector.kind, self.kind)
+            && selects(selector.group, self.group)
+            && selects(selector.version, self.version)
+    }
+
+    fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+/// Which kinds are in no namespace, as far as the schema in force says so.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// What a custom schema adds: apiVersion and kind.
+    pub custom: Option<Arc<BTreeSet<(String, String)>>>,
+}
+
+impl Scope {
+    /// Whether objects of a kind are certainly in no namespace.
+    pub fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
+        let mut known = scope::cluster_scoped(gvk.kind);
+        known.any(|api_version| Gvk::new(api_version, gvk.kind) == *gvk)
+            || self.custom.as_ref().is_some_and(|custom| custom.contains(&(gvk.api_version(), gvk.kind.to_owned())))
+    }
+}
+
+/// The identity of an object, now or before it was renamed.
+#[derive(Debug, Clone, Copy)]
+pub struct Id<'r> {
+    /// Group, version and kind.
+    pub gvk: Gvk<'r>,
+    /// The name.
+    pub name: &'r str,
+    /// The namespace as it is written.
+    pub namespace: &'r str,
+    /// Whether the kind is in no namespace.
+    pub is_cluster: bool,
+}
+
+impl<'r> Id<'r> {
+    /// The namespace that counts: `default` where none is written.
+    pub fn effective_namespace(&self) -> &'r str {
+        match self.namespace {
+            _ if self.is_cluster => NO_NAMESPACE,
+            "" => DEFAULT_NAMESPACE,
+            namespace => namespace,
+        }
+    }
+
+    /// All that identities are compared by.
+    pub fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
+        (self.gvk, self.name, self.effective_namespace())
+    }
+}
+
+impl PartialEq for Id<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl fmt::Display for Id<'_> {
+    /// Writes the identity as errors of kustomize do: `Deployment.v1.apps/web.[noNs]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fn or<'t>(text: &'t str, none: &'t str) -> &'t str {
+            if text.is_empty() { none } else { text }
+        }
+        write!(
+            f,
+            "{}.{}.{}/{}.{}",
+            or(self.gvk.kind, "[noKind]"),
+            or(self.gvk.version, "[noVer]"),
+            or(self.gvk.group, "[noGrp]"),
+            or(self.name, "[noName]"),
+            or(self.namespace, "[noNs]")
+        )
+    }
+}

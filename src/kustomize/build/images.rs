@@ -1,0 +1,154 @@
+//! The transformer of `images`.
+//!
+//! Source: kustomize's `ImageTagTransformer`, `api/filters/imagetag` and `api/internal/image`.
+
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
+use super::resource::{Resource, overwrite};
+use crate::kustomize::file::Image;
+use crate::kustomize::node::{Kind, Node, Origin};
+
+const CRD: &str = "CustomResourceDefinition";
+const LISTS: [&str; 2] = ["containers", "initContainers"];
+
+/// The transformer.
+#[derive(Debug)]
+pub struct Images<'s> {
+    image: &'s Image,
+    /// The images that are changed; none if the name is no regular expression.
+    pattern: Regex,
+    specs: &'s [FieldSpec],
+    origin: Origin,
+}
+
+impl<'s> Images<'s> {
+    /// Compiles the name of an image.
+    ///
+    /// # Errors
+    ///
+    /// When it is no regular expression.
+    pub fn new(image: &'s Image, specs: &'s [FieldSpec], origin: Origin) -> Result<Self, regex::Error> {
+        let pattern = format!("^{}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$", image.name);
+        Ok(Self { image, pattern: Regex::new(&pattern)?, specs, origin })
+    }
+
+    /// Changes the images of an object.
+    ///
+    /// # Errors
+    ///
+    /// When an image is no scalar.
+    pub fn apply(&self, resource: &mut Resource) -> Result<(), FieldError> {
+        if resource.kind() == CRD {
+            return Ok(());
+        }
+        if self.is_in(&resource.node) {
+            self.everywhere(&mut resource.node)?;
+        }
+        for spec in self.specs {
+            spec.apply(resource, Create::No, &mut |node| self.set(node, &spec.path))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a list of containers at any depth holds an image that changes, or that is wrong.
+    fn is_in(&self, node: &Node) -> bool {
+        let changes = |item: &Node| match item.get("image") {
+            Some(image) => image.is_null() || image.text().is_none_or(|text| self.pattern.is_match(text)),
+            None => item.is_scalar() || item.is_seq(),
+        };
+        match &node.kind {
+            Kind::Map(entries) => entries.iter().any(|entry| {
+                let is_list = LISTS.contains(&&*entry.key);
+                (is_list && entry.value.items().iter().any(changes)) || self.is_in(&entry.value)
+            }),
+            Kind::Seq(items) => items.iter().any(|item| self.is_in(item)),
+            Kind::Scalar(_) => false,
+        }
+    }
+
+    fn everywhere(&self, node: &mut Node) -> Result<(), FieldError> {
+        if !self.is_in(node) {
+            return Ok(());
+        }
+        if let Some(items) = node.items_mut() {
+            return items.iter_mut().try_for_each(|item| self.everywhere(item));
+        }
+        for entry in node.entries_mut().into_iter().flatten() {
+            self.everywhere(&mut entry.value)?;
+            if LISTS.contains(&&*entry.key) {
+                self.containers(&mut entry.value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn containers(&self, list: &mut Node) -> Result<(), FieldError> {
+        for item in list.items_mut().into_iter().flatten() {
+            if !item.is_map() && !item.is_null() {
+                return Err(FieldError::Kind { path: "containers".into(), found: kind_of(item), expected: "a mapping" });
+            }
+            if let Some(image) = item.get_mut("image") {
+                self.set(image, &"containers/image".into())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&self, node: &mut Node, path: &Arc<str>) -> Result<(), FieldError> {
+        if node.is_null() {
+            return Ok(());
+        }
+        let Some(text) = node.text() else {
+            return Err(FieldError::Kind { path: Arc::clone(path), found: kind_of(node), expected: "a scalar" });
+        };
+        if self.pattern.is_match(text) {
+            let text = self.changed(text);
+            overwrite(node, Node::scalar(text).at(self.origin));
+        }
+        Ok(())
+    }
+
+    fn changed(&self, text: &str) -> String {
+        let Image { new_name, new_tag, tag_suffix, digest: new_digest, .. } = self.image;
+        let (name, tag, digest) = parts(text);
+        let name = if new_name.is_empty() { name } else { new_name };
+        let (tag, digest) = match (new_tag.is_empty(), new_digest.is_empty()) {
+            (false, false) => (new_tag.clone(), new_digest.as_str()),
+            (false, true) => (new_tag.clone(), ""),
+            (true, false) => (String::new(), new_digest.as_str()),
+            (true, true) if !tag_suffix.is_empty() => ([tag, tag_suffix].concat(), ""),
+            (true, true) => (tag.to_owned(), digest),
+        };
+        let part = |mark: &str, text: &str| if text.is_empty() { String::new() } else { [mark, text].concat() };
+        [name, &part(":", &tag), &part("@", digest)].concat()
+    }
+}
+
+/// Name, tag and digest of an image; empty where there is none.
+fn parts(image: &str) -> (&str, &str, &str) {
+    let from = image.find('/').filter(|at| *at > 0).unwrap_or(0);
+    let find = |mark: char| image[from..].find(mark).map(|at| from + at);
+    match (find('@'), find(':')) {
+        (None, None) => (image, "", ""),
+        (Some(at), colon) if colon.is_none_or(|colon| at < colon) => (&image[..at], "", &image[at + 1..]),
+        (Some(at), Some(colon)) => (&image[..colon], &image[colon + 1..at], &image[at + 1..]),
+        (_, Some(colon)) => (&image[..colon], &image[colon + 1..], ""),
+        (Some(at), None) => (&image[..at], "", &image[at + 1..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_has_a_name_a_tag_and_a_digest() {
+        assert_eq!(parts("nginx"), ("nginx", "", ""));
+        assert_eq!(parts("r:5000/nginx:1"), ("r:5000/nginx", "1", ""));
+        assert_eq!(parts("nginx:1@sha256:a"), ("nginx", "1", "sha256:a"));
+        assert_eq!(parts("nginx@sha256:a"), ("nginx", "", "sha256:a"));
+    }
+}

@@ -1,0 +1,73 @@
+//! Labels and annotations: key by key, in all fields of a list of specs.
+//!
+//! Source: kustomize's `api/filters/labels` and `api/filters/annotations`.
+
+use std::collections::BTreeMap;
+
+use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
+use super::resource::{Resource, overwrite, with_style};
+use crate::kustomize::node::{Entry, Node, Origin};
+
+/// Sets labels or annotations in an object.
+///
+/// # Errors
+///
+/// When a path leads through a scalar, or to something that is no mapping.
+pub fn set(
+    resource: &mut Resource,
+    pairs: &BTreeMap<String, String>,
+    specs: &[FieldSpec],
+    origin: Origin,
+) -> Result<(), FieldError> {
+    for (key, value) in pairs {
+        let mut setter = Setter { key, value: with_style(Node::string(value.as_str()).at(origin)), group: resource.next_group(), added: 0 };
+        let mut touches_group = false;
+        for spec in specs {
+            spec.apply(resource, Create::Map, &mut |node| {
+                touches_group |= setter.set(node, spec)?;
+                Ok(())
+            })?;
+        }
+        if touches_group {
+            resource.spread();
+        }
+        if setter.added > 1 {
+            let Setter { value, group, .. } = setter;
+            resource.shared.push((group, value));
+        }
+    }
+    Ok(())
+}
+
+struct Setter<'p> {
+    key: &'p str,
+    value: Node,
+    /// The number of the group that the added values make up.
+    group: u32,
+    added: usize,
+}
+
+impl Setter<'_> {
+    /// Sets the key in a mapping and returns whether a value was changed that belongs to a group.
+    fn set(&mut self, node: &mut Node, spec: &FieldSpec) -> Result<bool, FieldError> {
+        if node.is_null() {
+            return Ok(false);
+        }
+        if !node.is_map() {
+            let path = std::sync::Arc::clone(&spec.path);
+            return Err(FieldError::Kind { path, found: kind_of(node), expected: "a mapping" });
+        }
+        match node.get_mut(self.key) {
+            Some(old) => {
+                overwrite(old, self.value.clone());
+                Ok(old.shared > 0)
+            }
+            None => {
+                let value = Node { shared: self.group, ..self.value.clone() };
+                node.entries_mut().into_iter().for_each(|entries| entries.push(Entry::new(self.key, value.clone())));
+                self.added += 1;
+                Ok(false)
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The engine: renders what `kustomize build` renders, byte for byte.
+//!
+//! It does what kustomize 5.8.1 does, in its order: it accumulates the objects of a kustomization and its bases, runs
+//! generators and transformers, and fixes references between objects once, at the root. Each step returns a value, a
+//! refusal, or the reason why the result is not known: a network or another program would be needed.
+//!
+//! ```
+//! use portcullis::kustomize::Files;
+//! use portcullis::kustomize::build::{Settings, build};
+//! use portcullis::kustomize::options::Options;
+//! use portcullis::kustomize::tree::{Memory, Tree};
+//!
+//! let files = Memory::new()
+//!     .file("kustomization.yaml", "namePrefix: a-\nresources: [b.yaml]\n")
+//!     .file("b.yaml", "kind: ConfigMap\napiVersion: v1\nmetadata: {name: b}\n");
+//! let tree = Tree::new(files, "/");
+//! let built = build(&tree, &"".into(), &Options::default(), &Settings::default(), &Files::default())?;
+//! assert_eq!(built.text()?, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-b\n");
+//! # Ok::<(), portcullis::kustomize::build::Stop>(())
+//! ```
+
+mod absorb;
+mod affix;
+mod clash;
+mod config;
+mod configure;
+mod crds;
+mod field_spec;
+mod finish;
+mod generate;
+mod hash;
+mod id;
+mod images;
+mod json;
+mod json6902;
+mod labels;
+mod name_references;
+mod namespace;
+mod origin;
+mod patches;
+mod path;
+mod plugins;
+mod read;
+mod replacements;
+mod replicas;
+mod resmap;
+mod resource;
+mod run;
+mod select;
+mod shared;
+mod sort;
+mod stop;
+mod target;
+mod transformer;
+mod value_add;
+mod vars;
+
+use std::sync::Arc;
+
+pub use resmap::ResMap;
+pub use resource::Resource;
+pub use run::{Run, Sources};
+pub use stop::{Reason, Step, Stop};
+
+use origin::OriginNote;
+use run::Target;
+use sort::Ranks;
+use target::Accumulator;
+
+use super::file::Kustomization;
+use super::files::Files;
+use super::finding::Site;
+use super::options::Options;
+use super::references::Loader;
+use super::tree::{Located, Tree, TreePath};
+use crate::admission::FieldPath;
+
+/// The version that the label `managedByLabel` names.
+const VERSION: &str = "kustomize-v5.8.1";
+
+/// The order of the objects, where the kustomization says nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reorder {
+    /// By kind, namespace and name: what the command line does without a flag.
+    #[default]
+    Legacy,
+    /// As they were loaded.
+    None,
+}
+
+/// How a build is printed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The order of the objects.
+    pub reorder: Reorder,
+    /// Whether a label names kustomize (`--enable-managedby-label`).
+    pub managed_by_label: bool,
+}
+
+/// The objects of a root, finished.
+pub struct Built<'a> {
+    map: ResMap,
+    run: Run<'a>,
+}
+
+impl Built<'_> {
+    /// The objects, in the order in which they are printed.
+    pub fn resources(&self) -> &[Resource] {
+        self.map.resources()
+    }
+
+    /// The text that kustomize prints.
+    ///
+    /// # Errors
+    ///
+    /// When an object cannot be printed.
+    pub fn text(&self) -> Step<String> {
+        finish::print(&self.map, &self.run)
+    }
+}
+
+/// Builds a folder of a tree.
+///
+/// # Errors
+///
+/// When kustomize refuses it, or the result depends on something that is not executed.
+pub fn build<'a>(
+    tree: &'a Tree,
+    root: &TreePath,
+    options: &'a Options,
+    settings: &Settings,
+    files: &'a Files,
+) -> Step<Built<'a>> {
+    let mut run = Run::new(tree, options, files, Arc::new(Sources::default()));
+    let site = Site::of_file(root.clone());
+    let folder = match tree.locate(&TreePath::root(), root.as_str()) {
+        Ok(Located::Folder(folder)) => folder,
+        Ok(_) => return Err(Stop::refused(site, format!("{root} is not a folder"))),
+        Err(lost) => return Err(Stop::refused(site, run::lost_words(root.as_str(), &lost))),
+    };
+    let loader = Loader { root: &folder, referrer: None };
+    let file = run.kustomization(&loader, &site)?;
+    let source = run.sources.add(&file.path);
+    let note = (!file.kustomization.build_metadata.is_empty()).then(OriginNote::default);
+    let target = Target { loader, file: Arc::clone(&file), source, note, depth: 0 };
+    run.openapi(&target, true)?;
+    let map = rooted(&mut run, &target, settings)?;
+    Ok(Built { map, run })
+}
+
+/// Accumulates a root and does what is done once.
+fn rooted(run: &mut Run<'_>, target: &Target<'_>, settings: &Settings) -> Step<ResMap> {
+    let start = Accumulator { map: ResMap::new(run.scope()), ..Accumulator::default() };
+    let Accumulator { mut map, config, vars } = run.accumulate(target, start)?;
+    let refused = |field: &str, message: String| Stop::refused(target.site(FieldPath::of([field])), message);
+    map.scope = run.scope();
+    transformer::append_hashes(run, &mut map)?;
+    name_references::fix(&mut map, &config.name_reference).map_err(|message| refused("resources", message))?;
+    vars.resolve(&mut map, &config.var_reference).map_err(|message| refused("vars", message))?;
+    finish::drop_local(&mut map, run)?;
+    let kustomization = &target.file.kustomization;
+    sort(&mut map, kustomization, settings).map_err(|message| refused("sortOptions", message))?;
+    let wants = |word: &str| kustomization.build_metadata.iter().any(|own| own == word);
+    if settings.managed_by_label || wants("managedByLabel") {
+        finish::managed_by(&mut map, VERSION);
+    }
+    finish::annotations(&mut map, wants("originAnnotations"), wants("transformerAnnotations"));
+    Ok(map)
+}
+
+/// Sorts the objects as the kustomization or the command line says.
+fn sort(map: &mut ResMap, kustomization: &Kustomization, settings: &Settings) -> Result<(), String> {
+    let ranks = match &kustomization.sort_options {
+        None if settings.reorder == Reorder::None => return Ok(()),
+        None => Ranks::default(),
+        Some(options) => match (options.order.as_str(), &options.legacy_sort_options) {
+            ("fifo", None) => return Ok(()),
+            ("fifo", Some(_)) => return Err("legacySortOptions is set, and the order is not legacy".to_owned()),
+            ("legacy", None) => Ranks::default(),
+            ("legacy", Some(legacy)) => {
+                let list = |key: &str| serde_json::from_value(legacy[key].clone()).unwrap_or_default();
+                Ranks::new(list("orderFirst"), list("orderLast"))
+            }
+            (other, _) => return Err(format!("the order `{other}` is neither fifo nor legacy")),
+        },
+    };
+    sort::legacy(map, &ranks);
+    match map.duplicate() {
+        Some((_, other)) => Err(format!("may not add resource with an already registered id: {}", other.id(&map.scope))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,131 @@
+//! The transformer of `namespace`.
+//!
+//! Source: kustomize's `NamespaceTransformer` and `api/filters/namespace`.
+
+use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
+use super::id::{Gvk, Scope};
+use super::resource::{Resource, map_at, overwrite};
+use crate::kustomize::node::{Node, Origin, Tag};
+
+/// Objects with this annotation were rendered by Helm, which sets their namespaces itself.
+pub const HELM: &str = "internal.config.kubernetes.io/helm-generated";
+
+/// The subjects of role bindings that get the namespace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Subjects {
+    /// Those whose name is `default`.
+    #[default]
+    Default,
+    /// All service accounts.
+    ServiceAccounts,
+    /// None.
+    None,
+}
+
+/// The transformer.
+#[derive(Debug, Clone)]
+pub struct Namespace<'s> {
+    /// The namespace.
+    pub namespace: &'s str,
+    /// Other fields that hold it.
+    pub specs: &'s [FieldSpec],
+    /// Whether only empty fields are set.
+    pub unset_only: bool,
+    /// Which subjects get it.
+    pub subjects: Subjects,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+impl Namespace<'_> {
+    /// Moves an object into the namespace.
+    ///
+    /// # Errors
+    ///
+    /// When a field that holds the namespace is no scalar.
+    pub fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
+        let gvk = resource.gvk();
+        let is_role_binding = matches!(gvk.kind, "RoleBinding" | "ClusterRoleBinding");
+        let is_core = gvk.group.is_empty() && gvk.version == "v1";
+        if !scope.is_cluster(&gvk) {
+            self.set_own(resource)?;
+        }
+        if is_role_binding {
+            self.set_subjects(resource)?;
+        }
+        for spec in self.specs {
+            let is_left_out = &*spec.path == "metadata/namespace"
+                || (&*spec.path == "metadata/name" && !is_core)
+                || (is_role_binding
+                    && matches!(&*spec.kind, "RoleBinding" | "ClusterRoleBinding")
+                    && &*spec.path == "subjects/namespace");
+            if !is_left_out {
+                self.set_spec(resource, spec)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_spec(&self, resource: &mut Resource, spec: &FieldSpec) -> Result<(), FieldError> {
+        spec.apply(resource, Create::Scalar(Tag::Str), &mut |node| self.set(node, &spec.path))
+    }
+
+    fn set_own(&self, resource: &mut Resource) -> Result<(), FieldError> {
+        self.set_spec(resource, &FieldSpec::new(Gvk::default(), "metadata/namespace", true))
+    }
+
+    fn set(&self, node: &mut Node, path: &std::sync::Arc<str>) -> Result<(), FieldError> {
+        if !node.is_scalar() {
+            let path = std::sync::Arc::clone(path);
+            return Err(FieldError::Kind { path, found: kind_of(node), expected: "a scalar" });
+        }
+        let has_value = !node.is_null() && node.text().is_some_and(|text| !text.is_empty());
+        if !(self.unset_only && has_value) {
+            overwrite(node, Node::string(self.namespace).at(self.origin));
+        }
+        Ok(())
+    }
+
+    fn set_subjects(&self, resource: &mut Resource) -> Result<(), FieldError> {
+        let (field, value) = match self.subjects {
+            Subjects::Default => ("name", "default"),
+            Subjects::ServiceAccounts => ("kind", "ServiceAccount"),
+            Subjects::None => return Ok(()),
+        };
+        let path = "subjects/namespace".into();
+        let Some(subjects) = resource.node.get_mut("subjects").filter(|subjects| !subjects.is_null()) else {
+            return Ok(());
+        };
+        let found = kind_of(subjects);
+        let Some(items) = subjects.items_mut() else {
+            return Err(FieldError::Kind { path: "subjects".into(), found, expected: "a sequence" });
+        };
+        for subject in items {
+            if subject.is_scalar() && !subject.is_null() || subject.is_seq() {
+                let found = kind_of(subject);
+                return Err(FieldError::Kind { path: "subjects".into(), found, expected: "a sequence of mappings" });
+            }
+            if subject.get(field).and_then(Node::text) == Some(value) {
+                if subject.get("namespace").is_none() {
+                    subject.set("namespace", Node::scalar(""));
+                }
+                if let Some(namespace) = subject.get_mut("namespace") {
+                    self.set(namespace, &path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether Helm rendered an object.
+pub fn is_from_helm(resource: &Resource) -> bool {
+    resource.annotation(HELM) == Some("true")
+}
+
+/// Sets `metadata.namespace` of an object without any of the special cases.
+pub fn set_plainly(resource: &mut Resource, namespace: &str) {
+    if let Some(metadata) = map_at(&mut resource.node, "metadata") {
+        super::resource::set_scalar(metadata, "namespace", Node::string(namespace));
+    }
+}

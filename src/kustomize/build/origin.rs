@@ -1,0 +1,126 @@
+//! What `buildMetadata` writes: where objects come from, and which transformers ran over them.
+//!
+//! Source: kustomize's `api/resource/origin.go`.
+
+use std::fmt::Write as _;
+
+use super::resource::Resource;
+use crate::kustomize::emit::Value;
+
+/// The annotation that says where an object comes from.
+pub const ORIGIN: &str = "config.kubernetes.io/origin";
+/// The annotation that lists the transformers that ran over an object.
+pub const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
+
+/// Where an object comes from, or which transformer ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OriginNote {
+    /// The file or folder, relative to the folder that is built.
+    pub path: String,
+    /// The file that configures a generator or transformer.
+    pub configured_in: String,
+    /// The generator or transformer.
+    pub configured_by: ConfiguredBy,
+}
+
+/// A generator or transformer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the annotation")]
+pub struct ConfiguredBy {
+    pub api_version: String,
+    pub kind: String,
+    pub name: String,
+    pub namespace: String,
+}
+
+impl OriginNote {
+    /// The note of what an entry leads to.
+    #[must_use]
+    pub fn append(&self, entry: &str) -> Self {
+        Self { path: joined(&self.path, entry), ..self.clone() }
+    }
+
+    /// The note of a built-in transformer or generator in a file of this folder.
+    pub fn built_in(&self, file: &str, kind: &str) -> Self {
+        Self {
+            path: String::new(),
+            configured_in: joined(&self.path, file),
+            configured_by: ConfiguredBy {
+                api_version: "builtin".to_owned(),
+                kind: kind.to_owned(),
+                ..ConfiguredBy::default()
+            },
+        }
+    }
+
+    /// The note of a transformer or generator that an object configures.
+    pub fn plugin(config: &Resource) -> Option<Self> {
+        let source = config.source.as_ref()?;
+        let text = |key: &str| config.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();
+        Some(Self {
+            path: String::new(),
+            configured_in: source.path.clone(),
+            configured_by: ConfiguredBy {
+                api_version: text("apiVersion"),
+                kind: text("kind"),
+                name: config.name().to_owned(),
+                namespace: config.namespace().to_owned(),
+            },
+        })
+    }
+
+    /// The text of the annotation.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out, "");
+        if out.is_empty() { "{}\n".to_owned() } else { out }
+    }
+
+    fn write(&self, out: &mut String, indent: &str) {
+        let by = &self.configured_by;
+        let by = [("apiVersion", &by.api_version), ("kind", &by.kind), ("name", &by.name), ("namespace", &by.namespace)];
+        field(out, indent, "path", &self.path);
+        field(out, indent, "configuredIn", &self.configured_in);
+        if by.iter().any(|(_, text)| !text.is_empty()) {
+            let _ = writeln!(out, "{indent}configuredBy:");
+            by.iter().for_each(|(key, text)| field(out, &format!("{indent}  "), key, text));
+        }
+    }
+}
+
+/// The text of the annotation that lists transformers.
+pub fn transformations(notes: &[OriginNote]) -> String {
+    let mut out = String::new();
+    for note in notes {
+        let mut text = String::new();
+        note.write(&mut text, "  ");
+        out.push_str("- ");
+        out.push_str(text.strip_prefix("  ").unwrap_or(&text));
+    }
+    out
+}
+
+fn field(out: &mut String, indent: &str, key: &str, text: &str) {
+    if !text.is_empty() {
+        let mut line = String::new();
+        let value = Value::Map(vec![(key.into(), Value::Text(text.into()))]);
+        if crate::kustomize::emit::document(&value, &mut line).is_ok() {
+            let _ = write!(out, "{indent}{line}");
+        }
+    }
+}
+
+/// Two paths joined and cleaned as Go's `filepath.Join` does.
+fn joined(folder: &str, entry: &str) -> String {
+    let whole = [folder, entry].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+    let mut names: Vec<&str> = Vec::new();
+    for name in whole.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if names.last().is_some_and(|last| *last != "..") => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    let path = names.join("/");
+    if whole.starts_with('/') { ["/", &path].concat() } else { path }
+}

@@ -1,0 +1,99 @@
+//! Paths to a field with `.` between their steps, as vars and replacements have them.
+//!
+//! Source: kyaml's `utils.SmarterPathSplitter` and `PathGetter`.
+
+use crate::kustomize::node::Node;
+
+/// The steps of a path. Brackets and backslashes protect the delimiter; brackets stay around what selects an element of a
+/// sequence, such as `[name=web]`.
+pub fn split(path: &str, delimiter: char) -> Vec<String> {
+    let parts = escaped(path, delimiter);
+    let mut steps = Vec::new();
+    let mut rest = parts.into_iter();
+    while let Some(part) = rest.next() {
+        if !part.starts_with('[') || part.ends_with(']') {
+            steps.push(part);
+            continue;
+        }
+        let mut whole = part;
+        for next in rest.by_ref() {
+            whole.push(delimiter);
+            whole.push_str(&next);
+            if next.ends_with(']') {
+                break;
+            }
+        }
+        let selects = whole.contains('=');
+        steps.push(if selects { whole } else { whole.trim_matches(['[', ']']).to_owned() });
+    }
+    steps
+}
+
+fn escaped(path: &str, delimiter: char) -> Vec<String> {
+    let path = path.strip_prefix(delimiter).unwrap_or(path);
+    let mut parts: Vec<String> = Vec::new();
+    for part in path.split(delimiter) {
+        match parts.last_mut() {
+            Some(last) if last.ends_with('\\') => {
+                last.pop();
+                last.push(delimiter);
+                last.push_str(part);
+            }
+            _ => parts.push(part.to_owned()),
+        }
+    }
+    parts
+}
+
+/// The steps of the path of a var, in which `containers[0]` is short for `containers.0`.
+pub fn of_var(path: &str) -> Vec<String> {
+    split(path, '.').into_iter().flat_map(|step| indexed(&step)).collect()
+}
+
+fn indexed(step: &str) -> Vec<String> {
+    let parts = step.strip_suffix(']').and_then(|step| step.rsplit_once('['));
+    match parts {
+        Some((field, index)) if !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit()) => {
+            [field, index].into_iter().filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        }
+        _ => vec![step.to_owned()],
+    }
+}
+
+/// The node that steps lead to: fields, indices, `-` for the last element, `[key=value]` for the first such element.
+pub fn lookup<'n>(node: &'n Node, steps: &[String]) -> Option<&'n Node> {
+    steps.iter().filter(|step| !step.is_empty()).try_fold(node, |node, step| child(node, step))
+}
+
+fn child<'n>(node: &'n Node, step: &str) -> Option<&'n Node> {
+    if let Ok(index) = step.parse::<usize>() {
+        return node.items().get(index);
+    }
+    if step == "-" {
+        return node.items().last();
+    }
+    match step.strip_prefix('[').and_then(|step| step.strip_suffix(']')) {
+        None => node.get(step),
+        Some(selector) => {
+            let (key, value) = selector.split_once('=')?;
+            let is_such = |item: &&Node| {
+                let field = if key.is_empty() { Some(*item) } else { item.get(key) };
+                field.and_then(Node::text) == Some(value)
+            };
+            node.items().iter().find(is_such)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_and_backslashes_protect_the_delimiter() {
+        assert_eq!(split("metadata.annotations.[a.b/c]", '.'), ["metadata", "annotations", "a.b/c"]);
+        assert_eq!(split("spec.[name=a.b].image", '.'), ["spec", "[name=a.b]", "image"]);
+        assert_eq!(split("data.a\\.b", '.'), ["data", "a.b"]);
+        assert_eq!(of_var("spec.containers[0].image"), ["spec", "containers", "0", "image"]);
+    }
+}

@@ -1,0 +1,175 @@
+//! Reading objects from files and texts.
+//!
+//! Source: kustomize's `api/resource/factory.go` and `ByteReader` of kyaml.
+
+use super::json;
+use super::resource::Resource;
+use crate::kustomize::node::{Kind, Node, Origin, Unprintable};
+use crate::yaml::{self, Limits, YamlError};
+
+const LIST: &str = "List";
+const RESOURCE_LIST: &str = "ResourceList";
+
+/// Why a text holds no objects.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum BadObjects {
+    /// It is not YAML.
+    #[error("{0}")]
+    Yaml(YamlError),
+    /// Bytes that YAML does not allow.
+    #[error("it is not text that YAML allows: byte {0} is wrong")]
+    Encoding(usize),
+    /// It is UTF-16, which is not read here.
+    #[error("it is UTF-16")]
+    Utf16,
+    /// A document is no mapping.
+    #[error("a document is no object: it has no kind and no metadata")]
+    NoObject(Origin),
+    /// An object has no kind.
+    #[error("an object has no kind")]
+    NoKind(Origin),
+    /// An object has no name.
+    #[error("an object of kind {kind} has no metadata.name")]
+    NoName {
+        /// The kind.
+        kind: String,
+        /// Its place.
+        origin: Origin,
+    },
+    /// `items` of a list is no list.
+    #[error("`items` of {0} is no list")]
+    Items(String, Origin),
+    /// A list cannot be opened because it cannot be printed.
+    #[error("{}", .0.kind)]
+    Unprintable(Unprintable),
+}
+
+impl BadObjects {
+    /// The line that is wrong.
+    pub fn line(&self) -> u32 {
+        match self {
+            Self::Yaml(error) => error.place.line,
+            Self::Encoding(_) | Self::Utf16 => 1,
+            Self::NoObject(origin)
+            | Self::NoKind(origin)
+            | Self::NoName { origin, .. }
+            | Self::Items(_, origin) => origin.line,
+            Self::Unprintable(unprintable) => unprintable.origin.line,
+        }
+    }
+
+    /// Whether it is open what kustomize makes of the text.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Yaml(error) => error.problem.is_open(),
+            Self::Utf16 => true,
+            _ => false,
+        }
+    }
+}
+
+/// Reads objects.
+///
+/// # Errors
+///
+/// When kustomize refuses the text.
+pub fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
+    let text = crate::kustomize::file::text(bytes).map_err(|bad| match bad {
+        crate::kustomize::file::BadFile::Encoding(at) => BadObjects::Encoding(at),
+        _ => BadObjects::Utf16,
+    })?;
+    objects_of_text(text, source)
+}
+
+/// Reads objects from a text.
+///
+/// # Errors
+///
+/// When kustomize refuses it.
+pub fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, BadObjects> {
+    let limits = Limits::default();
+    let is_one = yaml::is_one_manifest(text);
+    let mut nodes = Vec::new();
+    for node in yaml::nodes(text, source, &limits) {
+        let node = node.map_err(BadObjects::Yaml)?;
+        match is_plain_list(&node) && is_one {
+            true => nodes.extend(node.get("items").map(Node::items).unwrap_or_default().iter().cloned()),
+            false => nodes.push(node),
+        }
+    }
+    let nodes = opened(checked(nodes)?)?;
+    Ok(nodes.into_iter().map(Resource::new).collect())
+}
+
+fn is_plain_list(node: &Node) -> bool {
+    let kind = node.get("kind").and_then(Node::text);
+    matches!(kind, Some(LIST | RESOURCE_LIST)) && (node.get("items").is_some() || node.get("functionConfig").is_some())
+}
+
+/// Leaves out empty documents and refuses those that are no objects.
+fn checked(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
+    let nodes: Vec<Node> = nodes.into_iter().filter(|node| !node.is_null_or_empty()).collect();
+    nodes.iter().try_for_each(|node| check(node))?;
+    Ok(nodes)
+}
+
+/// Refuses a node that is no object with a kind and a name.
+///
+/// # Errors
+///
+/// When it is none.
+pub fn check(node: &Node) -> Result<(), BadObjects> {
+    let text = |node: Option<&Node>| node.filter(|node| !node.is_null()).and_then(Node::text).unwrap_or_default();
+    let fields = ["apiVersion", "kind", "metadata"];
+    if !node.is_map() || !fields.iter().any(|field| node.get(field).is_some()) {
+        return Err(BadObjects::NoObject(node.origin));
+    }
+    let kind = text(node.get("kind"));
+    if kind.is_empty() {
+        return Err(BadObjects::NoKind(node.origin));
+    }
+    let name = text(node.at_path(&["metadata", "name"]));
+    if name.is_empty() && !kind.ends_with(LIST) {
+        return Err(BadObjects::NoName { kind: kind.to_owned(), origin: node.origin });
+    }
+    Ok(())
+}
+
+/// Puts the items of lists behind everything else.
+fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
+    let is_list = |node: &Node| node.get("kind").and_then(Node::text).is_some_and(|kind| kind.ends_with(LIST));
+    if !nodes.iter().any(is_list) {
+        return Ok(nodes);
+    }
+    let mut queue: std::collections::VecDeque<Node> = nodes.into();
+    let mut objects = Vec::new();
+    while let Some(node) = queue.pop_front() {
+        let Some(items) = node.get("items").filter(|_| is_list(&node)) else {
+            objects.push(node);
+            continue;
+        };
+        queue.extend(items_of(&node, items)?);
+    }
+    Ok(objects)
+}
+
+fn items_of(list: &Node, items: &Node) -> Result<Vec<Node>, BadObjects> {
+    if items.is_null() {
+        return Ok(Vec::new());
+    }
+    let Kind::Seq(items) = &items.kind else {
+        let kind = list.get("kind").and_then(Node::text).unwrap_or_default();
+        return Err(BadObjects::Items(kind.to_owned(), items.origin));
+    };
+    json::of_node(list).map_err(BadObjects::Unprintable)?;
+    let mut nodes = Vec::new();
+    for item in items.iter() {
+        let mut node = json::to_node(&json::of_node(item).map_err(BadObjects::Unprintable)?, item.origin);
+        json::restore_origins(&mut node, item);
+        match is_plain_list(&node) {
+            true => nodes.extend(node.get("items").map(Node::items).unwrap_or_default().iter().cloned()),
+            false => nodes.push(node),
+        }
+    }
+    checked(nodes)
+}

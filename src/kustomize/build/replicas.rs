@@ -1,0 +1,35 @@
+//! The transformer of `replicas`.
+//!
+//! Source: kustomize's `ReplicaCountTransformer` and `api/filters/replicacount`.
+
+use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
+use super::resmap::ResMap;
+use super::resource::overwrite;
+use crate::kustomize::file::Replica;
+use crate::kustomize::node::{Kind, Node, Origin, Tag};
+
+/// Sets the replicas of the objects with a name and returns whether there are any.
+///
+/// # Errors
+///
+/// When the field is no scalar.
+pub fn set(map: &mut ResMap, replica: &Replica, specs: &[FieldSpec], origin: Origin) -> Result<bool, FieldError> {
+    let mut has_found = false;
+    for spec in specs {
+        let found = map.matching_any_id(|id| id.name == replica.name && id.gvk.is_selected(&spec.gvk()));
+        has_found |= !found.is_empty();
+        for at in found {
+            let Some(resource) = map.resources_mut().get_mut(at) else { continue };
+            spec.apply(resource, Create::Scalar(Tag::Int), &mut |node| {
+                if !node.is_scalar() {
+                    let path = std::sync::Arc::clone(&spec.path);
+                    return Err(FieldError::Kind { path, found: kind_of(node), expected: "a scalar" });
+                }
+                let count = Kind::Scalar(replica.count.to_string().into());
+                overwrite(node, Node::new(count, Tag::Int).at(origin));
+                Ok(())
+            })?;
+        }
+    }
+    Ok(has_found)
+}

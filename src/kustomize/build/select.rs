@@ -1,0 +1,119 @@
+//! Which objects a selector selects.
+//!
+//! Source: kustomize's `types.Selector`, `SelectorRegex` and `resWrangler.Select`.
+
+use regex::Regex;
+
+use super::id::{Gvk, Id, Scope};
+use super::resource::Resource;
+use crate::kustomize::accumulate::labels::Labels;
+use crate::kustomize::file::Selector;
+use crate::kustomize::node::Node;
+
+/// A selector with its expressions compiled.
+#[derive(Debug)]
+pub struct Compiled {
+    group: Pattern,
+    version: Pattern,
+    kind: Pattern,
+    name: Pattern,
+    namespace: Pattern,
+    labels: Option<Labels>,
+    annotations: Option<Labels>,
+}
+
+/// What a text must be as a whole.
+#[derive(Debug)]
+enum Pattern {
+    Any,
+    /// Just this: most people write names, and an expression takes a while to compile.
+    Text(String),
+    Expression(Regex),
+}
+
+impl Compiled {
+    /// Compiles the expressions of a selector.
+    ///
+    /// # Errors
+    ///
+    /// The part that is no expression.
+    pub fn new(selector: &Selector) -> Result<Self, String> {
+        let labels = |text: &String| match text.is_empty() {
+            true => Ok(None),
+            false => Labels::parse(text).map(Some).ok_or_else(|| text.clone()),
+        };
+        Ok(Self {
+            group: Pattern::new(&selector.group)?,
+            version: Pattern::new(&selector.version)?,
+            kind: Pattern::new(&selector.kind)?,
+            name: Pattern::new(&selector.name)?,
+            namespace: Pattern::new(&selector.namespace)?,
+            labels: labels(&selector.label_selector)?,
+            annotations: labels(&selector.annotation_selector)?,
+        })
+    }
+
+    /// Whether it selects an object by what the object is now or was at first.
+    pub fn selects(&self, resource: &Resource, scope: &Scope) -> bool {
+        let (now, first) = (resource.id(scope), resource.original_id(scope));
+        let is_named = self.namespace.fits(first.effective_namespace()) || self.namespace.fits(now.effective_namespace());
+        is_named
+            && (self.name.fits(first.name) || self.name.fits(now.name))
+            && self.selects_gvk(&now.gvk)
+            && self.selects_labels(resource)
+    }
+
+    /// Whether an identity fits, but for labels and annotations.
+    pub fn selects_id(&self, id: &Id<'_>) -> bool {
+        self.namespace.fits(id.effective_namespace()) && self.name.fits(id.name) && self.selects_gvk(&id.gvk)
+    }
+
+    /// Whether group, version and kind fit.
+    pub fn selects_gvk(&self, gvk: &Gvk<'_>) -> bool {
+        self.group.fits(gvk.group) && self.version.fits(gvk.version) && self.kind.fits(gvk.kind)
+    }
+
+    /// Whether labels and annotations fit.
+    pub fn selects_labels(&self, resource: &Resource) -> bool {
+        holds(&self.labels, resource, "labels") && holds(&self.annotations, resource, "annotations")
+    }
+}
+
+/// Whether the labels or annotations of an object satisfy a selector; values that are no text count as empty.
+fn holds(labels: &Option<Labels>, resource: &Resource, field: &str) -> bool {
+    let Some(labels) = labels else { return true };
+    let values = resource.node.at_path(&["metadata", field]);
+    let value = |key: &str| Some(values?.get(key)?.text().unwrap_or_default());
+    labels.requirements().iter().all(|requirement| requirement.holds(value(&requirement.key)))
+}
+
+impl Pattern {
+    fn new(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self::Any);
+        }
+        if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte)) {
+            return Ok(Self::Text(text.to_owned()));
+        }
+        Regex::new(&format!("^(?:{text})$")).map(Self::Expression).map_err(|_| text.to_owned())
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Text(wanted) => wanted == text,
+            Self::Expression(expression) => expression.is_match(text),
+        }
+    }
+}
+
+/// The places of the objects that a selector selects.
+pub fn select(resources: &[Resource], selector: &Compiled, scope: &Scope) -> Vec<usize> {
+    let objects = resources.iter().enumerate();
+    objects.filter(|(_, resource)| selector.selects(resource, scope)).map(|(at, _)| at).collect()
+}
+
+/// The text of a scalar at a key; empty if there is none.
+pub fn text_at<'n>(node: &'n Node, key: &str) -> &'n str {
+    node.get(key).and_then(Node::text).unwrap_or_default()
+}

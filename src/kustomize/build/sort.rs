@@ -1,0 +1,105 @@
+//! The order in which objects are printed.
+//!
+//! Source: kustomize's `SortOrderTransformer` and `resid.Gvk.IsLessThan`.
+
+use std::cmp::Ordering;
+
+use super::id::{Gvk, Id};
+use super::resmap::ResMap;
+
+const FIRST: [&str; 22] = [
+    "Namespace",
+    "ResourceQuota",
+    "StorageClass",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "PodSecurityPolicy",
+    "Role",
+    "ClusterRole",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "Secret",
+    "Endpoints",
+    "Service",
+    "LimitRange",
+    "PriorityClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Deployment",
+    "StatefulSet",
+    "CronJob",
+    "PodDisruptionBudget",
+];
+const LAST: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
+/// The kinds that come first and last.
+#[derive(Debug, Clone)]
+pub struct Ranks {
+    first: Vec<String>,
+    last: Vec<String>,
+}
+
+impl Default for Ranks {
+    fn default() -> Self {
+        Self::new(FIRST.map(str::to_owned).into(), LAST.map(str::to_owned).into())
+    }
+}
+
+impl Ranks {
+    /// Kinds in the order in which they come first, and last.
+    pub fn new(first: Vec<String>, last: Vec<String>) -> Self {
+        Self { first, last }
+    }
+
+    fn of(&self, kind: &str) -> isize {
+        if let Some(at) = self.last.iter().rposition(|own| own == kind) {
+            return at as isize + 1;
+        }
+        self.first.iter().rposition(|own| own == kind).map_or(0, |at| at as isize - self.first.len() as isize)
+    }
+}
+
+/// Sorts objects by kind, namespace and name.
+pub fn legacy(map: &mut ResMap, ranks: &Ranks) {
+    let scope = map.scope.clone();
+    let resources = map.resources_mut();
+    let mut keyed: Vec<_> = std::mem::take(resources).into_iter().map(|r| (ranks.of(r.kind()), r)).collect();
+    keyed.sort_by(|(rank_a, a), (rank_b, b)| {
+        let (a, b) = (a.id(&scope), b.id(&scope));
+        if a.gvk == b.gvk { id_text(&a).cmp(&id_text(&b)) } else { by_rank(&a.gvk, &b.gvk, *rank_a, *rank_b) }
+    });
+    resources.extend(keyed.into_iter().map(|(_, resource)| resource));
+}
+
+fn by_rank(a: &Gvk<'_>, b: &Gvk<'_>, rank_a: isize, rank_b: isize) -> Ordering {
+    let order = gvk_text(a).cmp(&gvk_text(b));
+    let are_namespaces = a.kind == "Namespace" && b.kind == "Namespace";
+    let is_turned = are_namespaces && (a.group.is_empty() || b.group.is_empty());
+    rank_a.cmp(&rank_b).then(if is_turned { order.reverse() } else { order })
+}
+
+/// The order of field specs: by the rank of their kinds.
+pub fn by_kind(a: &Gvk<'_>, b: &Gvk<'_>) -> Ordering {
+    rank(a.kind).cmp(&rank(b.kind)).then_with(|| gvk_text(a).cmp(&gvk_text(b)))
+}
+
+fn rank(kind: &str) -> isize {
+    if let Some(at) = LAST.iter().position(|own| *own == kind) {
+        return at as isize + 1;
+    }
+    FIRST.iter().position(|own| *own == kind).map_or(0, |at| at as isize - FIRST.len() as isize)
+}
+
+fn gvk_text(gvk: &Gvk<'_>) -> String {
+    let [group, version, kind] = [(gvk.group, "~G"), (gvk.version, "~V"), (gvk.kind, "~K")].map(or);
+    [group, version, kind].join("_")
+}
+
+fn id_text(id: &Id<'_>) -> String {
+    [or((id.namespace, "~X")), or((id.name, "~N"))].join("|")
+}
+
+fn or<'t>((text, none): (&'t str, &'t str)) -> &'t str {
+    if text.is_empty() { none } else { text }
+}

@@ -1,0 +1,119 @@
+//! The transformer `ValueAddTransformer`: puts a value into fields.
+//!
+//! Source: kustomize's `ValueAddTransformer` and `api/filters/valueadd`.
+
+use serde::Deserialize;
+
+use super::field_spec::split;
+use super::namespace::set_plainly;
+use super::resmap::ResMap;
+use super::resource::{map_at, overwrite};
+use super::select::{Compiled, select};
+use crate::kustomize::file::Selector;
+use crate::kustomize::node::Node;
+
+const NAMESPACE: &str = "metadata/namespace";
+
+/// The transformer.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ValueAdd {
+    /// The value.
+    pub value: String,
+    /// The fields.
+    pub targets: Vec<ValueTarget>,
+    /// A file with more fields.
+    pub target_file_path: String,
+}
+
+/// A field that gets the value.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
+pub struct ValueTarget {
+    pub selector: Option<Selector>,
+    pub not_selector: Option<Selector>,
+    pub field_path: String,
+    pub file_path_position: i64,
+}
+
+impl ValueAdd {
+    /// Puts the value into the fields.
+    ///
+    /// # Errors
+    ///
+    /// When a field is no scalar.
+    pub fn apply(&self, map: &mut ResMap) -> Result<(), String> {
+        let scope = map.scope.clone();
+        for target in &self.targets {
+            let places = match &target.selector {
+                None => (0..map.resources().len()).collect(),
+                Some(selector) => {
+                    let selector = Compiled::new(selector).map_err(|part| format!("`{part}` is no selector"))?;
+                    select(map.resources(), &selector, &scope)
+                }
+            };
+            for at in places {
+                let Some(resource) = map.resources_mut().get_mut(at) else { continue };
+                if target.field_path == NAMESPACE {
+                    if !scope.is_cluster(&resource.gvk()) {
+                        set_plainly(resource, &self.value);
+                    }
+                } else {
+                    self.set(&mut resource.node, target)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&self, node: &mut Node, target: &ValueTarget) -> Result<(), String> {
+        let steps = split(&target.field_path);
+        let wrong = || format!("`{}` does not lead to a scalar", target.field_path);
+        let Some((last, steps)) = steps.split_last() else { return Err(wrong()) };
+        let mut at = node;
+        for step in steps {
+            at = map_at(at, step).ok_or_else(wrong)?;
+        }
+        if !at.is_map() {
+            return Err(wrong());
+        }
+        if at.get(last).is_none() {
+            at.set(last, Node::scalar(""));
+        }
+        let field = at.get_mut(last).filter(|field| field.is_scalar()).ok_or_else(wrong)?;
+        let old = field.text().unwrap_or_default();
+        let new = match target.file_path_position {
+            position if position > 0 => inserted(old, position as usize - 1, &self.value),
+            _ => self.value.clone(),
+        };
+        overwrite(field, Node::scalar(new));
+        Ok(())
+    }
+}
+
+/// A file path with one part more at a position, or at its end.
+fn inserted(path: &str, position: usize, part: &str) -> String {
+    if path.is_empty() {
+        return part.to_owned();
+    }
+    let is_absolute = path.starts_with('/');
+    let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    parts.insert(position.min(parts.len()), part);
+    let joined = parts.join("/");
+    if is_absolute { ["/", &joined].concat() } else { joined }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_put_into_a_path() {
+        assert_eq!(inserted("a/nice/warm/pie", 3, "X"), "a/nice/warm/X/pie");
+        assert_eq!(inserted("/pie", 0, "X"), "/X/pie");
+        assert_eq!(inserted("/raw", 7, "X"), "/raw/X");
+        assert_eq!(inserted("/", 0, "X"), "/X");
+        assert_eq!(inserted("", 0, "X"), "X");
+    }
+}

@@ -1,0 +1,245 @@
+//! Vars: values of some objects that are put into texts of others.
+//!
+//! Source: kustomize's `api/types/var.go`, `api/internal/accumulator/resaccumulator.go` and `api/filters/refvar`.
+
+use std::collections::BTreeMap;
+
+use super::field_spec::{Create, FieldError, FieldSpec};
+use super::id::{Gvk, Id};
+use super::path;
+use super::resmap::ResMap;
+use crate::kustomize::file::Var;
+use crate::kustomize::node::{Kind, Node, Style, Tag};
+
+const DEFAULT_PATH: &str = "metadata.name";
+
+/// The vars of a kustomization and its bases, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Vars {
+    vars: BTreeMap<String, Var>,
+}
+
+/// The value of a var.
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Text(String),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    /// A mapping or sequence, which is not put anywhere.
+    Other,
+}
+
+impl Vars {
+    /// Adds the vars of a kustomization and notes which objects they point at.
+    ///
+    /// # Errors
+    ///
+    /// The index of a var that points at several objects, or whose name another one has.
+    pub fn record(&mut self, vars: &[Var], map: &mut ResMap) -> Result<(), (usize, String)> {
+        for (index, var) in vars.iter().enumerate() {
+            point(var, map).map_err(|message| (index, message))?;
+        }
+        for (index, var) in vars.iter().enumerate() {
+            self.add(var.clone()).map_err(|message| (index, message))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the vars of a base.
+    ///
+    /// # Errors
+    ///
+    /// When a name is there already.
+    pub fn merge(&mut self, other: Self) -> Result<(), String> {
+        other.vars.into_values().try_for_each(|var| self.add(var))
+    }
+
+    fn add(&mut self, var: Var) -> Result<(), String> {
+        let name = var.name.clone();
+        match self.vars.insert(name.clone(), var) {
+            Some(_) => Err(format!("var '{name}' already encountered")),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts the values of all vars into the fields of the specs.
+    ///
+    /// # Errors
+    ///
+    /// When a var points at nothing, or a field holds something else than texts.
+    pub fn resolve(&self, map: &mut ResMap, specs: &[FieldSpec]) -> Result<(), String> {
+        let mut values = BTreeMap::new();
+        for var in self.vars.values() {
+            values.insert(var.name.as_str(), value_of(var, map)?);
+        }
+        if values.is_empty() {
+            return Ok(());
+        }
+        for resource in map.resources_mut() {
+            for spec in specs {
+                let set = &mut |node: &mut Node| replace(node, &values);
+                spec.apply(resource, Create::No, set).map_err(|error| error.to_string())?;
+            }
+            resource.spread();
+        }
+        Ok(())
+    }
+}
+
+/// The group, version and kind of the object that a var points at.
+fn gvk(var: &Var) -> Gvk<'_> {
+    let target = &var.objref;
+    let (mut group, mut version) = (target.group.as_str(), target.version.as_str());
+    let parts: Vec<&str> = target.api_version.split('/').collect();
+    match parts.as_slice() {
+        [""] => {}
+        [own] => version = own,
+        [own_group, own_version] => (group, version) = (own_group, own_version),
+        _ => {}
+    }
+    Gvk { group, version, kind: &target.kind }
+}
+
+fn point(var: &Var, map: &mut ResMap) -> Result<(), String> {
+    let wanted = Id { gvk: gvk(var), name: &var.objref.name, namespace: &var.objref.namespace, is_cluster: false };
+    let is_such = |id: &Id<'_>| {
+        let is_named = id.gvk == wanted.gvk && id.name == wanted.name;
+        is_named && (wanted.namespace.is_empty() || id.effective_namespace() == wanted.effective_namespace())
+    };
+    let found = map.matching_any_id(is_such);
+    match found.as_slice() {
+        [] => Ok(()),
+        [at] => {
+            if let Some(resource) = map.resources_mut().get_mut(*at) {
+                resource.vars.push(var.name.as_str().into());
+            }
+            Ok(())
+        }
+        several => Err(format!("found {} objects that var {} may point at", several.len(), var.name)),
+    }
+}
+
+fn value_of(var: &Var, map: &ResMap) -> Result<Value, String> {
+    let target = map.resources().iter().find(|resource| resource.vars.iter().any(|name| **name == *var.name));
+    let target = target.ok_or_else(|| format!("var '{}' cannot be mapped to a field of a known object", var.name))?;
+    let written = var.fieldref.field_path.as_str();
+    let steps = path::of_var(if written.is_empty() { DEFAULT_PATH } else { written });
+    let node = path::lookup(&target.node, &steps);
+    let node = node.ok_or_else(|| format!("the field of var '{}' is not in the object that it points at", var.name))?;
+    typed(node).ok_or_else(|| format!("the value of var '{}' is not of its type", var.name))
+}
+
+fn typed(node: &Node) -> Option<Value> {
+    let Some(text) = node.text() else { return Some(Value::Other) };
+    Some(match node.tag {
+        Tag::Int => Value::Int(text.parse().ok()?),
+        Tag::Float => Value::Float(text.parse().ok()?),
+        Tag::Bool => Value::Bool(text.eq_ignore_ascii_case("true")),
+        _ => Value::Text(text.to_owned()),
+    })
+}
+
+/// Replaces the references in a text, or in the texts of a mapping or sequence.
+fn replace(node: &mut Node, values: &BTreeMap<&str, Value>) -> Result<(), FieldError> {
+    if node.is_null() {
+        return Ok(());
+    }
+    if node.is_scalar() {
+        if node.is_string() {
+            expand(node, values);
+        }
+        return Ok(());
+    }
+    for entry in node.entries_mut().into_iter().flatten() {
+        if !matches!(entry.key_tag, Tag::Str | Tag::None) {
+            return Err(FieldError::Other(format!("the key {:?} is no string", entry.key)));
+        }
+        if entry.value.is_string() {
+            expand(&mut entry.value, values);
+        }
+    }
+    for item in node.items_mut().into_iter().flatten() {
+        if !item.is_string() {
+            return Err(FieldError::Other("a value where vars are replaced is no string".to_owned()));
+        }
+        expand(item, values);
+    }
+    Ok(())
+}
+
+fn expand(node: &mut Node, values: &BTreeMap<&str, Value>) {
+    let Some(text) = node.text() else { return };
+    let (tag, text) = match expanded(text, values) {
+        Value::Text(text) => (Tag::Str, text),
+        Value::Int(int) => (Tag::Int, int.to_string()),
+        Value::Float(float) => (Tag::Float, format!("{float}")),
+        Value::Bool(flag) => (Tag::Bool, flag.to_string()),
+        Value::Other => return,
+    };
+    (node.kind, node.tag, node.tagged, node.style) = (Kind::Scalar(text.into()), tag, false, Style::Plain);
+}
+
+/// The text with all references replaced; the value itself if the text is nothing but one reference.
+fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        let behind = &rest[at + 1..];
+        let Some(next) = behind.chars().next() else {
+            out.push('$');
+            return Value::Text(out);
+        };
+        rest = match (next, behind.find(')')) {
+            ('$', _) => {
+                out.push('$');
+                &behind[1..]
+            }
+            ('(', Some(end)) => {
+                let name = &behind[1..end];
+                let value = values.get(name).filter(|value| **value != Value::Other);
+                match value {
+                    Some(value) if text == format!("$({name})") => return value.clone(),
+                    Some(value) => out.push_str(&value.text()),
+                    None => out.push_str(&format!("$({name})")),
+                }
+                &behind[end + 1..]
+            }
+            _ => {
+                out.push('$');
+                out.push(next);
+                &behind[next.len_utf8()..]
+            }
+        };
+    }
+    out.push_str(rest);
+    Value::Text(out)
+}
+
+impl Value {
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Int(int) => int.to_string(),
+            Self::Float(float) => crate::yaml::format_float(*float),
+            Self::Bool(flag) => flag.to_string(),
+            Self::Other => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_replaced_and_others_stay() {
+        let values = BTreeMap::from([("A", Value::Text("x".to_owned())), ("N", Value::Int(80))]);
+        let text = |text: &str| expanded(text, &values);
+        assert_eq!(text("a $(A) $(B) $$(A) $(A"), Value::Text("a x $(B) $(A) $(A".to_owned()));
+        assert_eq!(text("$(N)"), Value::Int(80));
+        assert_eq!(text(":$(N)"), Value::Text(":80".to_owned()));
+        assert_eq!(text("cost $"), Value::Text("cost $".to_owned()));
+    }
+}
