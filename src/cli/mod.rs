@@ -4,6 +4,7 @@
 //! the arguments cannot be used.
 
 mod audit;
+mod build;
 mod certificates;
 mod certs;
 mod check;
@@ -57,6 +58,8 @@ enum Command {
     Reconcile(Deferred<reconcile::Args>),
     /// Judge Kubernetes manifests in files, before anything is applied
     Check(Deferred<check::Args>),
+    /// Print what `kustomize build` prints
+    Build(Deferred<build::Args>),
     /// Judge what a cluster holds already, by the rules of admission
     Audit(Deferred<audit::Args>),
     /// Answer an AdmissionReview from standard input
@@ -79,6 +82,8 @@ enum Command {
     Verify(Deferred<verify::Args>),
     /// Make a development CA and a serving certificate
     Certs(Deferred<certs::Args>),
+    /// Print the version of kustomize that is followed, as `kustomize version` does
+    Version,
     /// Write a completion script for a shell
     Completions {
         /// The shell
@@ -120,6 +125,11 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::Reconcile(Deferred(args)) => reconcile::run(&args),
         Command::Check(Deferred(args)) => check::run(&args),
         Command::Audit(Deferred(args)) => audit::run(&args),
+        Command::Build(Deferred(args)) => build::run(&args),
+        Command::Version => {
+            print(&format!("v{}\n", crate::kustomize::options::Version::DEFAULT));
+            Ok(OK)
+        }
         Command::Review(Deferred(args)) => review::run(&args),
         Command::Replay(Deferred(args)) => replay::run(&args),
         Command::Explain(topic) => explain::run(&topic),

@@ -77,12 +77,21 @@ pub(super) fn character(text: &str) -> Option<(usize, Problem)> {
     text.char_indices().find_map(|(at, character)| {
         let what = match character {
             '\r' if !text[at..].starts_with("\r\n") => BREAK,
+            '\u{2028}' | '\u{2029}' if is_within_quotes(text, at) => return None,
             '\u{85}' | '\u{2028}' | '\u{2029}' => BREAK,
             '\u{feff}' if at > 0 => MARK,
             _ => return None,
         };
         Some((at, Problem::Dialect(what.to_owned())))
     })
+}
+
+/// Whether a line or paragraph separator surely stands between the double quotes of one line, where go-yaml keeps it.
+fn is_within_quotes(text: &str, at: usize) -> bool {
+    let before = text[..at].rsplit('\n').next().unwrap_or_default();
+    let behind = text[at..].chars().nth(1).unwrap_or(' ');
+    let is_simple = !before.contains(['\'', '#', '\\']) && before.matches('"').count() % 2 == 1;
+    is_simple && !before.ends_with([' ', '\t']) && !behind.is_whitespace()
 }
 
 /// What an error of our parser at byte `at` says of the text.

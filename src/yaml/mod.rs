@@ -144,6 +144,11 @@ pub fn is_plain_string(text: &str) -> bool {
     scalar::is_string(text) && time::Timestamp::read(text).is_none()
 }
 
+/// Whether YAML 1.1 reads a text of one line as a number, a truth value or null.
+pub fn is_not_string_in_1_1(text: &str) -> bool {
+    !text.is_empty() && !text.contains('\n') && !scalar::is_string(text)
+}
+
 /// All documents of a stream, or what is wrong with the first bad one.
 ///
 /// # Errors

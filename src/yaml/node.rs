@@ -113,8 +113,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry with a string as its key.
+    /// An entry with a plain key without a tag: a key such as `1` is a number when it is printed.
     pub fn new(key: impl Into<Arc<str>>, value: Node) -> Self {
+        Self { key: key.into(), key_tag: Tag::None, value }
+    }
+
+    /// An entry with a string as its key.
+    pub fn quoted(key: impl Into<Arc<str>>, value: Node) -> Self {
         Self { key: key.into(), key_tag: Tag::Str, value }
     }
 }

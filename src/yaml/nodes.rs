@@ -15,6 +15,7 @@ use super::dialect::{self, As};
 use super::end;
 use super::error::{Problem, YamlError};
 use super::node::{Entry, Kind, Node, Origin, Style, Tag};
+use super::place::Place;
 use super::reader::{Reader, content, weight};
 use super::scalar;
 use super::stream::Chunk;
@@ -27,8 +28,20 @@ pub(super) fn read(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Opt
     }
     let (chunk, behind) = end::cut(chunk, false)?;
     let node = read_document(chunk, source, limits)?;
-    behind.map_or(Ok(()), end::check)?;
+    if let Some(behind) = behind {
+        check_behind(behind, limits)?;
+    }
     Ok(node)
+}
+
+/// Looks at what stands behind `...`: go-yaml scans the beginning of it. Nothing is wrong with it if it is YAML as a whole.
+fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
+    let checked = end::check(behind);
+    let is_open = checked.as_ref().is_err_and(|error| error.problem == Problem::BehindEnd);
+    if is_open && NodeReader::new(behind, behind.text, 0, limits).skip_all().is_ok() {
+        return Ok(());
+    }
+    checked
 }
 
 /// Reads a document; tabs within brackets are taken for spaces, as go-yaml does.
@@ -60,6 +73,8 @@ struct NodeReader<'t, 'l> {
     anchors: HashMap<usize, Option<Built>>,
     /// Whether a comment can be a schema.
     has_schemas: bool,
+    /// Where the last event ended.
+    end: usize,
 }
 
 /// What has been read of a mapping.
@@ -76,18 +91,31 @@ struct Fields {
 impl<'t, 'l> NodeReader<'t, 'l> {
     fn new(chunk: Chunk<'t>, text: &'t str, source: u32, limits: &'l Limits) -> Self {
         let events = Reader::new(chunk, text, limits, As::Manifest);
-        Self { events, source, anchors: HashMap::new(), has_schemas: chunk.text.contains("# {") }
+        Self { events, source, anchors: HashMap::new(), has_schemas: chunk.text.contains("# {"), end: 0 }
+    }
+
+    fn event(&mut self) -> Result<(Event<'t>, Span), YamlError> {
+        let (event, span) = self.events.event()?;
+        self.end = self.events.span(span).end;
+        Ok((event, span))
+    }
+
+    /// Reads to the end of the text.
+    fn skip_all(&mut self) -> Result<(), YamlError> {
+        while !matches!(self.events.event()?.0, Event::StreamEnd) {}
+        Ok(())
     }
 
     fn document(&mut self) -> Result<Option<Node>, YamlError> {
         loop {
-            match self.events.event()? {
+            match self.event()? {
                 (Event::StreamEnd | Event::DocumentEnd, _) => return Ok(None),
                 (Event::StreamStart | Event::DocumentStart(..), _) => {}
                 (event, span) => {
                     let Built { node, .. } = self.node(event, span, 0)?;
                     let is_text = node.text().is_some_and(|text| !text.is_empty());
-                    self.events.behind(self.events.span(span), !is_text)?;
+                    let place = Place { end: self.end, ..self.events.span(span) };
+                    self.events.behind(place, !is_text)?;
                     return Ok((!node.is_null()).then_some(node));
                 }
             }
@@ -130,6 +158,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         tag: Option<&Written>,
         span: Span,
     ) -> Result<Built, YamlError> {
+        let text = self.events.unbroken(text, style, span);
         let size = 1 + weight(&text);
         let written = tag.filter(|tag| !scalar::is_bare_tag(tag));
         let style = style_of(style);
@@ -161,7 +190,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
     fn sequence(&mut self, start: Span, depth: usize) -> Result<Built, YamlError> {
         let (mut items, mut size, mut height) = (Vec::new(), 1, 0);
         loop {
-            let (event, span) = self.events.event()?;
+            let (event, span) = self.event()?;
             if matches!(event, Event::SequenceEnd) {
                 let node = Node::seq(items).at(self.origin(start));
                 return Ok(Built { node, size, height: height + 1 });
@@ -175,7 +204,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
     fn mapping(&mut self, start: Span, depth: usize) -> Result<Built, YamlError> {
         let mut fields = Fields { size: 1, ..Fields::default() };
         loop {
-            let (event, span) = self.events.event()?;
+            let (event, span) = self.event()?;
             if matches!(event, Event::MappingEnd) {
                 return Ok(fields.finish(self.origin(start)));
             }
@@ -196,7 +225,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         depth: usize,
     ) -> Result<(), YamlError> {
         let comment = self.comment(span);
-        let (event, value_span) = self.events.event()?;
+        let (event, value_span) = self.event()?;
         let mut value = self.node(event, value_span, depth)?;
         fields.height = fields.height.max(value.height);
         if &*key == scalar::MERGE {
@@ -242,7 +271,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         if mem::replace(&mut fields.merges, true) {
             return Err(self.events.error(key, Problem::MergedTwice));
         }
-        let (event, span) = self.events.event()?;
+        let (event, span) = self.event()?;
         let value = self.node(event, span, depth)?;
         (fields.size, fields.height) = (fields.size + value.size, fields.height.max(value.height));
         let mappings = match value.node.kind {

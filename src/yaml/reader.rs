@@ -205,6 +205,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         span: Span,
     ) -> Result<Node, YamlError> {
         let place = self.scalar_place(span, style);
+        let text = self.unbroken(text, style, span);
         let size = 1 + weight(&text);
         let plain = style == ScalarStyle::Plain;
         let writable = if self.keeps_text() { scalar::is_finite(&text, plain, tag) } else { Ok(()) };
@@ -322,6 +323,20 @@ impl<'t, 'l> Reader<'t, 'l> {
             place.end = place.start + text.trim_end().len();
         }
         place
+    }
+
+    /// The text of a block scalar without the break that our parser adds at the end of a text that has none there.
+    pub(super) fn unbroken<'s>(&self, text: Cow<'s, str>, style: ScalarStyle, span: Span) -> Cow<'s, str> {
+        let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+        let ends = || span.byte_range().is_some_and(|bytes| bytes.end >= self.chunk.text.len());
+        match text {
+            text if !is_block || self.chunk.text.ends_with('\n') || !text.ends_with('\n') || !ends() => text,
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..text.len() - 1]),
+            Cow::Owned(mut text) => {
+                text.pop();
+                Cow::Owned(text)
+            }
+        }
     }
 
     /// The place of a list. One that is no deeper than its key is told to begin after its dash.

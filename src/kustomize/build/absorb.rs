@@ -15,12 +15,14 @@ use crate::kustomize::node::{Entry, Node};
 /// # Errors
 ///
 /// When there is an object that it may not touch, or none that it could.
-pub fn absorb(map: &mut ResMap, resource: Resource) -> Result<(), String> {
+pub(super) fn absorb(map: &mut ResMap, resource: Resource) -> Result<(), String> {
     let id = resource.id(&map.scope);
     let found = map.matching_any_id(|other| *other == id);
     let text = id.to_string();
     match (found.as_slice(), resource.behavior) {
-        ([], Behavior::Merge | Behavior::Replace) => Err(format!("{text} does not exist, so nothing can be merged or replaced")),
+        ([], Behavior::Merge | Behavior::Replace) => {
+            Err(format!("{text} does not exist, so nothing can be merged or replaced"))
+        }
         ([], _) => map.append(resource).map_err(|_| format!("{text} is already there")),
         ([at], Behavior::Merge | Behavior::Replace) => {
             if let Some(old) = map.resources_mut().get_mut(*at) {
@@ -51,12 +53,19 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
         new.source = old.source.clone().or(new.source);
     }
     new.needs_hash &= old.needs_hash;
-    Resource { transformations: old.transformations, source: new.source, node: new.node, needs_hash: new.needs_hash, ..old }
+    Resource {
+        transformations: old.transformations,
+        source: new.source,
+        node: new.node,
+        needs_hash: new.needs_hash,
+        ..old
+    }
 }
 
 /// The texts of a mapping in both objects; the new ones win.
 fn overlaid(old: &Resource, new: &Resource, path: &[&str]) -> BTreeMap<String, Node> {
-    let entries = |resource: &'_ Resource| resource.node.at_path(path).map(|map| map.entries().to_vec()).unwrap_or_default();
+    let entries =
+        |resource: &'_ Resource| resource.node.at_path(path).map(|map| map.entries().to_vec()).unwrap_or_default();
     let pair = |entry: Entry| (entry.key.to_string(), entry.value);
     entries(old).into_iter().chain(entries(new)).map(pair).collect()
 }

@@ -19,7 +19,7 @@ const NAME: &str = "metadata/name";
 
 /// On which side a text is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub(super) enum Side {
     /// Before the name.
     Prefix,
     /// After the name.
@@ -28,7 +28,7 @@ pub enum Side {
 
 /// The transformer.
 #[derive(Debug, Clone)]
-pub struct Affix<'s> {
+pub(super) struct Affix<'s> {
     /// On which side.
     pub side: Side,
     /// The text.
@@ -45,7 +45,7 @@ impl Affix<'_> {
     /// # Errors
     ///
     /// When a field is no scalar.
-    pub fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
+    pub(super) fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
         let id = resource.original_id(scope);
         if SKIPPED.iter().any(|skipped| id.gvk.is_selected(skipped)) {
             return Ok(());

@@ -8,7 +8,7 @@ use super::resource::Resource;
 
 /// How many objects have an identity.
 #[derive(Debug)]
-pub struct Clash {
+pub(super) struct Clash {
     counts: HashMap<String, u32>,
     keys: Vec<String>,
     scope: Scope,
@@ -16,7 +16,7 @@ pub struct Clash {
 
 impl Clash {
     /// The present identities of all objects.
-    pub fn new(map: &ResMap) -> Self {
+    pub(super) fn new(map: &ResMap) -> Self {
         let keys: Vec<String> = map.resources().iter().map(|resource| key(resource, &map.scope)).collect();
         let mut counts = HashMap::with_capacity(keys.len());
         keys.iter().for_each(|key| *counts.entry(key.clone()).or_default() += 1);
@@ -24,7 +24,7 @@ impl Clash {
     }
 
     /// Notes the new identity of an object and returns whether another one has it.
-    pub fn moved(&mut self, at: usize, resource: &Resource) -> bool {
+    pub(super) fn moved(&mut self, at: usize, resource: &Resource) -> bool {
         let new = key(resource, &self.scope);
         let Some(old) = self.keys.get_mut(at) else { return false };
         if *old != new {

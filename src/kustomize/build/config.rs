@@ -14,11 +14,11 @@ use super::sort;
 const BUILT_IN: &str = include_str!("field_specs.txt");
 
 /// A list of field specs, which most configurations share.
-pub type Specs = Arc<Vec<FieldSpec>>;
+pub(super) type Specs = Arc<Vec<FieldSpec>>;
 
 /// Which fields refer to objects of a kind by their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameReference {
+pub(super) struct NameReference {
     /// The group of the objects that are referred to; empty for any.
     pub group: Arc<str>,
     /// Their version; empty for any.
@@ -31,7 +31,7 @@ pub struct NameReference {
 
 impl NameReference {
     /// The objects that are referred to.
-    pub fn gvk(&self) -> Gvk<'_> {
+    pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
 }
@@ -39,7 +39,7 @@ impl NameReference {
 /// The field specs of all transformers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of the file of `configurations`")]
-pub struct Config {
+pub(super) struct Config {
     pub name_prefix: Specs,
     pub name_suffix: Specs,
     pub namespace: Specs,
@@ -57,7 +57,7 @@ static DEFAULT: LazyLock<Arc<Config>> = LazyLock::new(|| Arc::new(built_in()));
 
 impl Config {
     /// The built-in field specs.
-    pub fn built_in() -> Arc<Self> {
+    pub(super) fn built_in() -> Arc<Self> {
         Arc::clone(&DEFAULT)
     }
 
@@ -66,7 +66,7 @@ impl Config {
     /// # Errors
     ///
     /// When two disagree about creating a field.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Conflict> {
+    pub(super) fn merge(&mut self, other: &Self) -> Result<(), Conflict> {
         for (own, others) in self.lists_mut().into_iter().zip(other.lists()) {
             merge_specs(own, others)?;
         }
@@ -149,10 +149,6 @@ impl Config {
 
 /// Adds the field specs that a list does not have.
 fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
-    if own.is_empty() {
-        own.clone_from(others);
-        return Ok(());
-    }
     if Arc::ptr_eq(own, others) || others.is_empty() {
         return Ok(());
     }
@@ -164,11 +160,12 @@ fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
 /// # Errors
 ///
 /// When two field specs disagree about creating a field.
-pub fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result<(), Conflict> {
+pub(super) fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result<(), Conflict> {
     if Arc::ptr_eq(own, other) {
         return Ok(());
     }
-    if **own == Config::default() {
+    // a list that is merged into none may lose specs that are covered by others, but the built-in ones do not
+    if **own == Config::default() && Arc::ptr_eq(other, &DEFAULT) {
         own.clone_from(other);
         return Ok(());
     }
@@ -186,7 +183,9 @@ fn built_in() -> Config {
                 let spec = FieldSpec::new(Gvk { group, version, kind }, path, *create == "create");
                 match config.list(list) {
                     Some(list) => Arc::make_mut(list).push(spec),
-                    None => config.name_reference.last_mut().into_iter().for_each(|own| own.referrers.push(spec.clone())),
+                    None => {
+                        config.name_reference.last_mut().into_iter().for_each(|own| own.referrers.push(spec.clone()))
+                    }
                 }
             }
             (false, [name, group, version, kind]) => {
@@ -205,7 +204,7 @@ fn built_in() -> Config {
 /// A field spec as it is written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct WrittenSpec {
+pub(super) struct WrittenSpec {
     group: String,
     version: String,
     kind: String,
@@ -231,7 +230,7 @@ struct WrittenReference {
 /// A file of `configurations`, decoded.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Written {
+pub(super) struct Written {
     name_prefix: Vec<WrittenSpec>,
     name_suffix: Vec<WrittenSpec>,
     namespace: Vec<WrittenSpec>,

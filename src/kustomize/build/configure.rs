@@ -20,7 +20,9 @@ use super::target::Accumulator;
 use super::transformer::{Transformer, What};
 use super::{crds, read};
 use crate::admission::FieldPath;
-use crate::kustomize::file::{self, BadFile, Generator, GeneratorOptions, Kustomization, Label, Patch as Written6902, Replacement};
+use crate::kustomize::file::{
+    self, BadFile, Generator, GeneratorOptions, Kustomization, Label, Patch as Written6902, Replacement,
+};
 use crate::kustomize::finding::Site;
 use crate::kustomize::schema::Schema;
 use crate::yaml::{self, Limits};
@@ -35,7 +37,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When it cannot be read.
-    pub fn openapi(&mut self, target: &Target<'_>, is_root: bool) -> Step<()> {
+    pub(super) fn openapi(&mut self, target: &Target<'_>, is_root: bool) -> Step<()> {
         let openapi = &target.file.kustomization.openapi;
         let site = |key: &str| target.site(FieldPath::of(["openapi", key]));
         let schema = match openapi.get("path") {
@@ -51,8 +53,10 @@ impl Run<'_> {
                 Err(Stop::refused(site("version"), "a version and a path of a schema cannot both be given"))
             }
             (Some(bytes), None) => {
-                let schema = Schema::read(&bytes).map_err(|message| Stop::refused(site("path"), message.to_string()))?;
-                (self.schema, self.has_schema) = (Arc::new(schema), true);
+                let text =
+                    file::text(&bytes).map_err(|_| Stop::refused(site("path"), "it is not text that YAML allows"))?;
+                let schema = Schema::read(text).map_err(|message| Stop::refused(site("path"), message.to_string()))?;
+                (self.schema, self.has_schema) = (schema, true);
                 Ok(())
             }
             (None, Some(version)) if !version.is_empty() => {
@@ -71,7 +75,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When a file cannot be read, or two specs disagree.
-    pub fn configurations(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
+    pub(super) fn configurations(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let mut own = Config::built_in();
         let files = &target.file.kustomization.configurations;
         let mut read = Arc::new(Config::default());
@@ -110,7 +114,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When a file cannot be read, or two specs disagree.
-    pub fn crds(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
+    pub(super) fn crds(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         for (index, entry) in target.file.kustomization.crds.iter().enumerate() {
             let site = target.entry("crds", index);
             let (path, bytes) = self.load(&target.loader, entry, &site)?;
@@ -126,7 +130,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When a source cannot be read, or there are charts.
-    pub fn built_in_generators(&self, target: &Target<'_>) -> Step<Vec<(Resource, Site)>> {
+    pub(super) fn built_in_generators(&self, target: &Target<'_>) -> Step<Vec<(Resource, Site)>> {
         let kustomization = &target.file.kustomization;
         let lists = [
             ("configMapGenerator", Made::ConfigMap, &kustomization.config_map_generator),
@@ -145,7 +149,11 @@ impl Run<'_> {
             }
         }
         for list in ["helmCharts", "helmChartInflationGenerator"] {
-            let charts = if list == "helmCharts" { &kustomization.helm_charts } else { &kustomization.helm_chart_inflation_generator };
+            let charts = if list == "helmCharts" {
+                &kustomization.helm_charts
+            } else {
+                &kustomization.helm_chart_inflation_generator
+            };
             if !charts.is_empty() {
                 return Err(helm(self, target.entry(list, 0)));
             }
@@ -158,7 +166,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When a source cannot be read.
-    pub fn generated(
+    pub(super) fn generated(
         &self,
         target: &Target<'_>,
         made: Made,
@@ -193,7 +201,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When a patch cannot be read, or field specs disagree.
-    pub fn built_in_transformers(&self, target: &Target<'_>, config: &Config) -> Step<Vec<Transformer>> {
+    pub(super) fn built_in_transformers(&self, target: &Target<'_>, config: &Config) -> Step<Vec<Transformer>> {
         let kustomization = &target.file.kustomization;
         let mut list = List { target, transformers: Vec::new() };
         if !kustomization.patches_strategic_merge.is_empty() {
@@ -230,7 +238,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When an entry is neither.
-    pub fn strategic_patches(&self, target: &Target<'_>, entries: &[String]) -> Step<Vec<Resource>> {
+    pub(super) fn strategic_patches(&self, target: &Target<'_>, entries: &[String]) -> Step<Vec<Resource>> {
         let mut patches = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let site = target.entry("patchesStrategicMerge", index);
@@ -254,7 +262,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When it has no patch, or one that cannot be read.
-    pub fn patch(&self, target: &Target<'_>, entry: &Written6902, site: &Site) -> Step<What> {
+    pub(super) fn patch(&self, target: &Target<'_>, entry: &Written6902, site: &Site) -> Step<What> {
         let refused = |message: String| Stop::refused(site.clone(), message);
         let inline = entry.patch.trim_matches(|c: char| c.is_whitespace());
         let patch = match (inline.is_empty(), entry.path.is_empty()) {
@@ -281,7 +289,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When it has no target, no patch, or one that cannot be read.
-    pub fn json6902(&self, target: &Target<'_>, entry: &Written6902, site: &Site) -> Step<What> {
+    pub(super) fn json6902(&self, target: &Target<'_>, entry: &Written6902, site: &Site) -> Step<What> {
         let refused = |message: &str| Stop::refused(site.clone(), message);
         let Some(selector) = entry.target.clone().filter(|target| !target.name.is_empty()) else {
             return Err(refused("must specify the target name"));
@@ -307,7 +315,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When a file cannot be read.
-    pub fn replacements(&self, target: &Target<'_>, entries: &[Replacement]) -> Step<Vec<Replacement>> {
+    pub(super) fn replacements(&self, target: &Target<'_>, entries: &[Replacement]) -> Step<Vec<Replacement>> {
         let mut replacements = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let site = target.entry("replacements", index);
@@ -336,7 +344,7 @@ impl Run<'_> {
 }
 
 /// Why charts are not rendered.
-pub fn helm(run: &Run<'_>, site: Site) -> Stop {
+pub(super) fn helm(run: &Run<'_>, site: Site) -> Stop {
     match run.options.helm {
         true => Stop::unknown(site, "charts are rendered by helm, which is not run"),
         false => Stop::refused(site, "must specify --enable-helm"),
@@ -406,25 +414,27 @@ impl List<'_> {
 
 /// The field specs of an entry of `labels`.
 fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
-    let decode = |value: &Value| serde_json::from_value::<super::config::WrittenSpec>(value.clone()).map(FieldSpec::from);
+    let decode =
+        |value: &Value| serde_json::from_value::<super::config::WrittenSpec>(value.clone()).map(FieldSpec::from);
     let mut specs: Vec<FieldSpec> =
         label.fields.iter().map(decode).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let merged = merge_all(&mut specs, &config.labels).and_then(|()| match (label.include_selectors, label.include_templates) {
-        (true, _) => merge_all(&mut specs, &config.common_labels),
-        (false, templates) => {
-            if templates {
-                merge_all(&mut specs, &config.template_labels)?;
+    let merged =
+        merge_all(&mut specs, &config.labels).and_then(|()| match (label.include_selectors, label.include_templates) {
+            (true, _) => merge_all(&mut specs, &config.common_labels),
+            (false, templates) => {
+                if templates {
+                    merge_all(&mut specs, &config.template_labels)?;
+                }
+                merge_one(&mut specs, &FieldSpec::new(Gvk::default(), LABELS, true))
             }
-            merge_one(&mut specs, &FieldSpec::new(Gvk::default(), LABELS, true))
-        }
-    });
+        });
     merged.map_err(|conflict| format!("failed to merge labels: {conflict}"))?;
     Ok(Arc::new(specs))
 }
 
 impl What {
     /// The name of the transformer in kustomize.
-    pub fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Self::PatchStrategicMerge { .. } => "PatchStrategicMergeTransformer",
             Self::Patch { .. } => "PatchTransformer",

@@ -20,7 +20,7 @@ const DEEPEST: usize = 64;
 /// # Errors
 ///
 /// When it is not JSON or YAML, or two specs disagree.
-pub fn config(bytes: &[u8]) -> Result<Config, String> {
+pub(super) fn config(bytes: &[u8]) -> Result<Config, String> {
     if let Some((_, fault)) = file::definitions(std::str::from_utf8(bytes).map_err(|error| error.to_string())?).fault {
         return Err(fault);
     }

@@ -10,7 +10,7 @@ use crate::kustomize::node::{Entry, Kind, Node, Tag};
 
 /// Which field of which objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldSpec {
+pub(super) struct FieldSpec {
     /// The group; empty for any.
     pub group: Arc<str>,
     /// The version; empty for any.
@@ -26,7 +26,7 @@ pub struct FieldSpec {
 
 /// What a missing or null field becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Create {
+pub(super) enum Create {
     /// Nothing.
     No,
     /// A mapping.
@@ -37,7 +37,7 @@ pub enum Create {
 
 /// Why a field cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FieldError {
+pub(super) enum FieldError {
     /// A scalar stands on the way.
     #[error("expected a sequence or mapping on the way to `{path}`")]
     Scalar {
@@ -63,7 +63,7 @@ pub enum FieldError {
 }
 
 /// The kind of a node in words.
-pub fn kind_of(node: &Node) -> &'static str {
+pub(super) fn kind_of(node: &Node) -> &'static str {
     match node.kind {
         Kind::Scalar(_) => "a scalar",
         Kind::Map(_) => "a mapping",
@@ -73,7 +73,7 @@ pub fn kind_of(node: &Node) -> &'static str {
 
 impl FieldSpec {
     /// A field spec; empty texts select all.
-    pub fn new(gvk: Gvk<'_>, path: &str, create: bool) -> Self {
+    pub(super) fn new(gvk: Gvk<'_>, path: &str, create: bool) -> Self {
         Self {
             group: gvk.group.into(),
             version: gvk.version.into(),
@@ -85,12 +85,12 @@ impl FieldSpec {
     }
 
     /// The steps of its path.
-    pub fn steps(&self) -> &[Box<str>] {
+    pub(super) fn steps(&self) -> &[Box<str>] {
         &self.steps
     }
 
     /// The objects it selects.
-    pub fn gvk(&self) -> Gvk<'_> {
+    pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
 
@@ -99,13 +99,15 @@ impl FieldSpec {
     /// # Errors
     ///
     /// When the path leads through a scalar, or the function fails.
-    pub fn apply(
+    pub(super) fn apply(
         &self,
         resource: &mut Resource,
         create: Create,
         set: &mut dyn FnMut(&mut Node) -> Result<(), FieldError>,
     ) -> Result<(), FieldError> {
-        if !resource.gvk().is_selected(&self.gvk()) || !(self.create && create != Create::No || self.leads_somewhere(&resource.node, 0)) {
+        if !resource.gvk().is_selected(&self.gvk())
+            || !(self.create && create != Create::No || self.leads_somewhere(&resource.node, 0))
+        {
             return Ok(());
         }
         self.walk(&mut resource.node, 0, create, set)
@@ -120,7 +122,8 @@ impl FieldSpec {
             Kind::Seq(items) => items.iter().any(|item| self.leads_somewhere(item, at)),
             Kind::Map(_) => {
                 let field = step.strip_suffix("[]").unwrap_or(step);
-                field.is_empty() || node.get(field).is_some_and(|value| self.leads_somewhere(value, at + 1) || value.is_null())
+                field.is_empty()
+                    || node.get(field).is_some_and(|value| self.leads_somewhere(value, at + 1) || value.is_null())
             }
             Kind::Scalar(_) => true,
         }
@@ -195,14 +198,14 @@ impl FieldSpec {
 /// Two field specs for the same field disagree about creating it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
-pub struct Conflict(pub String);
+pub(super) struct Conflict(pub String);
 
 /// Adds a field spec to a list that does not have it.
 ///
 /// # Errors
 ///
 /// When the list has it with another value of `create`.
-pub fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Conflict> {
+pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Conflict> {
     match list.iter().find(|own| own.covers(spec)) {
         Some(own) if own.create != spec.create => Err(Conflict(spec.path.to_string())),
         Some(_) => Ok(()),
@@ -218,12 +221,12 @@ pub fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Conf
 /// # Errors
 ///
 /// When two disagree about creating the field.
-pub fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Result<(), Conflict> {
+pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Result<(), Conflict> {
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }
 
 /// The steps of a path; `\/` is a slash within a step.
-pub fn split(path: &str) -> Arc<[Box<str>]> {
+pub(super) fn split(path: &str) -> Arc<[Box<str>]> {
     let mut steps: Vec<String> = Vec::new();
     let path = path.strip_prefix('/').unwrap_or(path);
     for part in path.split('/') {

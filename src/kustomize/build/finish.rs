@@ -2,11 +2,11 @@
 //!
 //! Source: kustomize's `api/krusty/kustomizer.go` and `api/resource/resource.go`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::labels;
 use super::field_spec::FieldSpec;
-use super::id::Gvk;
+use super::id::{Gvk, Id};
+use super::labels;
 use super::origin::{ORIGIN, TRANSFORMATIONS, transformations};
 use super::read;
 use super::resmap::ResMap;
@@ -14,7 +14,7 @@ use super::resource::Resource;
 use super::run::{Run, bad_objects};
 use super::stop::{Step, Stop};
 use crate::kustomize::emit;
-use crate::kustomize::node::{Entry, Node, Origin, printed};
+use crate::kustomize::node::{Entry, Node, Origin, Tag, printed};
 
 /// Objects with this annotation are not printed, unless it says `false`.
 const LOCAL: &str = "config.kubernetes.io/local-config";
@@ -47,11 +47,10 @@ const REMOVED: [&str; 19] = [
 /// # Errors
 ///
 /// When an object has no kind or no name.
-pub fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
+pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     for resource in map.resources() {
         if !resource.node.is_null_or_empty() {
-            read::check(&resource.node)
-                .map_err(|bad| bad_objects(&bad, &run.site_of(resource.node.origin).file))?;
+            read::check(&resource.node).map_err(|bad| bad_objects(&bad, &run.site_of(resource.node.origin).file))?;
         }
     }
     let is_local = |resource: &Resource| resource.annotation(LOCAL).is_some_and(|text| text != "false");
@@ -62,7 +61,7 @@ pub fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
 }
 
 /// Adds the label that names kustomize.
-pub fn managed_by(map: &mut ResMap, value: &str) {
+pub(super) fn managed_by(map: &mut ResMap, value: &str) {
     let pairs = BTreeMap::from([(MANAGED_BY.to_owned(), value.to_owned())]);
     let specs = [FieldSpec::new(Gvk::default(), "metadata/labels", true)];
     for resource in map.resources_mut() {
@@ -72,7 +71,7 @@ pub fn managed_by(map: &mut ResMap, value: &str) {
 }
 
 /// Rewrites annotations as mappings of strings, without those of kustomize.
-pub fn annotations(map: &mut ResMap, with_origins: bool, with_transformations: bool) {
+pub(super) fn annotations(map: &mut ResMap, with_origins: bool, with_transformations: bool) {
     for resource in map.resources_mut() {
         let notes = notes(resource, with_origins, with_transformations);
         let own = resource.node.at_path(&["metadata", "annotations"]);
@@ -80,7 +79,9 @@ pub fn annotations(map: &mut ResMap, with_origins: bool, with_transformations: b
             continue;
         }
         let kept = |key: &str| {
-            !REMOVED.contains(&key) && (with_origins || key != ORIGIN) && (with_transformations || key != TRANSFORMATIONS)
+            !REMOVED.contains(&key)
+                && (with_origins || key != ORIGIN)
+                && (with_transformations || key != TRANSFORMATIONS)
         };
         if notes.is_empty() && own.is_some_and(|own| is_normal(own, kept)) {
             continue;
@@ -98,7 +99,10 @@ pub fn annotations(map: &mut ResMap, with_origins: bool, with_transformations: b
 /// Whether annotations are strings already, and none is removed.
 fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
     let is_string = |entry: &Entry| {
-        entry.value.is_scalar() && entry.value.tag == crate::kustomize::node::Tag::Str && kept(&entry.key)
+        entry.value.is_scalar()
+            && entry.value.tag == Tag::Str
+            && kept(&entry.key)
+            && !matches!(entry.key_tag, Tag::Int | Tag::Bool | Tag::Float)
     };
     let mut keys: Vec<&str> = annotations.entries().iter().map(|entry| &*entry.key).collect();
     keys.sort_unstable();
@@ -126,7 +130,7 @@ fn set(resource: &mut Resource, values: BTreeMap<String, Node>) {
 /// # Errors
 ///
 /// When an object cannot be printed.
-pub fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
+pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
     let mut out = String::new();
     for resource in map.resources() {
         if !out.is_empty() {
@@ -137,12 +141,33 @@ pub fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
     Ok(out)
 }
 
+/// The files that kustomize writes into a folder: one for each object. Several namespaces come into their names.
+///
+/// # Errors
+///
+/// When an object cannot be printed.
+pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> {
+    let ids = || map.resources().iter().map(|resource| resource.id(&map.scope));
+    let namespaces: BTreeSet<&str> = ids().filter(|id| !id.is_cluster).map(|id| id.effective_namespace()).collect();
+    let name = |id: &Id<'_>| {
+        let prefix = (namespaces.len() > 1 && !id.is_cluster).then(|| id.effective_namespace());
+        let parts = [prefix.unwrap_or_default(), id.gvk.group, id.gvk.version, id.gvk.kind, id.name];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        format!("{}.yaml", parts.join("_").to_lowercase())
+    };
+    let file = |(resource, id): (&Resource, Id<'_>)| {
+        let mut text = String::new();
+        document(resource, run, &mut text).map(|()| (name(&id), text))
+    };
+    map.resources().iter().zip(ids()).map(file).collect()
+}
+
 /// The texts of all objects one by one, to compare them.
 ///
 /// # Errors
 ///
 /// When an object cannot be printed.
-pub fn texts(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
+pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
     let text = |resource: &Resource| {
         let mut out = String::new();
         let mut resource = resource.clone();

@@ -18,7 +18,7 @@ const BASE64_LINE: usize = 70;
 
 /// What a generator makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub(super) enum Made {
     /// A ConfigMap.
     ConfigMap,
     /// A Secret.
@@ -30,7 +30,7 @@ type Pair = (String, Vec<u8>);
 
 /// What a generator reads.
 #[derive(Debug, Default)]
-pub struct Pairs {
+pub(super) struct Pairs {
     pairs: Vec<Pair>,
     keys: HashSet<String>,
 }
@@ -49,7 +49,7 @@ impl Pairs {
     /// # Errors
     ///
     /// When a line is not UTF-8, or a key is there already.
-    pub fn env_file(&mut self, name: &str, content: &[u8]) -> Result<(), String> {
+    pub(super) fn env_file(&mut self, name: &str, content: &[u8]) -> Result<(), String> {
         for (number, line) in content.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             if line.len() >= LONGEST_LINE {
@@ -74,7 +74,7 @@ impl Pairs {
     /// # Errors
     ///
     /// When it has no key or no value, or the key is there already.
-    pub fn literal(&mut self, name: &str, literal: &str) -> Result<(), String> {
+    pub(super) fn literal(&mut self, name: &str, literal: &str) -> Result<(), String> {
         let pair = literal.split_once('=').filter(|(key, _)| !key.is_empty());
         let (key, value) = pair.ok_or_else(|| format!("the literal `{literal}` is not key=value"))?;
         self.add(name, (key.to_owned(), unquoted(value).into()))
@@ -85,7 +85,7 @@ impl Pairs {
     /// # Errors
     ///
     /// When the key is there already.
-    pub fn file(&mut self, name: &str, key: &str, content: &[u8]) -> Result<(), String> {
+    pub(super) fn file(&mut self, name: &str, key: &str, content: &[u8]) -> Result<(), String> {
         self.add(name, (key.to_owned(), content.to_vec()))
     }
 }
@@ -95,7 +95,7 @@ impl Pairs {
 /// # Errors
 ///
 /// When a part is missing, or there are several `=`.
-pub fn file_source(source: &str) -> Result<(&str, &str), String> {
+pub(super) fn file_source(source: &str) -> Result<(&str, &str), String> {
     let parts: Vec<&str> = source.split('=').collect();
     match parts.as_slice() {
         [path] => Ok((base_name(path), path)),
@@ -121,11 +121,13 @@ fn unquoted(value: &str) -> &str {
 }
 
 /// The options of a generator over those of all generators.
-pub fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOptions>) -> GeneratorOptions {
+pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     if let Some(all) = all {
         let fill = |own: &mut BTreeMap<String, String>, all: &BTreeMap<String, String>| {
-            all.iter().for_each(|(key, value)| drop(own.entry(key.clone()).or_insert_with(|| value.clone())));
+            for (key, value) in all {
+                own.entry(key.clone()).or_insert_with(|| value.clone());
+            }
         };
         fill(&mut options.labels, &all.labels);
         fill(&mut options.annotations, &all.annotations);
@@ -136,7 +138,13 @@ pub fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOpti
 }
 
 /// Makes the object.
-pub fn object(made: Made, generator: &Generator, options: &GeneratorOptions, pairs: Pairs, origin: Origin) -> Resource {
+pub(super) fn object(
+    made: Made,
+    generator: &Generator,
+    options: &GeneratorOptions,
+    pairs: Pairs,
+    origin: Origin,
+) -> Resource {
     let string = |text: &str| Node::string(text).at(origin);
     let mut metadata = vec![Entry::new("name", Node::scalar(generator.name.as_str()).at(origin))];
     if !generator.namespace.is_empty() {
@@ -194,7 +202,7 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
 }
 
 /// The node of a value; one with several lines is a block.
-pub fn value_node(value: String, origin: Origin) -> Node {
+pub(super) fn value_node(value: String, origin: Origin) -> Node {
     let style = if value.contains('\n') { Style::Literal } else { Style::Plain };
     Node { style, ..Node::string(value).at(origin) }
 }

@@ -18,7 +18,7 @@ const LENGTH: usize = 10;
 /// # Errors
 ///
 /// When the data cannot be JSON.
-pub fn of(resource: &Resource) -> Result<Option<String>, Unprintable> {
+pub(super) fn of(resource: &Resource) -> Result<Option<String>, Unprintable> {
     let (fields, optional): (&[&str], _) = match resource.kind() {
         "ConfigMap" => (&["data"], "binaryData"),
         "Secret" => (&["data", "type"], "stringData"),

@@ -13,7 +13,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 
 /// Group, version and kind; as a selector an empty part selects all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Gvk<'r> {
+pub(super) struct Gvk<'r> {
     /// The group; empty for the core group.
     pub group: &'r str,
     /// The version.
@@ -24,13 +24,13 @@ pub struct Gvk<'r> {
 
 impl<'r> Gvk<'r> {
     /// Splits an apiVersion at its first slash.
-    pub fn new(api_version: &'r str, kind: &'r str) -> Self {
+    pub(super) fn new(api_version: &'r str, kind: &'r str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self { group, version, kind }
     }
 
     /// Whether a selector, of which empty parts select all, selects this one.
-    pub fn is_selected(&self, selector: &Gvk<'_>) -> bool {
+    pub(super) fn is_selected(&self, selector: &Gvk<'_>) -> bool {
         let selects = |wanted: &str, own: &str| wanted.is_empty() || wanted == own;
         selects(selector.kind, self.kind)
             && selects(selector.group, self.group)
@@ -44,14 +44,14 @@ impl<'r> Gvk<'r> {
 
 /// Which kinds are in no namespace, as far as the schema in force says so.
 #[derive(Debug, Clone, Default)]
-pub struct Scope {
+pub(super) struct Scope {
     /// What a custom schema adds: apiVersion and kind.
     pub custom: Option<Arc<BTreeSet<(String, String)>>>,
 }
 
 impl Scope {
     /// Whether objects of a kind are certainly in no namespace.
-    pub fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
+    pub(super) fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
         let mut known = scope::cluster_scoped(gvk.kind);
         known.any(|api_version| Gvk::new(api_version, gvk.kind) == *gvk)
             || self.custom.as_ref().is_some_and(|custom| custom.contains(&(gvk.api_version(), gvk.kind.to_owned())))
@@ -60,7 +60,7 @@ impl Scope {
 
 /// The identity of an object, now or before it was renamed.
 #[derive(Debug, Clone, Copy)]
-pub struct Id<'r> {
+pub(super) struct Id<'r> {
     /// Group, version and kind.
     pub gvk: Gvk<'r>,
     /// The name.
@@ -73,7 +73,7 @@ pub struct Id<'r> {
 
 impl<'r> Id<'r> {
     /// The namespace that counts: `default` where none is written.
-    pub fn effective_namespace(&self) -> &'r str {
+    pub(super) fn effective_namespace(&self) -> &'r str {
         match self.namespace {
             _ if self.is_cluster => NO_NAMESPACE,
             "" => DEFAULT_NAMESPACE,
@@ -82,7 +82,7 @@ impl<'r> Id<'r> {
     }
 
     /// All that identities are compared by.
-    pub fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
+    pub(super) fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
         (self.gvk, self.name, self.effective_namespace())
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use regex::Regex;
 
 use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
+use super::go_regex;
 use super::resource::{Resource, overwrite};
 use crate::kustomize::file::Image;
 use crate::kustomize::node::{Kind, Node, Origin};
@@ -16,7 +17,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 /// The transformer.
 #[derive(Debug)]
-pub struct Images<'s> {
+pub(super) struct Images<'s> {
     image: &'s Image,
     /// The images that are changed; none if the name is no regular expression.
     pattern: Regex,
@@ -30,9 +31,9 @@ impl<'s> Images<'s> {
     /// # Errors
     ///
     /// When it is no regular expression.
-    pub fn new(image: &'s Image, specs: &'s [FieldSpec], origin: Origin) -> Result<Self, regex::Error> {
+    pub(super) fn new(image: &'s Image, specs: &'s [FieldSpec], origin: Origin) -> Result<Self, regex::Error> {
         let pattern = format!("^{}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$", image.name);
-        Ok(Self { image, pattern: Regex::new(&pattern)?, specs, origin })
+        Ok(Self { image, pattern: go_regex::compile(&pattern)?, specs, origin })
     }
 
     /// Changes the images of an object.
@@ -40,7 +41,7 @@ impl<'s> Images<'s> {
     /// # Errors
     ///
     /// When an image is no scalar.
-    pub fn apply(&self, resource: &mut Resource) -> Result<(), FieldError> {
+    pub(super) fn apply(&self, resource: &mut Resource) -> Result<(), FieldError> {
         if resource.kind() == CRD {
             return Ok(());
         }
@@ -88,7 +89,11 @@ impl<'s> Images<'s> {
     fn containers(&self, list: &mut Node) -> Result<(), FieldError> {
         for item in list.items_mut().into_iter().flatten() {
             if !item.is_map() && !item.is_null() {
-                return Err(FieldError::Kind { path: "containers".into(), found: kind_of(item), expected: "a mapping" });
+                return Err(FieldError::Kind {
+                    path: "containers".into(),
+                    found: kind_of(item),
+                    expected: "a mapping",
+                });
             }
             if let Some(image) = item.get_mut("image") {
                 self.set(image, &"containers/image".into())?;

@@ -4,18 +4,19 @@ use serde_json::{Map, Number, Value as Json};
 
 use crate::kustomize::emit::Value;
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag, Unprintable, printed};
+use crate::yaml::float::Shortest;
 
 /// The JSON of a node.
 ///
 /// # Errors
 ///
 /// When the node cannot be printed.
-pub fn of_node(node: &Node) -> Result<Json, Unprintable> {
+pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed(node)?))
 }
 
 /// The JSON of a value.
-pub fn of_value(value: &Value<'_>) -> Json {
+pub(super) fn of_value(value: &Value<'_>) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(flag) => Json::Bool(*flag),
@@ -32,7 +33,7 @@ pub fn of_value(value: &Value<'_>) -> Json {
 
 /// A float without a fraction is an integer in Go's JSON.
 fn float_number(float: f64) -> Option<Number> {
-    let digits = format!("{float}");
+    let digits = Shortest::of(float)?.positional();
     match digits.parse::<i64>() {
         Ok(int) if float.abs() < 1e21 => Some(int.into()),
         _ => Number::from_f64(float),
@@ -40,7 +41,7 @@ fn float_number(float: f64) -> Option<Number> {
 }
 
 /// The same JSON with all numbers as Go reads them without knowing a type: floats of 64 bits.
-pub fn with_floats(value: &mut Json) {
+pub(super) fn with_floats(value: &mut Json) {
     match value {
         Json::Number(number) => {
             if let Some(float) = number.as_f64().and_then(float_number) {
@@ -54,7 +55,7 @@ pub fn with_floats(value: &mut Json) {
 }
 
 /// The node that JSON text is read into: strings are in double quotes.
-pub fn to_node(value: &Json, origin: Origin) -> Node {
+pub(super) fn to_node(value: &Json, origin: Origin) -> Node {
     let scalar = |text: String, tag| Node::new(Kind::Scalar(text.into()), tag);
     let node = match value {
         Json::Null => Node::null(),
@@ -68,11 +69,11 @@ pub fn to_node(value: &Json, origin: Origin) -> Node {
 }
 
 fn entries(members: &Map<String, Json>, origin: Origin) -> Vec<Entry> {
-    members.iter().map(|(key, value)| Entry::new(key.as_str(), to_node(value, origin))).collect()
+    members.iter().map(|(key, value)| Entry::quoted(key.as_str(), to_node(value, origin))).collect()
 }
 
 /// Gives the nodes of an object that was JSON in between the places of those that were at the same paths before.
-pub fn restore_origins(node: &mut Node, before: &Node) {
+pub(super) fn restore_origins(node: &mut Node, before: &Node) {
     let is_same = match (&node.kind, &before.kind) {
         (Kind::Scalar(new), Kind::Scalar(old)) => new == old,
         (Kind::Map(_), Kind::Map(_)) | (Kind::Seq(_), Kind::Seq(_)) => true,

@@ -11,7 +11,7 @@ use crate::yaml::{self, Limits};
 
 /// A list of operations.
 #[derive(Debug, Clone)]
-pub struct Patch {
+pub(super) struct Patch {
     operations: Vec<Value>,
 }
 
@@ -24,7 +24,7 @@ impl Patch {
     /// # Errors
     ///
     /// When the text is no list of operations.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
         let value = if text.starts_with('[') {
             serde_json::from_str(text).map_err(|error| error.to_string())?
         } else if text.is_empty() {
@@ -43,7 +43,7 @@ impl Patch {
     }
 
     /// Whether there are no operations.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 
@@ -52,7 +52,7 @@ impl Patch {
     /// # Errors
     ///
     /// When an operation fails, or the object cannot be JSON.
-    pub fn apply(&self, node: &mut Node, origin: Origin) -> Result<(), String> {
+    pub(super) fn apply(&self, node: &mut Node, origin: Origin) -> Result<(), String> {
         let mut value = json::of_node(node).map_err(|error| error.kind.to_string())?;
         for (at, operation) in self.operations.iter().enumerate() {
             apply(&mut value, operation).map_err(|error| format!("operation {at}: {error}"))?;

@@ -13,14 +13,19 @@ use crate::kustomize::node::{Entry, Node, Origin};
 /// # Errors
 ///
 /// When a path leads through a scalar, or to something that is no mapping.
-pub fn set(
+pub(super) fn set(
     resource: &mut Resource,
     pairs: &BTreeMap<String, String>,
     specs: &[FieldSpec],
     origin: Origin,
 ) -> Result<(), FieldError> {
     for (key, value) in pairs {
-        let mut setter = Setter { key, value: with_style(Node::string(value.as_str()).at(origin)), group: resource.next_group(), added: 0 };
+        let mut setter = Setter {
+            key,
+            value: with_style(Node::string(value.as_str()).at(origin)),
+            group: resource.next_group(),
+            added: 0,
+        };
         let mut touches_group = false;
         for spec in specs {
             spec.apply(resource, Create::Map, &mut |node| {

@@ -28,6 +28,7 @@ mod crds;
 mod field_spec;
 mod finish;
 mod generate;
+mod go_regex;
 mod hash;
 mod id;
 mod images;
@@ -41,7 +42,6 @@ mod patches;
 mod path;
 mod plugins;
 mod read;
-mod replacements;
 mod replicas;
 mod resmap;
 mod resource;
@@ -57,9 +57,10 @@ mod vars;
 
 use std::sync::Arc;
 
-pub use resmap::ResMap;
+use resmap::ResMap;
 pub use resource::Resource;
-pub use run::{Run, Sources};
+use run::Run;
+pub use run::Sources;
 pub use stop::{Reason, Step, Stop};
 
 use origin::OriginNote;
@@ -107,6 +108,20 @@ impl Built<'_> {
     /// The objects, in the order in which they are printed.
     pub fn resources(&self) -> &[Resource] {
         self.map.resources()
+    }
+
+    /// What kustomize says on standard error: deprecated fields.
+    pub fn warnings(&self) -> String {
+        self.run.warnings.concat()
+    }
+
+    /// The names and texts of the files that kustomize writes into a folder.
+    ///
+    /// # Errors
+    ///
+    /// When an object cannot be printed.
+    pub fn files(&self) -> Step<Vec<(String, String)>> {
+        finish::files(&self.map, &self.run)
     }
 
     /// The text that kustomize prints.
@@ -186,7 +201,9 @@ fn sort(map: &mut ResMap, kustomization: &Kustomization, settings: &Settings) ->
     };
     sort::legacy(map, &ranks);
     match map.duplicate() {
-        Some((_, other)) => Err(format!("may not add resource with an already registered id: {}", other.id(&map.scope))),
+        Some((_, other)) => {
+            Err(format!("may not add resource with an already registered id: {}", other.id(&map.scope)))
+        }
         None => Ok(()),
     }
 }

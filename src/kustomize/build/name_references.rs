@@ -20,9 +20,12 @@ const ROLE: &str = "roleRef/name";
 /// # Errors
 ///
 /// When a reference may mean several objects, or a field cannot hold one.
-pub fn fix(map: &mut ResMap, references: &[NameReference]) -> Result<(), String> {
+pub(super) fn fix(map: &mut ResMap, references: &[NameReference]) -> Result<(), String> {
     let scope = map.scope.clone();
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
+    if let Some(id) = map.resources().iter().find_map(|resource| blank_namespace(resource, &scope)) {
+        return Err(format!("Invalid Input: namespace is blank for resource {id:?}"));
+    }
     let names = Names::new(&targets);
     if names.by_name.is_empty() {
         return Ok(());
@@ -53,7 +56,8 @@ fn rules_of<'r>(gvk: &Gvk<'_>, references: &'r [NameReference]) -> Arc<[Rule<'r>
     let rules = references.iter().flat_map(|reference| {
         let selected = reference.referrers.iter().filter(|spec| gvk.is_selected(&spec.gvk()));
         // whether the object is a referrer was decided by what it was at first
-        selected.map(|spec| Rule { target: reference.gvk(), spec: FieldSpec::new(Gvk::default(), &spec.path, spec.create) })
+        selected
+            .map(|spec| Rule { target: reference.gvk(), spec: FieldSpec::new(Gvk::default(), &spec.path, spec.create) })
     });
     rules.collect()
 }
@@ -120,6 +124,18 @@ fn bound_namespaces(resource: &Resource) -> HashSet<String> {
     accounts.filter_map(|subject| subject.get("namespace")?.text()).map(str::to_owned).collect()
 }
 
+/// The identity of a role binding with a service account whose namespace is no string.
+fn blank_namespace(resource: &Resource, scope: &Scope) -> Option<String> {
+    let is_blank = |subject: &Node| {
+        let is_account = subject.get("kind").and_then(Node::text) == Some("ServiceAccount");
+        is_account
+            && subject.get("namespace").is_some_and(|namespace| !(namespace.is_string() || namespace.style.is_quoted()))
+    };
+    let subjects = resource.node.get("subjects").map(Node::items).unwrap_or_default();
+    let is_wrong = resource.kind() == "RoleBinding" && subjects.iter().any(is_blank);
+    is_wrong.then(|| resource.id(scope).to_string())
+}
+
 /// The group and kind that the `roleRef` of an object names.
 fn role_ref(resource: &Resource) -> Option<(String, String)> {
     let text = |key: &str| resource.node.at_path(&["roleRef", key]).and_then(Node::text).map(str::to_owned);
@@ -182,7 +198,9 @@ impl Referrer<'_> {
         match &node.kind {
             _ if node.is_null() => false,
             Kind::Seq(items) => items.iter().any(|item| self.is_concerned(item, steps)),
-            Kind::Map(_) => node.get(step.strip_suffix("[]").unwrap_or(step)).is_some_and(|node| self.is_concerned(node, rest)),
+            Kind::Map(_) => {
+                node.get(step.strip_suffix("[]").unwrap_or(step)).is_some_and(|node| self.is_concerned(node, rest))
+            }
             Kind::Scalar(_) => true,
         }
     }

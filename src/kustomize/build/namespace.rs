@@ -8,11 +8,11 @@ use super::resource::{Resource, map_at, overwrite};
 use crate::kustomize::node::{Node, Origin, Tag};
 
 /// Objects with this annotation were rendered by Helm, which sets their namespaces itself.
-pub const HELM: &str = "internal.config.kubernetes.io/helm-generated";
+pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 
 /// The subjects of role bindings that get the namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Subjects {
+pub(super) enum Subjects {
     /// Those whose name is `default`.
     #[default]
     Default,
@@ -24,7 +24,7 @@ pub enum Subjects {
 
 /// The transformer.
 #[derive(Debug, Clone)]
-pub struct Namespace<'s> {
+pub(super) struct Namespace<'s> {
     /// The namespace.
     pub namespace: &'s str,
     /// Other fields that hold it.
@@ -43,7 +43,7 @@ impl Namespace<'_> {
     /// # Errors
     ///
     /// When a field that holds the namespace is no scalar.
-    pub fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
+    pub(super) fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
         let gvk = resource.gvk();
         let is_role_binding = matches!(gvk.kind, "RoleBinding" | "ClusterRoleBinding");
         let is_core = gvk.group.is_empty() && gvk.version == "v1";
@@ -119,12 +119,12 @@ impl Namespace<'_> {
 }
 
 /// Whether Helm rendered an object.
-pub fn is_from_helm(resource: &Resource) -> bool {
+pub(super) fn is_from_helm(resource: &Resource) -> bool {
     resource.annotation(HELM) == Some("true")
 }
 
 /// Sets `metadata.namespace` of an object without any of the special cases.
-pub fn set_plainly(resource: &mut Resource, namespace: &str) {
+pub(super) fn set_plainly(resource: &mut Resource, namespace: &str) {
     if let Some(metadata) = map_at(&mut resource.node, "metadata") {
         super::resource::set_scalar(metadata, "namespace", Node::string(namespace));
     }

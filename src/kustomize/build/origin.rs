@@ -8,13 +8,13 @@ use super::resource::Resource;
 use crate::kustomize::emit::Value;
 
 /// The annotation that says where an object comes from.
-pub const ORIGIN: &str = "config.kubernetes.io/origin";
+pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
 /// The annotation that lists the transformers that ran over an object.
-pub const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
+pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 
 /// Where an object comes from, or which transformer ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OriginNote {
+pub(super) struct OriginNote {
     /// The file or folder, relative to the folder that is built.
     pub path: String,
     /// The file that configures a generator or transformer.
@@ -26,7 +26,7 @@ pub struct OriginNote {
 /// A generator or transformer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of the annotation")]
-pub struct ConfiguredBy {
+pub(super) struct ConfiguredBy {
     pub api_version: String,
     pub kind: String,
     pub name: String,
@@ -36,12 +36,12 @@ pub struct ConfiguredBy {
 impl OriginNote {
     /// The note of what an entry leads to.
     #[must_use]
-    pub fn append(&self, entry: &str) -> Self {
+    pub(super) fn append(&self, entry: &str) -> Self {
         Self { path: joined(&self.path, entry), ..self.clone() }
     }
 
     /// The note of a built-in transformer or generator in a file of this folder.
-    pub fn built_in(&self, file: &str, kind: &str) -> Self {
+    pub(super) fn built_in(&self, file: &str, kind: &str) -> Self {
         Self {
             path: String::new(),
             configured_in: joined(&self.path, file),
@@ -54,7 +54,7 @@ impl OriginNote {
     }
 
     /// The note of a transformer or generator that an object configures.
-    pub fn plugin(config: &Resource) -> Option<Self> {
+    pub(super) fn plugin(config: &Resource) -> Option<Self> {
         let source = config.source.as_ref()?;
         let text = |key: &str| config.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();
         Some(Self {
@@ -70,7 +70,7 @@ impl OriginNote {
     }
 
     /// The text of the annotation.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, "");
         if out.is_empty() { "{}\n".to_owned() } else { out }
@@ -78,7 +78,8 @@ impl OriginNote {
 
     fn write(&self, out: &mut String, indent: &str) {
         let by = &self.configured_by;
-        let by = [("apiVersion", &by.api_version), ("kind", &by.kind), ("name", &by.name), ("namespace", &by.namespace)];
+        let by =
+            [("apiVersion", &by.api_version), ("kind", &by.kind), ("name", &by.name), ("namespace", &by.namespace)];
         field(out, indent, "path", &self.path);
         field(out, indent, "configuredIn", &self.configured_in);
         if by.iter().any(|(_, text)| !text.is_empty()) {
@@ -89,7 +90,7 @@ impl OriginNote {
 }
 
 /// The text of the annotation that lists transformers.
-pub fn transformations(notes: &[OriginNote]) -> String {
+pub(super) fn transformations(notes: &[OriginNote]) -> String {
     let mut out = String::new();
     for note in notes {
         let mut text = String::new();

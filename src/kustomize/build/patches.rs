@@ -17,7 +17,7 @@ use crate::kustomize::schema::Schema;
 
 /// A patch that has been read.
 #[derive(Debug, Clone)]
-pub enum Patch {
+pub(super) enum Patch {
     /// Objects that are merged into others.
     Strategic(Vec<Resource>),
     /// Operations.
@@ -26,7 +26,7 @@ pub enum Patch {
 
 /// What a patch is.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum BadPatch {
+pub(super) enum BadPatch {
     /// Neither objects nor operations.
     #[error("the patch is neither an object nor a list of operations: {0}; {1}")]
     Neither(BadObjects, String),
@@ -41,7 +41,7 @@ impl Patch {
     /// # Errors
     ///
     /// When it is neither objects nor operations, or both.
-    pub fn read(text: &str, source: u32) -> Result<Self, BadPatch> {
+    pub(super) fn read(text: &str, source: u32) -> Result<Self, BadPatch> {
         let objects = read::objects_of_text(text, source);
         let operations = json6902::Patch::read(text);
         match (objects, operations) {
@@ -55,7 +55,7 @@ impl Patch {
 
 /// What all patches of a transformer share.
 #[derive(Debug, Clone, Copy)]
-pub struct Merging<'s> {
+pub(super) struct Merging<'s> {
     /// By which lists are merged.
     pub schema: &'s Schema,
     /// What may change.
@@ -66,7 +66,7 @@ pub struct Merging<'s> {
 
 impl<'s> Merging<'s> {
     /// Merging with the options of a patch.
-    pub fn new(schema: &'s Schema, options: Option<&PatchOptions>) -> Self {
+    pub(super) fn new(schema: &'s Schema, options: Option<&PatchOptions>) -> Self {
         Self {
             schema,
             allow_name_change: options.is_some_and(|options| options.allow_name_change),
@@ -79,7 +79,7 @@ impl<'s> Merging<'s> {
     /// # Errors
     ///
     /// When the patch does not fit.
-    pub fn apply(&self, resource: &mut Resource, patch: &Node, scope: &Scope) -> Result<(), String> {
+    pub(super) fn apply(&self, resource: &mut Resource, patch: &Node, scope: &Scope) -> Result<(), String> {
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
         if self.allow_name_change || self.allow_kind_change {
             resource.store_previous_id(scope);
@@ -118,7 +118,7 @@ fn drops_annotations(patch: &Node) -> bool {
 /// # Errors
 ///
 /// When there is no such object, or several.
-pub fn merge_by_id(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), String> {
+pub(super) fn merge_by_id(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), String> {
     let scope = map.scope.clone();
     for patch in patches {
         let at = target_of(map, patch)?;
@@ -134,7 +134,12 @@ pub fn merge_by_id(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>
 /// # Errors
 ///
 /// When the patch does not fit an object.
-pub fn merge_into(map: &mut ResMap, places: &[usize], patch: &Resource, merging: &Merging<'_>) -> Result<(), String> {
+pub(super) fn merge_into(
+    map: &mut ResMap,
+    places: &[usize],
+    patch: &Resource,
+    merging: &Merging<'_>,
+) -> Result<(), String> {
     let scope = map.scope.clone();
     let mut patch = patch.clone();
     rewrite_metadata(&mut patch);
@@ -177,7 +182,7 @@ fn rewrite_metadata(patch: &mut Resource) {
 /// # Errors
 ///
 /// When there is no such object, or several.
-pub fn merge_list(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), String> {
+pub(super) fn merge_list(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), String> {
     for patch in patches {
         let at = target_of(map, patch)?;
         merge_into(map, &[at], patch, merging)?;
@@ -202,7 +207,7 @@ fn target_of(map: &ResMap, patch: &Resource) -> Result<usize, String> {
 /// # Errors
 ///
 /// When an operation fails.
-pub fn apply_operations(
+pub(super) fn apply_operations(
     map: &mut ResMap,
     patch: &json6902::Patch,
     selector: &Compiled,

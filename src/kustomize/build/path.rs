@@ -6,7 +6,7 @@ use crate::kustomize::node::Node;
 
 /// The steps of a path. Brackets and backslashes protect the delimiter; brackets stay around what selects an element of a
 /// sequence, such as `[name=web]`.
-pub fn split(path: &str, delimiter: char) -> Vec<String> {
+pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
     let parts = escaped(path, delimiter);
     let mut steps = Vec::new();
     let mut rest = parts.into_iter();
@@ -46,7 +46,7 @@ fn escaped(path: &str, delimiter: char) -> Vec<String> {
 }
 
 /// The steps of the path of a var, in which `containers[0]` is short for `containers.0`.
-pub fn of_var(path: &str) -> Vec<String> {
+pub(super) fn of_var(path: &str) -> Vec<String> {
     split(path, '.').into_iter().flat_map(|step| indexed(&step)).collect()
 }
 
@@ -61,7 +61,7 @@ fn indexed(step: &str) -> Vec<String> {
 }
 
 /// The node that steps lead to: fields, indices, `-` for the last element, `[key=value]` for the first such element.
-pub fn lookup<'n>(node: &'n Node, steps: &[String]) -> Option<&'n Node> {
+pub(super) fn lookup<'n>(node: &'n Node, steps: &[String]) -> Option<&'n Node> {
     steps.iter().filter(|step| !step.is_empty()).try_fold(node, |node, step| child(node, step))
 }
 

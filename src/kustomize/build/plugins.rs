@@ -65,14 +65,14 @@ struct IamPolicy {
     cloud: String,
     kubernetes_service: IamService,
     service_account: IamService,
-    project_id: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct IamService {
     name: String,
     namespace: String,
+    project_id: String,
 }
 
 /// A text; kustomize reads numbers and truth values into it too.
@@ -103,7 +103,7 @@ struct Plugin {
 
 impl Plugin {
     fn decode<T: for<'de> Deserialize<'de>>(&self) -> Step<T> {
-        serde_json::from_value(without_nulls(self.value.clone()))
+        serde_json::from_value(normal(self.value.clone()))
             .map_err(|error| self.refused(&format!("it cannot be configured: {error}")))
     }
 
@@ -112,13 +112,55 @@ impl Plugin {
     }
 }
 
-/// The same value without fields that are null, which count as absent.
-fn without_nulls(value: Value) -> Value {
+/// Fields of configurations whose keys are not names of fields.
+const FREE: [&str; 4] = ["labels", "annotations", "commonLabels", "commonAnnotations"];
+/// The names of all fields of configurations that have upper-case letters.
+const FIELDS: [&str; 30] = [
+    "allowKindChange",
+    "allowNameChange",
+    "annotationSelector",
+    "apiVersion",
+    "disableNameSuffixHash",
+    "fieldPath",
+    "fieldPaths",
+    "fieldSpecs",
+    "filePathPosition",
+    "imageTag",
+    "jsonOp",
+    "kubernetesService",
+    "labelSelector",
+    "newName",
+    "newTag",
+    "notSelector",
+    "projectId",
+    "serviceAccount",
+    "setRoleBindingSubjects",
+    "sourceValue",
+    "tagSuffix",
+    "targetFilePath",
+    "unsetOnly",
+    "path",
+    "digest",
+    "name",
+    "prefix",
+    "suffix",
+    "patch",
+    "target",
+];
+
+/// The same value as Go's JSON reads it: fields that are null count as absent, and names of fields come in any case.
+fn normal(value: Value) -> Value {
     match value {
-        Value::Object(members) => Value::Object(
-            members.into_iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key, without_nulls(value))).collect(),
-        ),
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        Value::Object(members) => {
+            let field = |(key, value): (String, Value)| {
+                let name =
+                    FIELDS.iter().find(|name| name.eq_ignore_ascii_case(&key)).map_or(key, |name| (*name).to_owned());
+                let is_free = FREE.contains(&name.as_str());
+                (name, if is_free { value } else { normal(value) })
+            };
+            Value::Object(members.into_iter().filter(|(_, value)| !value.is_null()).map(field).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(normal).collect()),
         other => other,
     }
 }
@@ -129,7 +171,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When an entry is no generator.
-    pub fn plugin_generators(&mut self, target: &Target<'_>) -> Step<Vec<(Resource, Site)>> {
+    pub(super) fn plugin_generators(&mut self, target: &Target<'_>) -> Step<Vec<(Resource, Site)>> {
         let mut made = Vec::new();
         for plugin in self.plugins(target, "generators", &target.file.kustomization.generators)? {
             let note = target.note.as_ref().and_then(|_| OriginNote::plugin(&plugin.resource));
@@ -165,7 +207,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When an entry is none, or wrong.
-    pub fn plugin_transformers(
+    pub(super) fn plugin_transformers(
         &mut self,
         target: &Target<'_>,
         list: &str,
@@ -246,9 +288,9 @@ impl Run<'_> {
         }
         if !value.target_file_path.is_empty() {
             let (_, bytes) = self.load(&target.loader, &value.target_file_path, &plugin.site)?;
-            let document = std::str::from_utf8(&bytes).ok().and_then(|text| {
-                crate::yaml::first(text, &crate::yaml::Limits::default()).ok().flatten()
-            });
+            let document = std::str::from_utf8(&bytes)
+                .ok()
+                .and_then(|text| crate::yaml::first(text, &crate::yaml::Limits::default()).ok().flatten());
             let read = document.and_then(|document| serde_json::from_value::<ValueAdd>(document.value).ok());
             let read = read.ok_or_else(|| plugin.refused("the file of its targets cannot be read"))?;
             value.targets.extend(read.targets);
@@ -256,7 +298,8 @@ impl Run<'_> {
         if value.targets.is_empty() {
             return Err(plugin.refused("must specify at least one target"));
         }
-        let is_wrong = |target: &super::value_add::ValueTarget| target.field_path.is_empty() || target.file_path_position < 0;
+        let is_wrong =
+            |target: &super::value_add::ValueTarget| target.field_path.is_empty() || target.file_path_position < 0;
         match value.targets.iter().any(is_wrong) {
             true => Err(plugin.refused("a target has no fieldPath, or a negative position")),
             false => Ok(value),
@@ -296,7 +339,8 @@ impl Run<'_> {
             let message = format!("external plugins disabled; unable to load external plugin '{}'", gvk.kind);
             return Err(if self.options.plugins { Stop::unknown(site, message) } else { Stop::refused(site, message) });
         }
-        let value = json::of_node(&resource.node).map_err(|error| Stop::refused(site.clone(), error.kind.to_string()))?;
+        let value =
+            json::of_node(&resource.node).map_err(|error| Stop::refused(site.clone(), error.kind.to_string()))?;
         let plugin = Plugin { resource, site, value };
         let is_generator = GENERATORS.contains(&plugin.resource.kind());
         match is_generator == (list == "generators") {
@@ -322,13 +366,15 @@ fn iam_policy(plugin: &Plugin) -> Step<Resource> {
         return Err(plugin.refused(&format!("cloud provider {} not supported yet", policy.cloud)));
     }
     let origin = plugin.resource.node.origin;
-    let account = format!("{}@{}.iam.gserviceaccount.com", policy.service_account.name, policy.project_id);
+    let account =
+        format!("{}@{}.iam.gserviceaccount.com", policy.service_account.name, policy.service_account.project_id);
     let text = |text: &str| Node::resolved(text).at(origin);
     let annotations = Node::map(vec![Entry::new("iam.gke.io/gcp-service-account", text(&account))]);
     let mut metadata =
         vec![Entry::new("annotations", annotations), Entry::new("name", text(&policy.kubernetes_service.name))];
     let own = &policy.metadata.namespace.0;
-    let namespace = if policy.kubernetes_service.namespace.is_empty() { own } else { &policy.kubernetes_service.namespace };
+    let namespace =
+        if policy.kubernetes_service.namespace.is_empty() { own } else { &policy.kubernetes_service.namespace };
     if !namespace.is_empty() {
         metadata.push(Entry::new("namespace", text(namespace)));
     }

@@ -12,7 +12,7 @@ const RESOURCE_LIST: &str = "ResourceList";
 
 /// Why a text holds no objects.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum BadObjects {
+pub(super) enum BadObjects {
     /// It is not YAML.
     #[error("{0}")]
     Yaml(YamlError),
@@ -46,20 +46,19 @@ pub enum BadObjects {
 
 impl BadObjects {
     /// The line that is wrong.
-    pub fn line(&self) -> u32 {
+    pub(super) fn line(&self) -> u32 {
         match self {
             Self::Yaml(error) => error.place.line,
             Self::Encoding(_) | Self::Utf16 => 1,
-            Self::NoObject(origin)
-            | Self::NoKind(origin)
-            | Self::NoName { origin, .. }
-            | Self::Items(_, origin) => origin.line,
+            Self::NoObject(origin) | Self::NoKind(origin) | Self::NoName { origin, .. } | Self::Items(_, origin) => {
+                origin.line
+            }
             Self::Unprintable(unprintable) => unprintable.origin.line,
         }
     }
 
     /// Whether it is open what kustomize makes of the text.
-    pub fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         match self {
             Self::Yaml(error) => error.problem.is_open(),
             Self::Utf16 => true,
@@ -73,7 +72,7 @@ impl BadObjects {
 /// # Errors
 ///
 /// When kustomize refuses the text.
-pub fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
+pub(super) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
     let text = crate::kustomize::file::text(bytes).map_err(|bad| match bad {
         crate::kustomize::file::BadFile::Encoding(at) => BadObjects::Encoding(at),
         _ => BadObjects::Utf16,
@@ -86,7 +85,7 @@ pub fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
 /// # Errors
 ///
 /// When kustomize refuses it.
-pub fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, BadObjects> {
+pub(super) fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, BadObjects> {
     let limits = Limits::default();
     let is_one = yaml::is_one_manifest(text);
     let mut nodes = Vec::new();
@@ -118,8 +117,10 @@ fn checked(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
 /// # Errors
 ///
 /// When it is none.
-pub fn check(node: &Node) -> Result<(), BadObjects> {
-    let text = |node: Option<&Node>| node.filter(|node| !node.is_null()).and_then(Node::text).unwrap_or_default();
+pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
+    fn text(node: Option<&Node>) -> &str {
+        node.filter(|node| !node.is_null()).and_then(Node::text).unwrap_or_default()
+    }
     let fields = ["apiVersion", "kind", "metadata"];
     if !node.is_map() || !fields.iter().any(|field| node.get(field).is_some()) {
         return Err(BadObjects::NoObject(node.origin));

@@ -13,7 +13,12 @@ use crate::kustomize::node::{Kind, Node, Origin, Tag};
 /// # Errors
 ///
 /// When the field is no scalar.
-pub fn set(map: &mut ResMap, replica: &Replica, specs: &[FieldSpec], origin: Origin) -> Result<bool, FieldError> {
+pub(super) fn set(
+    map: &mut ResMap,
+    replica: &Replica,
+    specs: &[FieldSpec],
+    origin: Origin,
+) -> Result<bool, FieldError> {
     let mut has_found = false;
     for spec in specs {
         let found = map.matching_any_id(|id| id.name == replica.name && id.gvk.is_selected(&spec.gvk()));

@@ -8,33 +8,33 @@ use super::resource::Resource;
 
 /// The objects of a build.
 #[derive(Debug, Clone, Default)]
-pub struct ResMap {
+pub(super) struct ResMap {
     resources: Vec<Resource>,
     /// Which kinds are in no namespace.
-    pub scope: Scope,
+    pub(super) scope: Scope,
     /// How many objects have an identity with a hash; nothing once objects may have changed.
     index: Option<HashMap<u64, u32>>,
 }
 
 impl ResMap {
     /// No objects yet.
-    pub fn new(scope: Scope) -> Self {
+    pub(super) fn new(scope: Scope) -> Self {
         Self { resources: Vec::new(), scope, index: None }
     }
 
     /// The objects.
-    pub fn resources(&self) -> &[Resource] {
+    pub(super) fn resources(&self) -> &[Resource] {
         &self.resources
     }
 
     /// The objects, to change them.
-    pub fn resources_mut(&mut self) -> &mut Vec<Resource> {
+    pub(super) fn resources_mut(&mut self) -> &mut Vec<Resource> {
         self.index = None;
         &mut self.resources
     }
 
     /// Gives the objects away.
-    pub fn into_resources(self) -> Vec<Resource> {
+    pub(super) fn into_resources(self) -> Vec<Resource> {
         self.resources
     }
 
@@ -43,7 +43,7 @@ impl ResMap {
     /// # Errors
     ///
     /// The object is given back if there is one with its identity.
-    pub fn append(&mut self, resource: Resource) -> Result<(), Box<Resource>> {
+    pub(super) fn append(&mut self, resource: Resource) -> Result<(), Box<Resource>> {
         let hash = hash(&resource.id(&self.scope));
         if self.index.is_none() {
             self.index = Some(self.indexed());
@@ -66,37 +66,36 @@ impl ResMap {
     /// # Errors
     ///
     /// The first object is given back whose identity another one has.
-    pub fn append_all(&mut self, resources: impl IntoIterator<Item = Resource>) -> Result<(), Box<Resource>> {
+    pub(super) fn append_all(&mut self, resources: impl IntoIterator<Item = Resource>) -> Result<(), Box<Resource>> {
         resources.into_iter().try_for_each(|resource| self.append(resource))
     }
 
     /// Removes objects that became empty.
-    pub fn drop_empty(&mut self) {
+    pub(super) fn drop_empty(&mut self) {
         if self.resources.iter().any(|resource| resource.node.is_null_or_empty()) {
             self.resources_mut().retain(|resource| !resource.node.is_null_or_empty());
         }
     }
 
     /// The places of the objects that have, or had, an identity that satisfies a condition.
-    pub fn matching_any_id(&self, condition: impl Fn(&Id<'_>) -> bool) -> Vec<usize> {
-        let matches = |resource: &Resource| {
-            !resource.node.is_null_or_empty() && resource.any_id(&self.scope, &condition)
-        };
+    pub(super) fn matching_any_id(&self, condition: impl Fn(&Id<'_>) -> bool) -> Vec<usize> {
+        let matches =
+            |resource: &Resource| !resource.node.is_null_or_empty() && resource.any_id(&self.scope, &condition);
         self.positions(matches)
     }
 
     /// The places of the objects that satisfy a condition.
-    pub fn positions(&self, condition: impl Fn(&Resource) -> bool) -> Vec<usize> {
+    pub(super) fn positions(&self, condition: impl Fn(&Resource) -> bool) -> Vec<usize> {
         let objects = self.resources.iter().enumerate();
         objects.filter(|(_, resource)| condition(resource)).map(|(at, _)| at).collect()
     }
 
     /// Two objects with the same identity, if there are any.
-    pub fn duplicate(&self) -> Option<(&Resource, &Resource)> {
+    pub(super) fn duplicate(&self) -> Option<(&Resource, &Resource)> {
         let mut seen: HashMap<_, &Resource> = HashMap::with_capacity(self.resources.len());
-        self.resources.iter().find_map(|resource| {
-            seen.insert(resource.id(&self.scope).key(), resource).map(|other| (other, resource))
-        })
+        self.resources
+            .iter()
+            .find_map(|resource| seen.insert(resource.id(&self.scope).key(), resource).map(|other| (other, resource)))
     }
 
     fn indexed(&self) -> HashMap<u64, u32> {

@@ -11,18 +11,18 @@ const INTERNAL: &str = "internal.config.kubernetes.io/";
 
 /// A former name, namespace and kind of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PreviousId {
+pub(super) struct PreviousId {
     /// The name.
-    pub name: Arc<str>,
+    pub(super) name: Arc<str>,
     /// The effective namespace.
-    pub namespace: Arc<str>,
+    pub(super) namespace: Arc<str>,
     /// The kind.
-    pub kind: Arc<str>,
+    pub(super) kind: Arc<str>,
 }
 
 /// What a generated object does to one that exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Behavior {
+pub(super) enum Behavior {
     /// The object was not generated.
     #[default]
     None,
@@ -40,28 +40,30 @@ pub struct Resource {
     /// Its content.
     pub node: Node,
     /// Its former identities, oldest first.
-    pub previous: Vec<PreviousId>,
+    pub(super) previous: Vec<PreviousId>,
     /// The prefixes it got, innermost first.
-    pub prefixes: Vec<Arc<str>>,
+    pub(super) prefixes: Vec<Arc<str>>,
     /// The suffixes it got, innermost first.
-    pub suffixes: Vec<Arc<str>>,
+    pub(super) suffixes: Vec<Arc<str>>,
     /// What its generator said.
-    pub behavior: Behavior,
+    pub(super) behavior: Behavior,
     /// Whether a hash is appended to its name.
-    pub needs_hash: bool,
+    pub(super) needs_hash: bool,
     /// The vars that point at it.
-    pub vars: Vec<Arc<str>>,
+    pub(super) vars: Vec<Arc<str>>,
     /// Where it comes from, if the build records that.
-    pub source: Option<OriginNote>,
+    pub(super) source: Option<OriginNote>,
     /// The transformers that ran over it, if the build records that.
-    pub transformations: Vec<OriginNote>,
+    pub(super) transformations: Vec<OriginNote>,
+    /// How many groups of scalars there ever were.
+    pub(super) groups: u32,
     /// The scalars that are one for kustomize, by the number of their group.
-    pub shared: Vec<(u32, Node)>,
+    pub(super) shared: Vec<(u32, Node)>,
 }
 
 impl Resource {
     /// An object as it was read.
-    pub fn new(node: Node) -> Self {
+    pub(super) fn new(node: Node) -> Self {
         let mut resource = Self {
             node,
             previous: Vec::new(),
@@ -72,6 +74,7 @@ impl Resource {
             vars: Vec::new(),
             source: None,
             transformations: Vec::new(),
+            groups: 0,
             shared: Vec::new(),
         };
         resource.absorb();
@@ -100,18 +103,18 @@ impl Resource {
     }
 
     /// Group, version and kind.
-    pub fn gvk(&self) -> Gvk<'_> {
+    pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk::new(self.node.get("apiVersion").and_then(Node::text).unwrap_or_default(), self.kind())
     }
 
     /// The present identity.
-    pub fn id(&self, scope: &Scope) -> Id<'_> {
+    pub(super) fn id(&self, scope: &Scope) -> Id<'_> {
         let gvk = self.gvk();
         Id { gvk, name: self.name(), namespace: self.namespace(), is_cluster: scope.is_cluster(&gvk) }
     }
 
     /// The former identities, oldest first. Group and version are always the present ones.
-    pub fn previous_ids(&self) -> impl Iterator<Item = Id<'_>> {
+    pub(super) fn previous_ids(&self) -> impl Iterator<Item = Id<'_>> {
         let gvk = self.gvk();
         self.previous.iter().map(move |id| Id {
             gvk: Gvk { kind: &id.kind, ..gvk },
@@ -122,17 +125,17 @@ impl Resource {
     }
 
     /// The first identity.
-    pub fn original_id(&self, scope: &Scope) -> Id<'_> {
+    pub(super) fn original_id(&self, scope: &Scope) -> Id<'_> {
         self.previous_ids().next().unwrap_or_else(|| self.id(scope))
     }
 
     /// Whether the present or a former identity satisfies a condition.
-    pub fn any_id(&self, scope: &Scope, condition: impl Fn(&Id<'_>) -> bool) -> bool {
+    pub(super) fn any_id(&self, scope: &Scope, condition: impl Fn(&Id<'_>) -> bool) -> bool {
         self.previous_ids().any(|id| condition(&id)) || condition(&self.id(scope))
     }
 
     /// Records the present identity as a former one.
-    pub fn store_previous_id(&mut self, scope: &Scope) {
+    pub(super) fn store_previous_id(&mut self, scope: &Scope) {
         let id = self.id(scope);
         let previous =
             PreviousId { name: id.name.into(), namespace: id.effective_namespace().into(), kind: id.gvk.kind.into() };
@@ -140,7 +143,7 @@ impl Resource {
     }
 
     /// Forgets all that kustomize keeps in annotations, after a patch removed them.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.previous.clear();
         self.prefixes.clear();
         self.suffixes.clear();
@@ -148,34 +151,34 @@ impl Resource {
     }
 
     /// Whether kustomize keeps annotations of its own on the object.
-    pub fn has_internal_annotations(&self) -> bool {
+    pub(super) fn has_internal_annotations(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
         !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
     }
 
     /// The value of an annotation.
-    pub fn annotation(&self, key: &str) -> Option<&str> {
+    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
         self.node.at_path(&["metadata", "annotations", key])?.text()
     }
 
     /// The mapping at a field of metadata, created if it does not exist.
-    pub fn metadata_map(&mut self, field: &str) -> Option<&mut Node> {
+    pub(super) fn metadata_map(&mut self, field: &str) -> Option<&mut Node> {
         let metadata = map_at(&mut self.node, "metadata")?;
         map_at(metadata, field)
     }
 
     /// The metadata, created if it does not exist.
-    pub fn metadata(&mut self) -> Option<&mut Node> {
+    pub(super) fn metadata(&mut self) -> Option<&mut Node> {
         map_at(&mut self.node, "metadata")
     }
 
     /// Sets the name, keeping the style of the old one.
-    pub fn set_name(&mut self, name: &str) {
+    pub(super) fn set_name(&mut self, name: &str) {
         self.set_meta("name", name);
     }
 
     /// Sets the namespace; an empty one is removed.
-    pub fn set_namespace(&mut self, namespace: &str) {
+    pub(super) fn set_namespace(&mut self, namespace: &str) {
         if namespace.is_empty() {
             if let Some(metadata) = self.node.get_mut("metadata") {
                 metadata.remove("namespace");
@@ -192,7 +195,7 @@ impl Resource {
     }
 
     /// Sets the kind, keeping the style of the old one.
-    pub fn set_kind(&mut self, kind: &str) {
+    pub(super) fn set_kind(&mut self, kind: &str) {
         set_scalar(&mut self.node, "kind", Node::scalar(kind));
     }
 
@@ -209,8 +212,7 @@ impl Resource {
         let (names, namespaces, kinds) =
             (list(self, "previousNames"), list(self, "previousNamespaces"), list(self, "previousKinds"));
         let ids = names.into_iter().zip(namespaces).zip(kinds);
-        self.previous =
-            ids.map(|((name, namespace), kind)| PreviousId { name, namespace, kind }).collect();
+        self.previous = ids.map(|((name, namespace), kind)| PreviousId { name, namespace, kind }).collect();
         (self.prefixes, self.suffixes) = (list(self, "prefixes"), list(self, "suffixes"));
         self.needs_hash = self.annotation(&format!("{INTERNAL}needsHashSuffix")) == Some("enabled");
         self.behavior = match self.annotation(&format!("{INTERNAL}generatorBehavior")) {
@@ -222,7 +224,7 @@ impl Resource {
 }
 
 /// The mapping at a key, created if there is none; nothing if something else stands there.
-pub fn map_at<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
+pub(super) fn map_at<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
     if node.get(key).is_none_or(Node::is_null) {
         node.set(key, Node::map(Vec::new()));
     }
@@ -230,7 +232,7 @@ pub fn map_at<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
 }
 
 /// Sets the value of a key as kustomize's `FieldSetter` does: an existing scalar keeps its style.
-pub fn set_scalar(map: &mut Node, key: &str, value: Node) {
+pub(super) fn set_scalar(map: &mut Node, key: &str, value: Node) {
     let value = with_style(value);
     match map.get_mut(key) {
         Some(old) => overwrite(old, value),
@@ -243,14 +245,14 @@ pub fn set_scalar(map: &mut Node, key: &str, value: Node) {
 }
 
 /// Writes a scalar over another, which keeps its style.
-pub fn overwrite(old: &mut Node, value: Node) {
+pub(super) fn overwrite(old: &mut Node, value: Node) {
     let style = old.style;
     let origin = if value.origin == Origin::default() { old.origin } else { value.origin };
     old.assign(Node { style, origin, ..value });
 }
 
 /// Quotes a string that YAML 1.1 would read as something else.
-pub fn with_style(mut value: Node) -> Node {
+pub(super) fn with_style(mut value: Node) -> Node {
     if let Kind::Scalar(text) = &value.kind
         && value.is_string()
         && value.style == crate::kustomize::node::Style::Plain

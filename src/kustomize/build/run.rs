@@ -21,7 +21,7 @@ use crate::yaml::Place;
 /// Every visit of a base evaluates it anew, so that ten folders that name one another twice make a thousand visits.
 const MOST_VISITS: usize = 20_000;
 /// Each visit is some frames of the stack.
-pub const DEEPEST: usize = 100;
+pub(super) const DEEPEST: usize = 100;
 
 /// The files of a run, by the numbers that nodes have in their origins.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Sources {
 
 impl Sources {
     /// The number of a file.
-    pub fn add(&self, path: &TreePath) -> u32 {
+    pub(super) fn add(&self, path: &TreePath) -> u32 {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         paths.push(path.clone());
         paths.len() as u32
@@ -45,61 +45,72 @@ impl Sources {
 }
 
 /// A build that is going on.
-pub struct Run<'a> {
+pub(super) struct Run<'a> {
     /// The files.
-    pub tree: &'a Tree,
+    pub(super) tree: &'a Tree,
     /// Who builds them.
-    pub options: &'a Options,
+    pub(super) options: &'a Options,
     /// Kustomization files that were read.
-    pub files: &'a Files,
+    pub(super) files: &'a Files,
     /// The files that nodes come from.
-    pub sources: Arc<Sources>,
+    pub(super) sources: Arc<Sources>,
     /// The schema that objects are merged by.
-    pub schema: Arc<Schema>,
+    pub(super) schema: Arc<Schema>,
     /// Whether the schema was chosen by an `openapi` field.
-    pub has_schema: bool,
+    pub(super) has_schema: bool,
+    /// What kustomize says on standard error.
+    pub(super) warnings: Vec<String>,
     visits: usize,
 }
 
 /// A kustomization on the way from the root that is built.
-pub struct Target<'t> {
+pub(super) struct Target<'t> {
     /// Its folder.
-    pub loader: Loader<'t>,
+    pub(super) loader: Loader<'t>,
     /// Its file.
-    pub file: SharedFile,
+    pub(super) file: SharedFile,
     /// The number of its file.
-    pub source: u32,
+    pub(super) source: u32,
     /// Where it is, if the build records where objects come from.
-    pub note: Option<OriginNote>,
+    pub(super) note: Option<OriginNote>,
     /// How many kustomizations led to it.
-    pub depth: usize,
+    pub(super) depth: usize,
 }
 
 impl Target<'_> {
     /// The place of a field of its file.
-    pub fn site(&self, field: FieldPath) -> Site {
+    pub(super) fn site(&self, field: FieldPath) -> Site {
         Site::new(self.file.path.clone(), self.file.place(&field), field)
     }
 
     /// The place of an entry of a list.
-    pub fn entry(&self, list: &str, index: usize) -> Site {
+    pub(super) fn entry(&self, list: &str, index: usize) -> Site {
         self.site(FieldPath::of([list]).index(index))
     }
 
     /// The place of a field as nodes have it.
-    pub fn origin(&self, site: &Site) -> Origin {
+    pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
 }
 
 impl<'a> Run<'a> {
     /// A build that begins.
-    pub fn new(tree: &'a Tree, options: &'a Options, files: &'a Files, sources: Arc<Sources>) -> Self {
-        Self { tree, options, files, sources, schema: Schema::built_in(), has_schema: false, visits: 0 }
+    pub(super) fn new(tree: &'a Tree, options: &'a Options, files: &'a Files, sources: Arc<Sources>) -> Self {
+        Self {
+            tree,
+            options,
+            files,
+            sources,
+            schema: Schema::built_in(),
+            has_schema: false,
+            warnings: Vec::new(),
+            visits: 0,
+        }
     }
 
     /// Which kinds are in no namespace.
-    pub fn scope(&self) -> Scope {
+    pub(super) fn scope(&self) -> Scope {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
@@ -108,7 +119,7 @@ impl<'a> Run<'a> {
     /// # Errors
     ///
     /// When there are too many.
-    pub fn visit(&mut self, site: &Site, depth: usize) -> Step<()> {
+    pub(super) fn visit(&mut self, site: &Site, depth: usize) -> Step<()> {
         self.visits += 1;
         if self.visits > MOST_VISITS || depth > DEEPEST {
             return Err(Stop::unknown(site.clone(), "so many folders refer to one another that the build is given up"));
@@ -121,17 +132,26 @@ impl<'a> Run<'a> {
     /// # Errors
     ///
     /// When there is none, or several, or it is wrong.
-    pub fn kustomization(&mut self, loader: &Loader<'_>, site: &Site) -> Step<SharedFile> {
+    pub(super) fn kustomization(&mut self, loader: &Loader<'_>, site: &Site) -> Step<SharedFile> {
         let found = NAMES.iter().filter_map(|name| loader.file(self.tree, name, self.options).ok());
         let found: Vec<TreePath> = found.collect();
         let [path] = found.as_slice() else {
             let what = if found.is_empty() { "no kustomization file" } else { "several kustomization files" };
-            return Err(Stop::refused(site.clone(), format!("there are {what} in {}", loader.root).replace("are no", "is no")));
+            return Err(Stop::refused(
+                site.clone(),
+                format!("there are {what} in {}", loader.root).replace("are no", "is no"),
+            ));
         };
         let file = self.files.kustomization(self.tree, path).map_err(|error| not_read(path, &error))?;
         let at = |field: &FieldPath| Site::new(path.clone(), file.key_place(field), field.clone());
         if let Some(fault) = file.faults.first() {
             return Err(Stop::refused(at(&fault.path), format!("{} cannot be decoded", fault.path)));
+        }
+        for (field, instead) in file.deprecated() {
+            let experimental = if field == "vars" { "[EXPERIMENTAL] " } else { "" };
+            self.warnings.push(format!(
+                "# Warning: '{field}' is deprecated. Please use '{instead}' instead. {experimental}Run 'kustomize edit fix' to update your Kustomization automatically.\n"
+            ));
         }
         if file.empty {
             return Err(Stop::refused(Site::of_file(path.clone()), "the kustomization file is empty"));
@@ -145,7 +165,8 @@ impl<'a> Run<'a> {
         let version = &kustomization.api_version;
         if !version.is_empty() && version != kustomization.required_version() {
             let field = FieldPath::of(["apiVersion"]);
-            let message = format!("the apiVersion of a {} is {}", kustomization.kind(), kustomization.required_version());
+            let message =
+                format!("the apiVersion of a {} is {}", kustomization.kind(), kustomization.required_version());
             return Err(Stop::refused(at(&field), message));
         }
         Ok(file)
@@ -156,8 +177,9 @@ impl<'a> Run<'a> {
     /// # Errors
     ///
     /// When it cannot be read, or is far away.
-    pub fn load(&self, loader: &Loader<'_>, entry: &str, site: &Site) -> Step<(TreePath, Arc<[u8]>)> {
-        let path = loader.file(self.tree, entry, self.options).map_err(|no_file| no_such_file(site, entry, &no_file))?;
+    pub(super) fn load(&self, loader: &Loader<'_>, entry: &str, site: &Site) -> Step<(TreePath, Arc<[u8]>)> {
+        let path =
+            loader.file(self.tree, entry, self.options).map_err(|no_file| no_such_file(site, entry, &no_file))?;
         let bytes = self.tree.read(&path).map_err(|error| unreadable(site, &path, &error))?;
         Ok((path, bytes))
     }
@@ -167,12 +189,12 @@ impl<'a> Run<'a> {
     /// # Errors
     ///
     /// When it holds something else.
-    pub fn objects(&self, path: &TreePath, bytes: &[u8]) -> Step<Vec<Resource>> {
+    pub(super) fn objects(&self, path: &TreePath, bytes: &[u8]) -> Step<Vec<Resource>> {
         read::objects(bytes, self.sources.add(path)).map_err(|bad| bad_objects(&bad, path))
     }
 
     /// The place of a node.
-    pub fn site_of(&self, origin: Origin) -> Site {
+    pub(super) fn site_of(&self, origin: Origin) -> Site {
         let path = self.sources.path(origin.source).unwrap_or_default();
         let place = Place { line: origin.line.max(1), column: 1, start: 0, end: 0 };
         Site::new(path, place, FieldPath::root())
@@ -180,7 +202,7 @@ impl<'a> Run<'a> {
 }
 
 /// Why the objects of a file cannot be used.
-pub fn bad_objects(bad: &BadObjects, path: &TreePath) -> Stop {
+pub(super) fn bad_objects(bad: &BadObjects, path: &TreePath) -> Stop {
     let place = Place { line: bad.line().max(1), column: 1, start: 0, end: 0 };
     let site = Site::new(path.clone(), place, FieldPath::root());
     let message = bad.to_string();
@@ -224,7 +246,7 @@ fn no_such_file(site: &Site, entry: &str, no_file: &NoFile) -> Stop {
 }
 
 /// Why a path leads nowhere.
-pub fn lost_words(entry: &str, lost: &Lost) -> String {
+pub(super) fn lost_words(entry: &str, lost: &Lost) -> String {
     match lost {
         Lost::Missing(path) => format!("`{entry}` does not exist: there is no {path}"),
         Lost::NotAFolder(path) => format!("`{entry}` leads through {path}, which is a file"),

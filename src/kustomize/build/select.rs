@@ -4,15 +4,15 @@
 
 use regex::Regex;
 
-use super::id::{Gvk, Id, Scope};
+use super::go_regex;
+use super::id::{Gvk, Scope};
 use super::resource::Resource;
 use crate::kustomize::accumulate::labels::Labels;
 use crate::kustomize::file::Selector;
-use crate::kustomize::node::Node;
 
 /// A selector with its expressions compiled.
 #[derive(Debug)]
-pub struct Compiled {
+pub(super) struct Compiled {
     group: Pattern,
     version: Pattern,
     kind: Pattern,
@@ -37,7 +37,7 @@ impl Compiled {
     /// # Errors
     ///
     /// The part that is no expression.
-    pub fn new(selector: &Selector) -> Result<Self, String> {
+    pub(super) fn new(selector: &Selector) -> Result<Self, String> {
         let labels = |text: &String| match text.is_empty() {
             true => Ok(None),
             false => Labels::parse(text).map(Some).ok_or_else(|| text.clone()),
@@ -54,27 +54,23 @@ impl Compiled {
     }
 
     /// Whether it selects an object by what the object is now or was at first.
-    pub fn selects(&self, resource: &Resource, scope: &Scope) -> bool {
+    pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> bool {
         let (now, first) = (resource.id(scope), resource.original_id(scope));
-        let is_named = self.namespace.fits(first.effective_namespace()) || self.namespace.fits(now.effective_namespace());
+        let is_named =
+            self.namespace.fits(first.effective_namespace()) || self.namespace.fits(now.effective_namespace());
         is_named
             && (self.name.fits(first.name) || self.name.fits(now.name))
             && self.selects_gvk(&now.gvk)
             && self.selects_labels(resource)
     }
 
-    /// Whether an identity fits, but for labels and annotations.
-    pub fn selects_id(&self, id: &Id<'_>) -> bool {
-        self.namespace.fits(id.effective_namespace()) && self.name.fits(id.name) && self.selects_gvk(&id.gvk)
-    }
-
     /// Whether group, version and kind fit.
-    pub fn selects_gvk(&self, gvk: &Gvk<'_>) -> bool {
+    pub(super) fn selects_gvk(&self, gvk: &Gvk<'_>) -> bool {
         self.group.fits(gvk.group) && self.version.fits(gvk.version) && self.kind.fits(gvk.kind)
     }
 
     /// Whether labels and annotations fit.
-    pub fn selects_labels(&self, resource: &Resource) -> bool {
+    pub(super) fn selects_labels(&self, resource: &Resource) -> bool {
         holds(&self.labels, resource, "labels") && holds(&self.annotations, resource, "annotations")
     }
 }
@@ -95,7 +91,7 @@ impl Pattern {
         if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte)) {
             return Ok(Self::Text(text.to_owned()));
         }
-        Regex::new(&format!("^(?:{text})$")).map(Self::Expression).map_err(|_| text.to_owned())
+        go_regex::compile(&format!("^(?:{text})$")).map(Self::Expression).map_err(|_| text.to_owned())
     }
 
     fn fits(&self, text: &str) -> bool {
@@ -108,12 +104,7 @@ impl Pattern {
 }
 
 /// The places of the objects that a selector selects.
-pub fn select(resources: &[Resource], selector: &Compiled, scope: &Scope) -> Vec<usize> {
+pub(super) fn select(resources: &[Resource], selector: &Compiled, scope: &Scope) -> Vec<usize> {
     let objects = resources.iter().enumerate();
     objects.filter(|(_, resource)| selector.selects(resource, scope)).map(|(at, _)| at).collect()
-}
-
-/// The text of a scalar at a key; empty if there is none.
-pub fn text_at<'n>(node: &'n Node, key: &str) -> &'n str {
-    node.get(key).and_then(Node::text).unwrap_or_default()
 }

@@ -8,12 +8,13 @@ use crate::kustomize::node::{Kind, Node};
 
 impl Resource {
     /// A number that no group of the object has.
-    pub fn next_group(&self) -> u32 {
-        self.shared.last().map_or(1, |(group, _)| group + 1)
+    pub(super) fn next_group(&mut self) -> u32 {
+        self.groups += 1;
+        self.groups
     }
 
     /// Carries a change of one scalar to the others of its group. The last changed one wins.
-    pub fn spread(&mut self) {
+    pub(super) fn spread(&mut self) {
         if self.shared.is_empty() {
             return;
         }

@@ -35,7 +35,7 @@ const LAST: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfi
 
 /// The kinds that come first and last.
 #[derive(Debug, Clone)]
-pub struct Ranks {
+pub(super) struct Ranks {
     first: Vec<String>,
     last: Vec<String>,
 }
@@ -48,7 +48,7 @@ impl Default for Ranks {
 
 impl Ranks {
     /// Kinds in the order in which they come first, and last.
-    pub fn new(first: Vec<String>, last: Vec<String>) -> Self {
+    pub(super) fn new(first: Vec<String>, last: Vec<String>) -> Self {
         Self { first, last }
     }
 
@@ -61,7 +61,7 @@ impl Ranks {
 }
 
 /// Sorts objects by kind, namespace and name.
-pub fn legacy(map: &mut ResMap, ranks: &Ranks) {
+pub(super) fn legacy(map: &mut ResMap, ranks: &Ranks) {
     let scope = map.scope.clone();
     let resources = map.resources_mut();
     let mut keyed: Vec<_> = std::mem::take(resources).into_iter().map(|r| (ranks.of(r.kind()), r)).collect();
@@ -80,7 +80,7 @@ fn by_rank(a: &Gvk<'_>, b: &Gvk<'_>, rank_a: isize, rank_b: isize) -> Ordering {
 }
 
 /// The order of field specs: by the rank of their kinds.
-pub fn by_kind(a: &Gvk<'_>, b: &Gvk<'_>) -> Ordering {
+pub(super) fn by_kind(a: &Gvk<'_>, b: &Gvk<'_>) -> Ordering {
     rank(a.kind).cmp(&rank(b.kind)).then_with(|| gvk_text(a).cmp(&gvk_text(b)))
 }
 

@@ -18,7 +18,7 @@ use crate::kustomize::tree::TreePath;
 
 /// What has been accumulated.
 #[derive(Debug, Clone, Default)]
-pub struct Accumulator {
+pub(super) struct Accumulator {
     /// The objects.
     pub map: ResMap,
     /// The field specs in force.
@@ -33,7 +33,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When kustomize refuses it.
-    pub fn accumulate(&mut self, target: &Target<'_>, mut acc: Accumulator) -> Step<Accumulator> {
+    pub(super) fn accumulate(&mut self, target: &Target<'_>, mut acc: Accumulator) -> Step<Accumulator> {
         let kustomization = &target.file.kustomization;
         for (list, entries) in [("resources", &kustomization.resources), ("bases", &kustomization.bases)] {
             acc = self.resources(target, list, entries, acc)?;
@@ -46,9 +46,9 @@ impl Run<'_> {
         }
         self.transformers(target, &mut acc)?;
         self.validators(target, &mut acc)?;
-        acc.vars.record(&kustomization.vars, &mut acc.map).map_err(|(index, message)| {
-            Stop::refused(target.entry("vars", index), message)
-        })?;
+        acc.vars
+            .record(&kustomization.vars, &mut acc.map)
+            .map_err(|(index, message)| Stop::refused(target.entry("vars", index), message))?;
         Ok(acc)
     }
 
@@ -57,7 +57,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When an entry is neither.
-    pub fn resources(
+    pub(super) fn resources(
         &mut self,
         target: &Target<'_>,
         list: &str,
@@ -75,7 +75,7 @@ impl Run<'_> {
     /// # Errors
     ///
     /// When it is neither.
-    pub fn plugin_files(
+    pub(super) fn plugin_files(
         &mut self,
         target: &Target<'_>,
         list: &str,
@@ -114,13 +114,7 @@ impl Run<'_> {
         Ok(acc)
     }
 
-    fn component(
-        &mut self,
-        target: &Target<'_>,
-        entry: &str,
-        site: &Site,
-        acc: Accumulator,
-    ) -> Step<Accumulator> {
+    fn component(&mut self, target: &Target<'_>, entry: &str, site: &Site, acc: Accumulator) -> Step<Accumulator> {
         self.folder(target, entry, site, acc, true)
     }
 
@@ -164,7 +158,7 @@ impl Run<'_> {
     }
 
     /// The refusal of an object whose identity another one has.
-    pub fn conflict(&self, resource: &Resource, site: &Site) -> Stop {
+    pub(super) fn conflict(&self, resource: &Resource, site: &Site) -> Stop {
         let id = resource.id(&self.scope()).to_string();
         Stop::refused(site.clone(), format!("may not add resource with an already registered id: {id}"))
     }
@@ -181,7 +175,11 @@ impl Run<'_> {
 
     fn transformers(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let mut transformers = self.built_in_transformers(target, &acc.config)?;
-        transformers.extend(self.plugin_transformers(target, "transformers", &target.file.kustomization.transformers)?);
+        transformers.extend(self.plugin_transformers(
+            target,
+            "transformers",
+            &target.file.kustomization.transformers,
+        )?);
         acc.map.scope = self.scope();
         for transformer in transformers {
             transformer.run(self, &mut acc.map)?;
@@ -205,7 +203,10 @@ impl Run<'_> {
             let before = super::finish::texts(&acc.map, self)?;
             validator.run(self, &mut acc.map)?;
             if super::finish::texts(&acc.map, self)? != before {
-                return Err(Stop::refused(validator.site.clone(), "a validator may not change objects, and this one does"));
+                return Err(Stop::refused(
+                    validator.site.clone(),
+                    "a validator may not change objects, and this one does",
+                ));
             }
         }
         Ok(())
@@ -220,7 +221,9 @@ fn no_folder(site: &Site, entry: &str, no_folder: &NoFolder) -> Stop {
         NoFolder::Absolute => Stop::refused(site, format!("{entry} is an absolute path")),
         NoFolder::Ambiguous => Stop::refused(site, format!("a name in {entry} holds `..`")),
         NoFolder::Lost(lost) => Stop::refused(site, lost_words(entry, lost)),
-        NoFolder::File(path) => Stop::refused(site, format!("{path} is a file, and must be a folder with one of {NAMES:?}")),
+        NoFolder::File(path) => {
+            Stop::refused(site, format!("{path} is a file, and must be a folder with one of {NAMES:?}"))
+        }
         NoFolder::Ancestor { folder, visited } => {
             Stop::refused(site, format!("cycle: {folder} holds {visited}, which is being built"))
         }

@@ -1,7 +1,6 @@
 //! The built-in transformers, ready to run.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::affix::{Affix, Side};
 use super::config::Specs;
@@ -17,14 +16,14 @@ use super::run::Run;
 use super::select::{Compiled, select};
 use super::stop::{Step, Stop};
 use super::value_add::ValueAdd;
-use super::{hash, labels, replacements, replicas};
+use super::{hash, labels, replicas};
 use crate::kustomize::file::{Image, PatchOptions, Replacement, Replica, Selector};
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
 
 /// A transformer and where it is configured.
 #[derive(Debug, Clone)]
-pub struct Transformer {
+pub(super) struct Transformer {
     /// What it does.
     pub what: What,
     /// The entry that configures it.
@@ -38,7 +37,7 @@ pub struct Transformer {
 /// What a transformer does. The names are those of kustomize.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are those of kustomize's configurations")]
-pub enum What {
+pub(super) enum What {
     PatchStrategicMerge { patches: Vec<Resource> },
     Patch { patch: Patch, target: Option<Selector>, options: Option<PatchOptions> },
     PatchJson6902 { patch: json6902::Patch, target: Selector },
@@ -60,7 +59,7 @@ impl Transformer {
     /// # Errors
     ///
     /// When kustomize's fails.
-    pub fn run(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
+    pub(super) fn run(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         let failed = |message: String| Stop::refused(self.site.clone(), message);
         match &self.what {
             What::PatchStrategicMerge { patches } => {
@@ -83,17 +82,15 @@ impl Transformer {
                     .map_err(|_| failed(format!("the image name `{}` is no regular expression", image.name)))?;
                 self.each(map, |resource| images.apply(resource))
             }
-            What::Replacement { replacements } => replacements::apply(map, replacements).map_err(failed),
+            What::Replacement { .. } => {
+                Err(Stop::unknown(self.site.clone(), "replacements are not rendered by this version"))
+            }
             What::Hash => self.hash(run, map),
             What::ValueAdd { value } => value.apply(map).map_err(failed),
         }
     }
 
-    fn each(
-        &self,
-        map: &mut ResMap,
-        mut change: impl FnMut(&mut Resource) -> Result<(), FieldError>,
-    ) -> Step<()> {
+    fn each(&self, map: &mut ResMap, mut change: impl FnMut(&mut Resource) -> Result<(), FieldError>) -> Step<()> {
         let scope = map.scope.clone();
         for resource in map.resources_mut() {
             change(resource).map_err(|error| self.field_error(&error, &resource.id(&scope).to_string()))?;
@@ -191,7 +188,7 @@ impl Transformer {
 /// # Errors
 ///
 /// When the data of an object cannot be printed.
-pub fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
+pub(super) fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
     if !map.resources().iter().any(|resource| resource.needs_hash) {
         return Ok(());
     }
@@ -208,9 +205,4 @@ pub fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         resource.set_name(&name);
     }
     Ok(())
-}
-
-/// A list of field specs of nobody.
-pub fn no_specs() -> Specs {
-    Arc::new(Vec::new())
 }

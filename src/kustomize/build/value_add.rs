@@ -17,7 +17,7 @@ const NAMESPACE: &str = "metadata/namespace";
 /// The transformer.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ValueAdd {
+pub(super) struct ValueAdd {
     /// The value.
     pub value: String,
     /// The fields.
@@ -30,7 +30,7 @@ pub struct ValueAdd {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
-pub struct ValueTarget {
+pub(super) struct ValueTarget {
     pub selector: Option<Selector>,
     pub not_selector: Option<Selector>,
     pub field_path: String,
@@ -43,7 +43,7 @@ impl ValueAdd {
     /// # Errors
     ///
     /// When a field is no scalar.
-    pub fn apply(&self, map: &mut ResMap) -> Result<(), String> {
+    pub(super) fn apply(&self, map: &mut ResMap) -> Result<(), String> {
         let scope = map.scope.clone();
         for target in &self.targets {
             let places = match &target.selector {

@@ -15,7 +15,7 @@ const DEFAULT_PATH: &str = "metadata.name";
 
 /// The vars of a kustomization and its bases, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Vars {
+pub(super) struct Vars {
     vars: BTreeMap<String, Var>,
 }
 
@@ -36,7 +36,7 @@ impl Vars {
     /// # Errors
     ///
     /// The index of a var that points at several objects, or whose name another one has.
-    pub fn record(&mut self, vars: &[Var], map: &mut ResMap) -> Result<(), (usize, String)> {
+    pub(super) fn record(&mut self, vars: &[Var], map: &mut ResMap) -> Result<(), (usize, String)> {
         for (index, var) in vars.iter().enumerate() {
             point(var, map).map_err(|message| (index, message))?;
         }
@@ -51,7 +51,7 @@ impl Vars {
     /// # Errors
     ///
     /// When a name is there already.
-    pub fn merge(&mut self, other: Self) -> Result<(), String> {
+    pub(super) fn merge(&mut self, other: Self) -> Result<(), String> {
         other.vars.into_values().try_for_each(|var| self.add(var))
     }
 
@@ -68,7 +68,7 @@ impl Vars {
     /// # Errors
     ///
     /// When a var points at nothing, or a field holds something else than texts.
-    pub fn resolve(&self, map: &mut ResMap, specs: &[FieldSpec]) -> Result<(), String> {
+    pub(super) fn resolve(&self, map: &mut ResMap, specs: &[FieldSpec]) -> Result<(), String> {
         let mut values = BTreeMap::new();
         for var in self.vars.values() {
             values.insert(var.name.as_str(), value_of(var, map)?);
@@ -222,7 +222,9 @@ impl Value {
         match self {
             Self::Text(text) => text.clone(),
             Self::Int(int) => int.to_string(),
-            Self::Float(float) => crate::yaml::format_float(*float),
+            Self::Float(float) => {
+                crate::yaml::float::Shortest::of(*float).map(|digits| digits.positional()).unwrap_or_default()
+            }
             Self::Bool(flag) => flag.to_string(),
             Self::Other => String::new(),
         }

@@ -17,8 +17,8 @@ pub use crate::near::nearest;
 pub use decode::{Fault, FaultKind};
 pub use definitions::{Definitions, definitions};
 pub use kustomization::{
-    COMPONENT, Generator, GeneratorOptions, Image, Kustomization, Label, Patch, PatchOptions, Replacement, Replica, Selector,
-    SortOptions, Source, Target, Var,
+    COMPONENT, Generator, GeneratorOptions, Image, Kustomization, Label, Patch, PatchOptions, Replacement, Replica,
+    Selector, SortOptions, Source, Target, Var,
 };
 
 use super::tree::TreePath;

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Entry, Kind, Node, Origin, Style, Tag};
+use super::{Entry, Kind, Node, Origin, Style, Tag, folded};
 use crate::kustomize::emit::value::Value;
 use crate::yaml::core::{self, Resolved};
 
@@ -58,36 +58,53 @@ pub enum UnprintableKind {
 ///
 /// When kustomize fails to print it.
 pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
-    printed_within(node, false)
+    printed_within(node, Within { flow: false, top: true })
 }
 
-/// What is printed for a node within brackets or braces, or outside of them.
-fn printed_within(node: &Node, in_flow: bool) -> Result<Value<'_>, Unprintable> {
-    let in_flow = in_flow || node.style == Style::Flow;
+/// Where a node is.
+#[derive(Debug, Clone, Copy)]
+struct Within {
+    /// Whether it is within brackets or braces.
+    flow: bool,
+    /// Whether it is the whole, of which any key is taken for a string.
+    top: bool,
+}
+
+fn printed_within(node: &Node, within: Within) -> Result<Value<'_>, Unprintable> {
+    let inner = Within { flow: within.flow || node.style == Style::Flow, top: false };
     match &node.kind {
         // go-yaml writes an empty scalar with quotes there
-        Kind::Scalar(text) if in_flow && text.is_empty() && !node.tagged => Ok(Value::Text("".into())),
+        Kind::Scalar(text) if within.flow && text.is_empty() && !node.tagged => Ok(Value::Text("".into())),
+        Kind::Scalar(text) if node.style == Style::Folded && !within.flow => {
+            Ok(folded::refolded(text).map_or_else(|| scalar(node, text), |text| Ok(Value::Text(text.into())))?)
+        }
         Kind::Scalar(text) => scalar(node, text),
         Kind::Seq(items) => {
-            Ok(Value::List(items.iter().map(|item| printed_within(item, in_flow)).collect::<Result<_, _>>()?))
+            Ok(Value::List(items.iter().map(|item| printed_within(item, inner)).collect::<Result<_, _>>()?))
         }
-        Kind::Map(entries) => map(node, entries, in_flow),
+        Kind::Map(entries) => map(node, entries, inner, within.top),
     }
 }
 
-fn map<'n>(node: &Node, entries: &'n [Entry], in_flow: bool) -> Result<Value<'n>, Unprintable> {
+fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Result<Value<'n>, Unprintable> {
     let failed = |kind| Unprintable { origin: node.origin, kind };
     if let Some(key) = duplicate(entries) {
         return Err(failed(UnprintableKind::Duplicate(key.to_owned())));
     }
     let mut members = Vec::with_capacity(entries.len());
     for entry in entries {
-        if !matches!(entry.key_tag, Tag::Str | Tag::None | Tag::Other | Tag::Binary | Tag::Timestamp | Tag::Merge) {
+        if !is_top && !is_string_key(entry) {
             return Err(failed(UnprintableKind::Key(entry.key.to_string())));
         }
-        members.push((Cow::Borrowed(&*entry.key), printed_within(&entry.value, in_flow)?));
+        members.push((Cow::Borrowed(&*entry.key), printed_within(&entry.value, inner)?));
     }
     Ok(Value::Map(members))
+}
+
+/// Whether go-yaml takes a key for a string.
+fn is_string_key(entry: &Entry) -> bool {
+    let tag = if entry.key_tag == Tag::None { core::tag_of(&entry.key) } else { entry.key_tag };
+    matches!(tag, Tag::Str | Tag::Merge)
 }
 
 fn duplicate(entries: &[Entry]) -> Option<&str> {
@@ -187,6 +204,13 @@ mod tests {
     }
 
     #[test]
+    fn empty_nulls_in_braces_become_empty_strings() {
+        assert_eq!(value("{a: }"), Ok(Value::Text("".into())));
+        assert_eq!(value("a:"), Ok(Value::Null));
+        assert_eq!(value("{a: null}"), Ok(Value::Null));
+    }
+
+    #[test]
     fn a_changed_text_keeps_the_type() {
         let print = |tag, text: &str| {
             let node = Node::new(Kind::Scalar(text.into()), tag);
@@ -204,18 +228,8 @@ mod tests {
             printed(&node).err().map(|error| error.kind)
         };
         assert_eq!(keys("{a: 1, a: 2}"), Some(UnprintableKind::Duplicate("a".to_owned())));
-        assert_eq!(keys("{1: 1}"), Some(UnprintableKind::Key("1".to_owned())));
+        assert_eq!(keys("{a: {1: 1}}"), Some(UnprintableKind::Key("1".to_owned())));
+        assert_eq!(keys("{1: 1}"), None);
         assert_eq!(keys("{<<: {b: 1}, b: 2}"), None);
-    }
-
-    #[test]
-    fn empty_nulls_in_braces_become_empty_strings() {
-        let print = |text: &str| {
-            let node = yaml::node(text, 0, &Limits::default()).unwrap().unwrap();
-            printed(&node).map(|value| format!("{value:?}")).unwrap()
-        };
-        assert_eq!(print("a: [b: ]"), r#"Map([("a", List([Map([("b", Text(""))])]))])"#);
-        assert_eq!(print("a: {b: null}"), r#"Map([("a", Map([("b", Null)]))])"#);
-        assert_eq!(print("a: {}\nb:"), r#"Map([("a", Map([])), ("b", Null)])"#);
     }
 }

@@ -1,0 +1,176 @@
+//! `portcullis build`: what `kustomize build` prints, byte for byte.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::trees::{seen_from_here, shown, tree_path};
+use super::{OK, Unusable, print, say};
+use crate::kustomize::build::{Built, Reason, Reorder, Settings, Step, Stop, build};
+use crate::kustomize::options::{Options, Restrictor};
+use crate::kustomize::tree::{Tree, TreePath};
+use crate::kustomize::{Files, analyse_with};
+
+/// kustomize's own exit code for a build that fails.
+const FAILED: u8 = 1;
+
+/// The order of the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Order {
+    /// By kind, namespace and name
+    Legacy,
+    /// As they are loaded
+    None,
+}
+
+/// Build a kustomization.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The folder, or `-` for a tar archive of it on standard input
+    #[arg(default_value = ".")]
+    dir: String,
+    /// Write into this file, or into one file for each object of this folder
+    #[arg(long, short, value_name = "FILE|DIR")]
+    output: Option<PathBuf>,
+    /// Which files may be loaded: LoadRestrictionsRootOnly or LoadRestrictionsNone
+    #[arg(long, value_name = "RESTRICTION", default_value = "LoadRestrictionsRootOnly")]
+    load_restrictor: Restrictor,
+    /// The order of the objects, where the kustomization says nothing
+    #[arg(long, value_enum, default_value = "legacy")]
+    reorder: Order,
+    /// Add the label app.kubernetes.io/managed-by
+    #[arg(long)]
+    enable_managedby_label: bool,
+    /// Accepted for compatibility; errors say where they are in any case
+    #[arg(long, hide = true)]
+    stack_trace: bool,
+    #[command(flatten)]
+    unsupported: Unsupported,
+}
+
+/// Flags of kustomize for programs that are not run here.
+#[derive(Debug, clap::Args)]
+struct Unsupported {
+    /// Not supported: charts are rendered by helm, which is not run
+    #[arg(long)]
+    enable_helm: bool,
+    #[arg(long, hide = true)]
+    helm_command: Option<String>,
+    #[arg(long, hide = true)]
+    helm_api_versions: Vec<String>,
+    #[arg(long, hide = true)]
+    helm_kube_version: Option<String>,
+    #[arg(long, hide = true)]
+    helm_debug: bool,
+    /// Not supported: plugins are other programs, which are not run
+    #[arg(long)]
+    enable_alpha_plugins: bool,
+    #[arg(long, hide = true)]
+    enable_exec: bool,
+    #[arg(long, hide = true)]
+    network: bool,
+    #[arg(long, hide = true)]
+    network_name: Option<String>,
+    #[arg(long, hide = true)]
+    as_current_user: bool,
+    #[arg(long, hide = true)]
+    mount: Vec<String>,
+    #[arg(long, short, hide = true)]
+    env: Vec<String>,
+}
+
+impl Unsupported {
+    /// The first flag that cannot be honoured.
+    fn first(&self) -> Option<&'static str> {
+        let flags = [
+            (self.enable_helm, "--enable-helm: charts are rendered by helm, which is not run"),
+            (self.enable_alpha_plugins, "--enable-alpha-plugins: plugins are other programs, which are not run"),
+            (self.enable_exec, "--enable-exec: functions are other programs, which are not run"),
+            (self.network || self.network_name.is_some(), "--network: functions are not run"),
+            (self.as_current_user, "--as-current-user: functions are not run"),
+            (!self.mount.is_empty(), "--mount: functions are not run"),
+            (!self.env.is_empty(), "--env: functions are not run"),
+            (self.helm_command.is_some() || self.helm_debug, "--helm-command: charts are not rendered"),
+            (
+                self.helm_kube_version.is_some() || !self.helm_api_versions.is_empty(),
+                "--helm-kube-version: charts are not rendered",
+            ),
+        ];
+        flags.into_iter().find(|(given, _)| *given).map(|(_, words)| words)
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    if let Some(flag) = args.unsupported.first() {
+        say(&format!("error: not supported: {flag}\n"));
+        return Ok(FAILED);
+    }
+    let (tree, root) = match opened(&args.dir) {
+        Ok(opened) => opened,
+        Err(unusable) => {
+            say(&format!("error: {unusable}\n"));
+            return Ok(FAILED);
+        }
+    };
+    let options = Options { restrictor: args.load_restrictor, ..Options::default() };
+    let reorder = if args.reorder == Order::None { Reorder::None } else { Reorder::Legacy };
+    let settings = Settings { reorder, managed_by_label: args.enable_managedby_label };
+    let files = Files::default();
+    let built = build(&tree, &root, &options, &settings, &files);
+    match built.and_then(|built| written(&built, args.output.as_deref())) {
+        Ok(written) => written.map(|()| OK),
+        Err(stop) => {
+            say(&refusal(&stop, &tree, &root, &options, &files));
+            Ok(FAILED)
+        }
+    }
+}
+
+/// The tree that holds a folder, and the folder.
+fn opened(dir: &str) -> Result<(Tree, TreePath), Unusable> {
+    if dir == "-" {
+        let tree = Tree::archive(std::io::stdin().lock(), "/");
+        return tree.map(|tree| (tree, TreePath::root())).map_err(|error| Unusable::because("standard input", error));
+    }
+    let root = tree_path(Path::new(dir))?;
+    let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because(dir, error))?;
+    Ok((tree, root))
+}
+
+/// Writes the objects to where they are wanted.
+fn written(built: &Built<'_>, output: Option<&Path>) -> Step<Result<(), Unusable>> {
+    say(&built.warnings());
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| Unusable::because(path.display(), error)
+    };
+    match output {
+        None => {
+            print(&built.text()?);
+            Ok(Ok(()))
+        }
+        Some(folder) if folder.is_dir() => {
+            let files = built.files()?;
+            Ok(files.into_iter().try_for_each(|(name, text)| {
+                let path = folder.join(name);
+                fs::write(&path, text).map_err(failed(&path))
+            }))
+        }
+        Some(file) => {
+            let text = built.text()?;
+            Ok(fs::write(file, text).map_err(failed(file)))
+        }
+    }
+}
+
+/// What is wrong, in all places that are known.
+fn refusal(stop: &Stop, tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> String {
+    let Reason { site, message } = stop.reason();
+    let word = if matches!(stop, Stop::Unknown(_)) { "not built here" } else { "error" };
+    let mut text = format!("{word}: {message}\n  at {}:{}:{}\n", shown(&site.file), site.place.line, site.place.column);
+    let report = analyse_with(tree, root, options, files);
+    for finding in report.findings.iter().filter(|finding| finding.refused) {
+        text.push_str(&finding.paragraph());
+        text.push('\n');
+    }
+    seen_from_here(text)
+}

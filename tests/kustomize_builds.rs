@@ -1,0 +1,145 @@
+//! Whole builds against the bytes, or the errors, of kustomize 5.8.1.
+//!
+//! `builds.json` is ours; the other files are other people's and are read from where the vectors of this machine lie.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, reason = "the counts of the cases are printed")]
+
+mod cases;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cases::repository;
+use portcullis::kustomize::Files;
+use portcullis::kustomize::build::{Reorder, Settings, Stop, build};
+use portcullis::kustomize::options::{Options, Restrictor};
+use portcullis::kustomize::tree::{Memory, Tree, TreePath};
+use serde_json::Value;
+
+/// Differences are printed up to here; the rest is counted.
+const MOST_PRINTED: usize = 8;
+
+fn tree(case: &Value) -> Tree {
+    let mut files = Memory::new();
+    let list = |key: &str| case[key].as_object().into_iter().flatten();
+    for (path, content) in list("files") {
+        files = files.file(path, content.as_str().unwrap());
+    }
+    for (path, content) in list("files_base64") {
+        files = files.file(path, STANDARD.decode(content.as_str().unwrap()).unwrap());
+    }
+    for (path, target) in list("symlinks") {
+        files = files.link(path, target.as_str().unwrap());
+    }
+    Tree::new(files, "/")
+}
+
+/// What the engine makes of a case.
+fn built(case: &Value) -> Result<String, Stop> {
+    let tree = tree(case);
+    let options = &case["options"];
+    let restrictor = if options["load_restrictor"] == "none" { Restrictor::None } else { Restrictor::RootOnly };
+    let reorder = if options["reorder"] == "none" { Reorder::None } else { Reorder::Legacy };
+    let settings = Settings { reorder, managed_by_label: options["managed_by_label"] == true };
+    let options = Options { restrictor, ..Options::default() };
+    let root = TreePath::from(case["build"].as_str().unwrap());
+    let files = Files::default();
+    let built = build(&tree, &root, &options, &settings, &files)?;
+    let warnings =
+        case["expect"]["warnings"].as_str().filter(|told| told.lines().all(|line| line.starts_with("# Warning")));
+    if let Some(warnings) = warnings {
+        assert_eq!(built.warnings(), warnings, "{}", case["name"]);
+    }
+    built.text()
+}
+
+/// How a case differs from what kustomize did.
+fn difference(case: &Value) -> Option<String> {
+    let expect = &case["expect"];
+    let error = expect["error"].as_str().or(expect["panic"].as_str());
+    match (built(case), expect["output"].as_str()) {
+        (Ok(text), Some(output)) if text == output => None,
+        (Ok(text), Some(output)) => Some(lines(output, &text)),
+        (Err(Stop::Refused(_)), None) => None,
+        (Err(stop), Some(_)) => Some(format!("  kustomize builds it: {}: {stop:?}", words(&stop))),
+        (Err(Stop::Unknown(reason)), None) => Some(format!("  unknown: {} ({error:?})", reason.message)),
+        (Ok(_), None) => Some(format!("  kustomize refuses it: {error:?}")),
+    }
+}
+
+fn words(stop: &Stop) -> String {
+    let reason = stop.reason();
+    format!("{} {}", reason.site, reason.message)
+}
+
+/// The first lines that differ.
+fn lines(expected: &str, found: &str) -> String {
+    let mut out = String::new();
+    let (mut a, mut b) = (expected.lines(), found.lines());
+    for number in 1.. {
+        let (left, right) = (a.next(), b.next());
+        if left != right {
+            let _ = writeln!(out, "  line {number}\n  - {left:?}\n  + {right:?}");
+            break;
+        }
+        if left.is_none() {
+            let _ = writeln!(out, "  the ends of the texts differ");
+            break;
+        }
+    }
+    out
+}
+
+/// The folder of other people's cases, where there is one.
+fn others() -> Option<PathBuf> {
+    let given = std::env::var_os("PORTCULLIS_VECTORS").map(PathBuf::from);
+    let folder = given.unwrap_or_else(|| repository().join("../shared/vectors"));
+    folder.is_dir().then_some(folder)
+}
+
+/// Runs all cases of a file.
+fn run(file: &Path) -> Vec<String> {
+    let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let only = std::env::var("PORTCULLIS_CASE").ok();
+    let is_wanted = |case: &&Value| only.as_ref().is_none_or(|only| case["name"].as_str().unwrap().contains(only));
+    let differences: Vec<String> = cases
+        .iter()
+        .filter(is_wanted)
+        .filter_map(|case| difference(case).map(|told| format!("{}\n{told}", case["name"])))
+        .collect();
+    println!("{}: {} of {} cases agree", file.display(), cases.len() - differences.len(), cases.len());
+    if let Some(report) = std::env::var_os("PORTCULLIS_REPORT") {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        std::fs::write(Path::new(&report).join(name), differences.join("\n")).unwrap();
+    }
+    differences
+}
+
+fn judge(differences: &[String]) {
+    let shown: Vec<&str> = differences.iter().take(MOST_PRINTED).map(String::as_str).collect();
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), shown.join("\n"));
+}
+
+#[test]
+fn builds_are_those_of_kustomize() {
+    judge(&run(&repository().join("tests/vectors/kustomize/builds.json")));
+}
+
+#[test]
+fn builds_of_other_people_are_those_of_kustomize() {
+    let Some(folder) = others() else {
+        println!("there are no cases of other people here: set PORTCULLIS_VECTORS");
+        return;
+    };
+    let mut differences = Vec::new();
+    for name in ["builds-upstream.json", "builds-real.json"] {
+        let file = folder.join("kustomize").join(name);
+        match file.is_file() {
+            true => differences.extend(run(&file)),
+            false => println!("{} is not here", file.display()),
+        }
+    }
+    judge(&differences);
+}
