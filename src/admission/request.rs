@@ -149,10 +149,9 @@ impl<'a> Object<'a> {
     pub fn read(&self, parts: Option<&[Path]>) -> Result<(), JsonError> {
         let Some(raw) = self.raw else { return Ok(()) };
         if let Some(parsed) = self.parsed.get() {
-            if parsed.parts.as_deref().is_some_and(|read| parts != Some(read)) {
-                self.whole();
-            }
-            return Ok(());
+            let wants_more = parsed.parts.as_deref().is_some_and(|read| parts != Some(read));
+            // What was passed over at first may be unreadable.
+            return if wants_more && self.whole().is_none() { json::parse(raw).map(|_| ()) } else { Ok(()) };
         }
         let value = lean::parse(raw, &self.jumps, parts).or_else(|_| json::parse(raw))?;
         if !value.is_object() {

@@ -259,11 +259,14 @@ impl Registration {
     /// How the two webhooks of a phase share the requests of such a resource: each goes to one of them.
     fn shares(&self, webhook: &Webhook, registry: &Registry) -> String {
         let (prefix, not) = if webhook.outage.refuses() { ("all-but", "!") } else { ("only", "") };
+        // A deletion has no object that a condition could look at.
+        let deletes = webhook.rules(registry).iter().any(|rules| rules.operations.contains(&Operation::Delete));
+        let delete = if deletes { "request.operation == 'DELETE' || " } else { "" };
         let share = |share: Share| {
             let (resource, Spared { name, expression }) = (&share.resource, share.spared);
             let text = format!(
                 "      - name: {prefix}-{name}-of-{resource}\n        expression: >-\n          \
-                 request.resource.resource != '{resource}' ||\n          {not}({expression})\n"
+                 {delete}request.resource.resource != '{resource}' ||\n          {not}({expression})\n"
             );
             if self.families.may(&share.when) { self.families.lines(&share.when, None, text) } else { String::new() }
         };
