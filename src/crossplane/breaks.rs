@@ -1,129 +1,214 @@
-//! What breaks when an EnvironmentConfig becomes another: every Composition and composite that uses it is judged again,
-//! with what is there now and with what is to come, and what is wrong only then is new.
+//! What changes for the users of an EnvironmentConfig when it becomes another, or is deleted: each composite's environment
+//! is computed with the EnvironmentConfigs as they are and as they will be.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::composite::composition::{Choice, choose};
+use super::composite::composition::{Choice, Chosen, choose};
 use super::composite::computed::{Computed, writes_composite};
 use super::composition;
-use super::environment::{Configs, Ending, compute};
-use super::kinds::{BY_COMPOSITION, COMPOSITIONS};
-use super::users::{MAX_LOOKED_AT, User};
-use crate::catalog::{Reference, Stored, View};
+use super::environment::{ActionOutcome, Configs, Ending, compute};
+use super::kinds::{BY_COMPOSITION, COMPOSITIONS, REVISIONS};
+use super::users::{How, MAX_LOOKED_AT, User};
+use crate::catalog::{Kind, Reference, Stored, View};
 
 /// How many composites are judged again. Each is computed twice, which takes a millisecond where an environment is large
 /// (docs/performance.md), and the API server waits for three seconds.
 pub const MAX_JUDGED: usize = 100;
 
-/// What becomes of those who use an EnvironmentConfig.
+/// What becomes of the users of an EnvironmentConfig.
 #[derive(Debug, Default)]
 pub struct Judgement {
-    /// Those who break.
-    pub broken: Vec<Broken>,
+    /// Those for whom something changes.
+    pub effects: Vec<Effect>,
     /// How many were not judged, beyond [`MAX_JUDGED`].
     pub left_out: usize,
     /// Whether that is all of them: no more than [`MAX_LOOKED_AT`] were looked up.
     pub is_counted: bool,
 }
 
-/// Somebody who breaks.
+/// What a change does to a composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    /// A composite; or a Composition, where no composite has it yet.
+pub struct Effect {
+    /// The composite; or a Composition or CompositionRevision, where no composite is known.
     pub who: Reference,
-    /// The Composition.
+    /// The Composition or CompositionRevision.
     pub composition: Reference,
     /// What is wrong then and was not before, the first first.
     pub troubles: Vec<String>,
+    /// Whether Crossplane fails then and did not before.
+    pub fails: bool,
+    /// Whether the EnvironmentConfig was merged before and no longer is.
+    pub loses: bool,
+    /// Whether a composite with this Composition is known, or nothing is known of its composites.
+    pub is_used: bool,
 }
 
-/// Judges those who use an EnvironmentConfig, as it is in `before` and as it is in `after`.
-pub fn judge(users: &[User], before: &dyn Configs, after: &dyn Configs, view: &View<'_>) -> Judgement {
-    let mut subjects = Vec::new();
-    let mut is_counted = users.len() < MAX_LOOKED_AT;
-    for User { who, .. } in users {
-        is_counted &= add(&mut subjects, who, view);
-    }
-    let left_out = subjects.len().saturating_sub(MAX_JUDGED);
-    subjects.truncate(MAX_JUDGED);
-    let broken = subjects.iter().filter_map(|subject| subject.broken(before, after)).collect();
-    Judgement { broken, left_out, is_counted }
+/// Computes what changes for the users of the EnvironmentConfig `name` between `before` and `after`.
+pub fn judge(users: &[User], name: &str, before: &dyn Configs, after: &dyn Configs, view: &View<'_>) -> Judgement {
+    let mut subjects = Subjects { view, found: Vec::new(), is_counted: users.len() < MAX_LOOKED_AT };
+    users.iter().for_each(|user| subjects.add(user));
+    let Subjects { mut found, is_counted, .. } = subjects;
+    let left_out = found.len().saturating_sub(MAX_JUDGED);
+    found.truncate(MAX_JUDGED);
+    let effects = found.iter().filter_map(|subject| subject.effect(name, before, after)).collect();
+    Judgement { effects, left_out, is_counted }
 }
 
-/// A composite with its Composition; or a Composition with a composite that says nothing, where there is none yet.
+/// A composite with the text of its Composition; or a text with an empty composite, where no composite is known.
 struct Subject {
     who: Reference,
     composite: Arc<Stored>,
-    composition: Arc<Stored>,
+    composition: Chosen,
+    /// How the text uses the EnvironmentConfig whatever its composites are.
+    how: How,
+    is_used: bool,
 }
 
-/// Adds those who are judged for a user; whether that is all of them.
-fn add(subjects: &mut Vec<Subject>, user: &Reference, view: &View<'_>) -> bool {
-    let Some(stored) = view.find(user.kind, &user.namespace, &user.name) else { return true };
-    if !std::ptr::eq(user.kind, &COMPOSITIONS) {
-        let choice = choose(stored.value(), user.kind.group, user.kind.plural, view);
-        if let Choice::One(composition) = choice {
-            push(subjects, Subject { who: user.clone(), composite: stored, composition });
+struct Subjects<'s> {
+    view: &'s View<'s>,
+    found: Vec<Subject>,
+    is_counted: bool,
+}
+
+impl Subjects<'_> {
+    fn add(&mut self, user: &User) {
+        let Some(stored) = self.view.find(user.who.kind, &user.who.namespace, &user.who.name) else { return };
+        if std::ptr::eq(user.who.kind, &COMPOSITIONS) {
+            self.composites_of(Chosen::current(stored), user);
+        } else if std::ptr::eq(user.who.kind, &REVISIONS) {
+            self.composites_of(Chosen::revision(stored), user);
+        } else if let Choice::One(composition) =
+            choose(stored.value(), user.who.kind.group, user.who.kind.plural, self.view)
+        {
+            self.push(Subject {
+                who: user.who.clone(),
+                composite: stored,
+                composition,
+                how: How::Merged,
+                is_used: true,
+            });
         }
-        return true;
     }
-    let (before, mut is_all) = (subjects.len(), true);
-    for kind in view.declared() {
-        let composites = view.indexed_everywhere(kind, &BY_COMPOSITION, &user.name, MAX_LOOKED_AT);
-        is_all &= composites.len() < MAX_LOOKED_AT;
-        for composite in composites {
+
+    /// Adds the composites that are made from a text, or an empty one where none is known.
+    fn composites_of(&mut self, text: Chosen, user: &User) {
+        let before = self.found.len();
+        let mut is_any = false;
+        for kind in self.view.declared() {
+            let composites = self.view.indexed_everywhere(kind, &BY_COMPOSITION, &text.name, MAX_LOOKED_AT);
+            self.is_counted &= composites.len() < MAX_LOOKED_AT;
+            for composite in composites {
+                is_any = true;
+                self.composite_of(kind, composite, &text);
+            }
+        }
+        let is_known = is_any || self.knows_composites_of(text.value());
+        // Old revisions are kept for ever; one that no known composite uses is not in the way.
+        if self.found.len() > before || is_known && text.is_revision || self.is_current_found(&text) {
+            return;
+        }
+        let composite = Arc::new(Stored::new(bare(text.value())));
+        let is_used = !is_known && !text.is_revision;
+        self.push(Subject { who: user.who.clone(), composite, composition: text, how: user.how, is_used });
+    }
+
+    fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) {
+        let choice = choose(composite.value(), kind.group, kind.plural, self.view);
+        let Choice::One(composition) = choice else { return };
+        if composition.reference() == text.reference() {
             let who = Reference::new(kind, composite.namespace(), composite.name());
-            push(subjects, Subject { who, composite, composition: Arc::clone(&stored) });
+            self.push(Subject { who, composite, composition, how: How::Merged, is_used: true });
         }
     }
-    if subjects.len() == before {
-        let composite = Arc::new(Stored::new(bare(stored.value())));
-        push(subjects, Subject { who: user.clone(), composite, composition: stored });
+
+    /// Whether the catalog holds all composites of the type that a text is for.
+    fn knows_composites_of(&self, text: &Value) -> bool {
+        let of = |key| text.pointer("/spec/compositeTypeRef").and_then(|of| of.get(key)?.as_str()).unwrap_or_default();
+        let group = of("apiVersion").split_once('/').map_or("", |(group, _)| group);
+        let is_it = |kind: &&'static Kind| kind.group == group && kind.kind == of("kind");
+        self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
-    is_all
+
+    /// Whether the current text of a revision's Composition is among the users already.
+    fn is_current_found(&self, text: &Chosen) -> bool {
+        text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
+    }
+
+    fn push(&mut self, subject: Subject) {
+        if !self.found.iter().any(|known| known.who == subject.who) {
+            self.found.push(subject);
+        }
+    }
 }
 
-fn push(subjects: &mut Vec<Subject>, subject: Subject) {
-    if !subjects.iter().any(|known| known.who == subject.who) {
-        subjects.push(subject);
-    }
-}
-
-/// A composite of the type that a Composition is for.
+/// An empty composite of the type that a Composition is for.
 fn bare(composition: &Value) -> Value {
     let of =
         |key| composition.pointer("/spec/compositeTypeRef").and_then(|of| of.get(key)).cloned().unwrap_or_default();
     json!({"apiVersion": of("apiVersion"), "kind": of("kind"), "metadata": {}, "spec": {}})
 }
 
-/// How somebody fares.
+/// The environment of a composite, judged.
 struct Judged {
     /// Whether the environment cannot be computed.
     fails: bool,
     /// What is wrong with it: a source that fails, a patch that fails or finds nothing.
     troubles: Vec<String>,
+    /// The EnvironmentConfigs that were merged.
+    merged: Vec<String>,
 }
 
 impl Subject {
-    fn broken(&self, before: &dyn Configs, after: &dyn Configs) -> Option<Broken> {
-        let Judged { mut troubles, .. } = self.judged(after).filter(|judged| !judged.troubles.is_empty())?;
-        // What failed before does not break now, whatever it fails at next.
-        let known = self.judged(before).filter(|judged| !judged.fails)?;
-        troubles.retain(|trouble| !known.troubles.contains(trouble));
-        let composition = Reference::new(&COMPOSITIONS, "", self.composition.name());
-        (!troubles.is_empty()).then(|| Broken { who: self.who.clone(), composition, troubles })
+    /// Returns what changes for it, if anything does.
+    fn effect(&self, name: &str, before: &dyn Configs, after: &dyn Configs) -> Option<Effect> {
+        let (known, then) = (self.judged(before)?, self.judged(after)?);
+        let has = |judged: &Judged| judged.merged.iter().any(|merged| merged == name);
+        let mut effect = Effect {
+            who: self.who.clone(),
+            composition: self.composition.reference(),
+            troubles: Vec::new(),
+            fails: then.fails && !known.fails,
+            loses: has(&known) && !has(&then),
+            is_used: self.is_used,
+        };
+        if known.fails {
+            return self.effect_on_failing(effect, name, before, after);
+        }
+        effect.troubles = then.troubles;
+        effect.troubles.retain(|trouble| !known.troubles.contains(trouble));
+        (!effect.troubles.is_empty() || effect.loses).then_some(effect)
+    }
+
+    /// What failed before does not break now. But an empty composite in place of unknown ones may fail where those do
+    /// not; of it counts what the text says of every composite.
+    fn effect_on_failing(
+        &self,
+        mut effect: Effect,
+        name: &str,
+        before: &dyn Configs,
+        after: &dyn Configs,
+    ) -> Option<Effect> {
+        let is_composite = ![&COMPOSITIONS, &REVISIONS].iter().any(|kind| std::ptr::eq(*kind, self.who.kind));
+        let is_deleted = before.find(name).is_some() && after.find(name).is_none();
+        if is_composite || !is_deleted {
+            return None;
+        }
+        effect.loses = true;
+        effect.fails = self.how == How::Needed;
+        Some(effect)
     }
 
     fn judged(&self, configs: &dyn Configs) -> Option<Judged> {
         let declaration = composition::declaration(self.composition.value())?;
         let computation = compute(&declaration, self.composite.value(), configs);
-        let computed = Computed { composition: Arc::clone(&self.composition), declaration, computation };
+        let computed = Computed { composition: self.composition.clone(), declaration, computation };
+        let merged = merged(&computed, configs);
         // What comes after a function that nothing is known of cannot be told; what is selected before it can.
         if computed.is_uncertain() {
             let troubles: Vec<_> = computed.sources().filter_map(|(.., source)| source.error.clone()).collect();
-            return Some(Judged { fails: !troubles.is_empty(), troubles });
+            return Some(Judged { fails: !troubles.is_empty(), troubles, merged });
         }
         let unanswered = computed.unanswered(None).into_iter().map(|unanswered| unanswered.to_string());
         // A patch from the environment that fails is among those already, with its place in the Composition.
@@ -132,6 +217,17 @@ impl Subject {
             .any(|(_, _, patch, outcome)| writes_composite(patch) && matches!(outcome.ending, Ending::Failed(_)));
         let failure = computed.computation.failure.clone().filter(|_| !is_told);
         let fails = computed.computation.failure.is_some();
-        Some(Judged { fails, troubles: failure.into_iter().chain(unanswered).collect() })
+        Some(Judged { fails, troubles: failure.into_iter().chain(unanswered).collect(), merged })
     }
+}
+
+/// The names of the EnvironmentConfigs that are merged.
+fn merged(computed: &Computed, configs: &dyn Configs) -> Vec<String> {
+    let mut names = Vec::new();
+    for step in &computed.computation.steps {
+        let ActionOutcome::Selected { sources, kept, .. } = &step.action else { continue };
+        names.extend(sources.iter().flat_map(|source| &source.selected).map(|stored| stored.name().to_owned()));
+        names.extend(kept.iter().flatten().filter(|name| configs.find(name).is_some()).cloned());
+    }
+    names
 }

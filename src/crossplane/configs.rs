@@ -96,6 +96,26 @@ impl environment::Configs for Instead<'_> {
     }
 }
 
+/// EnvironmentConfigs of a catalog without one of them.
+pub struct Without<'v> {
+    /// The catalog's.
+    pub configs: Configs<'v>,
+    /// The name of the one that is left out.
+    pub name: &'v str,
+}
+
+impl environment::Configs for Without<'_> {
+    fn find(&self, name: &str) -> Option<Arc<Stored>> {
+        if name == self.name { None } else { self.configs.find(name) }
+    }
+
+    fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>> {
+        let mut found = self.configs.matching(labels);
+        found.retain(|stored| stored.name() != self.name);
+        found
+    }
+}
+
 fn label<'s>(stored: &'s Stored, key: &str) -> Option<&'s str> {
     environment::label(stored.value(), key)
 }

@@ -1,9 +1,11 @@
 //! The kinds that Crossplane's rules look up.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::admission::Operation;
-use crate::catalog::{Declaration, Declared, Index, Kind, Scope, View};
+use crate::catalog::{Declaration, Declared, Index, Kind, Scope, Stored, View};
 use crate::rule::{DECLARED, Match, Outage};
 
 use super::{composite, composition};
@@ -84,6 +86,28 @@ pub static COMPOSITIONS: Kind = Kind {
     indexes: &[&BY_COMPOSITE_TYPE, &BY_REFERRED_CONFIG, &BY_SELECTED_LABEL],
 };
 
+/// `CompositionRevision`: the text of a Composition at some time, which composites may be pinned to.
+pub static REVISIONS: Kind = Kind {
+    group: GROUP,
+    version: "v1",
+    kind: "CompositionRevision",
+    plural: "compositionrevisions",
+    scope: Scope::Cluster,
+    indexes: &[&BY_REVISED, &BY_REFERRED_CONFIG, &BY_SELECTED_LABEL],
+};
+
+/// The label of a CompositionRevision that names its Composition.
+pub const COMPOSITION_LABEL: &str = "crossplane.io/composition-name";
+
+/// CompositionRevisions by the name of their Composition.
+pub static BY_REVISED: Index =
+    Index { name: "composition", keys: |object| revised(object).map(str::to_owned).into_iter().collect() };
+
+/// Returns the name of the Composition that a CompositionRevision is of.
+pub fn revised(revision: &Value) -> Option<&str> {
+    revision.get("metadata")?.get("labels")?.get(COMPOSITION_LABEL)?.as_str()
+}
+
 /// Compositions by the type of the composites that they are for: `example.org/v1, Kind=XExample`.
 pub static BY_COMPOSITE_TYPE: Index = Index {
     name: "composite-type",
@@ -124,14 +148,35 @@ pub static DEFINITIONS: Kind = Kind {
     kind: "CompositeResourceDefinition",
     plural: "compositeresourcedefinitions",
     scope: Scope::Cluster,
-    indexes: &[],
+    indexes: &[&BY_DECLARED_TYPE],
 };
+
+/// CompositeResourceDefinitions by the group and kind of the composites that they declare.
+pub static BY_DECLARED_TYPE: Index = Index {
+    name: "declared-type",
+    keys: |object| {
+        let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        vec![type_key(text("/spec/group"), text("/spec/names/kind"))]
+    },
+};
+
+/// Returns the CompositeResourceDefinition of the composites that a Composition is for, and their version.
+pub fn definition_of<'c>(composition: &'c Value, view: &View<'_>) -> Option<(Arc<Stored>, &'c str)> {
+    let of = composition.get("spec")?.get("compositeTypeRef")?;
+    let (group, version) = of.get("apiVersion")?.as_str()?.split_once('/')?;
+    let key = type_key(group, of.get("kind")?.as_str()?);
+    Some((view.indexed(&DEFINITIONS, &BY_DECLARED_TYPE, "", &key, 1).pop()?, version))
+}
 
 const COMPOSITES_NAME: &str = "composites";
 
 /// Composites: the kinds that CompositeResourceDefinitions declare.
-pub static COMPOSITES: Declaration =
-    Declaration { name: COMPOSITES_NAME, by: &DEFINITIONS, declares, indexes: &[&BY_COMPOSITION, &BY_REFERENCE] };
+pub static COMPOSITES: Declaration = Declaration {
+    name: COMPOSITES_NAME,
+    by: &DEFINITIONS,
+    declares,
+    indexes: &[&BY_COMPOSITION, &BY_REFERENCE, &WITH_REFERENCES],
+};
 
 /// What a definition declares, in the version that Compositions are written for.
 fn declares(definition: &Value) -> Option<Declared> {
@@ -165,6 +210,18 @@ pub static BY_REFERENCE: Index = Index {
         names.map(str::to_owned).collect()
     },
 };
+
+/// Composites that refer to EnvironmentConfigs at all, under one key.
+pub static WITH_REFERENCES: Index = Index {
+    name: "has-environment-configs",
+    keys: |object| {
+        let has = composite::references(object).iter().any(|name| !name.is_empty());
+        has.then(|| WITH_REFERENCES_KEY.to_owned()).into_iter().collect()
+    },
+};
+
+/// The key of [`WITH_REFERENCES`].
+pub const WITH_REFERENCES_KEY: &str = "true";
 
 /// Composites, for a rule's scope.
 pub(super) const fn composites(operations: &'static [Operation], outage: Outage) -> Match {

@@ -1,7 +1,8 @@
-//! Who uses an EnvironmentConfig: Compositions that name it or select it by its labels, and composites that refer to it or
-//! whose Composition selects it for them.
+//! Who uses an EnvironmentConfig: Compositions and CompositionRevisions that name it or select it by its labels, and
+//! composites that refer to it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -9,40 +10,40 @@ use super::composite::labels;
 use super::composition;
 use super::configs::Configs;
 use super::environment::{EnvironmentSource, LabelMatcherType, Mode, Profile, Selector, SourceType};
-use super::kinds::{BY_COMPOSITION, BY_REFERENCE, BY_REFERRED_CONFIG, BY_SELECTED_LABEL, COMPOSITIONS};
-use crate::catalog::{Reference, Stored, View};
+use super::kinds::{BY_REFERENCE, BY_REFERRED_CONFIG, BY_SELECTED_LABEL, COMPOSITIONS, REVISIONS};
+use crate::catalog::{Kind, Reference, Stored, View};
 
-/// How many Compositions and composites are looked at. Of a deletion that so many are in the way of, nobody reads more.
+/// How many Compositions, revisions and composites are looked at. Nobody reads more names in a message.
 pub const MAX_LOOKED_AT: usize = 500;
 
-/// Somebody who uses an EnvironmentConfig.
+/// An object that uses an EnvironmentConfig.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Who.
+    /// A Composition, a CompositionRevision, or a composite that refers to it.
     pub who: Reference,
-    /// How.
+    /// How it uses it, as far as that can be told without a composite.
     pub how: How,
 }
 
 /// How an EnvironmentConfig is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum How {
-    /// It must be there.
+    /// It must exist.
     Needed,
     /// Without it there is less in the environment.
     Merged,
 }
 
-/// Those who use an EnvironmentConfig as it is written in `config`, those who need it first.
+/// Returns the users of an EnvironmentConfig as it is written in `config`.
 pub fn users(config: &Value, view: &View<'_>) -> Vec<User> {
     let mut search = Search { config, view, name: name(config), found: Vec::new(), left: MAX_LOOKED_AT };
     search.composites_that_refer();
-    for composition in search.compositions() {
-        search.composition(&composition);
+    for kind in [&COMPOSITIONS, &REVISIONS] {
+        for text in search.texts(kind) {
+            search.text(kind, &text);
+        }
     }
-    let mut found = search.found;
-    found.sort_by_key(|user| user.how);
-    found
+    search.found
 }
 
 struct Search<'s> {
@@ -69,67 +70,59 @@ impl Search<'_> {
         }
     }
 
-    /// The Compositions that name it, or select by a label that it has.
-    fn compositions(&self) -> Vec<std::sync::Arc<Stored>> {
+    /// The Compositions or revisions that name it, or select by a label that it has.
+    fn texts(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let labels = self.config.get("metadata").and_then(|meta| meta.get("labels")?.as_object());
         let keys = labels.into_iter().flat_map(|labels| labels.keys());
-        let mut found = self.view.indexed_everywhere(&COMPOSITIONS, &BY_REFERRED_CONFIG, self.name, self.left);
+        let mut found = self.view.indexed_everywhere(kind, &BY_REFERRED_CONFIG, self.name, self.left);
         for key in keys {
-            found.extend(self.view.indexed_everywhere(&COMPOSITIONS, &BY_SELECTED_LABEL, key, self.left));
+            found.extend(self.view.indexed_everywhere(kind, &BY_SELECTED_LABEL, key, self.left));
         }
         let mut seen = BTreeSet::new();
-        found.retain(|composition| seen.insert(composition.name().to_owned()));
+        found.retain(|text| seen.insert(text.name().to_owned()));
         found.truncate(self.left);
         found
     }
 
-    fn composition(&mut self, composition: &Stored) {
+    fn text(&mut self, kind: &'static Kind, text: &Stored) {
         self.left = self.left.saturating_sub(1);
-        let Some(profile) = composition::profile(composition.value()) else { return };
-        for (_, selection) in composition::sources(composition.value()) {
+        let Some(profile) = composition::profile(text.value()) else { return };
+        for (_, selection) in composition::sources(text.value()) {
             let is_optional = selection.policy.is_resolution_optional();
             for source in selection.sources.iter().flatten() {
-                self.source(source, is_optional, composition, profile);
+                if let Some(how) = self.source(source, is_optional, profile) {
+                    self.add(Reference::new(kind, "", text.name()), how);
+                }
             }
         }
     }
 
-    fn source(&mut self, source: &EnvironmentSource, is_optional: bool, composition: &Stored, profile: Profile) {
-        let user = Reference::new(&COMPOSITIONS, "", composition.name());
+    /// Whether a source may give it, and how.
+    fn source(&self, source: &EnvironmentSource, is_optional: bool, profile: Profile) -> Option<How> {
         match (source.kind(), &source.reference, &source.selector) {
             (SourceType::Reference, Some(reference), _) if reference.name == self.name => {
-                self.add(user, if is_optional { How::Merged } else { How::Needed });
+                Some(if is_optional { How::Merged } else { How::Needed })
             }
-            (SourceType::Selector, _, Some(selector)) => {
-                let is_fixed = selector.match_labels.iter().all(|matcher| matcher.kind() == LabelMatcherType::Value);
-                if !is_fixed {
-                    self.composites(selector, composition, profile);
-                } else if let Some(how) = self.selected(selector, &Value::Null, profile) {
-                    self.add(user, how);
-                }
-            }
-            _ => {}
+            (SourceType::Selector, _, Some(selector)) => self.selected(selector, profile),
+            _ => None,
         }
     }
 
-    /// The composites of a Composition for whom a selector selects it.
-    fn composites(&mut self, selector: &Selector, composition: &Stored, profile: Profile) {
-        for kind in self.view.declared() {
-            for stored in self.view.indexed_everywhere(kind, &BY_COMPOSITION, composition.name(), self.left) {
-                self.left = self.left.saturating_sub(1);
-                if let Some(how) = self.selected(selector, stored.value(), profile) {
-                    self.add(Reference::new(kind, stored.namespace(), stored.name()), how);
-                }
-            }
-        }
-    }
-
-    /// Whether and how a selector selects it on behalf of a composite.
-    fn selected(&self, selector: &Selector, composite: &Value, profile: Profile) -> Option<How> {
-        let labels = labels::wanted(selector, composite, profile).filter(|labels| !labels.is_empty())?;
+    /// Whether and how a selector may select it. What a matcher reads from a composite may be any value.
+    fn selected(&self, selector: &Selector, profile: Profile) -> Option<How> {
+        let is_fixed = |kind| kind == LabelMatcherType::Value;
         let own = self.config.get("metadata").and_then(|meta| meta.get("labels"));
-        let has = |(key, value): (&String, &String)| own.and_then(|own| own.get(key)?.as_str()) == Some(value);
-        if !labels.iter().all(has) {
+        let label = |key: &str| own.and_then(|own| own.get(key)?.as_str());
+        if !selector.match_labels.iter().all(|matcher| is_fixed(matcher.kind())) {
+            let may_have =
+                |key: &str, value: Option<&str>| label(key).is_some_and(|own| value.is_none_or(|it| it == own));
+            let mut matchers = selector.match_labels.iter().filter(|matcher| !matcher.is_optional());
+            let is_possible = matchers
+                .all(|matcher| may_have(&matcher.key, matcher.value.as_deref().filter(|_| is_fixed(matcher.kind()))));
+            return is_possible.then_some(How::Merged);
+        }
+        let labels = labels::wanted(selector, &Value::Null, profile).filter(|labels| !labels.is_empty())?;
+        if !labels.iter().all(|(key, value)| label(key) == Some(value)) {
             return None;
         }
         let labels: Vec<_> = labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();

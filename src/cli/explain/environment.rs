@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::catalog::{Catalog, Confirmed, Stored, View, cluster};
-use crate::crossplane::composite::composition::{Choice, choose};
+use crate::crossplane::composite::composition::{Choice, Chosen, choose};
 use crate::crossplane::explain::Explanation;
-use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
 use crate::crossplane::{composition, declarations};
 
 /// How it is told.
@@ -134,7 +134,7 @@ impl Args {
 
 /// A catalog of Crossplane's kinds, and of all composites.
 fn catalog() -> Catalog {
-    let kinds = [&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS];
+    let kinds = [&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS];
     let catalog = Catalog::new(kinds).declaring(declarations());
     catalog.choose(HashSet::from(["*".to_owned()]));
     catalog
@@ -146,13 +146,23 @@ impl Objects {
         let view = View::new(&self.catalog, &confirmed);
         let name = text(composite, "/metadata/name");
         let choice = match composition {
-            Some(name) => view.find(&COMPOSITIONS, "", name).map_or(Choice::Missing(name.to_owned()), Choice::One),
+            Some(name) => {
+                let found = view.find(&COMPOSITIONS, "", name).map(Chosen::current);
+                found.map_or(Choice::Missing(name.to_owned()), Choice::One)
+            }
             None => self.choice(composite, &view),
         };
         let chosen = match choice {
             Choice::One(chosen) => chosen,
             Choice::Missing(missing) => {
                 return Err(Unusable::new(format!("there is no Composition {missing:?}, which {name} uses")));
+            }
+            Choice::MissingRevision(missing) => {
+                return Err(Unusable::new(format!("there is no CompositionRevision {missing:?}, which {name} uses")));
+            }
+            Choice::NoRevision(of) => {
+                let why = format!("no CompositionRevision of {of:?} has the labels that {name} selects by");
+                return Err(Unusable::new(why));
             }
             Choice::Open(none) if none.is_empty() => {
                 return Err(Unusable::new(format!("no Composition has the labels that {name} selects by")));
@@ -162,10 +172,11 @@ impl Objects {
                 return Err(Unusable::new(format!("{name} may use any of several Compositions: {several}; name one")));
             }
         };
-        let declaration = composition::declaration(chosen.value()).ok_or_else(|| {
-            Unusable::new(format!("Composition {} has no environment that can be read", chosen.name()))
-        })?;
-        Ok(Explanation::of(composite, chosen.name(), declaration, &self.configs))
+        let declaration = composition::declaration(chosen.value())
+            .ok_or_else(|| Unusable::new(format!("{} has no environment that can be read", chosen.shown())))?;
+        let text =
+            if chosen.is_revision { format!("{} (revision {})", chosen.name, chosen.text.name()) } else { chosen.name };
+        Ok(Explanation::of(composite, &text, declaration, &self.configs))
     }
 
     fn choice(&self, composite: &Value, view: &View<'_>) -> Choice {

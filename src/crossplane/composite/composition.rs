@@ -1,58 +1,182 @@
-//! Which Composition a composite uses.
+//! Which Composition a composite uses, and which text of it.
 //!
 //! Crossplane fills `compositionRef` in once: from the definition's `enforcedCompositionRef`, from the composite itself,
-//! by its `compositionSelector`, from the definition's `defaultCompositionRef`, or at random among those of its type. Source:
-//! `internal/controller/apiextensions/composite/api.go` in Crossplane 1.17.
+//! by its `compositionSelector`, from the definition's `defaultCompositionRef`, or at random among those of its type. Then
+//! it takes a CompositionRevision: the one that `compositionRevisionRef` names if the update policy is Manual, else the
+//! newest that `compositionRevisionSelector` selects. Source: `internal/controller/apiextensions/composite/api.go` in
+//! Crossplane 1.17 and 2.3.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::machinery;
-use crate::catalog::{Stored, View};
-use crate::crossplane::kinds::{self, BY_COMPOSITE_TYPE, COMPOSITIONS, DEFINITIONS};
+use crate::catalog::{Reference, Stored, View};
+use crate::crossplane::kinds::{
+    self, BY_COMPOSITE_TYPE, BY_REVISED, COMPOSITION_LABEL, COMPOSITIONS, DEFINITIONS, REVISIONS,
+};
 
 /// More Compositions than one composite could mean are no choice that can be foreseen.
 const MAX_CANDIDATES: usize = 100;
+/// More revisions of one Composition are not searched. Crossplane keeps all of them; each is a change by a person.
+const MAX_REVISIONS: usize = 1000;
 
 /// The Composition that a composite uses, as far as that can be foreseen.
 #[derive(Debug)]
 pub enum Choice {
     /// This one.
-    One(Arc<Stored>),
-    /// One of this name, which is not there.
+    One(Chosen),
+    /// One of this name, which does not exist.
     Missing(String),
-    /// None that is known of: there is none of its type, or several that Crossplane will choose from.
+    /// A CompositionRevision of this name, which does not exist.
+    MissingRevision(String),
+    /// A CompositionRevision of this Composition, of which none has the selected labels.
+    NoRevision(String),
+    /// None that is known: none is of its type, or Crossplane will choose from several.
     Open(Vec<String>),
 }
 
-/// The Composition of a composite of the kind with this group and plural name.
+/// The text that a composite is made from.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// The Composition's name.
+    pub name: String,
+    /// The object with the text: the Composition as it is now, or a CompositionRevision.
+    pub text: Arc<Stored>,
+    /// Whether the text is that of a CompositionRevision.
+    pub is_revision: bool,
+}
+
+impl Chosen {
+    /// The text of a Composition as it is now, which Crossplane makes the newest revision of.
+    pub fn current(composition: Arc<Stored>) -> Self {
+        Self { name: composition.name().to_owned(), text: composition, is_revision: false }
+    }
+
+    /// The text that a CompositionRevision keeps.
+    pub fn revision(revision: Arc<Stored>) -> Self {
+        let name = kinds::revised(revision.value()).unwrap_or_default().to_owned();
+        Self { name, text: revision, is_revision: true }
+    }
+
+    /// What the text says.
+    pub fn value(&self) -> &Value {
+        self.text.value()
+    }
+
+    /// Names the object with the text.
+    pub fn reference(&self) -> Reference {
+        let kind = if self.is_revision { &REVISIONS } else { &COMPOSITIONS };
+        Reference::new(kind, "", self.text.name())
+    }
+
+    /// The object with the text, for messages: `Composition "example"`.
+    pub fn shown(&self) -> String {
+        format!("{} {:?}", self.reference().kind.kind, self.text.name())
+    }
+}
+
+/// Returns the Composition text of a composite of the kind with this group and plural name.
 pub fn choose(composite: &Value, group: &str, plural: &str, view: &View<'_>) -> Choice {
     let definition = view.find(&DEFINITIONS, "", &format!("{plural}.{group}"));
-    let of_definition = |key: &str| -> Option<String> {
-        let name = definition.as_ref()?.value().get("spec")?.get(key)?.get("name")?.as_str()?;
-        Some(name.to_owned()).filter(|name| !name.is_empty())
-    };
-    let selector =
-        machinery(composite).and_then(|inner| inner.get("compositionSelector")?.get("matchLabels")?.as_object());
-    let named =
-        of_definition("enforcedCompositionRef").or_else(|| super::composition_name(composite).map(str::to_owned));
-    let default = || of_definition("defaultCompositionRef").filter(|_| selector.is_none());
-    if let Some(name) = named.or_else(default) {
-        return view.find(&COMPOSITIONS, "", &name).map_or(Choice::Missing(name), Choice::One);
+    let choosing = Choosing { composite, definition, view };
+    let revision = choosing.inner("compositionRevisionRef").and_then(|reference| reference.get("name")?.as_str());
+    if let Some(name) = revision.filter(|name| !name.is_empty() && choosing.policy() == "Manual") {
+        let found = view.find(&REVISIONS, "", name).map(Chosen::revision);
+        return found.map_or_else(|| Choice::MissingRevision(name.to_owned()), Choice::One);
     }
-    let mut found = of_type(composite, view);
-    if let Some(labels) = selector {
-        found.retain(|composition| {
-            labels.iter().all(|(key, value)| {
-                composition.value().pointer("/metadata/labels").and_then(|own| own.get(key)) == Some(value)
-            })
-        });
+    match choosing.composition() {
+        Choice::One(current) => choosing.revision_of(current),
+        other => other,
     }
-    match found.as_slice() {
-        [one] => Choice::One(one.clone()),
-        several => Choice::Open(several.iter().map(|one| one.name().to_owned()).collect()),
+}
+
+struct Choosing<'c> {
+    composite: &'c Value,
+    definition: Option<Arc<Stored>>,
+    view: &'c View<'c>,
+}
+
+impl Choosing<'_> {
+    /// A field of Crossplane's own in the composite.
+    fn inner(&self, key: &str) -> Option<&Value> {
+        machinery(self.composite)?.get(key)
     }
+
+    fn of_definition(&self, key: &str) -> Option<&Value> {
+        self.definition.as_ref()?.value().get("spec")?.get(key)
+    }
+
+    /// The update policy, with the default that Crossplane puts into the schema.
+    fn policy(&self) -> &str {
+        let default = || self.of_definition("defaultCompositionUpdatePolicy");
+        self.inner("compositionUpdatePolicy").or_else(default).and_then(Value::as_str).unwrap_or("Automatic")
+    }
+
+    fn composition(&self) -> Choice {
+        let named = |key: &str| {
+            let name = self.of_definition(key)?.get("name")?.as_str()?;
+            Some(name.to_owned()).filter(|name| !name.is_empty())
+        };
+        let selector = labels(self.inner("compositionSelector"));
+        let own = || super::composition_name(self.composite).map(str::to_owned);
+        let default = || named("defaultCompositionRef").filter(|_| selector.is_none());
+        if let Some(name) = named("enforcedCompositionRef").or_else(own).or_else(default) {
+            let found = self.view.find(&COMPOSITIONS, "", &name).map(Chosen::current);
+            return found.map_or(Choice::Missing(name), Choice::One);
+        }
+        let mut found = of_type(self.composite, self.view);
+        if let Some(labels) = selector {
+            found.retain(|composition| has_labels(composition.value(), labels));
+        }
+        match found.as_slice() {
+            [one] => Choice::One(Chosen::current(one.clone())),
+            several => Choice::Open(several.iter().map(|one| one.name().to_owned()).collect()),
+        }
+    }
+
+    /// The newest revision that the composite selects. Of a Composition's current text Crossplane makes the newest
+    /// revision, with the Composition's labels; so that one counts wherever its labels are selected, also a moment
+    /// before it exists.
+    fn revision_of(&self, current: Chosen) -> Choice {
+        let default = || self.of_definition("defaultCompositionRevisionSelector");
+        let selector = labels(self.inner("compositionRevisionSelector").or_else(default));
+        let Some(selector) = selector.filter(|_| self.policy() == "Automatic") else { return Choice::One(current) };
+        let own = |(key, value): (&String, &Value)| {
+            let is_name = key == COMPOSITION_LABEL && *value == current.name;
+            is_name || label(current.value(), key) == Some(value)
+        };
+        if selector.iter().all(own) {
+            return Choice::One(current);
+        }
+        let mut revisions = self.view.indexed(&REVISIONS, &BY_REVISED, "", &current.name, MAX_REVISIONS);
+        revisions.retain(|one| is_of(one.value(), current.value()) && has_labels(one.value(), selector));
+        let number = |one: &Arc<Stored>| one.value().pointer("/spec/revision").and_then(Value::as_i64);
+        match revisions.into_iter().max_by_key(number) {
+            Some(revision) => Choice::One(Chosen::revision(revision)),
+            None => Choice::NoRevision(current.name),
+        }
+    }
+}
+
+/// Whether a Composition controls a revision: one of a deleted Composition of the same name does not count.
+fn is_of(revision: &Value, composition: &Value) -> bool {
+    let owners = revision.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let uid = composition.pointer("/metadata/uid");
+    let (Some(owners), Some(uid)) = (owners, uid) else { return true };
+    owners.iter().any(|owner| owner.get("uid") == Some(uid))
+}
+
+fn labels(selector: Option<&Value>) -> Option<&Map<String, Value>> {
+    selector?.get("matchLabels")?.as_object()
+}
+
+fn label<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
+    object.get("metadata")?.get("labels")?.get(key)
+}
+
+fn has_labels(object: &Value, labels: &Map<String, Value>) -> bool {
+    labels.iter().all(|(key, value)| label(object, key) == Some(value))
 }
 
 fn of_type(composite: &Value, view: &View<'_>) -> Vec<Arc<Stored>> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::composition::{Choice, choose};
+use super::composition::{Choice, Chosen, choose};
 use crate::admission::Request;
 use crate::catalog::{Reference, Stored, View};
 use crate::crossplane::composition;
@@ -13,12 +13,12 @@ use crate::crossplane::environment::{
     Action, ActionOutcome, Computation, Declaration, Patch, PatchOutcome, PatchType, SourceType, Sourced, compute,
     references,
 };
-use crate::crossplane::kinds::{self, COMPOSITIONS};
+use crate::crossplane::kinds::{self, COMPOSITIONS, REVISIONS};
 
 /// A computation, and what it was computed from.
 pub struct Computed {
-    /// The Composition.
-    pub composition: Arc<Stored>,
+    /// The text of the Composition.
+    pub composition: Chosen,
     /// What it says.
     pub declaration: Declaration,
     /// What comes of it.
@@ -42,7 +42,8 @@ pub fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let composite = request.object();
     match choose(composite, &request.resource.group, &request.resource.plural, view) {
         Choice::Missing(name) => view.unless_found(&COMPOSITIONS, "", &name).into_iter().collect(),
-        Choice::Open(_) => Vec::new(),
+        Choice::MissingRevision(name) => view.unless_found(&REVISIONS, "", &name).into_iter().collect(),
+        Choice::NoRevision(_) | Choice::Open(_) => Vec::new(),
         Choice::One(composition) => {
             let sources = composition::sources(composition.value()).into_iter();
             let sources = sources.flat_map(|(_, selection)| selection.sources.unwrap_or_default());

@@ -45,7 +45,7 @@ impl Computed {
 
     /// The patches that read the environment, each with its place, and the environment after its step.
     fn read(&self) -> impl Iterator<Item = (String, &PatchOutcome, &Value)> {
-        let name = format!("Composition {:?}", self.composition.name());
+        let name = self.composition.shown();
         let of_composed = name.clone();
         let of_composite = self.environment_patches().filter(|(_, _, patch, _)| writes_composite(patch));
         let of_composite = of_composite.map(move |(step, at, _, outcome)| {

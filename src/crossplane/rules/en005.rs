@@ -12,7 +12,7 @@ use crate::crossplane::composition::{self, Topic};
 use crate::crossplane::configs::Configs;
 use crate::crossplane::environment::{LabelMatcherType, Mode, Profile, Selector, Sourced, sort};
 use crate::crossplane::field_path::Path;
-use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
 use crate::rule::{Example, Page, Rule};
 
 /// The row of EN005.
@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
     level: Level::Deny,
     summary: "a selector whose bounds contradict each other, or that sorts by what no EnvironmentConfig has",
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
-    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(|request, view| if is_composite(request) { computed::confirm(request, view) } else { Vec::new() }),
     check,
     page: Page {
@@ -95,8 +95,8 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let finding = |(step, at, source): (usize, usize, &Sourced)| {
         let error = source.error.as_ref().filter(|_| source.is_unsortable)?;
         let step = &computed.declaration.steps[step].field;
-        let name = computed.composition.name();
-        Some(warning(FieldPath::root(), format!("Composition {name:?}, {step}, environmentConfigs[{at}]: {error}")))
+        let text = computed.composition.shown();
+        Some(warning(FieldPath::root(), format!("{text}, {step}, environmentConfigs[{at}]: {error}")))
     };
     computed.sources().filter_map(finding).collect()
 }

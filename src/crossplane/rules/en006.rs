@@ -9,7 +9,9 @@ use crate::crossplane::configs::Configs;
 use crate::crossplane::environment::{
     EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Selector, SourceType, Sourced,
 };
-use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::crossplane::kinds::{
+    self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
+};
 use crate::rule::{Example, Page, Rule};
 
 /// The row of EN006.
@@ -19,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     level: Level::Warn,
     summary: "a reference to no EnvironmentConfig, or a selector that matches none, too few or too many",
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
-    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
     page: Page {
@@ -126,8 +128,7 @@ fn of_composite(request: &Request<'_>, view: &View<'_>, configs: &Configs<'_>) -
         // EN005 speaks of what cannot be sorted.
         let error = source.error.as_ref().filter(|_| !source.is_unsortable)?;
         let step = &computed.declaration.steps[step].field;
-        let message =
-            format!("Composition {:?}, {step}, environmentConfigs[{at}]: {error}", computed.composition.name());
+        let message = format!("{}, {step}, environmentConfigs[{at}]: {error}", computed.composition.shown());
         let finding = RULE.finding(FieldPath::root(), message);
         let labels: Vec<_> = source.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let found = configs.matching(&labels);

@@ -8,7 +8,9 @@ use crate::catalog::View;
 use crate::crossplane::composite::computed::{computed, confirm};
 use crate::crossplane::composition;
 use crate::crossplane::environment::{ActionOutcome, Merged, Overwrite};
-use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::crossplane::kinds::{
+    self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
+};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 3] = [
@@ -24,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
     level: Level::Warn,
     summary: "a key that a later EnvironmentConfig gives another type, or that Crossplane writes itself",
     scope: &SCOPE,
-    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(|request, view| if is_composite(request) { confirm(request, view) } else { Vec::new() }),
     check,
     page: Page {

@@ -9,7 +9,7 @@ use crate::crossplane::composite::composition::{Choice, choose};
 use crate::crossplane::composite::computed::{self, computed};
 use crate::crossplane::composite::unanswered::Unanswered;
 use crate::crossplane::composition;
-use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
 use crate::crossplane::schema::{self, CONFIG_MAPS};
 use crate::rule::{Example, Page, Rule};
 
@@ -20,7 +20,14 @@ pub(super) static RULE: Rule = Rule {
     level: Level::Warn,
     summary: "a patch that reads what the merged environment does not have, or has of another type than it needs",
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
-    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS, &CONFIG_MAPS],
+    looks_up: &[
+        &COMPOSITIONS,
+        &REVISIONS,
+        &DEFINITIONS,
+        &ENVIRONMENT_CONFIGS,
+        &ALPHA_ENVIRONMENT_CONFIGS,
+        &CONFIG_MAPS,
+    ],
     confirm: Some(confirm),
     check,
     page: Page {

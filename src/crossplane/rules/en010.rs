@@ -7,11 +7,13 @@ use serde_json::Value;
 use super::told;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, Stored, View};
-use crate::crossplane::breaks::{Broken, Judgement, MAX_JUDGED, judge};
-use crate::crossplane::configs::{Configs, Instead};
+use crate::crossplane::breaks::{Effect, Judgement, MAX_JUDGED, judge};
+use crate::crossplane::configs::{Configs, Instead, Without};
 use crate::crossplane::configuration::on_change;
-use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
-use crate::crossplane::users::{How, User, users};
+use crate::crossplane::kinds::{
+    self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
+};
+use crate::crossplane::users::users;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(
@@ -28,20 +30,22 @@ pub(super) static RULE: Rule = Rule {
     level: Level::Deny,
     summary: "deleting an EnvironmentConfig that is used, or changing it so that those who use it break",
     scope: &SCOPE,
-    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
     page: Page {
         why: "Nothing keeps an EnvironmentConfig that is in use, and composites that need one which is gone are no longer \
-              reconciled. Users are Compositions that name it, selectors that match its labels, and composites that \
-              refer to it. Those whom it breaks are read from the API server before a deletion is refused. Where it is one \
-              of several, or may be missing, composites go on without its data, which is a warning.\n\nOf one that is \
-              created or changed, every Composition and composite that uses it is judged again, with the EnvironmentConfigs \
-              as they are and as they will be: a selector that is left without it or now matches two, a patch that no \
-              longer finds what it reads or fails. What is wrong only then is a warning that names them; \
-              `environmentConfigs: {onChange: deny}` in the configuration file refuses it. A Composition without composites \
-              is judged with one that says nothing, and only warned about. At most a hundred composites are judged, and it \
-              is said how many are left out.",
+              reconciled. For each composite that may use it the environment is computed, from the CompositionRevision that \
+              the composite is made from, with the EnvironmentConfig and without it. If Crossplane computes it before and \
+              fails afterwards, the deletion is refused; those composites are read from the API server first. If the \
+              composite loses only the data, because the reference is Optional or others match too, that is a warning. So is \
+              a Composition that no composite uses yet. Composites are known where their definition is chosen; of others, \
+              what their Composition says of all its composites counts.\n\nOf one that is created or changed, every \
+              composite that uses it is judged again in the same way: a selector that is left without it or now matches \
+              two, a patch that no longer finds what it reads or fails. What is wrong only then is a warning that names \
+              the composites; `environmentConfigs: {onChange: deny}` in the configuration file refuses it. A Composition \
+              without composites is judged with an empty one, and only warned about. At most a hundred composites are \
+              judged, and the message says how many are left out.",
         wrong: Example {
             stored: STORED,
             operation: Operation::Delete,
@@ -92,48 +96,82 @@ data: {region: eu-2}
 const NAMED: usize = 5;
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    let needing = lost(request, view).into_iter().filter(|user| user.how == How::Needed);
-    let mut wanted: Vec<_> = needing.take(NAMED).map(|user| user.who).collect();
-    if request.operation != Operation::Delete && on_change(view) == Level::Deny {
-        let broken = judgement(request, view).broken.into_iter().take(NAMED);
-        wanted.extend(broken.flat_map(|broken| [broken.who, broken.composition]));
-    }
-    wanted
+    let effects = judgement(request, view).effects.into_iter();
+    let is_refused = |effect: &Effect| match request.operation {
+        Operation::Delete => effect.fails && effect.is_used,
+        _ => on_change(view) == Level::Deny && !effect.troubles.is_empty(),
+    };
+    effects.filter(is_refused).take(NAMED).flat_map(|effect| [effect.who, effect.composition]).collect()
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let mut findings = unselected(request, view);
-    if request.operation != Operation::Delete {
-        findings.extend(broken(request, view));
+    let judgement = judgement(request, view);
+    let mut findings = match request.operation {
+        Operation::Delete => deleted(request, &judgement),
+        _ => changed(request, &judgement, view),
+    };
+    if judgement.left_out > 0 {
+        let Judgement { left_out, is_counted, .. } = judgement;
+        let least = if is_counted { "" } else { "at least " };
+        let message = format!("{least}{left_out} more composites use it and were not judged: at most {MAX_JUDGED} are");
+        let field = Changed::of(request).map_or_else(FieldPath::root, |changed| changed.field());
+        findings.push(finding(field, message, Level::Warn));
     }
     findings.retain(|finding| finding.level != Level::Off);
     findings.into_iter().map(told).collect()
 }
 
-/// What is to be said to those who use it no longer.
-fn unselected(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let name = request.display_name();
-    let (needed, merged): (Vec<User>, Vec<User>) =
-        lost(request, view).into_iter().partition(|user| user.how == How::Needed);
-    let is_deletion = request.operation == Operation::Delete;
-    let (field, what, said) = match is_deletion {
-        true => (FieldPath::root(), "EnvironmentConfig", "is used by"),
-        false => (LABELS.field(), "with these labels EnvironmentConfig", "is no longer selected by"),
-    };
-    let mut findings = Vec::new();
-    if !needed.is_empty() {
-        let message = format!("{what} {name:?} {said} {}, which cannot do without it", named(&needed));
-        let mut finding = RULE.finding(field.clone(), message).help("change or delete those first");
-        if !is_deletion {
-            finding.level = on_change(view);
+fn finding(field: FieldPath, message: String, level: Level) -> Finding {
+    let mut finding = RULE.finding(field, message);
+    finding.level = finding.level.min(level);
+    finding
+}
+
+/// Computes what a request changes for the users of an EnvironmentConfig.
+fn judgement(request: &Request<'_>, view: &View<'_>) -> Judgement {
+    let (old, new) = (request.old_object(), request.object());
+    let instead =
+        |object: &Value| Instead { configs: Configs::of(view), config: Arc::new(Stored::new(object.clone())) };
+    let configs = Configs::of(view);
+    match request.operation {
+        Operation::Delete => {
+            let name = old.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            judge(&users(old, view), name, &instead(old), &Without { configs, name }, view)
         }
-        findings.push(finding);
+        Operation::Create => judge(&users(new, view), &request.name, &configs, &instead(new), view),
+        _ if Changed::of(request).is_none() => Judgement::default(),
+        _ => {
+            let mut using = users(new, view);
+            let before = users(old, view).into_iter();
+            let before: Vec<_> = before.filter(|user| !using.iter().any(|known| known.who == user.who)).collect();
+            using.extend(before);
+            judge(&using, &request.name, &instead(old), &instead(new), view)
+        }
     }
-    if !merged.is_empty() {
-        let message = format!("{what} {name:?} is merged for {}, which go on without its data", named(&merged));
-        let mut finding = RULE.finding(field, message);
-        finding.level = Level::Warn.min(finding.level);
-        findings.push(finding);
+}
+
+/// What a deletion does.
+fn deleted(request: &Request<'_>, judgement: &Judgement) -> Vec<Finding> {
+    let name = request.display_name();
+    let of =
+        |holds: fn(&Effect) -> bool| judgement.effects.iter().filter(move |effect| holds(effect)).collect::<Vec<_>>();
+    let mut findings = Vec::new();
+    let failing = of(|effect| effect.is_used && effect.fails);
+    if !failing.is_empty() {
+        let message = format!("EnvironmentConfig {name:?} is used by {}, which cannot do without it", named(&failing));
+        findings.push(RULE.finding(FieldPath::root(), message).help("change or delete those first"));
+    }
+    let losing = of(|effect| effect.is_used && !effect.fails && effect.loses);
+    if !losing.is_empty() {
+        let message =
+            format!("EnvironmentConfig {name:?} is merged for {}, which go on without its data", named(&losing));
+        findings.push(finding(FieldPath::root(), message, Level::Warn));
+    }
+    let unused = of(|effect| !effect.is_used);
+    if !unused.is_empty() {
+        let message =
+            format!("EnvironmentConfig {name:?} is selected by {}, which no known composite uses", named(&unused));
+        findings.push(finding(FieldPath::root(), message, Level::Warn));
     }
     findings
 }
@@ -150,10 +188,11 @@ const BOTH: Changed = Changed { words: "with these labels and this data", field:
 const ALL: Changed = Changed { words: "with this EnvironmentConfig", field: &[] };
 
 impl Changed {
-    /// `None` where nobody would notice.
+    /// `None` where nothing changes that is used.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (old, new) = (request.old_object(), request.object());
         match (labels(old) != labels(new), old.get("data") != new.get("data")) {
+            _ if request.operation == Operation::Delete => None,
             _ if request.operation == Operation::Create => Some(ALL),
             (true, true) => Some(BOTH),
             (true, false) => Some(LABELS),
@@ -171,73 +210,42 @@ fn labels(object: &Value) -> Option<&Value> {
     object.get("metadata").and_then(|meta| meta.get("labels"))
 }
 
-/// Those who break with what is written, each with what breaks.
-fn broken(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+/// What a creation or an update does.
+fn changed(request: &Request<'_>, judgement: &Judgement, view: &View<'_>) -> Vec<Finding> {
     let Some(changed) = Changed::of(request) else { return Vec::new() };
-    let Judgement { broken, left_out, is_counted } = judgement(request, view);
-    let finding = |message: String, level: Level| {
-        let mut finding = RULE.finding(changed.field(), message);
-        finding.level = level;
-        finding
-    };
-    let of = |broken: &Broken| {
-        let (who, troubles) = (shown(&broken.who), broken.troubles.join("; "));
-        // What no composite has yet may never be: a composite of its own may say what is missing.
-        let is_certain = !std::ptr::eq(broken.who.kind, &COMPOSITIONS);
+    let (broken, others): (Vec<&Effect>, Vec<&Effect>) =
+        judgement.effects.iter().partition(|effect| !effect.troubles.is_empty());
+    let of = |effect: &Effect| {
+        let (who, troubles) = (shown(&effect.who), effect.troubles.join("; "));
+        // A composite that does not exist yet may say what is missing.
+        let is_certain = !is_text(&effect.who);
         let level = if is_certain { on_change(view) } else { on_change(view).min(Level::Warn) };
-        finding(format!("{} {who} breaks: {troubles}", changed.words), level)
+        finding(changed.field(), format!("{} {who} breaks: {troubles}", changed.words), level)
     };
-    let mut findings: Vec<_> = broken.iter().take(NAMED).map(of).collect();
+    let mut findings: Vec<_> = broken.iter().take(NAMED).map(|effect| of(effect)).collect();
     if let Some(more) = broken.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        findings.push(finding(format!("{} {more} more break", changed.words), on_change(view)));
+        findings.push(finding(changed.field(), format!("{} {more} more break", changed.words), on_change(view)));
     }
-    if left_out > 0 {
-        let least = if is_counted { "" } else { "at least " };
-        let message = format!("{least}{left_out} more composites use it and were not judged: at most {MAX_JUDGED} are");
-        findings.push(finding(message, Level::Warn));
+    let losing: Vec<&Effect> = others.into_iter().filter(|effect| effect.loses && effect.is_used).collect();
+    if !losing.is_empty() {
+        let (words, name) = (changed.words, request.display_name());
+        let who = named(&losing);
+        let message =
+            format!("{words} EnvironmentConfig {name:?} is no longer merged for {who}, which go on without its data");
+        findings.push(finding(changed.field(), message, on_change(view).min(Level::Warn)));
     }
     findings
 }
 
-/// What becomes of those who use it before or after a request. Of those who no longer use it and cannot do without,
-/// [`unselected`] speaks.
-fn judgement(request: &Request<'_>, view: &View<'_>) -> Judgement {
-    if Changed::of(request).is_none() {
-        return Judgement::default();
-    }
-    let (old, new) = (request.old_object(), request.object());
-    let instead =
-        |object: &Value| Instead { configs: Configs::of(view), config: Arc::new(Stored::new(object.clone())) };
-    let mut using = users(new, view);
-    if request.operation == Operation::Create {
-        return judge(&using, &Configs::of(view), &instead(new), view);
-    }
-    let lost = lost(request, view);
-    let is_lost = |user: &User| lost.iter().any(|lost| lost.who == user.who && lost.how == How::Needed);
-    let before = users(old, view).into_iter().filter(|user| !is_lost(user));
-    let before: Vec<_> = before.filter(|user| !using.iter().any(|known| known.who == user.who)).collect();
-    using.extend(before);
-    judge(&using, &instead(old), &instead(new), view)
+/// Whether a user is a Composition or a CompositionRevision.
+fn is_text(who: &Reference) -> bool {
+    [&COMPOSITIONS, &REVISIONS].iter().any(|kind| std::ptr::eq(*kind, who.kind))
 }
 
-/// Those who use an EnvironmentConfig before a request, and no longer after it.
-fn lost(request: &Request<'_>, view: &View<'_>) -> Vec<User> {
-    let (old, new) = (request.old_object(), request.object());
-    match request.operation {
-        Operation::Delete => users(old, view),
-        Operation::Create => Vec::new(),
-        _ if labels(old) == labels(new) => Vec::new(),
-        _ => {
-            let after = users(new, view);
-            users(old, view).into_iter().filter(|user| !after.iter().any(|other| other.who == user.who)).collect()
-        }
-    }
-}
-
-fn named(users: &[User]) -> String {
-    let mut names: Vec<_> = users.iter().take(NAMED).map(|user| shown(&user.who)).collect();
-    if users.len() > NAMED {
-        names.push(format!("{} more", users.len() - NAMED));
+fn named(effects: &[&Effect]) -> String {
+    let mut names: Vec<_> = effects.iter().take(NAMED).map(|effect| shown(&effect.who)).collect();
+    if effects.len() > NAMED {
+        names.push(format!("{} more", effects.len() - NAMED));
     }
     names.join(", ")
 }

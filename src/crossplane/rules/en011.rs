@@ -12,7 +12,9 @@ use crate::crossplane::composite::{labels, references};
 use crate::crossplane::composition;
 use crate::crossplane::configs::Configs;
 use crate::crossplane::environment::{EnvironmentSource, Profile, SourceType};
-use crate::crossplane::kinds::{self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS};
+use crate::crossplane::kinds::{
+    self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
+};
 use crate::rule::{Example, Page, Rule};
 
 /// The row of EN011.
@@ -22,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     level: Level::Deny,
     summary: "environmentConfigRefs on a composite that the sources of its Composition cannot produce",
     scope: &WRITTEN_COMPOSITES,
-    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
     page: Page {
@@ -115,10 +117,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     };
     let finding = |(at, name): (usize, &str)| {
         let field = FieldPath::of(["spec", "environmentConfigRefs"]).index(at).key("name");
-        let message = format!(
-            "Composition {:?} does not select EnvironmentConfig {name:?} for this composite",
-            composition.name()
-        );
+        let text = composition.shown();
+        let message = format!("{text} does not select EnvironmentConfig {name:?} for this composite");
         RULE.finding(field, message).help("leave environmentConfigRefs out, so that they are filled in")
     };
     added.into_iter().filter(|(_, name)| is_foreign(name)).map(finding).collect()
