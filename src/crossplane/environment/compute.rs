@@ -68,6 +68,7 @@ pub enum ActionOutcome {
 pub fn compute(declaration: &Declaration, composite: &Value, configs: &(impl Configs + ?Sized)) -> Computation {
     let mut computing = Computing {
         profile: declaration.profile,
+        stores_references: declaration.stores_references(),
         original: composite,
         patching: Patching::new(declaration.profile, Value::Null, composite),
         references: None,
@@ -103,6 +104,7 @@ pub fn compute(declaration: &Declaration, composite: &Value, configs: &(impl Con
 
 struct Computing<'c> {
     profile: Profile,
+    stores_references: bool,
     original: &'c Value,
     patching: Patching,
     references: Option<Vec<String>>,
@@ -129,9 +131,8 @@ impl Computing<'_> {
             self.patching.set_environment(stamped(self.profile, merged.data.clone()));
         }
         let is_resolved = failure.is_none() && selection.sources.as_ref().is_some_and(|sources| !sources.is_empty());
-        if self.profile == Profile::Native117 && kept.is_none() && is_resolved {
-            let selected = sources.iter().flat_map(|source| &source.selected);
-            self.references = Some(selected.map(|stored| stored.name().to_owned()).collect());
+        if self.stores_references && kept.is_none() && is_resolved {
+            self.references = Some(sources.iter().flat_map(Sourced::references).collect());
         }
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }

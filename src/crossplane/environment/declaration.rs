@@ -89,6 +89,12 @@ pub struct Template {
 }
 
 impl Declaration {
+    /// Whether Crossplane stores the references to EnvironmentConfigs in the composite. In mode Pipeline native Crossplane
+    /// selects them and never stores them, so that it selects anew with each reconcile.
+    pub fn stores_references(&self) -> bool {
+        self.profile == Profile::Native117 && self.steps.iter().any(|step| matches!(step.action, Action::Patch(_)))
+    }
+
     /// The same with what the schema of native Compositions says by default. A Composition from the API server has it
     /// already, one from a file has not; without it, native Crossplane passes over patches that say no type. The inputs of
     /// functions have no schema, so that nothing is added to them.

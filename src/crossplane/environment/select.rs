@@ -47,6 +47,9 @@ pub struct Sourced {
     pub labels: BTreeMap<String, String>,
     /// What it selects, in the order in which it is merged.
     pub selected: Vec<Arc<Stored>>,
+    /// The name that it refers to, where that does not exist and may be missing. Native Crossplane keeps the reference, and
+    /// uses the EnvironmentConfig as soon as it exists.
+    pub missing: Option<String>,
     /// What matches, but is beyond `maxMatch`.
     pub cut: Vec<Arc<Stored>>,
     /// Why it selects nothing, where that is no error.
@@ -88,6 +91,7 @@ impl Sourced {
         Self {
             labels: BTreeMap::new(),
             selected: Vec::new(),
+            missing: None,
             cut: Vec::new(),
             skipped: None,
             asked: true,
@@ -95,6 +99,11 @@ impl Sourced {
             error: None,
             is_unsortable: false,
         }
+    }
+
+    /// The names that native Crossplane stores for it.
+    pub(super) fn references(&self) -> impl Iterator<Item = String> {
+        self.selected.iter().map(|stored| stored.name().to_owned()).chain(self.missing.clone())
     }
 
     fn failed(mut self, error: impl Into<String>) -> Self {
@@ -133,7 +142,10 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         let is_optional = self.selection.policy.is_resolution_optional();
         match self.configs.find(name) {
             Some(found) => sourced.selected.push(found),
-            None if is_optional => return sourced.skipped(format!("there is no EnvironmentConfig {name:?}")),
+            None if is_optional => {
+                sourced.missing = Some(name.to_owned());
+                return sourced.skipped(format!("there is no EnvironmentConfig {name:?}"));
+            }
             None if self.profile == Profile::Native117 => return sourced.failed(not_fetched(name)),
             None => {
                 let name = quote(name);
