@@ -13,6 +13,7 @@
 //! | [`go`] | what Go's standard library makes of values: the parts that Crossplane's results depend on |
 //! | [`kinds`] | what is looked up |
 //! | [`schema`] | the schema that a Composition declares for its environment |
+//! | [`structural`] | the schema of composites: pruning, defaults and validation, as the API server does them |
 //! | [`users`] | who uses an EnvironmentConfig |
 
 pub mod breaks;
@@ -27,6 +28,7 @@ pub mod go;
 pub mod kinds;
 mod rules;
 pub mod schema;
+pub mod structural;
 pub mod users;
 
 use crate::catalog::Declaration;

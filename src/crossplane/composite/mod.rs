@@ -5,7 +5,8 @@ pub mod computed;
 pub mod labels;
 pub mod mutator;
 pub mod unanswered;
-mod writable;
+pub mod writes;
+pub mod writing;
 
 use serde_json::Value;
 

@@ -1,23 +1,24 @@
-//! What the environment makes of a composite, done at admission.
+//! Works out at admission what the environment makes of a composite.
 //!
-//! The references to EnvironmentConfigs that Crossplane up to 1.17 would write at its first reconcile; what patches from
-//! the environment write into the composite, where a mutating webhook may write; and in an annotation, for each composed
-//! resource, what patches from the environment will write there. It is worked out again with every admission, and only
-//! written where doing it twice is as good as once.
+//! In an annotation, for each composed resource, what patches from the environment will write there. Where [`Writing`] says
+//! so, also what Crossplane up to 1.17 writes into the composite at its first reconcile: the references to
+//! EnvironmentConfigs, and what patches from the environment write there. It is worked out again with every request, from
+//! the composite as the API server stores it, and only written where the stored composite gives the same again.
 
 use json_patch::Patch as JsonPatch;
 use serde_json::{Map, Value, json};
 
-use super::computed::{Computed, computed, confirm, reads_environment, writes_composite};
-use super::writable::Writable;
+use super::computed::{Computed, computed, confirm, reads_environment};
+use super::writes::Writable;
+use super::writing::Writing;
 use super::{PATCHES_ANNOTATION, SOURCE_ANNOTATION};
 use crate::admission::patch::{Draft, diff};
 use crate::admission::{Operation, Request};
 use crate::catalog::{Stored, View};
-use crate::crossplane::environment::{ActionOutcome, Ending, Profile, TemplateOutcome};
+use crate::crossplane::environment::{ActionOutcome, Profile, TemplateOutcome};
 use crate::crossplane::field_path::Path;
 use crate::crossplane::kinds::{
-    self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, GROUP,
+    self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, GROUP, REVISIONS,
 };
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
@@ -30,10 +31,10 @@ static SCOPE: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Up
 pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
     name: "environments",
     family: "EN",
-    summary: "a composite's references to EnvironmentConfigs, what the environment patches into it, and what it will patch \
-              into composed resources",
+    summary: "what a composite's environment patches into its composed resources; and where chosen, its references to \
+              EnvironmentConfigs and what the environment patches into it",
     scope: &SCOPE,
-    looks_up: &[&COMPOSITIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     mode: Mode::Apply,
     mutate,
@@ -41,10 +42,15 @@ pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
 
 fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Mutated {
     let object = draft.value().into_owned();
-    let Some(mut computed) = computed(&object, request, view) else { return Ok(Vec::new()) };
+    let mutation = Mutation { request, view, writable: Writable::of(request, view) };
+    let Some((seen, mut computed)) = mutation.computed(&object) else { return Ok(Vec::new()) };
+    let writing = Writing::of(request, computed.declaration.profile, view);
+    if writing == Writing::Nothing {
+        return Ok(Vec::new());
+    }
     let mut notices = Vec::new();
-    if mode == Mode::Apply {
-        match applied(&object, &computed, request, view) {
+    if mode == Mode::Apply && writing == Writing::Composite {
+        match mutation.applied(&object, &seen, &computed) {
             Applied::Nothing => {}
             // What composed resources get is worked out from the composite as it is stored.
             Applied::Stable(written, again) => {
@@ -79,45 +85,70 @@ enum Applied {
     Growing,
 }
 
-fn applied(composite: &Value, computed: &Computed, request: &Request<'_>, view: &View<'_>) -> Applied {
-    let writable = Writable::of(request, view);
-    let written = self::written(composite, computed, &writable);
-    if written == *composite {
-        return Applied::Nothing;
+struct Mutation<'m> {
+    request: &'m Request<'m>,
+    view: &'m View<'m>,
+    writable: Writable,
+}
+
+impl Mutation<'_> {
+    /// Computes a composite as the API server stores it; and that composite.
+    fn computed(&self, object: &Value) -> Option<(Value, Computed)> {
+        let seen = settled(self.writable.stored(object));
+        let computed = computed(&seen, self.request, self.view)?;
+        Some((seen, computed))
     }
-    match self::computed(&written, request, view) {
-        Some(again) if self::written(&written, &again, &writable) == written => {
-            Applied::Stable(written, Box::new(again))
+
+    fn applied(&self, object: &Value, seen: &Value, computed: &Computed) -> Applied {
+        let stored = self.writable.stored(&self.written(seen, seen, computed));
+        if stored == *seen {
+            return Applied::Nothing;
         }
-        _ => Applied::Growing,
+        let Some((_, again)) = self.computed(&stored) else { return Applied::Growing };
+        let twice = self.written(&stored, &stored, &again);
+        let written = self.written(object, seen, computed);
+        let is_stable = self.writable.stored(&twice) == stored && settled(self.writable.stored(&written)) == stored;
+        if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Growing }
+    }
+
+    /// Returns an object with the references and the values that its Composition gives to `seen`.
+    fn written(&self, object: &Value, seen: &Value, computed: &Computed) -> Value {
+        let mut written = object.clone();
+        // The first patch that fails is the end of the reconcile, and Crossplane writes nothing.
+        if computed.computation.failure.is_some() {
+            return written;
+        }
+        if let Some(names) = computed.computation.references.as_ref().filter(|names| !names.is_empty()) {
+            let reference = |name: &String| json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "EnvironmentConfig", "name": name});
+            if let Some(spec) = written.get_mut("spec").and_then(Value::as_object_mut) {
+                spec.insert("environmentConfigRefs".to_owned(), names.iter().map(reference).collect());
+            }
+        }
+        if computed.is_uncertain() {
+            return written;
+        }
+        for (path, value) in self.writable.writes(seen, computed).fields {
+            // The path could be written into the composite as it is stored.
+            let _ = path.set(&mut written, value);
+        }
+        written
     }
 }
 
-/// A composite with the references and the values that its Composition gives to it.
-fn written(composite: &Value, computed: &Computed, writable: &Writable) -> Value {
-    let mut written = composite.clone();
-    if let Some(names) = computed.computation.references.as_ref().filter(|names| !names.is_empty()) {
-        let reference = |name: &String| json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "EnvironmentConfig", "name": name});
-        if let Some(spec) = written.get_mut("spec").and_then(Value::as_object_mut) {
-            spec.insert("environmentConfigRefs".to_owned(), names.iter().map(reference).collect());
+/// Fields of the metadata that the API server sets: what is worked out from them would be another value in every request.
+const VOLATILE: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
+
+/// Returns a composite without what changes from request to request, and without the annotations that are written here.
+fn settled(mut composite: Value) -> Value {
+    let Some(metadata) = composite.get_mut("metadata").and_then(Value::as_object_mut) else { return composite };
+    metadata.retain(|key, _| !VOLATILE.contains(&key.as_str()));
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| ![PATCHES_ANNOTATION, SOURCE_ANNOTATION].contains(&key.as_str()));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
         }
     }
-    // The first patch that fails is the end of the reconcile, and nothing is written.
-    if computed.computation.failure.is_some() || computed.is_uncertain() {
-        return written;
-    }
-    for (_, _, patch, outcome) in computed.environment_patches() {
-        if !writes_composite(patch) || outcome.ending != Ending::Written {
-            continue;
-        }
-        for path in outcome.written.iter().filter_map(|path| Path::parse(path).ok()).filter(|path| writable.has(path)) {
-            if let Ok(value) = path.get(&computed.computation.composite) {
-                // Where it cannot be written, Crossplane could not either.
-                let _ = path.set(&mut written, value.clone());
-            }
-        }
-    }
-    written
+    composite
 }
 
 /// What patches from the environment write into composed resources, by their names; `None` where that is nothing.
@@ -157,5 +188,6 @@ fn source(computed: &Computed, view: &View<'_>) -> Value {
         Profile::Function => "function",
     };
     let configs: Vec<_> = computed.selected(view).iter().map(|stored| names(stored)).collect();
-    json!({"profile": profile, "composition": names(&computed.composition), "environmentConfigs": configs})
+    let text = if computed.composition.is_revision { "compositionRevision" } else { "composition" };
+    json!({"profile": profile, text: names(&computed.composition.text), "environmentConfigs": configs})
 }

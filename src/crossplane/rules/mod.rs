@@ -12,6 +12,7 @@ mod en009;
 mod en010;
 mod en011;
 mod en012;
+mod en013;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub(super) static RULES: &[&Rule] = &[
     &en010::RULE,
     &en011::RULE,
     &en012::RULE,
+    &en013::RULE,
 ];
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];

@@ -1,0 +1,215 @@
+//! What patches from the environment write into a composite, and what they cannot write there.
+//!
+//! A mutating webhook may write `spec`, labels and annotations. What the API server would prune, refuse or perhaps
+//! refuse is left to Crossplane: a pruned field would be written again with every request, and a refused one fails a request
+//! whose author never wrote it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::computed::{Computed, writes_composite};
+use super::{PATCHES_ANNOTATION, SOURCE_ANNOTATION};
+use crate::admission::{FieldPath, Operation, Request, json};
+use crate::catalog::{Stored, View};
+use crate::crossplane::environment::Ending;
+use crate::crossplane::field_path::{Path, Segment};
+use crate::crossplane::kinds::DEFINITIONS;
+use crate::crossplane::structural::{Field, MACHINERY, Structural, Violation};
+use crate::names;
+
+/// Where a mutating webhook may write into the composite of a request.
+pub struct Writable {
+    schema: Option<Structural>,
+    operation: Operation,
+}
+
+/// What the patches from the environment come to.
+#[derive(Debug, Default)]
+pub struct Writes {
+    /// The fields that may be written, with their values.
+    pub fields: Vec<(Path, Value)>,
+    /// The patches that write what the API server would not store.
+    pub refused: Vec<Refused>,
+}
+
+/// A patch whose value the API server would not store.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The patch, in its Composition.
+    pub patch: FieldPath,
+    /// Where it writes.
+    pub path: String,
+    /// Why its value is not written.
+    pub why: Refusal,
+}
+
+/// Why a value is not stored.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The schema lacks the field, or a part of the value; and what it has instead.
+    Pruned {
+        /// The last place that exists.
+        at: String,
+        /// Its members, similar names first.
+        has: Vec<String>,
+    },
+    /// The API server refuses the value.
+    Invalid(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pruned { .. } => f.write_str("the composite's schema lacks the field, so the API server drops it"),
+            Self::Invalid(why) => write!(f, "the API server refuses the value: {why}"),
+        }
+    }
+}
+
+impl Refusal {
+    /// How to fix it.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Pruned { at, has } if has.is_empty() => format!("{at} has no members; add the field to the schema"),
+            Self::Pruned { at, has } => {
+                format!("{at} has {}; add the field to the schema, or correct the path", has.join(", "))
+            }
+            Self::Invalid(_) => "correct the patch, the data or the schema".to_owned(),
+        }
+    }
+}
+
+/// Returns the CompositeResourceDefinition of a request's composite.
+pub fn definition(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Stored>> {
+    let resource = &request.resource;
+    view.find(&DEFINITIONS, "", &format!("{}.{}", resource.plural, resource.group))
+}
+
+impl Writable {
+    /// Where a request's composite may be written.
+    pub fn of(request: &Request<'_>, view: &View<'_>) -> Self {
+        let definition = definition(request, view);
+        let schema = definition.and_then(|found| Structural::of(found.value(), &request.resource.version));
+        Self { schema, operation: request.operation }
+    }
+
+    /// Returns a composite as the API server stores it.
+    pub fn stored(&self, composite: &Value) -> Value {
+        self.schema.as_ref().map_or_else(|| composite.clone(), |schema| schema.stored(composite))
+    }
+
+    /// Returns what the patches of a computation write into a composite.
+    pub fn writes(&self, composite: &Value, computed: &Computed) -> Writes {
+        let mut writing = Writing { writable: self, written: composite.clone(), writes: Writes::default() };
+        for (step, at, patch, outcome) in computed.environment_patches() {
+            if !writes_composite(patch) || outcome.ending != Ending::Written {
+                continue;
+            }
+            let field = computed.declaration.steps[step].field.key("environment").key("patches").index(at);
+            for path in outcome.written.iter().filter_map(|path| Path::parse(path).ok()) {
+                let Ok(value) = path.get(&computed.computation.composite) else { continue };
+                if let Err(why) = writing.write(&path, value) {
+                    writing.writes.refused.push(Refused { patch: field.clone(), path: path.to_string(), why });
+                }
+            }
+        }
+        writing.writes
+    }
+}
+
+struct Writing<'w> {
+    writable: &'w Writable,
+    /// The composite with what was written so far.
+    written: Value,
+    writes: Writes,
+}
+
+impl Writing<'_> {
+    /// Writes a value, if a webhook may write there and the API server stores it.
+    fn write(&mut self, path: &Path, value: &Value) -> Result<(), Refusal> {
+        let names: Vec<&str> = path.segments().iter().map(name).collect();
+        match names.as_slice() {
+            ["spec", field, ..] if !MACHINERY.contains(field) || is_connection(field) => self.write_spec(path, value),
+            ["metadata", kind @ ("labels" | "annotations"), key]
+                if ![PATCHES_ANNOTATION, SOURCE_ANNOTATION].contains(key) =>
+            {
+                self.write_metadata(path, kind, key, value)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write_metadata(&mut self, path: &Path, kind: &str, key: &str, value: &Value) -> Result<(), Refusal> {
+        let is_valid = |text: &str| kind == "annotations" || names::is_label_value(text);
+        if !names::is_label_key(key) || !value.as_str().is_some_and(is_valid) {
+            let what = if kind == "labels" { "label" } else { "annotation" };
+            return Err(Refusal::Invalid(format!("no {what} {key} can be {}", json::brief(value))));
+        }
+        self.keep(path, value.clone());
+        Ok(())
+    }
+
+    fn write_spec(&mut self, path: &Path, value: &Value) -> Result<(), Refusal> {
+        let Some(schema) = &self.writable.schema else { return Ok(()) };
+        if path.get(&self.written).is_ok_and(|there| there == value) {
+            return Ok(());
+        }
+        if let Field::Pruned { at, has } = schema.at(path) {
+            return Err(Refusal::Pruned { at, has });
+        }
+        let mut candidate = self.written.clone();
+        if path.set(&mut candidate, value.clone()).is_err() {
+            // Crossplane cannot write it either.
+            return Ok(());
+        }
+        let unpruned = std::mem::replace(&mut candidate, Value::Null);
+        candidate = schema.stored(&unpruned);
+        let known = schema.violations(&self.written);
+        if let Some(new) = schema.violations(&candidate).into_iter().find(|violation| !known.contains(violation)) {
+            // The value as the patch writes it says more than what pruning leaves of it.
+            let written = schema.violations(&unpruned).into_iter().find(|violation| violation.field == new.field);
+            return Err(Refusal::Invalid(Violation::to_string(&written.unwrap_or(new))));
+        }
+        let stored = path.get(&candidate).ok().cloned();
+        if schema.undecided(path, self.writable.operation).is_some() {
+            return Ok(());
+        }
+        match stored {
+            Some(stored) if stored == *value => {
+                self.keep(path, stored);
+                Ok(())
+            }
+            // A part of the value is written; the API server drops the rest.
+            Some(stored) => {
+                self.keep(path, stored);
+                Err(Refusal::Pruned { at: path.to_string(), has: members(path, &candidate) })
+            }
+            None => Err(Refusal::Pruned { at: path.to_string(), has: Vec::new() }),
+        }
+    }
+
+    fn keep(&mut self, path: &Path, value: Value) {
+        if path.set(&mut self.written, value.clone()).is_ok() {
+            self.writes.fields.push((path.clone(), value));
+        }
+    }
+}
+
+/// Fields of Crossplane's own that say nothing about what the composite is made from.
+fn is_connection(field: &str) -> bool {
+    ["publishConnectionDetailsTo", "writeConnectionSecretToRef"].contains(&field)
+}
+
+fn name(segment: &Segment) -> &str {
+    match segment {
+        Segment::Field(name) => name,
+        Segment::Index(_) => "",
+    }
+}
+
+fn members(path: &Path, object: &Value) -> Vec<String> {
+    let members = path.get(object).ok().and_then(Value::as_object);
+    members.into_iter().flat_map(|members| members.keys().cloned()).collect()
+}

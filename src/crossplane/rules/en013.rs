@@ -1,0 +1,171 @@
+//! EN013: patches between an environment and a composite that the composite's schema does not take.
+
+use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, told};
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::crossplane::composite::computed::{computed, confirm, writes_composite};
+use crate::crossplane::composite::writes::{Refusal, Writable};
+use crate::crossplane::composite::writing::{Writing, is_chosen};
+use crate::crossplane::composition;
+use crate::crossplane::environment::{Action, Patch, PatchType, Profile};
+use crate::crossplane::field_path::{Path, Segment};
+use crate::crossplane::kinds::{
+    self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
+};
+use crate::crossplane::structural::{Field, Structural};
+use crate::rule::{Example, Page, Rule};
+
+/// The rule definition of EN013.
+pub(super) static RULE: Rule = Rule {
+    id: "EN013",
+    name: "environment-patch-not-in-schema",
+    level: Level::Warn,
+    summary: "a patch between environment and composite whose field or value the composite's schema does not take",
+    scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
+    looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
+    confirm: Some(|request, view| if is_composite(request) { confirm(request, view) } else { Vec::new() }),
+    check,
+    page: Page {
+        why: "The API server drops every field that the composite's schema lacks, without an error: a patch that writes such \
+              a field does nothing, and one that reads it never finds a value. A value that the schema refuses, because of \
+              its type, its bounds or an empty list element before it, makes Crossplane's update of the composite fail. \
+              portcullis writes neither into a composite, and this rule names the patch. In a Composition the paths of \
+              `environment.patches` are compared with the schema of the CompositeResourceDefinition; for a composite the \
+              values too. CEL rules and formats are not evaluated: what they decide about is left to Crossplane. The schema \
+              may change later, so this is a warning.",
+        wrong: Example { stored: STORED, operation: Operation::Create, object: WRONG },
+        right: Example { stored: STORED, operation: Operation::Create, object: RIGHT },
+        mend: "Correct the path, or add the field to the schema of the CompositeResourceDefinition.",
+    },
+};
+
+const STORED: &str = "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata: {name: xexamples.example.org, labels: {portcullis.dev/composites: \"true\"}}
+spec:
+  group: example.org
+  names: {kind: XExample, plural: xexamples}
+  versions:
+    - name: v1
+      served: true
+      referenceable: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec:
+              type: object
+              properties: {region: {type: string}}
+";
+
+const WRONG: &str = "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  environment:
+    patches:
+      - {type: ToCompositeFieldPath, fromFieldPath: network.region, toFieldPath: spec.zone}
+";
+
+const RIGHT: &str = "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: example}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
+  environment:
+    patches:
+      - {type: ToCompositeFieldPath, fromFieldPath: network.region, toFieldPath: spec.region}
+";
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let findings = if is_composite(request) { of_composite(request, view) } else { of_composition(request, view) };
+    findings.into_iter().map(told).collect()
+}
+
+/// What the API server would not store of what the environment patches into a composite.
+fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let writable = Writable::of(request, view);
+    let composite = writable.stored(request.object());
+    let Some(computed) = computed(&composite, request, view).filter(|computed| !computed.is_uncertain()) else {
+        return Vec::new();
+    };
+    let is_written = match computed.declaration.profile {
+        Profile::Native117 => Writing::of(request, Profile::Native117, view) != Writing::Nothing,
+        Profile::Function => Writing::of(request, Profile::Function, view) == Writing::Composite,
+    };
+    if !is_written || computed.computation.failure.is_some() {
+        return Vec::new();
+    }
+    let text = computed.composition.shown();
+    let refused = writable.writes(&composite, &computed).refused.into_iter();
+    let finding = |refused: crate::crossplane::composite::writes::Refused| {
+        let message = format!("{text}, {}: it writes {}, but {}", refused.patch, refused.path, refused.why);
+        RULE.finding(FieldPath::root(), message).help(refused.why.help())
+    };
+    refused.map(finding).collect()
+}
+
+/// The paths of a Composition's environment patches that the composite's schema lacks.
+fn of_composition(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let composition = request.object();
+    let Some((definition, version)) = kinds::definition_of(composition, view) else { return Vec::new() };
+    let Some(schema) = Structural::of(definition.value(), version) else { return Vec::new() };
+    let Some(declaration) = composition::declaration(composition) else { return Vec::new() };
+    let is_written = declaration.profile == Profile::Native117 || is_chosen(&definition, view);
+    let mut findings = Vec::new();
+    for step in &declaration.steps {
+        let Action::Patch(patches) = &step.action else { continue };
+        for (at, patch) in patches.environment.iter().enumerate() {
+            let field = step.field.key("environment").key("patches").index(at);
+            findings.extend(of_patch(patch, &field, &schema, is_written));
+        }
+    }
+    findings
+}
+
+fn of_patch(patch: &Patch, field: &FieldPath, schema: &Structural, is_written: bool) -> Vec<Finding> {
+    if writes_composite(patch) {
+        let key = if patch.to_field_path.is_some() { "toFieldPath" } else { "fromFieldPath" };
+        let path = patch.to_field_path.as_deref().or(patch.from_field_path.as_deref());
+        let pruned = path.filter(|_| is_written).and_then(|path| lacking(path, schema));
+        let what = "the composite's schema lacks this field, so the API server drops what is written there";
+        return pruned.map(|why| finding(field.key(key), what, &why)).into_iter().collect();
+    }
+    let what = "the composite's schema lacks this field, so the patch never finds a value";
+    let own = patch
+        .from_field_path
+        .as_deref()
+        .filter(|_| !is_combining(patch))
+        .map(|path| (field.key("fromFieldPath"), path));
+    let combined = patch.combine.iter().flat_map(|combine| combine.variables.iter().enumerate());
+    let combined = combined.filter(|_| is_combining(patch)).map(|(at, variable)| {
+        let field = field.key("combine").key("variables").index(at).key("fromFieldPath");
+        (field, variable.from_field_path.as_str())
+    });
+    own.into_iter()
+        .chain(combined)
+        .filter_map(|(field, path)| Some(finding(field, what, &lacking(path, schema)?)))
+        .collect()
+}
+
+fn is_combining(patch: &Patch) -> bool {
+    matches!(patch.kind(), PatchType::CombineFromComposite | PatchType::CombineToComposite)
+}
+
+/// Why a schema lacks a path of `spec`.
+fn lacking(path: &str, schema: &Structural) -> Option<Refusal> {
+    let path = Path::parse(path).ok().filter(|path| !path.has_wildcard())?;
+    let is_of_spec = matches!(path.segments(), [Segment::Field(first), _, ..] if first == "spec");
+    match schema.at(&path) {
+        Field::Pruned { at, has } if is_of_spec => Some(Refusal::Pruned { at, has }),
+        _ => None,
+    }
+}
+
+fn finding(field: FieldPath, what: &str, why: &Refusal) -> Finding {
+    RULE.finding(field, what).help(why.help())
+}

@@ -1,0 +1,126 @@
+//! The schema of a kind of composites, and what the API server does with it: pruning, defaults, validation.
+//!
+//! Crossplane makes a CustomResourceDefinition of each CompositeResourceDefinition. It takes `spec` and `status` of the
+//! schema, and adds fields of its own to `spec` (`internal/xcrd` in Crossplane 1.17). The API server drops every other
+//! field without an error, so a mutator that writes one would write it again with every request.
+
+mod path;
+mod store;
+mod validate;
+
+use serde_json::{Map, Value, json};
+
+use super::field_path::Path;
+use crate::admission::Operation;
+use crate::near::nearest_first;
+pub use validate::Violation;
+
+/// The fields of `spec` that Crossplane adds to every kind of composites.
+pub const MACHINERY: [&str; 11] = [
+    "claimRef",
+    "compositionRef",
+    "compositionRevisionRef",
+    "compositionRevisionSelector",
+    "compositionSelector",
+    "compositionUpdatePolicy",
+    "crossplane",
+    "environmentConfigRefs",
+    "publishConnectionDetailsTo",
+    "resourceRefs",
+    "writeConnectionSecretToRef",
+];
+/// Of a place in a schema, at most this many names are reported.
+const MAX_NAMES: usize = 8;
+
+/// The schema of `spec` of a kind of composites, in one version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Structural {
+    spec: Value,
+}
+
+/// What a schema has at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Field<'s> {
+    /// The schema of the field.
+    Declared(&'s Value),
+    /// The schema preserves unknown fields here.
+    Unknown,
+    /// The API server prunes the field.
+    Pruned {
+        /// The last place on the path that exists.
+        at: String,
+        /// Its members, similar names first.
+        has: Vec<String>,
+    },
+}
+
+impl Structural {
+    /// Reads the schema of a version from a CompositeResourceDefinition; `None` if it declares none.
+    pub fn of(definition: &Value, version: &str) -> Option<Self> {
+        let versions = definition.get("spec")?.get("versions")?.as_array()?;
+        let version = versions.iter().find(|one| one.get("name").is_some_and(|name| name == version))?;
+        let mut spec = version.get("schema")?.get("openAPIV3Schema")?.pointer("/properties/spec")?.clone();
+        // Crossplane takes the members of `spec` and leaves everything else that may be written there.
+        spec.as_object_mut()?.remove("additionalProperties");
+        Some(Self { spec })
+    }
+
+    /// Returns the composite as the API server stores it: without unknown fields, with defaults.
+    pub fn stored(&self, composite: &Value) -> Value {
+        let mut stored = composite.clone();
+        if let Some(members) = stored.as_object_mut() {
+            members.retain(|key, _| ["apiVersion", "kind", "metadata", "spec", "status"].contains(&key.as_str()));
+        }
+        if let Some(spec) = stored.get_mut("spec").and_then(Value::as_object_mut) {
+            let own = taken(spec);
+            let mut rest = Value::Object(std::mem::take(spec));
+            store::store(&mut rest, &self.spec);
+            if let Value::Object(rest) = rest {
+                *spec = rest;
+            }
+            spec.extend(own);
+        }
+        stored
+    }
+
+    /// Returns what the schema has at a path that begins with `spec`.
+    pub fn at(&self, path: &Path) -> Field<'_> {
+        path::at(&self.spec, path)
+    }
+
+    /// Returns everything that the API server would refuse in `spec`, as far as the schema says it without CEL.
+    pub fn violations(&self, composite: &Value) -> Vec<Violation> {
+        let mut spec = composite.get("spec").cloned().unwrap_or_else(|| json!({}));
+        let own = spec.as_object_mut().map(taken).unwrap_or_default();
+        // Fields of Crossplane's may be required by the definition.
+        let mut schema = self.spec.clone();
+        if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|name| !name.as_str().is_some_and(|name| own.contains_key(name)));
+        }
+        validate::violations(&spec, &schema)
+    }
+
+    /// Returns the CEL rules and formats that decide about a value at a path, and that are not evaluated here.
+    pub fn undecided(&self, path: &Path, operation: Operation) -> Option<String> {
+        path::undecided(&self.spec, path, operation)
+    }
+}
+
+/// Takes Crossplane's own fields out of `spec`.
+fn taken(spec: &mut Map<String, Value>) -> Map<String, Value> {
+    let mut own = Map::new();
+    for key in MACHINERY {
+        if let Some(value) = spec.remove(key) {
+            own.insert(key.to_owned(), value);
+        }
+    }
+    own
+}
+
+fn sorted(names: Option<&Map<String, Value>>, wanted: &str) -> Vec<String> {
+    let names = names.into_iter().flat_map(|members| members.keys().map(String::as_str));
+    nearest_first(wanted, names, MAX_NAMES).into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Following a field path through a schema.
+
+use serde_json::Value;
+
+use super::store::{member, preserves};
+use super::{Field, MACHINERY, sorted};
+use crate::admission::Operation;
+use crate::crossplane::field_path::{Path, Segment};
+
+/// A schema of more parts is not searched for rules: what is written there is left to Crossplane. The API server bounds
+/// the size of a definition to three million bytes; few have a thousand fields.
+const MAX_PARTS: usize = 10_000;
+
+/// The CEL rules of a part of a schema.
+#[derive(Debug, Clone, Copy)]
+struct Rules<'s>(&'s Value);
+
+/// Returns what a schema of `spec` has at a path that begins with `spec`.
+pub(super) fn at<'s>(spec: &'s Value, path: &Path) -> Field<'s> {
+    let mut place = "spec".to_owned();
+    let mut schema = spec;
+    for (depth, segment) in path.segments().iter().enumerate().skip(1) {
+        let next = match segment {
+            Segment::Field(name) if depth == 1 && MACHINERY.contains(&name.as_str()) => return Field::Unknown,
+            Segment::Field(name) => member(schema, name),
+            Segment::Index(_) => schema.get("items").map(Some),
+        };
+        match next {
+            Some(Some(next)) => schema = next,
+            Some(None) => return Field::Unknown,
+            None if preserves(schema) => return Field::Unknown,
+            None => return pruned(schema, segment, place),
+        }
+        place = match segment {
+            Segment::Field(name) => format!("{place}.{name}"),
+            Segment::Index(index) => format!("{place}[{index}]"),
+        };
+    }
+    Field::Declared(schema)
+}
+
+fn pruned<'s>(schema: &Value, segment: &Segment, at: String) -> Field<'s> {
+    let wanted = if let Segment::Field(name) = segment { name.as_str() } else { "" };
+    let has = sorted(schema.get("properties").and_then(Value::as_object), wanted);
+    Field::Pruned { at, has }
+}
+
+/// Returns the first rule or format that decides about a value at a path and is not evaluated here.
+pub(super) fn undecided(spec: &Value, path: &Path, operation: Operation) -> Option<String> {
+    let mut schema = spec;
+    for (at, segment) in path.segments().iter().enumerate().skip(1) {
+        let names: Vec<&str> = names(&path.segments()[at..]);
+        if let Some(rule) = Rules(schema).about(&names, operation) {
+            return Some(rule);
+        }
+        let next = match segment {
+            Segment::Field(name) => member(schema, name).flatten(),
+            Segment::Index(_) => schema.get("items"),
+        };
+        schema = next?;
+    }
+    let (mut left, mut parts) = (vec![schema], 0);
+    while let Some(part) = left.pop() {
+        parts += 1;
+        if parts > MAX_PARTS {
+            return Some(format!("its schema has more than {MAX_PARTS} parts"));
+        }
+        let format = part.get("format").and_then(Value::as_str).filter(|format| !IGNORED_FORMATS.contains(format));
+        if let Some(rule) =
+            Rules(part).about(&[], operation).or_else(|| format.map(|format| format!("format {format}")))
+        {
+            return Some(rule);
+        }
+        left.extend(part.get("properties").and_then(Value::as_object).into_iter().flat_map(|members| members.values()));
+        left.extend(["items", "additionalProperties"].into_iter().filter_map(|key| part.get(key)));
+    }
+    None
+}
+
+/// Formats of numbers, and of texts that may be anything.
+const IGNORED_FORMATS: [&str; 6] = ["int32", "int64", "float", "double", "password", "quantity"];
+
+fn names(segments: &[Segment]) -> Vec<&str> {
+    let name = |segment| match segment {
+        &Segment::Field(ref name) => Some(name.as_str()),
+        &Segment::Index(_) => None,
+    };
+    segments.iter().map_while(name).collect()
+}
+
+impl Rules<'_> {
+    /// Returns the first rule that looks at the member at the end of `names`, or above or below it. The API server
+    /// evaluates rules about `oldSelf` only where there is an old value.
+    fn about(self, names: &[&str], operation: Operation) -> Option<String> {
+        let rules = self.0.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten();
+        let looks = |rule: &&Value| {
+            let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
+            let is_of_change = mentions(text, "oldSelf", &[]) && rule.get("optionalOldSelf").is_none();
+            let is_evaluated = operation == Operation::Update || !is_of_change;
+            is_evaluated && (mentions(text, "self", names) || mentions(text, "oldSelf", names))
+        };
+        let found = rules.clone().find(looks)?;
+        Some(format!("the rule {:?}", found.get("rule").and_then(Value::as_str).unwrap_or_default()))
+    }
+}
+
+/// Whether an expression has a variable, with members that lead to `names` or away from it.
+fn mentions(expression: &str, variable: &str, names: &[&str]) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    expression.match_indices(variable).any(|(at, _)| {
+        let before = expression[..at].chars().next_back();
+        let mut rest = &expression[at + variable.len()..];
+        if before.is_some_and(|c| is_word(c) || c == '.') || rest.starts_with(is_word) {
+            return false;
+        }
+        for name in names {
+            let trimmed = rest.trim_start();
+            let Some(after) = trimmed.strip_prefix('.') else { return true };
+            let end = after.find(|c| !is_word(c)).unwrap_or(after.len());
+            let (member, after) = after.split_at(end);
+            // A function of the whole value.
+            if after.starts_with('(') {
+                return true;
+            }
+            if member != *name {
+                return false;
+            }
+            rest = after;
+        }
+        true
+    })
+}
