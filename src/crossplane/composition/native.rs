@@ -39,11 +39,8 @@ pub(super) fn patch_sets<'v>(reader: &mut Reader, parent: &Node<'v>) -> Vec<&'v 
         patches::check(reader, set, Place::Set, &[]);
         match reader.required(set, "name", "name is required") {
             Some((name, at)) if names.contains(&name) => {
-                reader.report(Problem::new(
-                    super::problem::Topic::Structure,
-                    at,
-                    format!("Duplicate value: {name:?}: a patch set of this name stands above"),
-                ));
+                let what = format!("Duplicate value: {name:?}: the last patch set of this name counts");
+                reader.report(Problem::new(super::problem::Topic::Structure, at, what).mild());
             }
             Some((name, _)) => names.push(name),
             None => {}

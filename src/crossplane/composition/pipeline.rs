@@ -76,12 +76,22 @@ fn check_resources(reader: &mut Reader, input: &Node<'_>) {
         }
         patches::check(reader, &environment, Place::Environment, &[]);
     }
+    let is_empty = |node: Option<Node<'_>>| node.is_none_or(|list| list.value.as_array().is_some_and(Vec::is_empty));
+    let environment = reader.member(input, "environment").and_then(|inner| reader.member(&inner, "patches"));
+    if is_empty(reader.member(input, "resources")) && is_empty(environment) {
+        let detail = "resources or environment patches are required";
+        reader.report(Problem::required(input.at.key("resources"), detail));
+    }
     for resource in reader.objects(input, "resources") {
+        if reader.required(&resource, "name", "name is required").is_some_and(|(name, _)| name.is_empty()) {
+            reader.report(Problem::required(resource.at.key("name"), "name is required"));
+        }
         reader.known(&resource, &["name", "base", "patches", "connectionDetails", "readinessChecks"]);
     }
     native::resources(reader, input, &sets);
 }
 
 fn is_of(reader: &mut Reader, input: &Node<'_>, kind: &str) {
-    reader.choice(input, "kind", &[kind]);
+    // The functions do not look at the kind.
+    reader.lenient_choice(input, "kind", &[kind], kind);
 }

@@ -120,6 +120,32 @@ impl Reader {
         Some(word)
     }
 
+    /// A member that is one of some words; a function takes any other word as `default`, and goes on.
+    pub(super) fn lenient_choice<'v>(
+        &mut self,
+        node: &Node<'v>,
+        key: &str,
+        words: &[&'v str],
+        default: &'v str,
+    ) -> Option<&'v str> {
+        let before = self.problems.len();
+        let found = self.choice(node, key, words);
+        if self.is_native() || found.is_some() || !self.member(node, key).is_some_and(|found| found.value.is_string()) {
+            return found;
+        }
+        for problem in &mut self.problems[before..] {
+            problem.is_mild = true;
+            problem.help = Some(format!("the function takes it as {default}"));
+        }
+        Some(default)
+    }
+
+    /// Reports a problem that Crossplane itself refuses, and that the functions go on with.
+    pub(super) fn report_native(&mut self, problem: Problem) {
+        let is_native = self.is_native();
+        self.report(if is_native { problem } else { problem.mild() });
+    }
+
     /// A member that must be a whole number, if it is there.
     pub(super) fn integer<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v Value, i64)> {
         let found = self.member(node, key)?;

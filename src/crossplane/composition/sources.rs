@@ -3,7 +3,6 @@
 //! What must be there is what Crossplane's own webhook checked up to 1.17 (`Validate` in
 //! `apis/apiextensions/v1/composition_environment.go`), and what function-environment-configs dereferences unchecked.
 
-use serde_json::Value;
 
 use super::labels;
 use super::problem::{Problem, Topic};
@@ -22,15 +21,18 @@ const REQUIRED: &[&str] = &["Required", "Optional"];
 
 /// Checks `environmentConfigs` of an environment.
 pub(super) fn check(reader: &mut Reader, environment: &Node<'_>) {
+    let policy = reader.member(environment, "policy");
+    let resolution = policy.and_then(|policy| Some(reader.member(&policy, "resolution")?.value));
+    let is_optional = resolution.is_some_and(|resolution| resolution == "Optional");
     for source in reader.objects(environment, "environmentConfigs") {
-        check_source(reader, &source);
+        check_source(reader, &source, is_optional);
     }
 }
 
 /// Checks `policy` of an environment.
 pub(super) fn check_policy(reader: &mut Reader, environment: &Node<'_>) {
     let Some(policy) = reader.object(environment, "policy") else { return };
-    reader.choice(&policy, "resolution", REQUIRED);
+    reader.lenient_choice(&policy, "resolution", REQUIRED, "Required");
     if reader.is_native() {
         reader.known(&policy, &["resolve", "resolution"]);
         reader.choice(&policy, "resolve", &["IfNotPresent", "Always"]);
@@ -43,7 +45,7 @@ pub(super) fn check_policy(reader: &mut Reader, environment: &Node<'_>) {
     }
 }
 
-fn check_source(reader: &mut Reader, source: &Node<'_>) {
+fn check_source(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
     misplaced(reader, source);
     let is_native = reader.is_native();
     let mut fields = if is_native { SOURCE } else { FUNCTION_SOURCE }.to_vec();
@@ -52,10 +54,22 @@ fn check_source(reader: &mut Reader, source: &Node<'_>) {
     if !is_native {
         reader.path_to_write(source, "toFieldPath");
     }
+    let before = reader.problems.len();
     match reader.choice(source, "type", SOURCE_TYPES) {
-        Some("Reference") => check_reference(reader, source),
+        Some("Reference") => check_reference(reader, source, is_optional),
         Some(_) => check_selector(reader, source),
+        // The function passes over sources of other types.
+        None if !is_native => soften(reader, before, "the function passes over this source"),
         None => {}
+    }
+}
+
+/// Makes warnings of what was reported about the word of a type since `before`.
+fn soften(reader: &mut Reader, before: usize, help: &str) {
+    let is_word = |problem: &&mut Problem| problem.message.starts_with("Unsupported value");
+    for problem in reader.problems[before..].iter_mut().filter(is_word) {
+        problem.is_mild = true;
+        problem.help = Some(help.to_owned());
     }
 }
 
@@ -68,7 +82,7 @@ fn misplaced(reader: &mut Reader, source: &Node<'_>) {
     }
 }
 
-fn check_reference(reader: &mut Reader, source: &Node<'_>) {
+fn check_reference(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
     if let Some(selector) = source.member("selector") {
         let why = "ignored: a source of type Reference has no selector";
         reader.report(Problem::ignored(selector.at, why).help("write type: Selector, or leave the selector out"));
@@ -93,7 +107,8 @@ fn check_reference(reader: &mut Reader, source: &Node<'_>) {
         Some(("", at)) => reader.report(Problem::required(at, "name is required")),
         Some((name, at)) if !crate::names::is_subdomain(name) => {
             let detail = "no EnvironmentConfig can have this name: lower case letters, digits, '-' and '.' make one";
-            reader.report(Problem::invalid(Topic::Structure, at, &name.into(), detail));
+            let problem = Problem::invalid(Topic::Structure, at, &name.into(), detail);
+            reader.report(if is_optional { problem.mild() } else { problem });
         }
         _ => {}
     }
@@ -107,12 +122,8 @@ fn check_selector(reader: &mut Reader, source: &Node<'_>) {
     for selector in selectors(reader, source) {
         reader.known(&selector, SELECTOR);
         let mode = reader.choice(&selector, "mode", MODES);
-        let [min, max] = ["minMatch", "maxMatch"].map(|key| bound(reader, &selector, key, mode));
-        if let (Some((value, min)), Some((_, max))) = (min, max)
-            && min > max
-        {
-            let detail = format!("must not be greater than maxMatch, which is {max}");
-            reader.report(Problem::invalid(Topic::Bounds, selector.at.key("minMatch"), value, detail));
+        for key in ["minMatch", "maxMatch"] {
+            bound(reader, &selector, key, mode);
         }
         check_order(reader, &selector, mode);
         check_matchers(reader, &selector);
@@ -134,21 +145,20 @@ fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
     reader.object(source, "selector").into_iter().collect()
 }
 
-fn bound<'v>(reader: &mut Reader, selector: &Node<'v>, key: &str, mode: Option<&str>) -> Option<(&'v Value, i64)> {
-    let (value, number) = reader.integer(selector, key)?;
+/// Checks a bound. A `minMatch` above `maxMatch` is fine: the first `maxMatch` are taken of at least `minMatch`.
+fn bound(reader: &mut Reader, selector: &Node<'_>, key: &str, mode: Option<&str>) {
+    let Some((value, number)) = reader.integer(selector, key) else { return };
     if mode == Some("Single") {
         let problem = Problem::forbidden(selector.at.key(key), &format!("{key} is not supported in Single mode"));
-        reader.report(problem.help("write mode: Multiple, or leave it out"));
+        reader.report_native(problem.help("write mode: Multiple, or leave it out"));
     }
     if number < 0 {
         reader.report(Problem::invalid(Topic::Bounds, selector.at.key(key), value, "must not be negative"));
-        return None;
     }
     if key == "maxMatch" && number == 0 {
         let why = "Invalid value: 0: nothing is selected, whatever matches";
         reader.report(Problem::new(Topic::Bounds, selector.at.key(key), why).help("leave it out to select all").mild());
     }
-    Some((value, number))
 }
 
 fn check_order(reader: &mut Reader, selector: &Node<'_>, mode: Option<&str>) {
@@ -162,7 +172,8 @@ fn check_order(reader: &mut Reader, selector: &Node<'_>, mode: Option<&str>) {
     if !["metadata", "data", "apiVersion", "kind"].contains(&first) {
         let detail = "an EnvironmentConfig has nothing there: the path begins at the object, with metadata or data";
         let help = format!("write data.{path}");
-        reader.report(Problem::invalid(Topic::Bounds, at, &path.into(), detail).help(help));
+        // To the function what is missing counts as nothing, and the order is by chance.
+        reader.report_native(Problem::invalid(Topic::Bounds, at, &path.into(), detail).help(help));
     }
 }
 
@@ -171,7 +182,7 @@ fn check_matchers(reader: &mut Reader, selector: &Node<'_>) {
     let matchers = reader.objects(selector, "matchLabels");
     if is_there.as_ref().is_none_or(|labels| labels.value.as_array().is_some_and(Vec::is_empty)) {
         let detail = "selector must have at least one match label";
-        reader.report(Problem::required(selector.at.key("matchLabels"), detail));
+        reader.report_native(Problem::required(selector.at.key("matchLabels"), detail));
     }
     let mut keys: Vec<(&str, usize)> = Vec::new();
     for (at, matcher) in matchers.iter().enumerate() {
@@ -200,11 +211,13 @@ fn check_matcher<'v>(reader: &mut Reader, matcher: &Node<'v>) -> Option<&'v str>
         }
         None => None,
     };
-    reader.choice(matcher, "fromFieldPathPolicy", REQUIRED);
+    reader.lenient_choice(matcher, "fromFieldPathPolicy", REQUIRED, "Required");
+    let before = reader.problems.len();
     let types = if reader.is_native() { &MATCHER_TYPES[..2] } else { MATCHER_TYPES };
     match reader.choice(matcher, "type", types) {
         Some("Value") => check_value(reader, matcher),
         Some(_) => check_from(reader, matcher),
+        None if !reader.is_native() => soften(reader, before, "the function passes over this matcher"),
         None => {}
     }
     key
@@ -212,7 +225,8 @@ fn check_matcher<'v>(reader: &mut Reader, matcher: &Node<'v>) -> Option<&'v str>
 
 fn check_value(reader: &mut Reader, matcher: &Node<'_>) {
     match reader.required(matcher, "value", "value is required") {
-        Some(("", at)) => reader.report(Problem::required(at, "value must not be empty")),
+        // The function selects by the empty value.
+        Some(("", at)) => reader.report_native(Problem::required(at, "value must not be empty")),
         Some((value, at)) => labels::check_value(reader, value, at),
         None => {}
     }

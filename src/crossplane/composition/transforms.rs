@@ -132,15 +132,21 @@ fn check_map(reader: &mut Reader, map: &Node<'_>) -> Shape {
 
 fn check_match(reader: &mut Reader, settings: &Node<'_>) -> Shape {
     reader.known(settings, &["patterns", "fallbackValue", "fallbackTo"]);
-    let to = reader.choice(settings, "fallbackTo", &["Value", "Input"]);
+    let to = reader.lenient_choice(settings, "fallbackTo", &["Value", "Input"], "Value");
     if let Some(value) = reader.member(settings, "fallbackValue").filter(|_| to == Some("Input")) {
         let detail = "cannot set both a fallback value and the fallback to input flag";
         reader.report(Problem::invalid(Topic::Structure, value.at, value.value, detail));
     }
+    let patterns = reader.member(settings, "patterns");
+    if !reader.is_native() && patterns.is_none_or(|list| list.value.as_array().is_some_and(Vec::is_empty)) {
+        let detail = "at least one pattern must be specified if a match transform is specified";
+        reader.report(Problem::required(settings.at.key("patterns"), detail));
+    }
     for pattern in reader.objects(settings, "patterns") {
         reader.known(&pattern, &["type", "literal", "regexp", "result"]);
         if pattern.value.get("result").is_none() {
-            reader.report(Problem::required(pattern.at.key("result"), "result is required"));
+            // To the function a missing result is null.
+            reader.report_native(Problem::required(pattern.at.key("result"), "result is required"));
         }
         match word(reader, &pattern, "type", &["literal", "regexp"], "pattern type is required") {
             Some("regexp") => {
@@ -246,7 +252,10 @@ fn check_join(reader: &mut Reader, string: &Node<'_>, input: Shape) {
     }
     let Some(join) = reader.object(string, "join") else { return };
     reader.known(&join, &["separator"]);
-    let separator = reader.required(&join, "separator", "separator is required");
+    if reader.member(&join, "separator").is_none() {
+        reader.report_native(Problem::required(join.at.key("separator"), "separator is required"));
+    }
+    let separator = reader.text(&join, "separator");
     if let Some((_, at)) = separator.filter(|(text, _)| text.len() > 1 && !reader.is_native()) {
         let what =
             "function-patch-and-transform takes away only one byte of the last separator: the text ends with its rest";
@@ -261,8 +270,10 @@ fn check_replace(reader: &mut Reader, string: &Node<'_>) {
     }
     let Some(replace) = reader.object(string, "replace") else { return };
     reader.known(&replace, &["search", "replace"]);
-    reader.required(&replace, "search", "search is required");
-    reader.required(&replace, "replace", "replace is required");
+    if reader.required(&replace, "search", "search is required").is_some_and(|(text, _)| text.is_empty()) {
+        reader.report(Problem::required(replace.at.key("search"), "search is required"));
+    }
+    reader.text(&replace, "replace");
 }
 
 fn check_convert(reader: &mut Reader, convert: &Node<'_>, input: Shape) -> Shape {
