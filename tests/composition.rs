@@ -4,7 +4,9 @@
 mod cases;
 
 use cases::{Case, objects};
-use portcullis::admission::{Finding, Operation, Phase};
+use portcullis::admission::{Finding, Level, Operation, Phase};
+use portcullis::config;
+use portcullis::gate::Registry;
 use serde_json::{Value, json};
 
 fn composition(spec: &Value) -> Value {
@@ -192,7 +194,7 @@ fn patches_that_are_ignored_are_named() {
     let mut pipeline = native(json!({"patches": [{"fromFieldPath": "a"}]}));
     pipeline["spec"]["mode"] = json!("Pipeline");
     assert!(brief(pipeline)[0].starts_with("EN009 warn patches: ignored: in mode Pipeline"));
-    let nested = json!({"environment": {"resources": []}, "resources": []});
+    let nested = json!({"environment": {"resources": []}, "resources": [{"name": "one"}]});
     assert!(brief(resources(nested))[0].starts_with("EN009 warn environment.resources"));
     let twice = json!({"environmentConfigs": [{"type": "Selector", "selector": {"matchLabels": [
         {"key": "a", "valueFromFieldPath": "spec.a"}, {"key": "a", "type": "Value", "value": "b"}]}}]});
@@ -522,4 +524,168 @@ fn validation_by_the_names_of_upstream() {
             assert!(found.starts_with(&format!("EN001 deny {field}: ")), "{name}: {found}");
         }
     }
+}
+
+/// The Composition of an executed case.
+fn executed(case: &Value) -> Value {
+    let mut spec = case["spec"].clone();
+    if case["profile"] == "function" {
+        let steps = case["resources"].as_array().unwrap().iter().enumerate();
+        let mut pipeline = vec![json!({"step": "environment", "input": case["input"]})];
+        pipeline.extend(steps.map(|(at, input)| json!({"step": format!("resources-{at}"), "input": input})));
+        spec = json!({"compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XExample"}, "mode": "Pipeline",
+                      "pipeline": pipeline});
+    }
+    json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "example"}, "spec": spec})
+}
+
+/// The definition of the executed cases' composite.
+fn executed_definition() -> Value {
+    let text = json!({"type": "string"});
+    let spec = json!({"type": "object", "properties": {
+        "stage": text, "region": text, "text": text, "number": text, "size": {"type": "integer"}, "ratio": {"type": "number"},
+        "enabled": {"type": "boolean"}, "tags": {"type": "object", "additionalProperties": text},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"name": text}}}, "none": text,
+    }});
+    json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "xexamples.example.org", "labels": {"portcullis.dev/composites": "true"}},
+        "spec": {"group": "example.org", "names": {"kind": "XExample", "plural": "xexamples"}, "versions": [
+            {"name": "v1", "served": true, "referenceable": true, "schema": {"openAPIV3Schema": {"type": "object",
+             "properties": {"spec": spec}}}}]}})
+}
+
+/// Issue 18, Crossplane 7 and 8: a Composition is denied only if Crossplane refuses it, fails, panics or writes garbage; and
+/// whatever does is found, in the Composition or, where it depends on a value, in the composite.
+#[test]
+fn compositions_are_denied_only_where_crossplane_fails() {
+    let vectors = cases::vectors("crossplane/compositions.json");
+    let mut stored: Vec<Value> = vectors["configs"].as_array().unwrap().clone();
+    stored.push(executed_definition());
+    let mut wrong = Vec::new();
+    for case in vectors["cases"].as_array().unwrap() {
+        let composition = executed(case);
+        let outcome = case["outcome"].as_str().unwrap();
+        let findings = |case: Case| case.decide(Phase::Validate).findings;
+        let found = findings(Case::new(Operation::Create, composition.clone()).stored(stored.clone()));
+        let is_denied = found.iter().any(|finding| finding.level == Level::Deny);
+        let mut with = stored.clone();
+        with.push(composition);
+        let policy = config::parse("environmentConfigs: {native: enabled}\n", "test", &Registry::standard()).unwrap();
+        let composite = Case::new(Operation::Create, vectors["composite"].clone()).stored(with).policy(policy);
+        let of_composite = findings(composite);
+        let shown: Vec<_> = found
+            .iter()
+            .chain(&of_composite)
+            .map(|finding| format!("{} {} {}", finding.rule, finding.level, finding.headline()))
+            .collect();
+        let name = format!("{} {}: {outcome} {}", case["profile"], case["name"], case["error"]);
+        if is_denied && outcome == "works" {
+            wrong.push(format!("denied, and works: {name}: {shown:?}"));
+        }
+        if outcome != "works" && shown.is_empty() {
+            wrong.push(format!("not found: {name}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        vectors["cases"].as_array().unwrap().len(),
+        wrong.join("\n")
+    );
+}
+
+/// What upstream computes is computed, and what fails or panics fails.
+#[test]
+fn executed_compositions_have_the_recorded_outcome() {
+    use portcullis::crossplane::environment::{ActionOutcome, compute};
+    let vectors = cases::vectors("crossplane/compositions.json");
+    let configs = vectors["configs"].as_array().unwrap().iter();
+    let configs: Vec<_> =
+        configs.map(|config| std::sync::Arc::new(portcullis::catalog::Stored::new(config.clone()))).collect();
+    let mut wrong = Vec::new();
+    for case in vectors["cases"].as_array().unwrap() {
+        let outcome = case["outcome"].as_str().unwrap();
+        let Some(declaration) = portcullis::crossplane::composition::declaration(&executed(case)) else {
+            if ["works", "garbage"].contains(&outcome) {
+                wrong.push(format!("cannot be decoded: {} {}", case["profile"], case["name"]));
+            }
+            continue;
+        };
+        let computation = compute(&declaration, &vectors["composite"], configs.as_slice());
+        let templates = computation.steps.iter().flat_map(|step| match &step.action {
+            ActionOutcome::Patched { templates, .. } => templates.as_slice(),
+            _ => &[],
+        });
+        let not_rendered = templates.filter_map(|template| template.rendered.as_ref().err().cloned()).next();
+        let failure = computation.failure.clone().or(not_rendered);
+        let is_garbage = computation.steps.iter().any(|step| match &step.action {
+            ActionOutcome::Patched { environment, templates } => {
+                let composed =
+                    templates.iter().flat_map(|template| template.patches.iter().map(|(_, outcome)| outcome));
+                environment.iter().chain(composed).any(|outcome| !outcome.mistakes.is_empty())
+            }
+            _ => false,
+        });
+        let is_validated = case["error"].as_str().is_some_and(|error| {
+            error.contains("invalid Function input") || error.contains("cannot get Function input")
+        });
+        let computed = match (failure, is_garbage) {
+            (Some(_), _) => "fails",
+            (None, true) => "garbage",
+            (None, false) => "works",
+        };
+        let is_right = match outcome {
+            "refused" => true,
+            "fails" | "panics" => computed == "fails" || is_validated,
+            other => computed == other,
+        };
+        if !is_right {
+            wrong.push(format!(
+                "{} {}: {outcome}, and computed: {computed}: {:?}",
+                case["profile"], case["name"], computation.failure
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Issue 18, Crossplane 8: what fails for every composite is found in the Composition.
+#[test]
+fn values_that_transforms_cannot_take_are_found_in_the_composition() {
+    let vectors = cases::vectors("crossplane/compositions.json");
+    let mut stored: Vec<Value> = vectors["configs"].as_array().unwrap().clone();
+    stored.push(executed_definition());
+    let told = |patch: Value, resource: Value| {
+        let spec = json!({"environment": {"environmentConfigs": [{"type": "Reference", "ref": {"name": "base"}}], "patches": patch},
+                          "resources": [{"name": "one", "base": {"apiVersion": "v1", "kind": "ConfigMap"}, "patches": resource}]});
+        let decided = Case::new(Operation::Create, composition(&spec)).stored(stored.clone()).decide(Phase::Validate);
+        decided
+            .findings
+            .iter()
+            .map(|finding| format!("{} {} {}", finding.rule, finding.level, finding.headline()))
+            .collect::<Vec<_>>()
+    };
+    let map = json!({"type": "map", "map": {"a": "b"}});
+    let multiply = json!({"type": "math", "math": {"type": "Multiply", "multiply": 2}});
+    let convert = json!({"type": "convert", "convert": {"toType": "int64"}});
+    let from = |path: &str, transforms: Value| json!([{"type": "FromCompositeFieldPath", "fromFieldPath": path, "toFieldPath": "out", "transforms": transforms}]);
+    for (path, transform) in [("spec.size", &map), ("spec.text", &multiply), ("spec.list[*].name", &map)] {
+        let found = told(from(path, json!([transform])), json!([]));
+        let is_it = |line: &String| line.starts_with("EN003 warn") && line.contains("spec.environment.patches[0]");
+        assert!(found.iter().any(is_it), "{path}: {found:?}");
+    }
+    let to = |path: &str, transforms: Value| json!([{"type": "FromEnvironmentFieldPath", "fromFieldPath": path, "toFieldPath": "data.out", "transforms": transforms}]);
+    for (path, transforms) in [
+        ("size", json!([map])),
+        ("text", json!([multiply])),
+        ("text", json!([convert])),
+        ("network.subnets[*].id", json!([])),
+    ] {
+        let found = told(json!([]), to(path, transforms));
+        let expected = "EN008 warn EN008 spec.resources[0].patches[0]: fails with the data of the EnvironmentConfigs that are selected now: ";
+        assert!(found.iter().any(|line| line.starts_with(expected)), "{path}: {found:?}");
+    }
+    assert_eq!(told(from("spec.number", json!([convert])), to("region", json!([]))), Vec::<String>::new());
+    assert_eq!(told(from("spec.size", json!([multiply])), to("size", json!([multiply]))), Vec::<String>::new());
 }

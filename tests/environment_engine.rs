@@ -45,7 +45,7 @@ type Selecting = Result<Vec<String>, String>;
 /// What sources select of some EnvironmentConfigs.
 fn selected(profile: Profile, sources: &str, composite: &str, all: &str) -> Selecting {
     let all = configs(all);
-    let sources = select(profile, &selection(sources), &yaml(composite), &Value::Null, all.as_slice());
+    let sources = select(profile, &selection(sources), &yaml(composite), all.as_slice());
     if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {
         return Err(error);
     }

@@ -8,7 +8,7 @@ use super::patching::{Patching, TemplateOutcome};
 use super::select::{Configs, Sourced, not_fetched, select};
 use super::{Action, Declaration, Layer, LayerName, Merged, Patches, Profile, Selection};
 use crate::crossplane::field_path::Path;
-use crate::crossplane::go::quote;
+use crate::crossplane::go::{floats, quote};
 
 /// What a Composition makes of a composite and its environment.
 #[derive(Debug, Clone)]
@@ -117,7 +117,7 @@ impl Computing<'_> {
         let kept = self.kept(selection);
         let sources = match kept {
             Some(_) => Vec::new(),
-            None => select(self.profile, selection, self.patching.observed(), self.patching.environment(), configs),
+            None => select(self.profile, selection, self.patching.observed(), configs),
         };
         let result = match &kept {
             Some(names) => self.fetched(names, selection, configs),
@@ -194,6 +194,11 @@ impl Computing<'_> {
             Value::Object(members) => members.clone(),
             _ => Map::new(),
         };
+        if self.profile == Profile::Function {
+            // Between functions the environment is a message, in which every number is a float64.
+            let read_again = floats(self.patching.environment().clone());
+            self.patching.set_environment(read_again);
+        }
         let has_kind = self.patching.environment().get("kind").is_some();
         if !has_kind {
             self.patching.set_environment(stamped(self.profile, environment));

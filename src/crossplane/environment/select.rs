@@ -66,15 +66,14 @@ pub struct Sourced {
 
 /// What the sources of a selection come to, one by one, whatever becomes of the others.
 ///
-/// `composite` is the composite as its profile has it, `environment` what earlier steps have computed.
+/// `composite` is the composite as its profile has it.
 pub fn select(
     profile: Profile,
     selection: &Selection,
     composite: &Value,
-    environment: &Value,
     configs: &(impl Configs + ?Sized),
 ) -> Vec<Sourced> {
-    let selecting = Selecting { profile, selection, composite, environment, configs };
+    let selecting = Selecting { profile, selection, composite, configs };
     selection.sources.iter().flatten().enumerate().map(|(at, source)| selecting.source(at, source)).collect()
 }
 
@@ -82,7 +81,6 @@ struct Selecting<'s, C: ?Sized> {
     profile: Profile,
     selection: &'s Selection,
     composite: &'s Value,
-    environment: &'s Value,
     configs: &'s C,
 }
 
@@ -125,6 +123,12 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
                 Some(selector) => self.selector(at, selector, Sourced::new(source)),
                 None => Sourced::new(source).failed("selector is required"),
             },
+            // The function asks for nothing, and goes on.
+            SourceType::Other(name) if self.profile == Profile::Function => {
+                let mut sourced = Sourced::new(source).skipped(format!("there is no type {}", quote(&name)));
+                sourced.asked = false;
+                sourced
+            }
             SourceType::Other(name) => Sourced::new(source).failed(format!("invalid type {}", quote(&name))),
         };
         if self.profile == Profile::Native117 {
@@ -197,7 +201,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
                 if let Some(least) = selector.min_match.filter(|least| count < *least) {
                     return sourced.failed(self.counted(at, Wanted::AtLeast(least), count));
                 }
-                if let Err(error) = sort(self.profile, selector.sort_path(), &mut found) {
+                if let Err(error) = sort(self.profile, selector.sort_path(self.profile), &mut found) {
                     sourced.is_unsortable = true;
                     return sourced.failed(self.within_source(at, &error));
                 }
@@ -245,7 +249,8 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         let object = match matcher.kind() {
             LabelMatcherType::Value => return matcher.value.clone().map(Some).ok_or(LabelError::Unset("value")),
             LabelMatcherType::FromCompositeFieldPath => self.composite,
-            LabelMatcherType::FromEnvironmentFieldPath if self.profile == Profile::Function => self.environment,
+            // The function passes over matchers of other types.
+            _ if self.profile == Profile::Function => return Ok(None),
             other => return Err(LabelError::Type(other.as_str().to_owned())),
         };
         let path = matcher.value_from_field_path.as_ref().ok_or(LabelError::Unset("valueFromFieldPath"))?;
@@ -275,11 +280,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
             }
             Profile::Function => {
                 let path = quote(matcher.value_from_field_path.as_deref().unwrap_or_default());
-                let side = match matcher.kind() {
-                    LabelMatcherType::FromEnvironmentFieldPath => "environment",
-                    _ => "composite",
-                };
-                format!("cannot build requirements: cannot get value from {side} field path {path}: {error}")
+                format!("cannot build requirements: cannot get value from composite field path {path}: {error}")
             }
         }
     }

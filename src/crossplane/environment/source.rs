@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::Profile;
 use super::names::{names, or_default};
 
 names! {
@@ -29,8 +30,6 @@ names! {
     LabelMatcherType {
         /// From the composite; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",
-        /// From the environment that an earlier step computed; only newer versions of the function know it.
-        FromEnvironmentFieldPath = "FromEnvironmentFieldPath",
         /// It is written out.
         Value = "Value",
     }
@@ -141,9 +140,10 @@ impl Selector {
         or(&self.mode, self.mode.is_unset(), Mode::Single)
     }
 
-    /// What is sorted by, with the default applied.
-    pub fn sort_path(&self) -> &str {
-        self.sort_by_field_path.as_deref().unwrap_or("metadata.name")
+    /// What is sorted by, with the default applied. To the function an empty path is as good as none.
+    pub fn sort_path(&self, profile: Profile) -> &str {
+        let path = self.sort_by_field_path.as_deref();
+        path.filter(|path| profile == Profile::Native117 || !path.is_empty()).unwrap_or("metadata.name")
     }
 }
 
