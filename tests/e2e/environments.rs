@@ -87,7 +87,7 @@ fn of_text() -> Vec<Ways> {
         let format = format!("transforms: [{{type: string, string: {{type: Format, fmt: '{text}'}}}}]");
         patch(&format!("{{fromFieldPath: spec.a, toFieldPath: b, {format}}}"))
     };
-    let bounds = |min: u8| selector(&format!("mode: Multiple, minMatch: {min}, maxMatch: 2, {STAGE}"));
+    let bounds = |min: i8| selector(&format!("mode: Multiple, minMatch: {min}, maxMatch: 2, {STAGE}"));
     let to = |target: &str| patch(&format!("{{type: ToCompositeFieldPath, fromFieldPath: a, toFieldPath: {target}}}"));
     let input = |bound: &str| {
         let selector = format!("{{type: Selector, selector: {{mode: Multiple, {bound}: 1, {STAGE}}}}}");
@@ -103,7 +103,7 @@ fn of_text() -> Vec<Ways> {
             tried(&selector("matchLabels: [{key: 'a b', valueFromFieldPath: spec.a}]")),
             tried(&selector(STAGE)),
         ),
-        applying("EN005", Refusal, tried(&bounds(3)), tried(&bounds(1))),
+        applying("EN005", Refusal, tried(&bounds(-1)), tried(&bounds(1))),
         applying("EN007", Warning, tried("defaultData: {kind: mine}\n"), tried("defaultData: {sort: mine}\n")),
         applying("EN009", Warning, tried(&to("status.a")), tried(&to("spec.region"))),
         applying("EN012", Warning, input("maxMatches"), input("maxMatch")),
@@ -136,7 +136,7 @@ fn of_data() -> Vec<Ways> {
         applying("EN005", Warning, order("ways-mixed"), order("ways-sorted")),
         applying("EN008", Warning, read("regoin"), read("region")),
         applying("EN008", Warning, finds("ways-wrong"), finds("ways-right")),
-        applying("EN011", Refusal, refers("ways-unused"), refers("ways-base")),
+        applying("EN011", Warning, refers("ways-unused"), refers("ways-base")),
         Ways {
             rule: "EN010",
             follows: Refusal,

@@ -12,6 +12,7 @@ use crate::admission::FieldPath;
 use crate::crossplane::environment::{Action, Declaration, Patch, PatchType, Patches};
 use crate::crossplane::field_path::Path;
 use crate::crossplane::schema::{Found, Schema, Types};
+use crate::crossplane::structural::{Field, Structural};
 
 /// What is declared to be in an environment, and what the Composition itself puts there.
 pub(super) struct Declared {
@@ -64,7 +65,7 @@ fn written_by(patches: &Patches) -> Vec<Path> {
 }
 
 /// Whether a patch of a type reads the environment.
-fn reads(kind: &str, place: Place) -> bool {
+pub(super) fn reads(kind: &str, place: Place) -> bool {
     match place {
         Place::Environment => {
             ["ToCompositeFieldPath", "CombineToComposite", "FromEnvironmentFieldPath"].contains(&kind)
@@ -89,13 +90,48 @@ pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Pl
         return;
     }
     let Some(types) = read(reader, &declared, patch) else { return };
-    let shapes: Vec<Shape> = types.names().into_iter().filter_map(|name| shape(name, reader.is_native())).collect();
+    check_types(reader, patch, types, "the environment's");
+}
+
+/// Checks what a patch reads from the composite against the schema of the composite.
+pub(super) fn check_composite(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
+    let reads = kind == "FromCompositeFieldPath" || place == Place::Environment && kind == "ToEnvironmentFieldPath";
+    let Some(schema) = reader.composite.clone().filter(|_| reads) else { return };
+    let Some(from) = patch.member("fromFieldPath") else { return };
+    let Some(path) = from.value.as_str().and_then(|text| Path::parse(text).ok()) else { return };
+    if let Some(list) = wildcard_of_list(&path, &schema) {
+        let what = format!(
+            "Invalid value: \"{path}\": a wildcard is not followed where a value is read, and {list} is a list"
+        );
+        let problem = Problem::new(Topic::Schema, from.at, what);
+        return reader.report(problem.help("name the element, such as [0], or read the whole list"));
+    }
+    if let Field::Declared(schema) = schema.at(&path)
+        && let Some(types) = schema.get("type").and_then(Value::as_str).and_then(Types::named)
+    {
+        check_types(reader, patch, types, "the composite's");
+    }
+}
+
+/// The list that a path with a wildcard goes into.
+fn wildcard_of_list(path: &Path, schema: &Structural) -> Option<String> {
+    let at = path.segments().iter().position(crate::crossplane::field_path::Segment::is_wildcard)?;
+    let above = Path::of(&path.segments()[..at]);
+    match schema.at(&above) {
+        Field::Declared(part) if part.get("type").is_some_and(|kind| kind == "array") => Some(above.to_string()),
+        _ => None,
+    }
+}
+
+/// Checks whether the transforms of a patch take a value of one of these types.
+fn check_types(reader: &mut Reader, patch: &Node<'_>, types: Types, whose: &str) {
+    let shapes: Vec<Shape> = types.names().into_iter().filter_map(|name| shape(name, reader.has_integers)).collect();
     // What fails for every type that there may be always fails.
     let mut failing = shapes.iter().map(|shape| misfits(reader, patch, *shape)).collect::<Vec<_>>().into_iter();
     let Some(first) = failing.next() else { return };
     if !first.is_empty() && failing.all(|others| !others.is_empty()) {
         for problem in first {
-            let message = format!("{}: the environment's schema declares {types} here", problem.message);
+            let message = format!("{}: {whose} schema declares {types} here", problem.message);
             let problem = Problem { message, topic: Topic::Schema, ..problem };
             reader.report(problem);
         }
@@ -129,7 +165,7 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
 /// What is wrong with the transforms of a patch for a value of a shape, and for no other.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
-        let mut reader = Reader::new(reader.profile);
+        let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };
         transforms::check(&mut reader, patch, shape);
         reader.problems
     };
@@ -138,12 +174,12 @@ fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
 }
 
 /// The shape of a type; nothing is known of what `null` becomes.
-fn shape(name: &str, is_native: bool) -> Option<Shape> {
+fn shape(name: &str, has_integers: bool) -> Option<Shape> {
     Some(match name {
         "boolean" => Shape::Bool,
-        // Natively a whole number is of either of Go's types, depending on what was patched before.
+        // A whole number is of either of Go's types, depending on what was patched before.
         "integer" | "number" => {
-            if is_native {
+            if has_integers {
                 Shape::Number
             } else {
                 Shape::Float

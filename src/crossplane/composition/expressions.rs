@@ -67,7 +67,7 @@ impl Reader {
     /// Checks a format against what is known of the values that it is given.
     pub(super) fn format(&mut self, node: &Node<'_>, key: &str, shapes: &[Shape]) {
         let Some((text, at)) = self.text(node, key) else { return };
-        for problem in formats::problems(text, shapes, self.is_native()) {
+        for problem in formats::problems(text, shapes, self.has_integers) {
             let problem = Problem::invalid(Topic::Expression, at.clone(), &text.into(), problem);
             let help = match shapes {
                 [_] => "%v takes a value of any type; a convert transform before it makes the type that is needed",

@@ -6,11 +6,11 @@
 use super::transforms::Shape;
 
 /// What is wrong with a format for these values, in the order of its verbs.
-pub(super) fn problems(format: &str, shapes: &[Shape], is_native: bool) -> Vec<String> {
+pub(super) fn problems(format: &str, shapes: &[Shape], has_integers: bool) -> Vec<String> {
     let mut check = Check {
         rest: format.chars().peekable(),
         shapes,
-        is_native,
+        has_integers,
         next: 0,
         is_reordered: false,
         problems: Vec::new(),
@@ -34,7 +34,7 @@ fn count(number: usize, what: &str) -> String {
 struct Check<'f> {
     rest: std::iter::Peekable<std::str::Chars<'f>>,
     shapes: &'f [Shape],
-    is_native: bool,
+    has_integers: bool,
     /// The value that the next verb takes.
     next: usize,
     /// Whether a verb names its value, as `%[2]s` does: then values may be left over.
@@ -91,7 +91,7 @@ impl Check<'_> {
     fn size(&mut self) {
         if self.rest.next_if_eq(&'*').is_some() {
             let is_whole = |shape: &Shape| {
-                matches!(shape, Shape::Integer | Shape::Number) || *shape == Shape::Any && self.is_native
+                matches!(shape, Shape::Integer | Shape::Number) || *shape == Shape::Any && self.has_integers
             };
             if !self.shapes.get(self.next).is_some_and(is_whole) {
                 self.problems.push("a * takes a whole number: the text would hold %!(BADWIDTH)".to_owned());
@@ -117,8 +117,7 @@ impl Check<'_> {
         const OF_INTEGERS: &str = "cdoOU";
         if shape == Shape::Any && OF_INTEGERS.contains(verb) {
             return format!(
-                "%{verb} takes whole numbers, and to the functions every number is a float64: the text would hold \
-                 %!{verb}(float64=…)"
+                "%{verb} takes whole numbers, and every number here is a float64: the text would hold %!{verb}(float64=…)"
             );
         }
         if shape == Shape::Any {
@@ -137,7 +136,7 @@ impl Check<'_> {
                 Shape::Integer => integer,
                 Shape::Float => float,
                 Shape::Number => integer || float,
-                Shape::Any if !self.is_native => text || boolean || float,
+                Shape::Any if !self.has_integers => text || boolean || float,
                 // The verb is that of the elements, which are not known.
                 Shape::Any | Shape::List | Shape::Object => text || boolean || integer || float,
             }
@@ -148,8 +147,8 @@ impl Check<'_> {
 mod tests {
     use super::*;
 
-    fn found(format: &str, shapes: &[Shape], is_native: bool) -> Vec<String> {
-        problems(format, shapes, is_native)
+    fn found(format: &str, shapes: &[Shape], has_integers: bool) -> Vec<String> {
+        problems(format, shapes, has_integers)
     }
 
     #[test]
@@ -178,8 +177,8 @@ mod tests {
             ("%z", &[Shape::Any], true, "%!z(…)"),
             ("%*s", &[Shape::Text, Shape::Text], true, "BADWIDTH"),
         ];
-        for (format, shapes, is_native, expected) in cases {
-            let problems = found(format, shapes, is_native);
+        for (format, shapes, has_integers, expected) in cases {
+            let problems = found(format, shapes, has_integers);
             assert!(problems.len() == 1 && problems[0].contains(expected), "{format}: {problems:?}");
         }
     }

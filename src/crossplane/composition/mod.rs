@@ -25,6 +25,7 @@ use serde_json::Value;
 use crate::admission::FieldPath;
 use crate::crossplane::environment::Profile;
 use crate::crossplane::schema::Schema;
+use crate::crossplane::structural::Structural;
 use declared::Declared;
 pub use decode::{declaration, profile, sources};
 pub use problem::{Problem, Topic};
@@ -43,15 +44,31 @@ pub fn against_schema(composition: &Value, schema: Arc<Schema>) -> Vec<Problem> 
     problems
 }
 
+/// What a Composition reads from the composite that its transforms cannot take, by the composite's schema.
+pub fn against_composite(composition: &Value, schema: Structural) -> Vec<Problem> {
+    let mut problems = checked_by(composition, None, Some(Arc::new(schema)));
+    problems.retain(|problem| problem.topic == Topic::Schema);
+    problems
+}
+
 fn checked(composition: &Value, declared: Option<Arc<Declared>>) -> Vec<Problem> {
+    checked_by(composition, declared, None)
+}
+
+fn checked_by(
+    composition: &Value,
+    declared: Option<Arc<Declared>>,
+    composite: Option<Arc<Structural>>,
+) -> Vec<Problem> {
     let Some(spec) = composition.get("spec") else { return Vec::new() };
     let spec = Node::new(spec, FieldPath::of(["spec"]));
-    let mut native = Reader { declared: declared.clone(), ..Reader::new(Profile::Native117) };
+    let mut native =
+        Reader { declared: declared.clone(), composite: composite.clone(), ..Reader::new(Profile::Native117) };
     if !native.is_object(&spec) {
         return native.problems;
     }
     native::check(&mut native, &spec);
-    let mut functions = Reader { declared, ..Reader::new(Profile::Function) };
+    let mut functions = Reader { declared, composite, ..Reader::new(Profile::Function) };
     pipeline::check(&mut functions, &spec);
     native.problems.into_iter().chain(functions.problems).collect()
 }

@@ -9,6 +9,7 @@ use super::sources;
 
 /// Checks what a Composition says without functions.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
+    patches::note_writes(reader, spec);
     let sets = patch_sets(reader, spec);
     if let Some(environment) = reader.object(spec, "environment") {
         check_environment(reader, spec, &environment);

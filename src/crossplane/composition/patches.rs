@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::declared;
 use super::problem::{Problem, Topic};
-use super::reader::{Node, Reader};
+use super::reader::{Node, Reader, Writes};
 use super::transforms;
 
 /// Where patches stand, which says what they may be.
@@ -48,8 +48,47 @@ impl Place {
 
 /// Checks a list of patches.
 pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: &[&str]) {
+    reader.writes.before = false;
     for patch in reader.objects(parent, "patches") {
         check_patch(reader, &patch, place, sets);
+        reader.writes.before |= writes_environment(reader, &patch, place);
+    }
+}
+
+/// Notes whether any patch below a node writes into the environment.
+pub(super) fn note_writes(reader: &mut Reader, parent: &Node<'_>) {
+    let mut quiet = Reader::new(reader.profile);
+    let mut any = false;
+    let environment = quiet.member(parent, "environment");
+    for patch in environment.map(|environment| quiet.objects(&environment, "patches")).unwrap_or_default() {
+        any |= writes_environment(&quiet, &patch, Place::Environment);
+    }
+    for list in ["patchSets", "resources"] {
+        for owner in quiet.objects(parent, list) {
+            let patches = quiet.objects(&owner, "patches");
+            any |= patches.iter().any(|patch| writes_environment(&quiet, patch, Place::Resource));
+        }
+    }
+    reader.writes = Writes { before: false, any };
+}
+
+fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
+    let kind = reader.member(patch, "type").and_then(|kind| kind.value.as_str()).unwrap_or_default();
+    match place {
+        Place::Environment => {
+            ["", "FromCompositeFieldPath", "CombineFromComposite", "ToEnvironmentFieldPath"].contains(&kind)
+        }
+        Place::Resource | Place::Set => ["ToEnvironmentFieldPath", "CombineToEnvironment"].contains(&kind),
+    }
+}
+
+/// Whether a whole number may come to a patch as an integer: the function has only float64, native Crossplane reads
+/// composites with integers; and the first patch that writes into the environment turns its whole numbers into integers.
+fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
+    match place {
+        _ if !declared::reads(kind, place) => reader.is_native(),
+        Place::Environment => reader.writes.before,
+        Place::Resource | Place::Set => reader.writes.any,
     }
 }
 
@@ -68,6 +107,7 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
         return reader.report(problem.help(help));
     }
     let Some(kind) = reader.choice(patch, "type", &types) else { return };
+    reader.has_integers = has_integers(reader, kind, place);
     match kind {
         "PatchSet" => return check_set(reader, patch, sets),
         kind if kind.starts_with("Combine") => check_combined(reader, patch, kind),
@@ -76,6 +116,7 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     check_policy(reader, patch);
     check_target(reader, patch, kind, place);
     declared::check(reader, patch, kind, place);
+    declared::check_composite(reader, patch, kind, place);
 }
 
 /// Types that the first design had for patches of the environment, and 1.12 took without doing anything for them.

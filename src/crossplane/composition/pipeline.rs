@@ -34,6 +34,36 @@ pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     }
 }
 
+/// EnvironmentConfigs that a pipeline step is handed, by `requirements.requiredResources` of Crossplane 2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Required {
+    /// The one of this name.
+    Named(String),
+    /// Those with these labels.
+    Labelled(Vec<(String, String)>),
+}
+
+/// Returns the EnvironmentConfigs that the steps of a Composition require.
+pub fn required(composition: &Value) -> Vec<Required> {
+    let steps = composition.pointer("/spec/pipeline").and_then(Value::as_array).into_iter().flatten();
+    let lists = steps.filter_map(|step| step.get("requirements")?.get("requiredResources")?.as_array());
+    lists.flatten().filter_map(one_required).collect()
+}
+
+fn one_required(resource: &Value) -> Option<Required> {
+    let text = |key: &str| resource.get(key).and_then(Value::as_str);
+    let is_of_group = text("apiVersion")?.split_once('/').is_some_and(|(group, _)| group == super::super::kinds::GROUP);
+    if !is_of_group || text("kind") != Some("EnvironmentConfig") {
+        return None;
+    }
+    if let Some(name) = text("name").filter(|name| !name.is_empty()) {
+        return Some(Required::Named(name.to_owned()));
+    }
+    let labels = resource.get("matchLabels")?.as_object().filter(|labels| !labels.is_empty())?;
+    let label = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+    Some(Required::Labelled(labels.iter().map(label).collect::<Option<_>>()?))
+}
+
 /// The API group of an input.
 pub(super) fn group(input: &Value) -> &str {
     let api_version = input.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
@@ -65,6 +95,7 @@ fn check_input(reader: &mut Reader, input: &Node<'_>) {
 fn check_resources(reader: &mut Reader, input: &Node<'_>) {
     reader.known(input, &["apiVersion", "kind", "metadata", "patchSets", "environment", "resources"]);
     is_of(reader, input, "Resources");
+    patches::note_writes(reader, input);
     let sets = native::patch_sets(reader, input);
     if let Some(environment) = reader.object(input, "environment") {
         reader.known(&environment, &["patches", "resources", "patchSets"]);

@@ -8,6 +8,7 @@ use super::declared::Declared;
 use super::problem::{Problem, Topic};
 use crate::admission::FieldPath;
 use crate::crossplane::environment::Profile;
+use crate::crossplane::structural::Structural;
 use crate::near::nearest;
 
 /// A value and its place.
@@ -37,11 +38,28 @@ pub(super) struct Reader {
     pub(super) problems: Vec<Problem>,
     /// What the environment is declared to be, where it is.
     pub(super) declared: Option<Arc<Declared>>,
+    /// The schema of the composite, where it is known.
+    pub(super) composite: Option<Arc<Structural>>,
+    /// Which patches write into the environment.
+    pub(super) writes: Writes,
+    /// Whether a whole number may come to the patch as an integer: otherwise every number is a float64.
+    pub(super) has_integers: bool,
+}
+
+/// Which patches write into the environment. The first of them turns its whole numbers from float64 into int64.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Writes {
+    /// One of the environment's own patches, before the one that is read.
+    pub(super) before: bool,
+    /// Any patch.
+    pub(super) any: bool,
 }
 
 impl Reader {
     pub(super) fn new(profile: Profile) -> Self {
-        Self { profile, problems: Vec::new(), declared: None }
+        let has_integers = profile == Profile::Native117;
+        let (problems, writes) = (Vec::new(), Writes::default());
+        Self { profile, problems, declared: None, composite: None, writes, has_integers }
     }
 
     pub(super) fn is_native(&self) -> bool {

@@ -3,7 +3,6 @@
 //! What must be there is what Crossplane's own webhook checked up to 1.17 (`Validate` in
 //! `apis/apiextensions/v1/composition_environment.go`), and what function-environment-configs dereferences unchecked.
 
-
 use super::labels;
 use super::problem::{Problem, Topic};
 use super::reader::{Node, Reader};
@@ -15,8 +14,7 @@ const MATCHER: &[&str] = &["type", "key", "valueFromFieldPath", "value", "fromFi
 
 const SOURCE_TYPES: &[&str] = &["Reference", "Selector"];
 const MODES: &[&str] = &["Single", "Multiple"];
-/// The last of them is the function's alone.
-const MATCHER_TYPES: &[&str] = &["FromCompositeFieldPath", "Value", "FromEnvironmentFieldPath"];
+const MATCHER_TYPES: &[&str] = &["FromCompositeFieldPath", "Value"];
 const REQUIRED: &[&str] = &["Required", "Optional"];
 
 /// Checks `environmentConfigs` of an environment.
@@ -126,7 +124,14 @@ fn check_selector(reader: &mut Reader, source: &Node<'_>) {
             bound(reader, &selector, key, mode);
         }
         check_order(reader, &selector, mode);
+        let before = reader.problems.len();
         check_matchers(reader, &selector);
+        // Where none must match, Crossplane goes on without data.
+        let is_needed =
+            mode == Some("Single") || reader.member(&selector, "minMatch").is_some_and(|least| least.value != 0);
+        for problem in reader.problems[before..].iter_mut().filter(|problem| problem.topic == Topic::Label) {
+            problem.is_mild |= !is_needed;
+        }
     }
 }
 
@@ -213,8 +218,7 @@ fn check_matcher<'v>(reader: &mut Reader, matcher: &Node<'v>) -> Option<&'v str>
     };
     reader.lenient_choice(matcher, "fromFieldPathPolicy", REQUIRED, "Required");
     let before = reader.problems.len();
-    let types = if reader.is_native() { &MATCHER_TYPES[..2] } else { MATCHER_TYPES };
-    match reader.choice(matcher, "type", types) {
+    match reader.choice(matcher, "type", MATCHER_TYPES) {
         Some("Value") => check_value(reader, matcher),
         Some(_) => check_from(reader, matcher),
         None if !reader.is_native() => soften(reader, before, "the function passes over this matcher"),

@@ -124,8 +124,8 @@ fn check_map(reader: &mut Reader, map: &Node<'_>) -> Shape {
         reader.report(Problem::required(map.at.key("pairs"), detail));
     }
     for (key, _) in pairs.into_iter().flatten().filter(|(_, value)| value.is_null()) {
-        let detail = "null is not valid JSON to Crossplane here, and the transform fails";
-        reader.report(Problem::invalid(Topic::Structure, map.at.key(key), &Value::Null, detail));
+        let detail = "null is not valid JSON to Crossplane here, and the transform fails for this key";
+        reader.report(Problem::invalid(Topic::Structure, map.at.key(key), &Value::Null, detail).mild());
     }
     Shape::Any
 }
@@ -138,7 +138,7 @@ fn check_match(reader: &mut Reader, settings: &Node<'_>) -> Shape {
         reader.report(Problem::invalid(Topic::Structure, value.at, value.value, detail));
     }
     let patterns = reader.member(settings, "patterns");
-    if !reader.is_native() && patterns.is_none_or(|list| list.value.as_array().is_some_and(Vec::is_empty)) {
+    if patterns.is_none_or(|list| list.value.as_array().is_some_and(Vec::is_empty)) {
         let detail = "at least one pattern must be specified if a match transform is specified";
         reader.report(Problem::required(settings.at.key("patterns"), detail));
     }
@@ -179,7 +179,7 @@ fn check_math(reader: &mut Reader, math: &Node<'_>, input: Shape) -> Shape {
     }
     match (kind, input) {
         ("Multiply", Shape::Integer | Shape::Float) => input,
-        ("Multiply", _) if !reader.is_native() => Shape::Float,
+        ("Multiply", _) if !reader.has_integers => Shape::Float,
         _ => Shape::Number,
     }
 }

@@ -69,6 +69,11 @@ impl Path {
         Self::parse(text).map_err(|error| PathError::Parse { path: text.to_owned(), error })
     }
 
+    /// The path with these steps.
+    pub fn of(segments: &[Segment]) -> Self {
+        Self { segments: segments.into() }
+    }
+
     /// The steps from the object to the value.
     pub fn segments(&self) -> &[Segment] {
         &self.segments

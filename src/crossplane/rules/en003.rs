@@ -1,8 +1,11 @@
 //! EN003: regular expressions, their groups, formats and the types on the way through transforms.
 
-use super::{WRITTEN_COMPOSITIONS, of_text};
-use crate::admission::{Level, Operation};
-use crate::crossplane::composition::Topic;
+use super::{WRITTEN_COMPOSITIONS, of_text, told};
+use crate::admission::{Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::crossplane::composition::{self, Topic};
+use crate::crossplane::kinds::{self, DEFINITIONS};
+use crate::crossplane::structural::Structural;
 use crate::rule::{Example, Page, Rule};
 
 /// The row of EN003.
@@ -12,15 +15,18 @@ pub(super) static RULE: Rule = Rule {
     level: Level::Deny,
     summary: "a regular expression, a group, a format or a chain of transforms that can never work",
     scope: &WRITTEN_COMPOSITIONS,
-    looks_up: &[],
+    looks_up: &[&DEFINITIONS],
     confirm: None,
-    check: |request, _| of_text(&RULE, Topic::Expression, request),
+    check,
     page: Page {
         why: "A regular expression that does not compile fails every composite, and a negative group crashes \
               Crossplane's controller. A format never fails: with a verb that does not fit, the composite silently \
               gets a value such as `%!d(float64=7)` or `a-%!s(MISSING)`. The rule counts the verbs against the values, \
               and follows the types of values through the transforms; to the functions every number is a float64, so \
-              that `%d` needs a convert transform to int64 before it.",
+              that `%d` needs a convert transform to int64 before it, unless a patch wrote into the \
+              environment before. Where the CompositeResourceDefinition is known, what a patch reads from the composite has \
+              a type too: a map or a Multiply of another type, or a wildcard in a list, is a warning, because the definition \
+              may change.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -77,3 +83,24 @@ spec:
               expression as Go's package regexp reads it.",
     },
 };
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let mut findings = of_text(&RULE, Topic::Expression, request);
+    findings.extend(of_composite(request, view));
+    findings
+}
+
+/// What the composite's schema says of the values that patches read from it.
+fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let composition = request.object();
+    let Some((definition, version)) = kinds::definition_of(composition, view) else { return Vec::new() };
+    let Some(schema) = Structural::of(definition.value(), version) else { return Vec::new() };
+    let problems = composition::against_composite(composition, schema).into_iter();
+    let finding = |problem: composition::Problem| {
+        let mut finding = RULE.finding(problem.field, problem.message);
+        finding.help = problem.help;
+        finding.level = finding.level.min(Level::Warn);
+        told(finding)
+    };
+    problems.map(finding).collect()
+}

@@ -18,7 +18,8 @@ pub(super) static RULE: Rule = Rule {
     page: Page {
         why: "A selector with a key or value that is no label selects nothing, and Crossplane says only that nothing \
               was found. Mostly it is a field path where a value is to stand: `value: metadata.labels[my-label]` is a \
-              text of its own, not the value of that label.",
+              text of its own, not the value of that label. Where a selector may select nothing (mode Multiple without minMatch), \
+              this is a warning.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,

@@ -1,4 +1,4 @@
-//! EN005: bounds that contradict each other, and orders that cannot be.
+//! EN005: bounds and orders of selectors that Crossplane cannot use.
 
 use std::sync::Arc;
 
@@ -20,13 +20,14 @@ pub(super) static RULE: Rule = Rule {
     id: "EN005",
     name: "environment-selector-bounds",
     level: Level::Deny,
-    summary: "a selector whose bounds contradict each other, or that sorts by what no EnvironmentConfig has",
+    summary: "a selector with a negative bound, or that sorts by what no EnvironmentConfig has",
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(|request, view| if is_composite(request) { computed::confirm(request, view) } else { Vec::new() }),
     check,
     page: Page {
-        why: "No number of EnvironmentConfigs satisfies a minMatch above maxMatch, and a negative bound cannot even be decoded. A \
+        why: "A negative bound cannot be decoded: Crossplane then reports the Composition as not found. A minMatch above \
+              maxMatch is fine, because the first maxMatch are taken of at least minMatch. A \
               selector sorts by a path on the whole EnvironmentConfig, so that it begins with `data` or `metadata`. To \
               Crossplane up to 1.17 each one that matches must have a value there, and all of the same type; to the function \
               what is missing counts as nothing, and only types must not differ. The rule sorts those that match now: of a \
@@ -46,7 +47,7 @@ spec:
       - type: Selector
         selector:
           mode: Multiple
-          minMatch: 3
+          minMatch: -1
           maxMatch: 2
           sortByFieldPath: priority
           matchLabels:

@@ -21,7 +21,7 @@ use crate::rule::{Example, Page, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "EN011",
     name: "environment-config-not-for-composite",
-    level: Level::Deny,
+    level: Level::Warn,
     summary: "environmentConfigRefs on a composite that the sources of its Composition cannot produce",
     scope: &WRITTEN_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
@@ -30,7 +30,9 @@ pub(super) static RULE: Rule = Rule {
     page: Page {
         why: "Crossplane up to 1.17 reads whatever EnvironmentConfigs a composite refers to, and looks only at their names. So \
               whoever may edit a composite may have the data of any of them patched into it, also of those that its \
-              Composition does not select. The design wanted to prevent just that. References that a composite had before \
+              Composition does not select. The design wanted to prevent just that, but Crossplane accepts such a composite and \
+              reports it as synced; so this is a warning. Where composites and EnvironmentConfigs belong to different people, \
+              `rules: {EN011: deny}` in the configuration file makes it a barrier. References that a composite had before \
               stay: sources of a Composition may have changed since they were made.",
         wrong: Example {
             stored: STORED,

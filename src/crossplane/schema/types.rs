@@ -17,7 +17,7 @@ impl Types {
     pub(super) const NONE: Self = Self(0);
 
     /// The type of a name. Every whole number is a number.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         let at = NAMES.iter().position(|known| *known == name)?;
         Some(Self(if name == "number" { 0b1100 } else { 1 << at }))
     }
