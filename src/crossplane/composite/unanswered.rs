@@ -43,6 +43,17 @@ impl Computed {
         self.read().filter_map(one).collect()
     }
 
+    /// The patch from the composite into the environment that fails, and with it the whole computation.
+    pub fn failing_input(&self) -> Option<Unanswered> {
+        let is_failing = |outcome: &PatchOutcome| matches!(outcome.ending, Ending::Failed(_));
+        let (step, at, _, outcome) = self
+            .environment_patches()
+            .find(|(_, _, patch, outcome)| !writes_composite(patch) && is_failing(outcome))?;
+        let place = self.declaration.steps[step].field.key("environment").key("patches").index(at);
+        let why = outcome.failure().unwrap_or_default().to_owned();
+        Some(Unanswered { place: format!("{}, {place}", self.composition.shown()), why, help: None })
+    }
+
     /// The patches that read the environment, each with its place, and the environment after its step.
     fn read(&self) -> impl Iterator<Item = (String, &PatchOutcome, &Value)> {
         let name = self.composition.shown();

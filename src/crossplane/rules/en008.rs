@@ -5,10 +5,13 @@ use serde_json::Value;
 use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, told};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
+use crate::crossplane::composite::claim::Subject;
 use crate::crossplane::composite::composition::{Choice, choose};
 use crate::crossplane::composite::computed::{self, computed};
 use crate::crossplane::composite::unanswered::Unanswered;
 use crate::crossplane::composition;
+use crate::crossplane::configs::Configs;
+use crate::crossplane::foreseen;
 use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
 use crate::crossplane::schema::{self, CONFIG_MAPS};
 use crate::rule::{Example, Page, Rule};
@@ -35,7 +38,9 @@ pub(super) static RULE: Rule = Rule {
               the composite is not reconciled. Either way a misspelled path shows nowhere. The rule computes the composite's \
               environment from the EnvironmentConfigs that are there, runs every patch with its transforms, and names those \
               that read nothing, that fail, or whose format makes `%!d(float64=7)` of a value. What is read from the \
-              composite itself may come later, and is not looked at.\n\nA Composition may declare what its environment is, \
+              composite itself may come later, and is not looked at. In a Composition, each patch is tried with the data of the \
+              EnvironmentConfigs that it selects for every composite: a map of a number, a Multiply of a text or a text that is \
+              no number is found there already.\n\nA Composition may declare what its environment is, \
               as JSON Schema in the annotation `portcullis.dev/environment-schema`, or in a ConfigMap that \
               `portcullis.dev/environment-schema-from: NAMESPACE/NAME/KEY` names. Then its patches are judged before there \
               is any composite: each path must be in the schema, and of a type that the transforms can take. The schema \
@@ -113,9 +118,9 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if !is_composite(request) {
         return schema::confirm(request.object()).into_iter().collect();
     }
-    let (group, plural) = (&request.resource.group, &request.resource.plural);
+    let Subject { composite, plural } = Subject::of(request.object(), request, view);
     let mut wanted = computed::confirm(request, view);
-    if let Choice::One(composition) = choose(request.object(), group, plural, view) {
+    if let Choice::One(composition) = choose(&composite, &request.resource.group, &plural, view) {
         wanted.extend(schema::confirm(composition.value()));
     }
     wanted
@@ -127,11 +132,28 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let Some(computed) = computed else { return Vec::new() };
     // Of a schema that cannot be read the Composition is told.
     let schema = schema::declared(computed.composition.value(), view).and_then(|(_, schema)| schema.ok());
-    computed.unanswered(schema.as_deref()).iter().map(finding).collect()
+    let failing = computed.failing_input();
+    computed.unanswered(schema.as_deref()).iter().chain(&failing).map(finding).collect()
 }
 
 /// What a Composition reads that its environment is not declared to have.
 fn of_composition(composition: &Value, view: &View<'_>) -> Vec<Finding> {
+    let mut findings = of_schema(composition, view);
+    let configs = Configs::of(view);
+    if configs.is_complete() {
+        let failing = foreseen::failing(composition, &configs).into_iter();
+        let help = "correct the patch, or the data of the EnvironmentConfig";
+        findings.extend(failing.map(|foreseen| {
+            let message =
+                format!("fails with the data of the EnvironmentConfigs that are selected now: {}", foreseen.why);
+            RULE.finding(foreseen.patch, message).help(help)
+        }));
+    }
+    findings
+}
+
+/// What a Composition reads that the schema of its environment does not have.
+fn of_schema(composition: &Value, view: &View<'_>) -> Vec<Finding> {
     match schema::declared(composition, view) {
         None => Vec::new(),
         Some((annotation, Err(error))) => {

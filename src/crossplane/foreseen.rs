@@ -1,0 +1,113 @@
+//! Patches that fail for every composite, with the EnvironmentConfigs that a Composition selects whatever its composite is.
+
+use serde_json::{Value, json};
+
+use super::composite::computed::{reads_environment, writes_composite};
+use super::composition;
+use super::environment::{
+    Action, ActionOutcome, Configs, Declaration, EnvironmentSource, LabelMatcherType, Patch, PatchOutcome, Patches,
+    Profile, Selection, SourceType, Step, Template, compute, select,
+};
+use super::field_path::Path;
+use crate::admission::FieldPath;
+
+/// More patches of one Composition are not tried: each is computed by itself.
+const MAX_PATCHES: usize = 500;
+
+/// A patch that fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreseen {
+    /// The patch, in its Composition.
+    pub patch: FieldPath,
+    /// Why, in upstream's words.
+    pub why: String,
+}
+
+/// Returns the patches that read a value from the environment and fail with it, by the data that is there now.
+pub fn failing(composition: &Value, configs: &(impl Configs + ?Sized)) -> Vec<Foreseen> {
+    let Some(declaration) = composition::declaration(composition) else { return Vec::new() };
+    let mut trying =
+        Trying { profile: declaration.profile, configs, before: Vec::new(), left: MAX_PATCHES, found: Vec::new() };
+    for step in &declaration.steps {
+        match &step.action {
+            Action::Select(selection) => trying.select(step, selection),
+            Action::Patch(patches) => trying.patches(step, patches),
+            // What another function makes of the environment is not known.
+            Action::Other => break,
+        }
+    }
+    trying.found
+}
+
+struct Trying<'t, C: ?Sized> {
+    profile: Profile,
+    configs: &'t C,
+    /// The selections before.
+    before: Vec<Step>,
+    left: usize,
+    found: Vec<Foreseen>,
+}
+
+impl<C: Configs + ?Sized> Trying<'_, C> {
+    /// Keeps the sources that give the same to every composite.
+    fn select(&mut self, step: &Step, selection: &Selection) {
+        let is_certain = |source: &EnvironmentSource| {
+            let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };
+            let sourced = select(self.profile, &alone, &Value::Null, self.configs);
+            is_fixed(source) && sourced.iter().all(|one| one.error.is_none() && one.asked)
+        };
+        let sources = selection.sources.as_ref();
+        let sources = sources.map(|sources| sources.iter().filter(|source| is_certain(source)).cloned().collect());
+        let selection = Selection { sources, ..selection.clone() };
+        self.before.push(Step { action: Action::Select(selection), ..step.clone() });
+    }
+
+    fn patches(&mut self, step: &Step, patches: &Patches) {
+        for (at, patch) in patches.environment.iter().enumerate().filter(|(_, patch)| writes_composite(patch)) {
+            let field = step.field.key("environment").key("patches").index(at);
+            self.patch(step, field, Patches { environment: vec![patch.clone()], ..Patches::default() });
+        }
+        for (at, template) in patches.templates.iter().enumerate() {
+            let reading = |(_, patch): &(usize, &Patch)| reads_environment(patch);
+            for (index, patch) in template.patches.iter().enumerate().filter(reading) {
+                let field = step.field.key("resources").index(at).key("patches").index(index);
+                let template = Template { patches: vec![patch.clone()], ..template.clone() };
+                self.patch(step, field, Patches { templates: vec![template], ..Patches::default() });
+            }
+        }
+    }
+
+    /// Computes the environment and one patch.
+    fn patch(&mut self, step: &Step, field: FieldPath, patches: Patches) {
+        let Some(left) = self.left.checked_sub(1) else { return };
+        self.left = left;
+        let mut steps = self.before.clone();
+        steps.push(Step { action: Action::Patch(patches), ..step.clone() });
+        let composite = json!({"apiVersion": "v1", "kind": "Composite", "metadata": {}, "spec": {}});
+        let computation = compute(&Declaration { profile: self.profile, steps }, &composite, self.configs);
+        let Some(outcome) = computation.steps.get(self.before.len()) else { return };
+        let ActionOutcome::Patched { environment, templates } = &outcome.action else { return };
+        let composed = templates.iter().flat_map(|template| template.patches.iter().map(|(_, outcome)| outcome));
+        let failed = environment.iter().chain(composed).find_map(|one| {
+            let why = one.failure()?;
+            has_value(one, &outcome.environment).then(|| why.to_owned())
+        });
+        self.found.extend(failed.map(|why| Foreseen { patch: field, why }));
+    }
+}
+
+/// Whether a source does not look at the composite.
+fn is_fixed(source: &EnvironmentSource) -> bool {
+    let selector = source.selector.iter().flat_map(|selector| &selector.match_labels);
+    source.kind() == SourceType::Reference
+        || selector.into_iter().all(|matcher| matcher.kind() == LabelMatcherType::Value)
+}
+
+/// Whether everything that a patch reads is there: what is missing may come from the composite.
+fn has_value(outcome: &PatchOutcome, environment: &Value) -> bool {
+    !outcome.reads.is_empty()
+        && outcome.reads.iter().all(|read| {
+            let found = Path::named(&read.path).map(|path| path.get(environment).map(|_| ()));
+            read.value.is_some() || found.is_ok_and(|found| found.is_err_and(|error| !error.is_not_found()))
+        })
+}
