@@ -22,6 +22,8 @@ pub const MAX_JUDGED: usize = 100;
 pub struct Judgement {
     /// Those for whom something changes.
     pub effects: Vec<Effect>,
+    /// Compositions and revisions whose pipeline steps require it.
+    pub handed: Vec<Reference>,
     /// How many were not judged, beyond [`MAX_JUDGED`].
     pub left_out: usize,
     /// Whether that is all of them: no more than [`MAX_LOOKED_AT`] were looked up.
@@ -52,8 +54,9 @@ pub fn judge(users: &[User], name: &str, before: &dyn Configs, after: &dyn Confi
     let Subjects { mut found, is_counted, .. } = subjects;
     let left_out = found.len().saturating_sub(MAX_JUDGED);
     found.truncate(MAX_JUDGED);
+    let handed = users.iter().filter(|user| user.how == How::Handed).map(|user| user.who.clone()).collect();
     let effects = found.iter().filter_map(|subject| subject.effect(name, before, after)).collect();
-    Judgement { effects, left_out, is_counted }
+    Judgement { effects, handed, left_out, is_counted }
 }
 
 /// A composite with the text of its Composition; or a text with an empty composite, where no composite is known.
@@ -94,33 +97,36 @@ impl Subjects<'_> {
 
     /// Adds the composites that are made from a text, or an empty one where none is known.
     fn composites_of(&mut self, text: Chosen, user: &User) {
-        let before = self.found.len();
-        let mut is_any = false;
+        let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
             let composites = self.view.indexed_everywhere(kind, &BY_COMPOSITION, &text.name, MAX_LOOKED_AT);
             self.is_counted &= composites.len() < MAX_LOOKED_AT;
             for composite in composites {
                 is_any = true;
-                self.composite_of(kind, composite, &text);
+                is_used |= self.composite_of(kind, composite, &text);
             }
         }
         let is_known = is_any || self.knows_composites_of(text.value());
         // Old revisions are kept for ever; one that no known composite uses is not in the way.
-        if self.found.len() > before || is_known && text.is_revision || self.is_current_found(&text) {
+        if is_used || is_known && text.is_revision || self.is_current_found(&text) {
             return;
         }
         let composite = Arc::new(Stored::new(bare(text.value())));
         let is_used = !is_known && !text.is_revision;
-        self.push(Subject { who: user.who.clone(), composite, composition: text, how: user.how, is_used });
+        let who = user.who.clone();
+        self.push(Subject { who, composite, composition: text, how: user.how, is_used });
     }
 
-    fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) {
+    /// Adds a composite if it is made from a text, and returns whether it is.
+    fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
-        let Choice::One(composition) = choice else { return };
-        if composition.reference() == text.reference() {
+        let Choice::One(composition) = choice else { return false };
+        let is_its = composition.reference() == text.reference();
+        if is_its {
             let who = Reference::new(kind, composite.namespace(), composite.name());
             self.push(Subject { who, composite, composition, how: How::Merged, is_used: true });
         }
+        is_its
     }
 
     /// Whether the catalog holds all composites of the type that a text is for.

@@ -8,6 +8,7 @@ use crate::admission::Operation;
 use crate::catalog::{Declaration, Declared, Index, Kind, Scope, Stored, View};
 use crate::rule::{DECLARED, Match, Outage};
 
+use super::composition::pipeline::Required;
 use super::{composite, composition};
 
 /// API group of Compositions, their definitions and EnvironmentConfigs.
@@ -127,7 +128,11 @@ pub static BY_REFERRED_CONFIG: Index = Index {
     name: "environment-config",
     keys: |object| {
         let sources = composition::sources(object).into_iter().flat_map(|(_, selection)| selection.sources);
-        sources.flatten().filter_map(|source| Some(source.reference?.name)).collect()
+        let named = sources.flatten().filter_map(|source| Some(source.reference?.name));
+        let required = composition::pipeline::required(object).into_iter();
+        named
+            .chain(required.filter_map(|one| if let Required::Named(name) = one { Some(name) } else { None }))
+            .collect()
     },
 };
 
@@ -137,7 +142,10 @@ pub static BY_SELECTED_LABEL: Index = Index {
     keys: |object| {
         let sources = composition::sources(object).into_iter().flat_map(|(_, selection)| selection.sources);
         let selectors = sources.flatten().filter_map(|source| source.selector);
-        selectors.flat_map(|selector| selector.match_labels).map(|matcher| matcher.key).collect()
+        let keys = selectors.flat_map(|selector| selector.match_labels).map(|matcher| matcher.key);
+        let required = composition::pipeline::required(object).into_iter();
+        let labels = required.filter_map(|one| if let Required::Labelled(labels) = one { Some(labels) } else { None });
+        keys.chain(labels.flatten().map(|(key, _)| key)).collect()
     },
 };
 
@@ -148,7 +156,7 @@ pub static DEFINITIONS: Kind = Kind {
     kind: "CompositeResourceDefinition",
     plural: "compositeresourcedefinitions",
     scope: Scope::Cluster,
-    indexes: &[&BY_DECLARED_TYPE],
+    indexes: &[&BY_DECLARED_TYPE, &BY_CLAIM],
 };
 
 /// CompositeResourceDefinitions by the group and kind of the composites that they declare.
@@ -176,7 +184,32 @@ pub static COMPOSITES: Declaration = Declaration {
     by: &DEFINITIONS,
     declares,
     indexes: &[&BY_COMPOSITION, &BY_REFERENCE, &WITH_REFERENCES],
+    is_held: true,
 };
+
+const CLAIMS_NAME: &str = "claims";
+
+/// Claims: the kinds that CompositeResourceDefinitions offer in namespaces. Crossplane makes a composite of each.
+pub static CLAIMS: Declaration =
+    Declaration { name: CLAIMS_NAME, by: &DEFINITIONS, declares: offers, indexes: &[], is_held: false };
+
+/// What a definition offers in namespaces.
+fn offers(definition: &Value) -> Option<Declared> {
+    let composite = declares(definition)?;
+    let text = |key| definition.get("spec")?.get("claimNames")?.get(key)?.as_str().map(str::to_owned);
+    Some(Declared { kind: text("kind")?, plural: text("plural")?, scope: Scope::Namespaced, ..composite })
+}
+
+/// CompositeResourceDefinitions by the plural name and the group of the claims that they offer.
+pub static BY_CLAIM: Index = Index {
+    name: "claim",
+    keys: |definition| offers(definition).map(|claim| claim_key(&claim.plural, &claim.group)).into_iter().collect(),
+};
+
+/// The key of [`BY_CLAIM`].
+pub fn claim_key(plural: &str, group: &str) -> String {
+    format!("{plural}.{group}")
+}
 
 /// What a definition declares, in the version that Compositions are written for.
 fn declares(definition: &Value) -> Option<Declared> {
@@ -226,6 +259,12 @@ pub const WITH_REFERENCES_KEY: &str = "true";
 /// Composites, for a rule's scope.
 pub(super) const fn composites(operations: &'static [Operation], outage: Outage) -> Match {
     let plural = COMPOSITES_NAME;
+    Match { group: DECLARED, versions: &["*"], plural, kind: plural, subresource: "", operations, outage, reads: None }
+}
+
+/// Claims, for a rule's scope.
+pub(super) const fn claims(operations: &'static [Operation], outage: Outage) -> Match {
+    let plural = CLAIMS_NAME;
     Match { group: DECLARED, versions: &["*"], plural, kind: plural, subresource: "", operations, outage, reads: None }
 }
 

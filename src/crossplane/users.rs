@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::composite::labels;
 use super::composition;
+use super::composition::pipeline::Required;
 use super::configs::Configs;
 use super::environment::{EnvironmentSource, LabelMatcherType, Mode, Profile, Selector, SourceType};
 use super::kinds::{BY_REFERENCE, BY_REFERRED_CONFIG, BY_SELECTED_LABEL, COMPOSITIONS, REVISIONS};
@@ -32,6 +33,8 @@ pub enum How {
     Needed,
     /// Without it there is less in the environment.
     Merged,
+    /// A pipeline step requires it, and the function decides what that means.
+    Handed,
 }
 
 /// Returns the users of an EnvironmentConfig as it is written in `config`.
@@ -86,6 +89,9 @@ impl Search<'_> {
 
     fn text(&mut self, kind: &'static Kind, text: &Stored) {
         self.left = self.left.saturating_sub(1);
+        if composition::pipeline::required(text.value()).iter().any(|required| self.is_required(required)) {
+            self.add(Reference::new(kind, "", text.name()), How::Handed);
+        }
         let Some(profile) = composition::profile(text.value()) else { return };
         for (_, selection) in composition::sources(text.value()) {
             let is_optional = selection.policy.is_resolution_optional();
@@ -93,6 +99,17 @@ impl Search<'_> {
                 if let Some(how) = self.source(source, is_optional, profile) {
                     self.add(Reference::new(kind, "", text.name()), how);
                 }
+            }
+        }
+    }
+
+    /// Whether a pipeline step requires it.
+    fn is_required(&self, required: &Required) -> bool {
+        let own = self.config.get("metadata").and_then(|meta| meta.get("labels"));
+        match required {
+            Required::Named(name) => name == self.name,
+            Required::Labelled(labels) => {
+                labels.iter().all(|(key, value)| own.and_then(|own| own.get(key)?.as_str()) == Some(value))
             }
         }
     }

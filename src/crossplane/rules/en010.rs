@@ -39,7 +39,8 @@ pub(super) static RULE: Rule = Rule {
               the composite is made from, with the EnvironmentConfig and without it. If Crossplane computes it before and \
               fails afterwards, the deletion is refused; those composites are read from the API server first. If the \
               composite loses only the data, because the reference is Optional or others match too, that is a warning. So is \
-              a Composition that no composite uses yet. Composites are known where their definition is chosen; of others, \
+              a Composition that no composite uses yet, and one that hands the EnvironmentConfig to a function by \
+              `pipeline[].requirements.requiredResources`: the function decides what it needs. Composites are known where their definition is chosen; of others, \
               what their Composition says of all its composites counts.\n\nOf one that is created or changed, every \
               composite that uses it is judged again in the same way: a selector that is left without it or now matches \
               two, a patch that no longer finds what it reads or fails. What is wrong only then is a warning that names \
@@ -165,6 +166,15 @@ fn deleted(request: &Request<'_>, judgement: &Judgement) -> Vec<Finding> {
     if !losing.is_empty() {
         let message =
             format!("EnvironmentConfig {name:?} is merged for {}, which go on without its data", named(&losing));
+        findings.push(finding(FieldPath::root(), message, Level::Warn));
+    }
+    let handed: Vec<_> = judgement.handed.iter().collect();
+    if !handed.is_empty() {
+        let names: Vec<_> = handed.iter().take(NAMED).map(|who| shown(who)).collect();
+        let message = format!(
+            "EnvironmentConfig {name:?} is handed to a pipeline step of {} by requirements.requiredResources",
+            names.join(", ")
+        );
         findings.push(finding(FieldPath::root(), message, Level::Warn));
     }
     let unused = of(|effect| !effect.is_used);
