@@ -224,7 +224,7 @@ fn explain_shows_how_an_environment_comes_about() {
     let args = ["explain", "environment", "--manifests", "examples/environment"];
     let text = portcullis(&args).stdout;
     for line in [
-        "XBucket default/archive",
+        "XBucket archive",
         "environmentConfigs[1] Selector stage=prod (Single)",
         "      + prod",
         "      - dev: its label stage is \"dev\"",

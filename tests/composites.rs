@@ -474,16 +474,16 @@ fn recorded(case: &Case) -> Vec<String> {
 }
 
 #[test]
-fn references_that_no_source_gives_are_refused() {
+fn references_that_no_source_gives_are_warned_about() {
     let with =
         |name: &str| composite(json!({"stage": "prod", "environmentConfigRefs": [{"name": "base"}, {"name": name}]}));
     assert_eq!(found(&case(with("prod"), NATIVE)), Vec::<String>::new());
     let mut secret = stored(NATIVE);
     secret.extend(objects("apiVersion: apiextensions.crossplane.io/v1beta1\nkind: EnvironmentConfig\nmetadata: {name: secret}\ndata: {}\n"));
     let case = Case::new(Operation::Create, with("secret")).stored(secret);
-    let refused: Vec<_> = found(&case).into_iter().filter(|line| line.contains(" deny ")).collect();
+    let refused: Vec<_> = found(&case).into_iter().filter(|line| line.starts_with("EN011 ")).collect();
     assert!(
-        refused.len() == 1 && refused[0].starts_with("EN011 deny EN011 spec.environmentConfigRefs[1].name"),
+        refused.len() == 1 && refused[0].starts_with("EN011 warn EN011 spec.environmentConfigRefs[1].name"),
         "{refused:?}"
     );
     let kept = Case::new(Operation::Create, with("secret")).stored(case.stored.clone()).update(with("secret"));
@@ -959,4 +959,82 @@ fn who_fails_already_does_not_break() {
         let base = config("base", json!({}), json!({"region": "eu-1"}));
         assert_eq!(found(&Case::new(Operation::Create, base).stored(stored)), Vec::<String>::new());
     }
+}
+
+/// Issue 18, Crossplane 10: the author of a claim sees what Crossplane's controller would be told of the composite.
+#[test]
+fn claims_are_told_what_their_composites_are_told() {
+    let offering = DEFINITION.replace("names: {kind", "claimNames: {kind: Example, plural: examples}\n  names: {kind");
+    let misspelled = NATIVE.replace("fromFieldPath: network.subnet,", "fromFieldPath: network.sub-net,");
+    let stored: Vec<Value> = [&offering, CONFIGS, &misspelled].iter().flat_map(|text| objects(text)).collect();
+    let claim = |spec: Value| json!({"apiVersion": "example.org/v1", "kind": "Example", "metadata": {"name": "mine", "namespace": "team"}, "spec": spec});
+    let told = |object: Value, stored: Vec<Value>| {
+        found(&Case::new(Operation::Create, object).stored(stored).policy(writing()))
+    };
+    let of_claim = told(claim(json!({"stage": "prod"})), stored.clone());
+    assert_eq!(of_claim, told(composite(json!({"stage": "prod"})), stored.clone()));
+    assert!(of_claim.iter().any(|line| line.contains("network.sub-net: no such field")), "{of_claim:?}");
+    let missing = told(claim(json!({"stage": "prd"})), stored.clone());
+    assert!(
+        missing.iter().any(|line| line.starts_with("EN006 warn") && line.contains("for stage there are prod")),
+        "{missing:?}"
+    );
+    let case = Case::new(Operation::Create, claim(json!({"stage": "prod"}))).stored(stored.clone()).policy(writing());
+    assert_eq!(case.decide(Phase::Mutate).patch, None, "a claim is never changed");
+    let mut bound = stored;
+    let mut composite = composite(json!({"stage": "prod", "environmentConfigRefs": [{"name": "gone"}]}));
+    composite["metadata"]["name"] = json!("mine-x7");
+    bound.push(composite);
+    let kept = told(claim(json!({"stage": "prod", "resourceRef": {"name": "mine-x7"}})), bound);
+    assert!(kept.iter().any(|line| line.contains("gone")), "the references of its composite are kept: {kept:?}");
+}
+
+/// Issue 18, Crossplane 7: what goes on without an EnvironmentConfig is not in the way of its deletion.
+#[test]
+fn optional_and_renewed_selections_do_not_hold_an_environment_config() {
+    let using = |composition: &str, spec: Value| {
+        let mut stored = stored(composition);
+        let mut spec = spec;
+        spec["compositionRef"] = json!({"name": "example"});
+        stored.push(composite(spec));
+        deleted("prod", stored)
+    };
+    let merged =
+        ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\", which go on without its data"];
+    let named = NATIVE.replace(
+        "- type: Selector\n        selector: {matchLabels: [{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}]}",
+        "- {type: Reference, ref: {name: prod}}",
+    );
+    let policy = |text: &str, composition: &str| {
+        composition.replace(
+            "    patches:\n      - {type: ToComp",
+            &format!("    policy: {text}\n    patches:\n      - {{type: ToComp"),
+        )
+    };
+    let refs = json!({"stage": "prod", "environmentConfigRefs": [{"name": "base"}, {"name": "prod"}]});
+    assert_eq!(using(&policy("{resolution: Optional}", &named), refs.clone()), merged);
+    assert!(using(&named, refs.clone())[0].starts_with("EN010 deny"));
+    let many = NATIVE.replace("selector: {matchLabels", "selector: {mode: Multiple, matchLabels");
+    assert_eq!(using(&policy("{resolve: Always}", &many), refs.clone()), merged);
+    assert!(using(&many, refs)[0].starts_with("EN010 deny"), "references that are kept must exist");
+}
+
+/// Issue 18, Crossplane 7: Crossplane 2 hands EnvironmentConfigs to a step without asking the function.
+#[test]
+fn an_environment_config_that_a_step_requires_is_in_use() {
+    let requires = |resource: Value| {
+        let mut stored = stored(FUNCTION);
+        let composition = stored.iter_mut().find(|one| one["kind"] == "Composition").unwrap();
+        let mut resource = resource;
+        resource["apiVersion"] = json!("apiextensions.crossplane.io/v1beta1");
+        resource["kind"] = json!("EnvironmentConfig");
+        composition["spec"]["pipeline"] = json!([{"step": "own", "requirements": {"requiredResources": [resource]}}]);
+        deleted("prod", stored)
+    };
+    let handed =
+        ["EN010 warn EN010 EnvironmentConfig \"prod\" is handed to a pipeline step of Composition \"example\" by \
+                   requirements.requiredResources"];
+    assert_eq!(requires(json!({"requirementName": "own", "name": "prod"})), handed);
+    assert_eq!(requires(json!({"requirementName": "own", "matchLabels": {"stage": "prod"}})), handed);
+    assert_eq!(requires(json!({"requirementName": "own", "matchLabels": {"stage": "dev"}})), Vec::<String>::new());
 }

@@ -29,6 +29,8 @@ pub struct Declaration {
     pub declares: fn(&Value) -> Option<Declared>,
     /// The indexes over objects of the declared kinds.
     pub indexes: &'static [&'static Index],
+    /// Whether objects of the declared kinds are looked up, and so watched. Of others only requests are looked at.
+    pub is_held: bool,
 }
 
 /// A kind that an object declares.
@@ -111,7 +113,13 @@ impl DeclaredKinds {
     }
 
     pub(super) fn kinds(&self) -> Vec<&'static Kind> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).iter().map(|held| held.kind).collect()
+        self.all().into_iter().filter(|(declaration, _)| declaration.is_held).map(|(_, kind)| kind).collect()
+    }
+
+    /// All declared kinds, with their declarations.
+    pub(super) fn all(&self) -> Vec<(&'static Declaration, &'static Kind)> {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        held.iter().map(|held| (held.declaration, held.kind)).collect()
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<()> {
@@ -119,8 +127,8 @@ impl DeclaredKinds {
     }
 
     /// The declarations that read objects of a kind.
-    pub(super) fn by(&self, kind: &'static Kind) -> Option<&'static Declaration> {
-        self.declarations.iter().find(|declaration| std::ptr::eq(declaration.by, kind)).copied()
+    pub(super) fn by(&self, kind: &'static Kind) -> impl Iterator<Item = &'static Declaration> {
+        self.declarations.iter().filter(move |declaration| std::ptr::eq(declaration.by, kind)).copied()
     }
 
     pub(super) fn declarations(&self) -> &[&'static Declaration] {
@@ -193,6 +201,7 @@ mod tests {
             Some(Declared { group, version, kind, plural, scope: Scope::Namespaced })
         },
         indexes: &[],
+        is_held: true,
     };
 
     fn shape(name: &str, chosen: &str) -> Value {

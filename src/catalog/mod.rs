@@ -92,6 +92,11 @@ impl Catalog {
         self.declared.kinds()
     }
 
+    /// All kinds that objects in it declare, those too of which only requests are looked at.
+    pub fn declarations(&self) -> Vec<(&'static Declaration, &'static Kind)> {
+        self.declared.all()
+    }
+
     /// Which of the declared kinds has a plural name, and how it was declared.
     pub fn declared_as(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         self.declared.named(group, plural)
@@ -273,9 +278,7 @@ impl Catalog {
             Some(store) => change(&mut store.write().unwrap_or_else(PoisonError::into_inner)),
             None => change(&mut self.declared.store(kind)?.write().unwrap_or_else(PoisonError::into_inner)),
         };
-        if let Some(declaration) = self.declared.by(kind) {
-            self.redeclare(declaration);
-        }
+        self.declared.by(kind).for_each(|declaration| self.redeclare(declaration));
         Some(changed)
     }
 

@@ -25,6 +25,11 @@ impl Families {
         all().into_iter().filter(|family| self.names.contains(family)).collect()
     }
 
+    /// Whether all are on.
+    pub(super) fn are_all(&self) -> bool {
+        self.on().len() == all().len()
+    }
+
     /// The rows of those that are on.
     pub(super) fn registry(&self) -> Registry {
         Registry::standard().only(&self.names)

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::families::Families;
 use super::{DENIED, OK, Unusable, inputs, say};
-use crate::catalog::Kind;
+use crate::catalog::{Declaration, Kind};
 use crate::gate::Registry;
 use crate::gate::registration::{Choice, Endpoint, Registration};
 use crate::reconciler;
@@ -111,12 +111,12 @@ impl Args {
     }
 
     /// What the chosen definitions declare.
-    fn declared(&self) -> Result<Vec<&'static Kind>, Unusable> {
+    fn declared(&self) -> Result<Vec<(&'static Declaration, &'static Kind)>, Unusable> {
         let registry = Registry::standard();
         let policy = inputs::policy(self.config.as_deref(), &registry)?;
         let catalog = registry.catalog_of(inputs::objects(&self.definitions, "")?);
         catalog.choose(policy.composites);
-        Ok(catalog.declared())
+        Ok(catalog.declarations())
     }
 }
 

@@ -1,5 +1,6 @@
 //! `portcullis verify`: whether the API server asks portcullis, and gets an answer.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,11 +37,14 @@ pub(super) struct Args {
 const PAUSE: Duration = Duration::from_secs(2);
 /// An answer that is longer than this is no object of ours.
 const LONGEST_ANSWER: usize = 1 << 20;
+/// A longer list of webhook configurations is not read; each has a few kilobytes.
+const LONGEST_LIST: usize = 16 << 20;
 
 /// An object that rules of these families look at when it is created.
 struct Probe {
     families: &'static [&'static str],
-    api_version: &'static str,
+    /// The first of them that the cluster serves is asked about.
+    api_versions: &'static [&'static str],
     kind: &'static str,
     plural: &'static str,
     has_namespace: bool,
@@ -52,7 +56,7 @@ const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],
-        api_version: "v1",
+        api_versions: &["v1"],
         kind: "ConfigMap",
         plural: "configmaps",
         has_namespace: true,
@@ -60,7 +64,7 @@ static PROBES: [Probe; 5] = [
     },
     Probe {
         families: &["OW"],
-        api_version: LANDSCAPER,
+        api_versions: &[LANDSCAPER],
         kind: "Context",
         plural: "contexts",
         has_namespace: true,
@@ -68,7 +72,7 @@ static PROBES: [Probe; 5] = [
     },
     Probe {
         families: &["DR"],
-        api_version: LANDSCAPER,
+        api_versions: &[LANDSCAPER],
         kind: "DryRunConfiguration",
         plural: "dryrunconfigurations",
         has_namespace: true,
@@ -76,7 +80,7 @@ static PROBES: [Probe; 5] = [
     },
     Probe {
         families: &["DP", "LS"],
-        api_version: LANDSCAPER,
+        api_versions: &[LANDSCAPER],
         kind: "Execution",
         plural: "executions",
         has_namespace: true,
@@ -84,7 +88,7 @@ static PROBES: [Probe; 5] = [
     },
     Probe {
         families: &["EN"],
-        api_version: "apiextensions.crossplane.io/v1beta1",
+        api_versions: &["apiextensions.crossplane.io/v1beta1", "apiextensions.crossplane.io/v1alpha1"],
         kind: "EnvironmentConfig",
         plural: "environmentconfigs",
         has_namespace: false,
@@ -110,9 +114,17 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 async fn verify(args: &Args) -> Result<u8, Unusable> {
     let client = inputs::client(args.kubeconfig.as_deref()).await?;
     let (on, until) = (args.families.on(), Instant::now() + Duration::from_secs(args.within));
+    let is_on = |probe: &&Probe| probe.families.iter().any(|family| on.contains(family));
+    // Who names families wants them answered; else those are asked about that are registered, as far as that can be read.
+    let registered = if args.families.are_all() { registered(&client).await } else { None };
+    let is_asked = |probe: &&Probe| registered.as_ref().is_none_or(|plurals| plurals.contains(probe.plural));
+    let is_any = PROBES.iter().filter(is_on).any(|probe| is_asked(&probe));
+    for probe in PROBES.iter().filter(is_on).filter(|probe| is_any && !is_asked(probe)) {
+        print(&format!("{} ({}): not registered\n", probe.plural, probe.families.join(", ")));
+    }
     loop {
         let mut outcomes = Vec::new();
-        for probe in PROBES.iter().filter(|probe| probe.families.iter().any(|family| on.contains(family))) {
+        for probe in PROBES.iter().filter(is_on).filter(|probe| !is_any || is_asked(probe)) {
             outcomes.push((probe, probe.ask(&client, &args.namespace).await));
         }
         let is_settled = !outcomes.iter().any(|(_, outcome)| matches!(outcome, Outcome::Unanswered(_)));
@@ -124,28 +136,59 @@ async fn verify(args: &Args) -> Result<u8, Unusable> {
     }
 }
 
+/// The resources that portcullis' webhooks are registered for; `None` if the registration cannot be read.
+async fn registered(client: &Client) -> Option<BTreeSet<String>> {
+    const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let request = Request::get(PATH).body(Body::empty()).ok()?;
+    let response = client.send(request).await.ok().filter(|response| response.status().is_success())?;
+    let body = http_body_util::Limited::new(response.into_body(), LONGEST_LIST);
+    let bytes = http_body_util::BodyExt::collect(body).await.ok()?.to_bytes();
+    Some(resources(&serde_json::from_slice(&bytes).ok()?))
+}
+
+/// The resources that portcullis' webhooks in a list of configurations name.
+fn resources(list: &Value) -> BTreeSet<String> {
+    let items = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let webhooks = items(list, "items").into_iter().flat_map(|item| items(&item, "webhooks"));
+    let ours =
+        webhooks.filter(|webhook| webhook["name"].as_str().is_some_and(|name| name.ends_with(".portcullis.dev")));
+    let rules = ours.flat_map(|webhook| items(&webhook, "rules"));
+    let names = rules.flat_map(|rule| items(&rule, "resources"));
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
 impl Probe {
     async fn ask(&self, client: &Client, namespace: &str) -> Outcome {
-        let request =
-            match Request::post(self.path(namespace)).header("content-type", "application/json").body(self.body()) {
-                Ok(request) => request,
-                Err(error) => return Outcome::Unanswered(error.to_string()),
-            };
+        for api_version in self.api_versions {
+            match self.ask_version(client, namespace, api_version).await {
+                Outcome::Absent => {}
+                outcome => return outcome,
+            }
+        }
+        Outcome::Absent
+    }
+
+    async fn ask_version(&self, client: &Client, namespace: &str, api_version: &str) -> Outcome {
+        let request = Request::post(self.path(namespace, api_version)).header("content-type", "application/json");
+        let request = match request.body(self.body(api_version)) {
+            Ok(request) => request,
+            Err(error) => return Outcome::Unanswered(error.to_string()),
+        };
         match client.send(request).await {
             Ok(response) => outcome(response).await,
             Err(error) => Outcome::Unanswered(format!("the API server does not answer: {error}")),
         }
     }
 
-    fn path(&self, namespace: &str) -> String {
-        let root = if self.api_version.contains('/') { "apis" } else { "api" };
+    fn path(&self, namespace: &str, api_version: &str) -> String {
+        let root = if api_version.contains('/') { "apis" } else { "api" };
         let place = if self.has_namespace { format!("namespaces/{namespace}/") } else { String::new() };
-        format!("/{root}/{}/{place}{}?dryRun=All", self.api_version, self.plural)
+        format!("/{root}/{api_version}/{place}{}?dryRun=All", self.plural)
     }
 
-    fn body(&self) -> Body {
+    fn body(&self, api_version: &str) -> Body {
         let mut object = (self.content)();
-        object["apiVersion"] = json!(self.api_version);
+        object["apiVersion"] = json!(api_version);
         object["kind"] = json!(self.kind);
         object["metadata"] = json!({
             "generateName": "portcullis-verify-",
@@ -189,9 +232,23 @@ async fn outcome(response: Response<Body>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::PROBES;
+    use serde_json::json;
+
+    use super::{PROBES, resources};
     use crate::admission::Operation;
     use crate::gate::Registry;
+
+    /// Issue 18, Crossplane 10: what is not registered is not waited for, and Crossplane 1.17 serves v1alpha1 alone.
+    #[test]
+    fn only_registered_kinds_are_asked_about_and_in_a_served_version() {
+        let list = json!({"items": [
+            {"webhooks": [{"name": "validate.portcullis.dev", "rules": [{"resources": ["environmentconfigs"]}]}]},
+            {"webhooks": [{"name": "other.example.org", "rules": [{"resources": ["configmaps"]}]}, {"name": "advise.portcullis.dev"}]},
+        ]});
+        assert_eq!(resources(&list).into_iter().collect::<Vec<_>>(), ["environmentconfigs"]);
+        let probe = PROBES.iter().find(|probe| probe.families.contains(&"EN")).unwrap();
+        assert_eq!(probe.api_versions.last(), Some(&"apiextensions.crossplane.io/v1alpha1"));
+    }
 
     /// Whoever switches on one family has its probe answered.
     #[test]

@@ -10,6 +10,7 @@
 //! | [`environment`] | what a Composition says about its environment, and what comes of it |
 //! | [`explain`] | the working behind an environment, for people, programs and as a drawing |
 //! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
+//! | [`foreseen`] | patches that fail for every composite |
 //! | [`go`] | what Go's standard library makes of values: the parts that Crossplane's results depend on |
 //! | [`kinds`] | what is looked up |
 //! | [`schema`] | the schema that a Composition declares for its environment |
@@ -24,6 +25,7 @@ pub mod configuration;
 pub mod environment;
 pub mod explain;
 pub mod field_path;
+pub mod foreseen;
 pub mod go;
 pub mod kinds;
 mod rules;
@@ -41,7 +43,7 @@ pub fn rules() -> Vec<&'static Rule> {
 
 /// The kinds that are known only at run time.
 pub fn declarations() -> Vec<&'static Declaration> {
-    vec![&kinds::COMPOSITES]
+    vec![&kinds::COMPOSITES, &kinds::CLAIMS]
 }
 
 /// The mutators of this system.

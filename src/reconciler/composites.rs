@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Controller, Failure, Next, Permission, Tools};
 use crate::catalog::{CHOOSING_LABEL, Catalog, Change, Kind, Reference, Scope, cluster};
-use crate::crossplane::kinds::{COMPOSITES, DEFINITIONS};
+use crate::crossplane::kinds::{CLAIMS, COMPOSITES, DEFINITIONS};
 use crate::gate::registration::DECLARED_NAME;
 
 /// The controller's name, which is also its flag.
@@ -82,8 +82,17 @@ impl Controller for Composites {
                 return Ok(Next::Done);
             }
             let found = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
-            let Some(stored) = found else { return Ok(Next::Done) };
-            let Some(patch) = patch(&stored, &self.resources(&tools.catalog)) else { return Ok(Next::Done) };
+            let Some(stored) = found else {
+                let kind = object.kind.kind;
+                tracing::warn!(
+                    "there is no {kind} {DECLARED_NAME}, so no composite is looked at: apply the manifests of `portcullis manifests`"
+                );
+                return Ok(Next::Done);
+            };
+            let is_validating = std::ptr::eq(object.kind, &VALIDATING);
+            let Some(patch) = patch(&stored, &self.resources(&tools.catalog, is_validating)) else {
+                return Ok(Next::Done);
+            };
             let api = cluster::api(&tools.client, object);
             let params =
                 PatchParams { field_manager: Some("portcullis-companion".to_owned()), ..PatchParams::default() };
@@ -96,16 +105,17 @@ impl Controller for Composites {
 }
 
 impl Composites {
-    /// The plural names of what the chosen definitions declare, by their groups.
-    fn resources(&self, catalog: &Catalog) -> BTreeMap<String, Vec<String>> {
+    /// The plural names of what the chosen definitions declare, by their groups. Claims are warned about and never changed, so
+    /// that only the validating configuration names them.
+    fn resources(&self, catalog: &Catalog, with_claims: bool) -> BTreeMap<String, Vec<String>> {
+        let declarations = if with_claims { &[&COMPOSITES, &CLAIMS][..] } else { &[&COMPOSITES][..] };
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for definition in catalog.all(&DEFINITIONS) {
             let label = || definition.value().get("metadata")?.get("labels")?.get(CHOOSING_LABEL)?.as_str();
             let is_named = self.chosen.iter().any(|name| name == "*" || name == definition.name());
-            if (is_named || label() == Some("true"))
-                && let Some(declared) = (COMPOSITES.declares)(definition.value())
-            {
-                groups.entry(declared.group).or_default().push(declared.plural);
+            if is_named || label() == Some("true") {
+                let declared = declarations.iter().filter_map(|one| (one.declares)(definition.value()));
+                declared.for_each(|one| groups.entry(one.group).or_default().push(one.plural));
             }
         }
         groups.values_mut().for_each(|plurals| plurals.sort_unstable());
@@ -151,6 +161,22 @@ mod tests {
         assert!(patch(&stored, &resources).is_none());
         assert!(patch(&stored, &BTreeMap::new()).is_some());
         assert!(patch(&configuration(Value::Null), &BTreeMap::new()).is_none());
+    }
+
+    /// Issue 18, Crossplane 10: claims are asked about, so that their author is warned.
+    #[test]
+    fn only_the_validating_configuration_names_claims() {
+        let catalog = Catalog::new([&DEFINITIONS]);
+        catalog.insert(
+            &DEFINITIONS,
+            json!({"metadata": {"name": "xdatabases.example.org", "labels": {CHOOSING_LABEL: "true"}}, "spec": {
+                "group": "example.org", "names": {"kind": "XDatabase", "plural": "xdatabases"},
+                "claimNames": {"kind": "Database", "plural": "databases"},
+                "versions": [{"name": "v1", "referenceable": true}]}}),
+        );
+        let composites = Composites { chosen: Vec::new() };
+        assert_eq!(composites.resources(&catalog, false)["example.org"], ["xdatabases"]);
+        assert_eq!(composites.resources(&catalog, true)["example.org"], ["databases", "xdatabases"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::{DENIED, OK, Unusable, inputs, pretty, print};
-use crate::catalog::{Catalog, Confirmed, Stored, View, cluster};
+use crate::catalog::{Catalog, Confirmed, Scope, Stored, View, cluster};
 use crate::crossplane::composite::composition::{Choice, Chosen, choose};
 use crate::crossplane::explain::Explanation;
 use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
@@ -84,7 +84,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 
 impl Args {
     fn objects(&self) -> Result<Objects, Unusable> {
-        let namespace = self.namespace.as_deref().unwrap_or("default");
+        // Composites of Crossplane 1 have no namespace, so that one is not made up.
+        let namespace = self.namespace.as_deref().unwrap_or_default();
         let (catalog, mut composites) = match self.manifests.as_slice() {
             [] => (self.cluster()?, Vec::new()),
             paths => {
@@ -104,6 +105,12 @@ impl Args {
         let types: HashSet<(String, String)> =
             catalog.all(&COMPOSITIONS).iter().map(|composition| type_of(composition.value())).collect();
         composites.retain(|object| types.contains(&(text(object, "/apiVersion"), text(object, "/kind"))));
+        let clustered = catalog.declared().into_iter().filter(|kind| kind.scope == Scope::Cluster).collect::<Vec<_>>();
+        for composite in composites.iter_mut().filter(|object| clustered.iter().any(|kind| kind.is_kind_of(object))) {
+            if let Some(metadata) = composite.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("namespace");
+            }
+        }
         let identity =
             |object: &Value| ["/kind", "/metadata/namespace", "/metadata/name"].map(|part| text(object, part));
         composites.sort_by_cached_key(identity);

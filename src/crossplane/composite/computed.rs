@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::claim::Subject;
 use super::composition::{Choice, Chosen, choose};
 use crate::admission::Request;
 use crate::catalog::{Reference, Stored, View};
@@ -25,22 +26,23 @@ pub struct Computed {
     pub computation: Computation,
 }
 
-/// What the Composition of a request's composite makes of `composite`; `None` where it is not known which Composition that
+/// What the Composition of a request's composite, or of its claim, makes of `composite`; `None` where it is not known which Composition that
 /// is, or it says nothing about an environment, or not all EnvironmentConfigs are known yet.
 pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Option<Computed> {
     let configs = Configs::of(view);
-    let Choice::One(composition) = choose(composite, &request.resource.group, &request.resource.plural, view) else {
+    let Subject { composite, plural } = Subject::of(composite, request, view);
+    let Choice::One(composition) = choose(&composite, &request.resource.group, &plural, view) else {
         return None;
     };
     let declaration = composition::declaration(composition.value()).filter(|_| configs.is_complete())?;
-    let computation = compute(&declaration, composite, &configs);
+    let computation = compute(&declaration, &composite, &configs);
     Some(Computed { composition, declaration, computation })
 }
 
 /// What to ask the API server for: what a composite needs and the catalog does not have may have come a moment ago.
 pub fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    let composite = request.object();
-    match choose(composite, &request.resource.group, &request.resource.plural, view) {
+    let Subject { composite, plural } = Subject::of(request.object(), request, view);
+    match choose(&composite, &request.resource.group, &plural, view) {
         Choice::Missing(name) => view.unless_found(&COMPOSITIONS, "", &name).into_iter().collect(),
         Choice::MissingRevision(name) => view.unless_found(&REVISIONS, "", &name).into_iter().collect(),
         Choice::NoRevision(_) | Choice::Open(_) => Vec::new(),
@@ -49,7 +51,7 @@ pub fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
             let sources = sources.flat_map(|(_, selection)| selection.sources.unwrap_or_default());
             let named = sources.filter(|source| source.kind() == SourceType::Reference);
             let named = named.filter_map(|source| Some(source.reference?.name));
-            let names = named.chain(references(composite)).filter(|name| !name.is_empty());
+            let names = named.chain(references(&composite)).filter(|name| !name.is_empty());
             names.filter_map(|name| view.unless_found(kinds::served(view), "", &name)).collect()
         }
     }

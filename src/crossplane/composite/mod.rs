@@ -1,5 +1,6 @@
 //! Composites: which Composition one uses, and which EnvironmentConfigs it refers to.
 
+pub mod claim;
 pub mod composition;
 pub mod computed;
 pub mod labels;

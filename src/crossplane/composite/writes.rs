@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::claim::Subject;
 use super::computed::{Computed, writes_composite};
 use super::{PATCHES_ANNOTATION, SOURCE_ANNOTATION};
 use crate::admission::{FieldPath, Operation, Request, json};
@@ -83,8 +84,8 @@ impl Refusal {
 
 /// Returns the CompositeResourceDefinition of a request's composite.
 pub fn definition(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Stored>> {
-    let resource = &request.resource;
-    view.find(&DEFINITIONS, "", &format!("{}.{}", resource.plural, resource.group))
+    let Subject { plural, .. } = Subject::of(request.object(), request, view);
+    view.find(&DEFINITIONS, "", &format!("{plural}.{}", request.resource.group))
 }
 
 impl Writable {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::label;
 use crate::catalog::Stored;
-use crate::crossplane::environment::{EnvironmentSource, Mode, SourceType, Sourced};
+use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceType, Sourced};
 
 /// How many EnvironmentConfigs are told of that a source does not select, the nearest first.
 const MAX_OTHERS: usize = 20;
@@ -20,7 +20,7 @@ pub(super) fn wanted(source: &EnvironmentSource, sourced: &Sourced) -> String {
                     let bound = |name: &str, bound: Option<u64>| bound.map(|bound| format!(" {name} {bound}"));
                     let least = bound("at least", selector.min_match).unwrap_or_default();
                     let most = bound("at most", selector.max_match).unwrap_or_default();
-                    format!("Multiple{least}{most}, sorted by {}", selector.sort_path())
+                    format!("Multiple{least}{most}, sorted by {}", selector.sort_path(Profile::Function))
                 }
                 other => {
                     if other.is_unset() {

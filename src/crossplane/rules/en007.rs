@@ -13,10 +13,11 @@ use crate::crossplane::kinds::{
 };
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
-static SCOPE: [Match; 3] = [
+static SCOPE: [Match; 4] = [
     kinds::matches(&ENVIRONMENT_CONFIGS, &["v1alpha1", "v1beta1"], WRITES, Outage::Admit),
     kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse),
     kinds::composites(WRITES, Outage::Admit),
+    kinds::claims(WRITES, Outage::Admit),
 ];
 
 /// The row of EN007.

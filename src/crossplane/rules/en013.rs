@@ -3,6 +3,7 @@
 use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, told};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
+use crate::crossplane::composite::claim::Subject;
 use crate::crossplane::composite::computed::{computed, confirm, writes_composite};
 use crate::crossplane::composite::writes::{Refusal, Writable};
 use crate::crossplane::composite::writing::{Writing, is_chosen};
@@ -89,7 +90,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 /// What the API server would not store of what the environment patches into a composite.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let writable = Writable::of(request, view);
-    let composite = writable.stored(request.object());
+    let composite = writable.stored(&Subject::of(request.object(), request, view).composite);
     let Some(computed) = computed(&composite, request, view).filter(|computed| !computed.is_uncertain()) else {
         return Vec::new();
     };

@@ -46,9 +46,13 @@ static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"]
 /// Composites as people and Crossplane write them. Crossplane must go on while nobody answers.
 static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, Outage::Admit)];
 
-/// Compositions as they are written, and the composites that use them.
-static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 2] =
-    [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse), kinds::composites(WRITES, Outage::Admit)];
+/// Compositions as they are written, the composites that use them, and the claims that composites are made of: warnings
+/// about a composite of a claim reach Crossplane's controller alone.
+static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 3] = [
+    kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse),
+    kinds::composites(WRITES, Outage::Admit),
+    kinds::claims(WRITES, Outage::Admit),
+];
 
 fn is_composite(request: &Request<'_>) -> bool {
     request.resource.group != kinds::GROUP

@@ -14,7 +14,7 @@ use when::When;
 
 use super::Registry;
 use crate::admission::{COLLECTORS, Operation, Phase};
-use crate::catalog::Kind;
+use crate::catalog::{Declaration, Kind};
 use crate::kustomize::delivery::Narrowed;
 use crate::rule::{Definition, Spared};
 
@@ -44,7 +44,7 @@ pub struct Registration {
     /// The name of its ServiceAccount.
     pub service_account: String,
     /// The kinds that objects in the cluster declare, and that are looked at.
-    pub declared: Vec<&'static Kind>,
+    pub declared: Vec<(&'static Declaration, &'static Kind)>,
     /// The families that are on; with the values of a release, what is written is a template of the chart.
     pub families: Choice,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::when::{Families, When};
 use crate::admission::{Operation, Phase};
-use crate::catalog::Kind;
+use crate::catalog::{Declaration, Kind};
 use crate::gate::Registry;
 use crate::kustomize::delivery::{self, Narrowed};
 use crate::rule::{Match, Outage, Spared};
@@ -166,13 +166,18 @@ impl Webhook {
     }
 
     /// The requests of this webhook about kinds that are declared.
-    pub(super) fn declared_rules(&self, registry: &Registry, kinds: &[&'static Kind]) -> Vec<Rules> {
+    pub(super) fn declared_rules(
+        &self,
+        registry: &Registry,
+        kinds: &[(&'static Declaration, &'static Kind)],
+    ) -> Vec<Rules> {
         let scopes = self.declared(registry);
+        let looks = |declaration: &Declaration| scopes.iter().any(|(_, scope)| scope.plural == declaration.name);
         let mut operations: Vec<Operation> = scopes.iter().flat_map(|(_, scope)| scope.operations).copied().collect();
         operations.sort_by_key(|operation| *operation as u8);
         operations.dedup();
         let mut groups: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
-        for kind in kinds {
+        for (_, kind) in kinds.iter().filter(|(declaration, _)| looks(declaration)) {
             groups.entry(kind.group).or_default().push(kind.plural.to_owned());
         }
         let rules = |(group, mut resources): (_, Vec<String>)| {

@@ -51,7 +51,7 @@ impl Registration {
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for Kind { group, plural, .. } in &self.declared {
+        for (_, Kind { group, plural, .. }) in self.declared.iter().filter(|(declaration, _)| declaration.is_held) {
             groups.entry(group).or_default().push(plural);
         }
         let rule = |(group, mut plurals): (&str, Vec<&str>)| {
