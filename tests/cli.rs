@@ -234,7 +234,7 @@ fn explain_shows_how_an_environment_comes_about() {
         "        combined = \"ann-large\"",
         "        {\"op\":\"add\",\"path\":\"/spec/region\",\"value\":\"eu-1\"}",
         "  spec.environmentConfigRefs: defaults, prod",
-        "XQueue default/orders",
+        "XQueue orders",
         "the format does not suit the values",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");

@@ -79,7 +79,7 @@ fn reports_what_the_api_server_refuses() {
         (json!({"one": {"b": 1, "c": 2}}), 2),
         (json!({"list": ["a", "b", "c"]}), 1),
     ] {
-        assert_eq!(refused(wrong.clone()).len(), count, "{wrong}: {:?}", refused(wrong));
+        assert_eq!(refused(wrong.clone()).len(), count, "{wrong}: {:?}", refused(wrong.clone()));
     }
 }
 
