@@ -7,11 +7,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use cases::{Case, objects, repository};
 use futures::executor::block_on;
-use portcullis::admission::{Level, Operation, Phase, Verdict};
+use portcullis::admission::{FieldPath, Finding, Level, Operation, Phase, Refusal, Verdict, Version};
 use portcullis::config;
 use portcullis::gate::registration::{Choice, Registration};
 use portcullis::gate::{Exemption, NamespaceLevels, Policy, Registry, pages};
 use portcullis::rule::{Example, Match, Outage, Rule};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -73,6 +74,81 @@ fn no_message_reads_like_an_outage() {
         for words in ["connection refused", "context deadline exceeded", "failed to call webhook", "proxy error"] {
             assert!(!message.contains(words), "{}: {message}", rule.id);
         }
+    }
+}
+
+/// What kustomize-controller takes for a field that cannot be changed: with `force` it deletes the object.
+fn would_delete(text: &str) -> bool {
+    let begins =
+        |after: &str, word: &str| after.strip_prefix(char::is_whitespace).is_some_and(|rest| rest.starts_with(word));
+    text.match_indices("is").any(|(at, _)| begins(&text[at + 2..], "immutable"))
+        || text.match_indices("immutable").any(|(at, word)| begins(&text[at + word.len()..], "field"))
+}
+
+/// Everything of an answer that a client sees of a denial.
+#[track_caller]
+fn deletes_nothing(verdict: &Verdict, case: &Case) {
+    let answer = verdict.answer(Version::V1, Phase::Validate, &case.request());
+    let answer: Value = serde_json::from_slice(&answer.to_json()).expect("an answer is JSON");
+    let status = &answer["response"]["status"];
+    let expected = if verdict.refusal.is_some() { (400, "BadRequest") } else { (403, "Forbidden") };
+    let is_denied = answer["response"]["allowed"] == false;
+    assert!(!is_denied || (status["code"] == expected.0 && status["reason"] == expected.1), "{status}");
+    for text in texts(status) {
+        assert!(!would_delete(&text), "{text}");
+    }
+}
+
+/// Every text in a value.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(members) => members.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Issue 18, Flux 7.
+#[test]
+fn no_denial_makes_flux_delete() {
+    for rule in Registry::standard().rules() {
+        let case = Case::new(rule.page.wrong.operation, objects(rule.page.wrong.object).remove(0));
+        let mut verdict = judged(rule, &rule.page.wrong);
+        let words = [rule.summary, rule.page.why, rule.page.mend].concat();
+        assert!(!would_delete(&words) && !would_delete(&verdict.message()), "{}", rule.id);
+        for finding in &mut verdict.findings {
+            finding.level = Level::Deny;
+            for text in [&mut finding.found, &mut finding.allowed, &mut finding.help, &mut finding.place] {
+                *text = Some("this immutable\tfield is immutable".to_owned());
+            }
+            finding.message += ": \"spec is\nimmutable field: x\"";
+            finding.field = finding.field.key("is immutable");
+        }
+        deletes_nothing(&verdict, &case);
+    }
+    for rule in portcullis::kustomize::tree_rules() {
+        assert!(!would_delete(&[rule.summary, rule.page.why, rule.page.mend].concat()), "{}", rule.id);
+    }
+}
+
+proptest! {
+    /// Issue 18, Flux 7.
+    #[test]
+    fn no_quoted_text_makes_flux_delete(
+        words in prop::collection::vec(prop::sample::select(vec![
+            "is", "th", "immutable", " ", "\n", "\t", "field", "Immutable", "ä", "\u{a0}", "İ",
+        ]), 0..12),
+        refused in any::<bool>(),
+    ) {
+        let case = Case::new(Operation::Create, json!({"apiVersion": "v1", "kind": "ConfigMap"}));
+        let text = words.concat();
+        let mut verdict = match refused {
+            true => Verdict::refused(Refusal::Unreadable(text.clone())),
+            false => Verdict::default(),
+        };
+        verdict.findings.push(Finding::new("KZ001", Level::Deny, FieldPath::root(), text));
+        deletes_nothing(&verdict, &case);
     }
 }
 

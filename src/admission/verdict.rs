@@ -80,6 +80,42 @@ impl Outcome {
     }
 }
 
+/// The word by which kustomize-controller knows an immutable field, whatever the status of the answer is.
+const IMMUTABLE: &str = "immutable";
+/// What is written in its place.
+const NOT_MUTABLE: &str = "not mutable";
+
+/// Returns a text without the words for which a client would delete an object, also where it quotes a user.
+///
+/// With `force`, kustomize-controller takes `is immutable` and `immutable field` in the message of a denial for a field that
+/// cannot be changed: it deletes the live object and creates it anew (`IsImmutableError` in fluxcd/pkg's
+/// `ssa/errors/immutable.go`).
+fn harmless(text: String) -> String {
+    let lower = text.to_ascii_lowercase();
+    if !lower.contains(IMMUTABLE) {
+        return text;
+    }
+    let (mut kept, mut copied) = (String::with_capacity(text.len()), 0);
+    for (at, _) in lower.match_indices(IMMUTABLE) {
+        let end = at + IMMUTABLE.len();
+        let (before, after) = (lower.get(..at).unwrap_or_default(), lower.get(end..).unwrap_or_default());
+        if is_said_to_be(before) || is_of_field(after) {
+            kept.push_str(text.get(copied..at).unwrap_or_default());
+            kept.push_str(NOT_MUTABLE);
+            copied = end;
+        }
+    }
+    kept + text.get(copied..).unwrap_or_default()
+}
+
+fn is_said_to_be(before: &str) -> bool {
+    before.strip_suffix(char::is_whitespace).is_some_and(|before| before.ends_with("is"))
+}
+
+fn is_of_field(after: &str) -> bool {
+    after.strip_prefix(char::is_whitespace).is_some_and(|after| after.starts_with("field"))
+}
+
 /// The audit annotation in which a server that only looks on says what it would have done.
 pub const SHADOW: &str = "shadow";
 /// The API server keeps 4096 characters of warnings and cuts each to 256; sixteen full ones just fit.
@@ -126,6 +162,10 @@ impl Verdict {
 
     /// The message of a refusal: every denying finding, each a paragraph. Empty when nothing is refused.
     pub fn message(&self) -> String {
+        harmless(self.told())
+    }
+
+    fn told(&self) -> String {
         match &self.refusal {
             Some(Refusal::Unreadable(text) | Refusal::Undecided(text)) => text.clone(),
             None => {
@@ -195,7 +235,7 @@ impl Verdict {
             None => (403, "Forbidden"),
         };
         let details = request.filter(|_| self.refusal.is_none()).map(|request| Details {
-            name: request.display_name(),
+            name: harmless(request.display_name()),
             group: request.resource.group.to_string(),
             kind: request.resource.kind.to_string(),
             causes: self.denials().take(MAX_TOLD).map(cause).collect(),
@@ -250,8 +290,8 @@ fn cause(finding: &Finding) -> Cause {
     let place = finding.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
     Cause {
         reason: "FieldValueInvalid",
-        message: format!("{}: {}{place}", finding.rule, finding.message),
-        field: finding.field.to_string(),
+        message: harmless(format!("{}: {}{place}", finding.rule, finding.message)),
+        field: harmless(finding.field.to_string()),
     }
 }
 
