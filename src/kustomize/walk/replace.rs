@@ -231,7 +231,10 @@ fn source_words(source: &Source) -> String {
 
 /// What is at a field path that names mappings only.
 fn known(object: &Object, path: &str) -> Known {
-    if path.contains(['[', ']', '*', '\\', '"', '\'', '/', '~']) || path.contains("..") {
+    // kustomize takes `.metadata.name` for `metadata.name`
+    let is_plain = !path.contains(['[', ']', '*', '\\', '"', '\'', '/', '~']) && !path.contains("..");
+    let path = path.strip_prefix('.').unwrap_or(path);
+    if !is_plain || path.is_empty() || path.ends_with('.') {
         return Known::Unsure;
     }
     let pointer = format!("/{}", path.replace('.', "/"));
@@ -277,5 +280,6 @@ fn blur_all(acc: &mut Accumulator, target: &Target) {
 }
 
 fn rewrites_identity(path: &str) -> bool {
+    let path = path.strip_prefix('.').unwrap_or(path);
     ["metadata.name", "metadata.namespace", "kind", "apiVersion", "metadata"].contains(&path)
 }
