@@ -8,8 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cases::{repository, vectors};
+use portcullis::kustomize::delivery::flux_spec;
 use portcullis::kustomize::finding::{Fix, TreeFinding};
-use portcullis::kustomize::options::{FluxSpec, Options, Profile};
+use portcullis::kustomize::options::{FluxSpec, Options, PostBuild, Profile};
 use portcullis::kustomize::references::{Repository, is_git};
 use portcullis::kustomize::roots::{references, roots};
 use portcullis::kustomize::rule::TreeExample;
@@ -57,12 +58,13 @@ const MAY_BE_UNKNOWN: [&str; 5] = [
 ];
 
 /// The files of cases.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "kustomize/trees.json",
     "kustomize/components.json",
     "kustomize/found.json",
     "kustomize/keys.json",
     "kustomize/definitions.json",
+    "kustomize/field-paths.json",
 ];
 
 fn judged(case: &Value) -> Report {
@@ -246,12 +248,7 @@ fn verdicts_for_flux_are_those_of_flux() {
     for case in cases.as_array().expect("the cases are a list") {
         let object = portcullis::yaml::read(text(&case["flux_kustomization"]), &Default::default()).expect("YAML");
         let spec = &object[0].value["spec"];
-        let components = spec["components"].as_array().into_iter().flatten();
-        let flux = FluxSpec {
-            components: components.map(|entry| text(entry).to_owned()).collect(),
-            ignore_missing_components: spec["ignoreMissingComponents"] == true,
-        };
-        let options = Options { flux, ..Options::of(Profile::Flux) };
+        let options = Options { flux: flux_spec(spec), ..Options::of(Profile::Flux) };
         let report = analyse(&tree(case), &TreePath::from(text(&spec["path"])), &options);
         let fetched = text(&case["name"]).starts_with("X7c");
         if report.verdict == Verdict::Unknown && !fetched {
@@ -262,10 +259,38 @@ fn verdicts_for_flux_are_those_of_flux() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
+/// Specs and root files that Flux executed: a random generator wrote them, and the differences were mended.
+#[test]
+fn verdicts_for_whole_specs_are_those_of_flux() {
+    let given = std::env::var("PORTCULLIS_FLUX_SPECS").ok();
+    let cases = match given {
+        Some(path) => serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON"),
+        None => vectors("kustomize/flux-spec.json"),
+    };
+    let (mut wrong, mut unknown, mut agreed) = (Vec::new(), Vec::new(), 0);
+    for case in cases.as_array().expect("the cases are a list") {
+        let spec = &case["spec"];
+        let options = Options { flux: flux_spec(spec), ..Options::of(Profile::Flux) };
+        let report = analyse(&tree(case), &TreePath::from(text(&spec["path"])), &options);
+        match differs(case, &report) {
+            Some(difference) => wrong.push(difference),
+            None if report.verdict == Verdict::Unknown => {
+                unknown.push(format!("{} ({}): {:?}", case["name"], case["expect"]["accept"], report.reasons));
+            }
+            None => agreed += 1,
+        }
+    }
+    println!("{agreed} agree; {} unknown: {unknown:#?}", unknown.len());
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
+    assert!(agreed > 2 * unknown.len(), "{agreed} agree, {} are unknown", unknown.len());
+}
+
 fn found(example: &TreeExample) -> Report {
     let files = example.files.iter().fold(Memory::new(), |files, (path, content)| files.file(path, content));
     let components = example.components.iter().map(|entry| (*entry).to_owned()).collect();
-    let flux = FluxSpec { components, ..FluxSpec::default() };
+    let substitute = example.substitute.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let post_build = (!example.substitute.is_empty()).then(|| PostBuild { substitute, ..PostBuild::default() });
+    let flux = FluxSpec { components, post_build, ..FluxSpec::default() };
     let options = Options { flux, ..Options::of(example.profile) };
     analyse(&Tree::new(files, ROOT), &TreePath::from(example.root), &options)
 }

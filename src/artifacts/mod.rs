@@ -80,10 +80,9 @@ impl Question {
     /// About how many bytes it holds.
     fn weight(&self) -> usize {
         let (At::Folder(path) | At::FolderIfAny(path)) = &self.at else { return size_of::<Self>() };
-        let components: usize =
-            self.options.flux.components.iter().map(|entry| size_of::<String>() + entry.len()).sum();
+        let spec = self.options.flux.weight();
         // once as a key, once in the order of use
-        2 * (size_of::<Self>() + self.digest.len() + path.len() + components)
+        2 * (size_of::<Self>() + self.digest.len() + path.len() + spec)
     }
 }
 

@@ -65,10 +65,10 @@ impl Round<'_> {
 
 /// Adds what was found, but for what another delivery found already in the object itself.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
+    let before = findings.len();
     for finding in found {
-        let known =
-            |old: &Finding| old.rule == finding.rule && old.field == finding.field && old.place != finding.place;
-        let of_object = findings.iter().any(|old| old.place.is_none() && known(old));
+        let known = |old: &Finding| old.rule == finding.rule && old.field == finding.field;
+        let of_object = findings.iter().take(before).any(|old| old.place.is_none() && known(old));
         if !of_object {
             findings.push(finding);
         }

@@ -1,104 +1,17 @@
-//! The kustomization file that Flux generates for a `spec.path` without one.
+//! What Flux's kustomize-controller does around a build of kustomize.
 //!
-//! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`: every folder below with a
-//! kustomization file becomes a resource, Components too, and so does every other YAML file.
+//! ```text
+//! root file ─► read lax, or generated where there is none ─► spec merged in ─► build ─► every object is one ─► substitution
+//! ```
+//!
+//! Source: `generate` and `build` in kustomize-controller's `internal/controller/kustomization_controller.go` (1.9.4),
+//! `GenerateManifest` and `SubstituteVariables` in fluxcd/pkg's `kustomize` (1.35.4), and fluxcd/pkg's `envsubst` (1.7.0).
 
-use super::accumulate::manifests;
-use super::file::{Kustomization, KustomizationFile, NAMES};
-use super::files::Files;
-use super::finding::{Site, TreeFinding};
-use super::rules::{kz012, kz013};
-use super::tree::{Entry, Tree, TreePath};
-use crate::admission::FieldPath;
+mod absent;
+mod generator;
+mod post_build;
+mod substitute;
 
-/// What Flux generates.
-pub(super) struct Generated {
-    /// The file.
-    pub(super) file: KustomizationFile,
-    /// What is going to be refused.
-    pub(super) findings: Vec<TreeFinding>,
-    /// What cannot be judged.
-    pub(super) doubts: Vec<(Site, String)>,
-}
-
-/// Folders deeper than this are not looked into.
-const DEEPEST: usize = 64;
-/// A repository of 1 000 roots has some 20 000 files.
-const MOST_FILES: usize = 100_000;
-
-/// The file that Flux generates for `root`.
-pub(super) fn generate(tree: &Tree, root: &TreePath, files: &Files) -> Generated {
-    let mut walk = Walk { tree, root, files, resources: Vec::new(), findings: Vec::new(), doubts: Vec::new(), seen: 0 };
-    walk.folder(root, 0);
-    let kustomization = Kustomization { resources: walk.resources, ..Kustomization::default() };
-    let path = root.join(NAMES[0]);
-    Generated { file: KustomizationFile::generated(path, kustomization), findings: walk.findings, doubts: walk.doubts }
-}
-
-struct Walk<'a> {
-    tree: &'a Tree,
-    root: &'a TreePath,
-    files: &'a Files,
-    resources: Vec<String>,
-    findings: Vec<TreeFinding>,
-    doubts: Vec<(Site, String)>,
-    seen: usize,
-}
-
-impl Walk<'_> {
-    fn folder(&mut self, folder: &TreePath, depth: usize) {
-        for name in self.tree.names(folder) {
-            let path = folder.join(&name);
-            self.seen += 1;
-            if depth > DEEPEST || self.seen > MOST_FILES {
-                self.doubts.push((Site::of_file(path), "there are more files than are looked at".to_owned()));
-                return;
-            }
-            match self.tree.entry(&path) {
-                Some(Entry::Folder) => match self.kustomization(&path) {
-                    Some(file) => self.base(&path, &file),
-                    None => self.folder(&path, depth + 1),
-                },
-                Some(Entry::File) if is_yaml(&name) && !NAMES.contains(&name.as_str()) => self.manifest(&path),
-                _ => {}
-            }
-        }
-    }
-
-    /// The kustomization file of a folder.
-    fn kustomization(&self, folder: &TreePath) -> Option<TreePath> {
-        let paths = NAMES.into_iter().map(|name| folder.join(name));
-        paths.into_iter().find(|path| self.tree.entry(path) == Some(Entry::File))
-    }
-
-    fn base(&mut self, folder: &TreePath, file: &TreePath) {
-        match self.files.kustomization(self.tree, file) {
-            Ok(read) if read.kustomization.is_component() => {
-                let kind = FieldPath::of(["kind"]);
-                let site = Site::new(file.clone(), read.place(&kind), kind);
-                self.findings.push(kz012::found(site, folder, self.root));
-            }
-            _ => self.resources.push(format!("./{}", folder.relative_to(self.root))),
-        }
-    }
-
-    fn manifest(&mut self, path: &TreePath) {
-        let entry = format!("./{}", path.relative_to(self.root));
-        let site = Site::of_file(path.clone());
-        let Ok(bytes) = self.tree.read(path) else {
-            self.doubts.push((site, "the file cannot be read".to_owned()));
-            return;
-        };
-        let manifests = manifests::read(&String::from_utf8_lossy(&bytes));
-        if let Some((place, fault)) = manifests.fault {
-            let at = Site { place, ..site.clone() };
-            self.findings.push(kz013::found(at.clone(), &entry, &at, &fault));
-            return;
-        }
-        self.resources.push(entry);
-    }
-}
-
-fn is_yaml(name: &str) -> bool {
-    name.ends_with(".yaml") || name.ends_with(".yml")
-}
+pub(super) use absent::generate;
+pub(super) use generator::{Own, complete, merge};
+pub(super) use post_build::post_build;

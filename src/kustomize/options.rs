@@ -1,7 +1,10 @@
 //! How a tree is going to be built: by whom, with which kustomize, and what that allows.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+
+use super::file::Patch;
 
 /// Who builds a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -138,6 +141,42 @@ pub struct FluxSpec {
     pub components: Vec<String>,
     /// `spec.ignoreMissingComponents`.
     pub ignore_missing_components: bool,
+    /// `spec.targetNamespace`.
+    pub target_namespace: Option<String>,
+    /// `spec.namePrefix`.
+    pub name_prefix: Option<String>,
+    /// `spec.nameSuffix`.
+    pub name_suffix: Option<String>,
+    /// `spec.patches`.
+    pub patches: Vec<Patch>,
+    /// `spec.buildMetadata`.
+    pub build_metadata: Vec<String>,
+    /// `spec.postBuild`.
+    pub post_build: Option<PostBuild>,
+}
+
+impl FluxSpec {
+    /// Returns about how many bytes its texts hold.
+    pub fn weight(&self) -> usize {
+        let components = self.components.iter().map(|entry| size_of::<String>() + entry.len());
+        let patches = self.patches.iter().map(|patch| size_of::<Patch>() + patch.patch.len());
+        let pairs = self.post_build.iter().flat_map(|post_build| &post_build.substitute);
+        components
+            .chain(patches)
+            .chain(pairs.map(|(key, value)| 2 * size_of::<String>() + key.len() + value.len()))
+            .sum()
+    }
+}
+
+/// `spec.postBuild` of a Flux Kustomization.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct PostBuild {
+    /// The variables in `substitute`.
+    pub substitute: BTreeMap<String, String>,
+    /// What `substituteFrom` names: `ConfigMap/cluster-settings`.
+    pub from: Vec<String>,
+    /// Whether values are put in although there are none (`substituteStrategy: Always`).
+    pub always: bool,
 }
 
 /// How a tree is built.

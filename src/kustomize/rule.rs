@@ -67,16 +67,18 @@ pub struct TreeExample {
     pub files: &'static [(&'static str, &'static str)],
     /// `spec.components` of the Flux Kustomization that points at it.
     pub components: &'static [&'static str],
+    /// `spec.postBuild.substitute` of that Flux Kustomization.
+    pub substitute: &'static [(&'static str, &'static str)],
 }
 
 impl TreeExample {
     /// A tree that `kubectl kustomize` builds.
     pub const fn new(root: &'static str, files: &'static [(&'static str, &'static str)]) -> Self {
-        Self { profile: Profile::Kubectl, root, files, components: &[] }
+        Self { profile: Profile::Kubectl, root, files, components: &[], substitute: &[] }
     }
 
     /// A tree that Flux builds.
     pub const fn flux(root: &'static str, files: &'static [(&'static str, &'static str)]) -> Self {
-        Self { profile: Profile::Flux, root, files, components: &[] }
+        Self { profile: Profile::Flux, root, files, components: &[], substitute: &[] }
     }
 }

@@ -37,7 +37,7 @@ fn root(request: &Request<'_>) -> Option<Root> {
     };
     options.lone_components = at == At::EveryRoot;
     let (field, content) = content(object);
-    Some(Root { field, of: None, content, at, options })
+    Some(Root { field, of: None, content, at, options, late: None, follows_revision: false })
 }
 
 fn content(object: &Value) -> (FieldPath, Content) {

@@ -41,6 +41,8 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
         content: carried::files(files(resources, &dir)),
         at: At::FolderIfAny(dir),
         options: Options::of(Profile::Fleet),
+        late: None,
+        follows_revision: false,
     };
     folders(spec, field).into_iter().map(root).collect()
 }

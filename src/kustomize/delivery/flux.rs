@@ -2,17 +2,20 @@
 //!
 //! Source: `KustomizationSpec` in kustomize-controller's `api/v1/kustomization_types.go`, and its reconciler.
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::source::{self, Known};
-use super::{At, Content, Delivery, Look, Root};
+use super::{At, Content, Delivery, Look, Root, late};
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Index, Kind, Reference, Scope, View};
+use crate::kustomize::analyse;
+use crate::kustomize::file::{NAMES, Patch};
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::options::{FluxSpec, Options, Profile};
+use crate::kustomize::options::{FluxSpec, Options, PostBuild, Profile};
 use crate::kustomize::references::is_git;
-use crate::kustomize::rules::{kz004, kz009, kz011, kz040};
-use crate::kustomize::tree::TreePath;
+use crate::kustomize::rules::{kz004, kz009, kz011, kz014, kz040};
+use crate::kustomize::tree::{Memory, Tree, TreePath};
 use crate::rule::Match;
 
 /// API group of Flux's Kustomizations.
@@ -105,11 +108,7 @@ impl Kustomization {
             namespace: own(text(reference.get("namespace"))),
             name: text(reference.get("name")),
         };
-        let components = spec.get("components").and_then(Value::as_array).into_iter().flatten();
-        let spec = FluxSpec {
-            components: components.map(|entry| text(Some(entry))).collect(),
-            ignore_missing_components: spec.get("ignoreMissingComponents").and_then(Value::as_bool) == Some(true),
-        };
+        let spec = flux_spec(spec);
         let path = text(object.pointer("/spec/path"));
         let names = [&source.namespace, &source.name, &path];
         let known = names.into_iter().chain(&spec.components).all(|text| !is_open(text));
@@ -124,8 +123,68 @@ impl Kustomization {
             content: Content::Artifact(artifact),
             at: At::Folder(self.path),
             options: Options { flux: self.spec, ..Options::of(Profile::Flux) },
+            late: None,
+            follows_revision: false,
         }
     }
+}
+
+/// Reads what the spec of a Flux Kustomization adds to the tree that it points at.
+pub fn flux_spec(spec: &Value) -> FluxSpec {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let list = |name: &str| spec.get(name).and_then(Value::as_array).into_iter().flatten();
+    let patches = list("patches").map(|patch| Patch::deserialize(patch).unwrap_or_default());
+    FluxSpec {
+        components: list("components").map(|entry| text(Some(entry)).unwrap_or_default()).collect(),
+        ignore_missing_components: spec.get("ignoreMissingComponents").and_then(Value::as_bool) == Some(true),
+        target_namespace: text(spec.get("targetNamespace")),
+        name_prefix: text(spec.get("namePrefix")),
+        name_suffix: text(spec.get("nameSuffix")),
+        // the API has no paths and no options for patches
+        patches: patches.map(|patch| Patch { path: String::new(), options: None, ..patch }).collect(),
+        build_metadata: list("buildMetadata").filter_map(|entry| text(Some(entry))).collect(),
+        post_build: spec.get("postBuild").filter(|post_build| post_build.is_object()).map(post_build),
+    }
+}
+
+fn post_build(spec: &Value) -> PostBuild {
+    let substitute = spec.get("substitute").and_then(Value::as_object).into_iter().flatten();
+    // Flux takes line breaks out of values
+    let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.replace('\n', "")));
+    let from = spec.get("substituteFrom").and_then(Value::as_array).into_iter().flatten();
+    let reference = |reference: &Value| {
+        let text = |key: &str| reference.get(key).and_then(Value::as_str).unwrap_or_default();
+        format!("{}/{}", text("kind"), text("name"))
+    };
+    PostBuild {
+        substitute: substitute.filter_map(pair).collect(),
+        from: from.map(reference).collect(),
+        always: spec.get("substituteStrategy").is_some_and(|strategy| strategy == "Always"),
+    }
+}
+
+/// What of a Kustomization decides about what is built.
+const BUILT: [&str; 14] = [
+    "buildMetadata",
+    "components",
+    "ignoreMissingComponents",
+    "images",
+    "namePrefix",
+    "nameSuffix",
+    "patches",
+    "patchesJson6902",
+    "patchesStrategicMerge",
+    "path",
+    "postBuild",
+    "sourceRef",
+    "suspend",
+    "targetNamespace",
+];
+
+/// Whether two versions of a Kustomization build the same: intervals, time-outs and pruning change nothing of it.
+pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
+    let built = |object: &Value, field: &str| object.get("spec").and_then(|spec| spec.get(field)).cloned();
+    BUILT.into_iter().all(|field| built(one, field) == built(other, field))
 }
 
 /// Whether something is still to be put in: a variable of `postBuild`, or of a template.
@@ -150,7 +209,10 @@ fn root(request: &Request<'_>, view: &View<'_>) -> Option<Root> {
     let kustomization = subject(request)?;
     let SourceRef { kind, namespace, name } = &kustomization.source;
     match source::find(view, source::kind(kind)?, namespace, name) {
-        Known::Artifact(artifact) => Some(kustomization.root(artifact)),
+        Known::Artifact(artifact, stored) => {
+            let late = late::reason(stored.value(), request.object());
+            Some(Root { late, ..kustomization.root(artifact) })
+        }
         Known::Empty | Known::Missing | Known::Unknown => None,
     }
 }
@@ -167,10 +229,23 @@ fn judged(request: &Request<'_>) -> Vec<Finding> {
     let entries = entries.filter_map(|(index, entry)| Some((index, entry.as_str()?)));
     let lenient = field("ignoreMissingComponents").and_then(Value::as_bool) == Some(true);
     let at = |index| FieldPath::of(["spec", "components"]).index(index);
-    entries
+    let of_components = entries
         .filter(|(_, entry)| !is_open(entry))
-        .filter_map(|(index, entry)| Some(of_object(component(entry, &folder, lenient)?, at(index))))
-        .collect()
+        .filter_map(|(index, entry)| Some(of_object(component(entry, &folder, lenient)?, at(index))));
+    of_components.chain(patches(spec)).collect()
+}
+
+/// What kustomize refuses of `spec.patches` before it looks at any object.
+fn patches(spec: Option<&Value>) -> Vec<Finding> {
+    let patches = spec.map(flux_spec).unwrap_or_default().patches;
+    if patches.is_empty() || patches.iter().any(|patch| is_open(&patch.patch)) {
+        return Vec::new();
+    }
+    let tree = Tree::new(Memory::new().file(NAMES[0], ""), "/");
+    let flux = FluxSpec { patches, ..FluxSpec::default() };
+    let report = analyse(&tree, &TreePath::root(), &Options { flux, ..Options::of(Profile::Flux) });
+    let refused = report.findings.into_iter().filter(|finding| finding.rule == kz014::RULE.id && finding.refused);
+    refused.map(|finding| of_object(finding.clone(), finding.site.field)).collect()
 }
 
 /// `lenient` is `spec.ignoreMissingComponents`.

@@ -5,7 +5,7 @@
 
 use super::flux::{self, BY_SOURCE, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};
-use super::{Delivery, Look, Root};
+use super::{Delivery, Look, Root, late};
 use crate::admission::{FieldPath, Level, Operation, Request};
 use crate::catalog::{Kind, View};
 use crate::rule::Match;
@@ -42,11 +42,14 @@ fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
     let (new, old) = (Artifact::of(request.object()), Artifact::of(request.old_object()));
     let Some(artifact) = new.filter(|new| old.is_none_or(|old| old.digest != new.digest)) else { return Vec::new() };
     let Some(kind) = SOURCES.into_iter().find(|kind| kind.plural == request.resource.plural) else { return Vec::new() };
-    users(kind, request, view).into_iter().map(|(name, kustomization)| of(&name, kustomization, &artifact)).collect()
+    users(kind, request, view).into_iter().map(|user| of(user, &artifact)).collect()
 }
 
+/// A Kustomization, its name, and whether a revision may change it.
+type User = (String, Kustomization, bool);
+
 /// The Kustomizations on the source, with their names.
-fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<(String, Kustomization)> {
+fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<User> {
     let source = SourceRef {
         kind: kind.kind.to_owned(),
         namespace: request.namespace.to_string(),
@@ -55,12 +58,13 @@ fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<(String, Ku
     let stored = view.indexed_everywhere(&flux::KUSTOMIZATIONS, &BY_SOURCE, &source.key(), MOST_ROOTS);
     let read = stored.iter().filter_map(|stored| {
         let name = format!("Kustomization {}/{}", stored.namespace(), stored.name());
-        Some((name, Kustomization::of(stored.value(), stored.namespace())?))
+        let follows = late::is_applied_by_flux(stored.value());
+        Some((name, Kustomization::of(stored.value(), stored.namespace())?, follows))
     });
     read.collect()
 }
 
-fn of(name: &str, kustomization: Kustomization, artifact: &Artifact) -> Root {
+fn of((name, kustomization, follows_revision): User, artifact: &Artifact) -> Root {
     let field = FieldPath::of(["status", "artifact"]);
-    Root { field, of: Some(name.to_owned()), ..kustomization.root(artifact.clone()) }
+    Root { field, of: Some(name), follows_revision, ..kustomization.root(artifact.clone()) }
 }

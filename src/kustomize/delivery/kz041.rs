@@ -83,7 +83,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let why = match source::find(view, known, namespace, name) {
         Known::Missing => "is not there",
         Known::Empty => "has no artifact yet",
-        Known::Artifact(_) | Known::Unknown => return Vec::new(),
+        Known::Artifact(..) | Known::Unknown => return Vec::new(),
     };
     let message = format!("the tree is not judged: {kind} {namespace}/{name} {why}");
     vec![found(FieldPath::of(["spec", "sourceRef"]), &message)]
@@ -92,4 +92,10 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 /// A finding that says what is not judged, and why.
 pub(super) fn found(field: FieldPath, message: &str) -> Finding {
     RULE.finding(field, message).help("the request goes on; `portcullis check` judges the same tree from files")
+}
+
+/// Returns a finding for the audit log that says why what was found in a tree is not denied.
+pub(super) fn capped(field: FieldPath, why: &str) -> Finding {
+    let message = format!("what was found in the tree is a warning whatever the configuration says: {why}");
+    Finding::new(RULE.id, Level::Audit, field, message)
 }

@@ -16,6 +16,7 @@ mod flux_sources;
 mod judge;
 mod kz041;
 mod kz042;
+mod late;
 pub mod source;
 mod stored;
 mod sveltos;
@@ -25,6 +26,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+pub use flux::flux_spec;
 pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
 pub use source::Artifact;
 pub use told::{not_judged, told};
@@ -97,6 +99,10 @@ pub struct Root {
     pub at: At,
     /// How it is built.
     pub options: Options,
+    /// Why a finding may be true only until the next revision: it then warns and never denies.
+    pub late: Option<&'static str>,
+    /// Whether the same revision may change the object that names the root.
+    pub follows_revision: bool,
 }
 
 /// Which folders of a tree are built.
@@ -162,6 +168,9 @@ pub fn is_unchanged(request: &Request<'_>) -> bool {
     }
     let (new, old) = (request.object().as_object(), request.old_object().as_object());
     let Some((new, old)) = new.zip(old) else { return false };
+    if request.resource.group == flux::GROUP {
+        return flux::builds_the_same(request.object(), request.old_object());
+    }
     let keys: HashSet<&String> = new.keys().chain(old.keys()).collect();
     let same = |key: &&String| UNIMPORTANT.contains(&key.as_str()) || new.get(*key) == old.get(*key);
     let (new, old) = (request.object(), request.old_object());

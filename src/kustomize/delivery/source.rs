@@ -2,9 +2,11 @@
 //!
 //! Source: `Artifact` in fluxcd/pkg's `apis/meta/artifact.go`.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use crate::catalog::{Kind, Scope, View};
+use crate::catalog::{Kind, Scope, Stored, View};
 
 /// API group of Flux's sources.
 pub const GROUP: &str = "source.toolkit.fluxcd.io";
@@ -43,6 +45,10 @@ pub struct Artifact {
     pub revision: String,
 }
 
+/// As many digits of a hash tell revisions apart.
+const SHOWN_DIGITS: usize = 12;
+/// `sha256:` and as many digits.
+const SHORT_DIGEST: usize = 7 + SHOWN_DIGITS;
 /// A longer revision is cut: it is shown in every message, and others than source-controller may write it.
 const LONGEST_REVISION: usize = 100;
 
@@ -55,12 +61,21 @@ impl Artifact {
         let artifact = Self { url: text("url").to_owned(), digest: text("digest").to_owned(), revision };
         (!artifact.url.is_empty()).then_some(artifact)
     }
+
+    /// Returns the revision with a hash cut to its first digits: `main@sha1:3f2c9a1b04de`.
+    pub fn short_revision(&self) -> String {
+        match self.revision.rsplit_once(':') {
+            Some((name, hash)) => format!("{name}:{}", hash.chars().take(SHOWN_DIGITS).collect::<String>()),
+            None if self.revision.is_empty() => self.digest.chars().take(SHORT_DIGEST).collect(),
+            None => self.revision.clone(),
+        }
+    }
 }
 
 /// What is known of the source that a Kustomization names.
 pub(super) enum Known {
     /// It has an artifact.
-    Artifact(Artifact),
+    Artifact(Artifact, Arc<Stored>),
     /// It is there, and has none yet.
     Empty,
     /// It is not there.
@@ -74,7 +89,10 @@ pub(super) fn find(view: &View<'_>, kind: &'static Kind, namespace: &str, name: 
     match view.find(kind, namespace, name) {
         // one from a file has no status, and nobody knows what it will have
         Some(stored) if stored.value().get("status").is_none() => Known::Unknown,
-        Some(stored) => Artifact::of(stored.value()).map_or(Known::Empty, Known::Artifact),
+        Some(stored) => match Artifact::of(stored.value()) {
+            Some(artifact) => Known::Artifact(artifact, stored),
+            None => Known::Empty,
+        },
         None if view.is_missing(kind, namespace, name) => Known::Missing,
         None => Known::Unknown,
     }

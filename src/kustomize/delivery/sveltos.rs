@@ -43,5 +43,7 @@ fn root(request: &Request<'_>) -> Option<Root> {
         content: carried::archive(encoded),
         at: At::EveryRoot,
         options,
+        late: None,
+        follows_revision: false,
     })
 }

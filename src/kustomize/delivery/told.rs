@@ -1,40 +1,67 @@
-//! How what is found in a tree is told to whoever applies an object.
+//! Reports what is found in a tree to the author of the object that names it.
 
 use super::source::Artifact;
 use super::{Content, Judged, Root, kz041};
-use crate::admission::{FieldPath, Finding};
+use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rules::kz040;
+use crate::kustomize::rules::{kz004, kz040};
+use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
-/// Findings about the object that names `root`.
+/// Returns the findings about the object that names `root`.
 pub fn told(root: &Root, judged: &Judged) -> Vec<Finding> {
     let mut findings: Vec<_> = judged.findings.iter().map(|finding| one(root, finding)).collect();
     if judged.left_out > 0 {
         let text = format!("{} more findings are not shown", judged.left_out);
-        findings.push(one(root, &kz040::found(Site::of_file(super::super::tree::TreePath::root()), &text)));
+        findings.push(one(root, &kz040::found(Site::of_file(TreePath::root()), &text)));
+    }
+    let is_capped = |finding: &TreeFinding| finding.level > Level::Warn;
+    if let Some(why) = root.late.filter(|_| judged.findings.iter().any(is_capped)) {
+        findings.push(kz041::capped(root.field.clone(), why));
     }
     findings
 }
 
 fn one(root: &Root, finding: &TreeFinding) -> Finding {
+    let most = most(root, finding);
     let TreeFinding { rule, level, site, message, found, allowed, help, .. } = finding.clone();
-    let is_of_object = is_of_object(&site.field);
-    let message = match (is_of_object || site.field.is_root(), root.of.is_some()) {
-        (true, false) => message,
-        _ => format!("{}: {message}", site.field),
+    let is_of_object = is_of_object(&site.field) || kz004::is_absent_root(finding);
+    let own = root.of.is_none();
+    let message = match (is_of_object, is_of_object && own || site.field.is_root()) {
+        (true, true) => format!("{message}{}", revision(root)),
+        (true, false) => format!("{}: {message}{}", site.field, revision(root)),
+        (false, true) => message,
+        (false, false) => format!("{}: {message}", site.field),
     };
     let message = match &root.of {
         Some(whose) => format!("{whose}: {message}"),
         None => message,
     };
-    let field = if is_of_object && root.of.is_none() { site.field.clone() } else { root.field.clone() };
-    Finding { found, allowed, help, place: Some(place(&site, root)), ..Finding::new(rule, level, field, message) }
+    let field = if is_of_object && own && !site.field.is_root() { site.field.clone() } else { root.field.clone() };
+    let place = (!is_of_object).then(|| place(&site, root));
+    Finding { found, allowed, help, place, ..Finding::new(rule, level.min(most), field, message) }
+}
+
+/// Returns the gravest level that a finding may have: another revision may mend what only this one lacks.
+fn most(root: &Root, finding: &TreeFinding) -> Level {
+    let names_object = is_of_object(&finding.site.field);
+    let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;
+    let may_change = root.follows_revision && names_object;
+    let is_fetched = matches!(root.content, Content::Artifact(_));
+    if root.late.is_some() || is_fetched && (is_missing || may_change) { Level::Warn } else { Level::Deny }
 }
 
 /// Whether a field is one of the object that points at the tree, rather than of a file in it.
 fn is_of_object(field: &FieldPath) -> bool {
-    field.to_string().starts_with("spec.components[")
+    field.to_string().starts_with("spec.")
+}
+
+/// ` (revision main@sha1:3f2c…)`: what is said of a field of an object is true for one revision.
+fn revision(root: &Root) -> String {
+    match &root.content {
+        Content::Artifact(artifact) => format!(" (revision {})", artifact.short_revision()),
+        Content::Carried(_) => String::new(),
+    }
 }
 
 /// `apps/kustomization.yaml:6:5 of main@sha1:3f2c…`
@@ -48,7 +75,7 @@ fn place(site: &Site, root: &Root) -> String {
     format!("{}:{line}:{column}{revision}", site.file)
 }
 
-/// A finding that a tree could not be judged, and why; `others` roots of the object share that.
+/// Returns a finding that a tree could not be judged, and why; `others` roots of the object share that.
 pub fn not_judged(root: &Root, why: &str, others: usize) -> Finding {
     let also = if others == 0 { String::new() } else { format!(" (and {others} more)") };
     let whose = root.of.as_ref().map(|of| format!("{of}{also}: ")).unwrap_or_default();

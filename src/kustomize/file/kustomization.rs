@@ -56,7 +56,7 @@ pub struct Label {
 }
 
 /// An entry of `patches` or `patchesJson6902`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
 pub struct Patch {
@@ -67,7 +67,7 @@ pub struct Patch {
 }
 
 /// `options` of a patch.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
 pub struct PatchOptions {
@@ -76,7 +76,7 @@ pub struct PatchOptions {
 }
 
 /// Says which objects something is done to.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
 pub struct Selector {
@@ -221,7 +221,7 @@ pub(super) const KUSTOMIZATION: &str = "Kustomization";
 /// What a Component must say as its apiVersion.
 pub(super) const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
 /// What a Kustomization must say as its apiVersion.
-pub(super) const KUSTOMIZATION_VERSION: &str = "kustomize.config.k8s.io/v1beta1";
+pub const KUSTOMIZATION_VERSION: &str = "kustomize.config.k8s.io/v1beta1";
 
 impl Kustomization {
     /// The kind, which is Kustomization where nothing is said.

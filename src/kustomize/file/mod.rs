@@ -7,6 +7,7 @@
 mod decode;
 mod definitions;
 mod kustomization;
+mod lax;
 mod schema;
 
 use std::sync::Arc;
@@ -17,8 +18,8 @@ pub use crate::near::nearest;
 pub use decode::{Fault, FaultKind};
 pub use definitions::{Definitions, definitions};
 pub use kustomization::{
-    COMPONENT, Generator, GeneratorOptions, Image, Kustomization, Label, Patch, PatchOptions, Replacement, Replica,
-    Selector, SortOptions, Source, Target, Var,
+    COMPONENT, Generator, GeneratorOptions, Image, KUSTOMIZATION_VERSION, Kustomization, Label, Patch, PatchOptions,
+    Replacement, Replica, Selector, SortOptions, Source, Target, Var,
 };
 
 use super::tree::TreePath;
@@ -50,6 +51,8 @@ pub struct KustomizationFile {
     pub kustomization: Kustomization,
     /// What its decoder refuses.
     pub faults: Vec<Fault>,
+    /// Unknown fields that its decoder leaves out.
+    pub ignored: Vec<Fault>,
     /// Whether it says nothing that kustomize could do.
     pub empty: bool,
     /// Keys that are there more than once.
@@ -117,19 +120,50 @@ impl KustomizationFile {
     ///
     /// When it is not YAML.
     pub fn read(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
+        Self::decoded(path, bytes, |value| decode::decode(&value, &schema::KUSTOMIZATION))
+    }
+
+    /// Reads the content of the root's kustomization file as Flux does before it writes it anew: scalars become text
+    /// where text is wanted, unknown fields are left out, and a file that does not say what it is is a Kustomization.
+    ///
+    /// # Errors
+    ///
+    /// When it is not YAML.
+    pub fn read_lax(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
+        let mut file = Self::decoded(path, bytes, |value| {
+            let (mut decoded, faults) =
+                decode::decode(&lax::relaxed(&value, &schema::KUSTOMIZATION), &schema::KUSTOMIZATION);
+            if let Some(members) = decoded.as_object_mut() {
+                members.entry("kind").or_insert_with(|| kustomization::KUSTOMIZATION.into());
+                members.entry("apiVersion").or_insert_with(|| KUSTOMIZATION_VERSION.into());
+            }
+            (decoded, faults)
+        })?;
+        let is_unknown = |fault: &Fault| matches!(fault.kind, FaultKind::Unknown { .. });
+        (file.ignored, file.faults) = file.faults.into_iter().partition(is_unknown);
+        Ok(file)
+    }
+
+    fn decoded(
+        path: TreePath,
+        bytes: &[u8],
+        decode: impl FnOnce(Value) -> (Value, Vec<Fault>),
+    ) -> Result<Self, BadFile> {
         let text = text(bytes)?;
         let limits = Limits::default();
         let document = yaml::first(text, &limits).map_err(BadFile::of)?;
         let value = document.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), |d| d.value.clone());
-        let (decoded, faults) = decode::decode(&value, &schema::KUSTOMIZATION);
+        let misspelled = misspelled(&value);
+        let (decoded, faults) = decode(value);
         Ok(Self {
             path,
             empty: is_empty(&decoded),
             kustomization: serde_json::from_value(decoded).unwrap_or_default(),
             faults,
+            ignored: Vec::new(),
             duplicates: document.as_ref().map(Document::duplicates).unwrap_or_default(),
             second_document: document.as_ref().and_then(|first| second_document(text, first)),
-            misspelled: misspelled(&value),
+            misspelled,
             document,
         })
     }
@@ -140,6 +174,7 @@ impl KustomizationFile {
             path,
             kustomization,
             faults: Vec::new(),
+            ignored: Vec::new(),
             empty: false,
             duplicates: Vec::new(),
             second_document: None,

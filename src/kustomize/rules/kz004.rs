@@ -98,6 +98,20 @@ pub(in crate::kustomize) fn missing(
     }
 }
 
+/// Returns a finding about a folder to build that is not in the tree; `near` is there and spelled almost like it.
+pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> TreeFinding {
+    let finding = RULE.finding(site.clone(), format!("\"{}\" is not there", site.file));
+    match near {
+        Some(near) => finding.help(format!("did you mean \"{near}\"?")),
+        None => finding.help("write the path from the root of the tree, as the revision that is built has it"),
+    }
+}
+
+/// Whether a finding is one of [`absent_root`].
+pub(in crate::kustomize) fn is_absent_root(finding: &TreeFinding) -> bool {
+    finding.rule == RULE.id && finding.site.field.is_root()
+}
+
 /// A finding about an empty entry.
 pub(in crate::kustomize) fn empty(site: Site) -> TreeFinding {
     RULE.finding(site, "the entry is empty").help("take it out, or say what it is to be")

@@ -98,6 +98,13 @@ pub(in crate::kustomize) fn empty(site: Site, component: bool) -> TreeFinding {
     RULE.finding(site, "the kustomization file says nothing").help(help)
 }
 
+/// Returns a finding about an unknown field that Flux leaves out of the root's file.
+pub(in crate::kustomize) fn ignored(site: Site, fault: &Fault) -> TreeFinding {
+    let (finding, _) = self::fault(site, fault);
+    TreeFinding { level: Level::Warn, message: format!("{}; Flux leaves it out", finding.message), ..finding }
+        .harmless()
+}
+
 /// A finding about an unknown field or a wrong type, and whether it is an unknown field.
 pub(in crate::kustomize) fn fault(site: Site, fault: &Fault) -> (TreeFinding, bool) {
     match &fault.kind {

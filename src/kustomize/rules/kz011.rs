@@ -81,7 +81,9 @@ const ADDRESSES: [&str; 8] = ["git::", "gh:", "ssh://", "https://", "http://", "
 
 /// Whether Flux takes a path for local and relative (`IsLocalRelativePath`).
 pub(in crate::kustomize) fn is_local(path: &str) -> bool {
-    !path.starts_with('/') && !ADDRESSES.into_iter().any(|address| path.starts_with(address))
+    let lower = path.to_lowercase();
+    let is_address = ADDRESSES.into_iter().any(|address| address.len() < path.len() && lower.starts_with(address));
+    !is_address && !lower.strip_prefix("file://").unwrap_or(&lower).starts_with('/')
 }
 
 /// A finding about an entry of `spec.components`.

@@ -76,6 +76,11 @@ pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &Ma
     }
 }
 
+/// Returns a finding about an object without an apiVersion, which kustomize builds and Flux refuses.
+pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFinding {
+    RULE.finding(site, format!("{object} has no apiVersion, and Flux refuses it")).help("give it an apiVersion")
+}
+
 /// A finding about a key with which an object cannot be written; `site` is what put it there.
 pub(in crate::kustomize) fn key(site: &Site, object: &str, pointer: &str, fault: KeyFault) -> TreeFinding {
     let finding =

@@ -5,7 +5,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 
 /// The row of KZ014.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(in crate::kustomize) static RULE: TreeRule = TreeRule {
     id: "KZ014",
     name: "bad-patch",
     level: Level::Deny,

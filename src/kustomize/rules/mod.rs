@@ -17,6 +17,7 @@ pub(super) mod kz014;
 pub(super) mod kz015;
 pub(super) mod kz016;
 pub(super) mod kz017;
+pub(super) mod kz018;
 pub(super) mod kz020;
 pub(super) mod kz021;
 pub(super) mod kz022;
@@ -50,6 +51,7 @@ pub fn tree_rules() -> Vec<&'static TreeRule> {
         &kz015::RULE,
         &kz016::RULE,
         &kz017::RULE,
+        &kz018::RULE,
         &kz020::RULE,
         &kz021::RULE,
         &kz022::RULE,

@@ -7,6 +7,7 @@ use crate::kustomize::accumulate::Accumulator;
 use crate::kustomize::explain::{Step, StepKind};
 use crate::kustomize::file::KustomizationFile;
 use crate::kustomize::finding::Site;
+use crate::kustomize::flux::Own;
 use crate::kustomize::options::Profile;
 use crate::kustomize::references::{Loader, NoFolder};
 use crate::kustomize::rules::{kz001, kz002, kz003, kz004, kz009, kz010, kz021, kz023};
@@ -98,7 +99,7 @@ impl Walk<'_> {
     }
 
     /// A path that is there and is spelled almost like `entry`.
-    fn near(&self, root: &TreePath, entry: &str) -> Option<String> {
+    pub(super) fn near(&self, root: &TreePath, entry: &str) -> Option<String> {
         let (folder, name) = entry.trim_end_matches('/').rsplit_once('/').unwrap_or((".", entry));
         let Ok(Located::Folder(parent)) = self.tree.locate(root, folder) else { return None };
         let names = self.tree.names(&parent);
@@ -130,8 +131,8 @@ impl Walk<'_> {
             self.part(Step::new(entry.list, entry.text, Some(folder.clone()), StepKind::Broken));
             return;
         };
-        let own_components = file.kustomization.components.len();
-        let inner = Layer { loader, file: &file, own_components, depth: layer.depth + 1 };
+        let own = Own::of(&file.kustomization);
+        let inner = Layer { loader, file: &file, own, depth: layer.depth + 1 };
         self.schema(&inner, false);
         let misplaced = self.placement(entry, &file);
         let kind = if file.kustomization.is_component() { StepKind::Component } else { StepKind::Kustomization };

@@ -1,5 +1,7 @@
 //! Finding and reading the kustomization file of a folder (`KustTarget.Load`).
 
+use std::sync::Arc;
+
 use super::Walk;
 use crate::admission::FieldPath;
 use crate::kustomize::file::{BadFile, KustomizationFile, NAMES, SharedFile};
@@ -16,7 +18,11 @@ impl Walk<'_> {
     pub(super) fn load(&mut self, loader: &Loader<'_>, from: Option<(&Site, &str)>) -> Option<SharedFile> {
         let path = self.find(loader, from)?;
         let site = Site::of_file(path.clone());
-        match self.files.kustomization(self.tree, &path) {
+        let read = match from.is_none() && self.options.profile == Profile::Flux {
+            true => self.lax(&path),
+            false => self.files.kustomization(self.tree, &path),
+        };
+        match read {
             Ok(file) => {
                 if self.loaded.insert(path) {
                     self.judge(&file, from.is_none());
@@ -46,6 +52,12 @@ impl Walk<'_> {
                 None
             }
         }
+    }
+
+    /// Reads the root's file as Flux does; other roots may refer to the same file, and then it is read as kustomize does.
+    fn lax(&self, path: &TreePath) -> Result<SharedFile, NotRead> {
+        let bytes = self.tree.read(path).map_err(NotRead::Unreadable)?;
+        KustomizationFile::read_lax(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad)
     }
 
     /// The path of the kustomization file of a folder: there must be just one.
@@ -84,10 +96,11 @@ impl Walk<'_> {
         for fault in &file.faults {
             let place = file.key_place(&fault.path);
             let site = Site::new(file.path.clone(), place, fault.path.clone());
-            match kz008::fault(site, fault) {
-                (finding, true) if lax => self.report(finding.harmless()),
-                (finding, _) => self.report(finding),
-            }
+            self.report(kz008::fault(site, fault).0);
+        }
+        for fault in &file.ignored {
+            let site = Site::new(file.path.clone(), file.key_place(&fault.path), fault.path.clone());
+            self.report(kz008::ignored(site, fault));
         }
         self.judge_oddities(file);
         let checks_empty = self.options.version > Version::NEWEST_WITH_COMPONENTS_FIRST;

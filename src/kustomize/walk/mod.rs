@@ -29,6 +29,7 @@ use super::explain::Step;
 use super::file::{Kustomization, KustomizationFile};
 use super::files::Files;
 use super::finding::{Site, TreeFinding};
+use super::flux::Own;
 use super::options::{Options, Version};
 use super::references::Loader;
 use super::rules::kz040;
@@ -72,8 +73,8 @@ pub(super) struct Walk<'a> {
 struct Layer<'a> {
     loader: Loader<'a>,
     file: &'a KustomizationFile,
-    /// How many entries of `components` are the file's own; the others come from a Flux Kustomization.
-    own_components: usize,
+    /// What of it is the file's own; the rest comes from a Flux Kustomization.
+    own: Own,
     depth: usize,
 }
 
@@ -91,17 +92,15 @@ impl Layer<'_> {
     }
 
     fn site(&self, field: FieldPath) -> Site {
-        Site::new(self.file.path.clone(), self.file.place(&field), field)
+        match self.own.in_spec(&field) {
+            Some(field) => Site { field, ..Site::of_file(self.file.path.clone()) },
+            None => Site::new(self.file.path.clone(), self.file.place(&field), field),
+        }
     }
 
     fn entries<'k>(&self, list: &'static str, texts: &'k [String]) -> impl Iterator<Item = Entry<'k>> {
         texts.iter().enumerate().map(move |(index, text)| {
-            let site = if list == "components" && index >= self.own_components {
-                let field = FieldPath::of(["spec", "components"]).index(index - self.own_components);
-                Site { field, ..Site::of_file(self.file.path.clone()) }
-            } else {
-                self.site(FieldPath::of([list]).index(index))
-            };
+            let site = self.site(FieldPath::of([list]).index(index));
             Entry { text, site, list, index }
         })
     }

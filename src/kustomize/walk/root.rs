@@ -10,7 +10,7 @@ use crate::kustomize::accumulate::{Accumulator, Object};
 use crate::kustomize::explain::{Step, StepKind};
 use crate::kustomize::file::SharedFile;
 use crate::kustomize::finding::Site;
-use crate::kustomize::flux;
+use crate::kustomize::flux::{self, Own};
 use crate::kustomize::options::Profile;
 use crate::kustomize::references::Loader;
 use crate::kustomize::rules::{kz003, kz004, kz013, kz020, kz030};
@@ -30,16 +30,17 @@ impl Walk<'_> {
                 return None;
             }
             Err(_) => {
-                self.report(kz004::missing(site, root.as_str(), &TreePath::root(), None, None));
+                let near = self.near(&TreePath::root(), root.as_str());
+                self.report(kz004::absent_root(site, near));
                 return None;
             }
         };
         let loader = Loader { root: &root, referrer: None };
-        let (file, own_components) = match self.options.profile {
+        let (file, own) = match self.options.profile {
             Profile::Flux => self.flux_file(&loader)?,
-            _ => self.load(&loader, None).map(|file| (Arc::clone(&file), file.kustomization.components.len()))?,
+            _ => self.load(&loader, None).map(|file| (Arc::clone(&file), Own::of(&file.kustomization)))?,
         };
-        let layer = Layer { loader, file: &file, own_components, depth: 0 };
+        let layer = Layer { loader, file: &file, own, depth: 0 };
         Some(self.built(&layer))
     }
 
@@ -60,6 +61,9 @@ impl Walk<'_> {
         if acc.complete {
             acc.objects_mut().iter_mut().for_each(Object::write_annotations);
             self.written(acc.objects());
+        }
+        if self.options.profile == Profile::Flux {
+            self.post_build(&acc);
         }
         self.sort_options(layer);
         self.steps.pop().unwrap_or_else(|| Step::new("", "", None, kind))
@@ -104,24 +108,19 @@ impl Walk<'_> {
         }
     }
 
-    /// The file that Flux writes for the root, and how many of its components are the file's own.
-    fn flux_file(&mut self, loader: &Loader<'_>) -> Option<(SharedFile, usize)> {
+    /// Returns the file that Flux writes for the root, and what of it was there before.
+    fn flux_file(&mut self, loader: &Loader<'_>) -> Option<(SharedFile, Own)> {
         let names = self.tree.names(loader.root);
         let has_file = crate::kustomize::file::NAMES.iter().any(|name| names.iter().any(|own| own == name));
         let file = if has_file { self.load(loader, None)? } else { Arc::new(self.generated(loader.root)) };
-        let own = file.kustomization.components.len();
         let mut file = (*file).clone();
-        for (index, entry) in self.options.flux.components.iter().enumerate() {
-            let field = FieldPath::of(["spec", "components"]).index(index);
-            let site = Site { field, ..Site::of_file(file.path.clone()) };
-            if !crate::kustomize::rules::kz011::is_local(entry) {
-                self.report(crate::kustomize::rules::kz011::found(site, entry));
-                continue;
-            }
-            let missing = self.tree.locate(loader.root, entry).is_err();
-            if !(missing && self.options.flux.ignore_missing_components) {
-                file.kustomization.components.push(entry.clone());
-            }
+        if has_file {
+            flux::complete(&mut file.kustomization);
+        }
+        let is_there = |entry: &str| self.tree.locate(loader.root, entry).is_ok();
+        let (own, findings) = flux::merge(&mut file, &self.options.flux, &is_there);
+        for finding in findings {
+            self.report(finding);
         }
         Some((Arc::new(file), own))
     }
@@ -136,6 +135,21 @@ impl Walk<'_> {
             self.doubt(&site, reason);
         }
         generated.file
+    }
+}
+
+impl Walk<'_> {
+    /// What kustomize-controller does with the objects of a build before it applies them.
+    fn post_build(&mut self, acc: &Accumulator) {
+        let is_written = |object: &&Object| is_local(object) != Some(true);
+        let objects: Vec<_> = acc.objects().iter().filter(is_written).collect();
+        let judged = flux::post_build(&objects, acc.complete, self.options.flux.post_build.as_ref());
+        for finding in judged.findings {
+            self.report(finding);
+        }
+        for (site, reason) in judged.doubts {
+            self.doubt(&site, reason);
+        }
     }
 }
 

@@ -1,0 +1,69 @@
+//! When the artifact that a tree is judged by may be older than what Flux is going to build.
+//!
+//! kustomize-controller dry-runs everything that a Kustomization applies before it writes any of it. A denial of one object
+//! therefore keeps a source that is changed by the same apply as it is, and with it the artifact that the denial was about:
+//! nothing would ever change again. So only what no revision on its way can mend is denied.
+
+use serde_json::Value;
+
+use super::source::EXTERNAL_ARTIFACTS;
+
+/// Asks source-controller to look at a source at once: `flux reconcile`, and webhook receivers after a push.
+const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
+/// The Flux Kustomization that applies an object.
+const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
+
+/// Returns why the artifact of `source` may not be the one that is built because of `object`; `None` if nothing says so.
+pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
+    if !is_observed(source) {
+        return Some("the source has changed since its artifact was made");
+    }
+    if is_requested(source) {
+        return Some("the source was asked for a newer revision");
+    }
+    if is_in_progress(source) {
+        return Some("the source is not ready, so its artifact may be an old one");
+    }
+    shares_apply(source, object).then_some("the source may be changed by the same apply")
+}
+
+/// Whether a Flux Kustomization applies the object, so that it may change together with others.
+pub(super) fn is_applied_by_flux(object: &Value) -> bool {
+    owner(object).is_some()
+}
+
+fn is_observed(source: &Value) -> bool {
+    let observed = source.pointer("/status/observedGeneration").and_then(Value::as_i64);
+    let generation = source.pointer("/metadata/generation").and_then(Value::as_i64);
+    // other controllers write ExternalArtifacts, and need not say what they observed
+    let says_nothing = observed.is_none() && source.get("kind").is_some_and(|kind| kind == EXTERNAL_ARTIFACTS.kind);
+    says_nothing || generation.is_none() || generation == observed
+}
+
+fn is_requested(source: &Value) -> bool {
+    let asked = source.pointer("/metadata/annotations").and_then(|annotations| annotations.get(REQUESTED)?.as_str());
+    let handled = source.pointer("/status/lastHandledReconcileAt").and_then(Value::as_str);
+    asked.is_some_and(|asked| Some(asked) != handled)
+}
+
+fn is_in_progress(source: &Value) -> bool {
+    let conditions = source.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let mut says =
+        conditions.filter_map(|condition| Some((condition.get("type")?.as_str()?, condition.get("status")?)));
+    says.any(|(kind, status)| match kind {
+        "Ready" => status != "True",
+        "Reconciling" | "ArtifactOutdated" => status == "True",
+        _ => false,
+    })
+}
+
+/// Whether the Flux Kustomization that applies `object` applies the source too, or may begin to.
+fn shares_apply(source: &Value, object: &Value) -> bool {
+    owner(object).is_some_and(|own| owner(source).is_none_or(|other| other == own))
+}
+
+fn owner(object: &Value) -> Option<[&str; 2]> {
+    let labels = object.pointer("/metadata/labels")?;
+    let [namespace, name] = OWNER.map(|label| labels.get(label).and_then(Value::as_str).unwrap_or_default());
+    (!name.is_empty()).then_some([namespace, name])
+}

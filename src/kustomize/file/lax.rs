@@ -1,0 +1,95 @@
+//! The root's kustomization file as Flux reads it: converted to what the fields want, unknown fields left out.
+//!
+//! Source: `convertToJSONableObject` in sigs.k8s.io/yaml, which fluxcd/pkg's `kustomize/kustomize_generator.go` decodes the
+//! file with before it writes it anew. A number or boolean becomes text where the Go field is a string; not where the
+//! field is promoted from an embedded struct, for which the decoder looks at that struct instead.
+
+use serde_json::{Map, Number, Value};
+
+use super::schema::{Fields, Type};
+
+/// The fields that Go promotes from embedded structs, by the struct that embeds them; `*` stands for all.
+const PROMOTED: [(&str, &[&str]); 7] = [
+    ("Kustomization", &["kind", "apiVersion"]),
+    ("FieldSpec", &["group", "version", "kind"]),
+    ("Selector", &["group", "version", "kind", "name", "namespace"]),
+    ("ReplacementField", &["source", "targets", "sourceValue"]),
+    ("Target", &["group", "version", "kind"]),
+    ("ConfigMapArgs", &["namespace", "name", "behavior", "literals", "files", "envs", "env", "options"]),
+    ("SecretArgs", &["namespace", "name", "behavior", "literals", "files", "envs", "env", "options"]),
+];
+
+/// Converts scalars to text where the decoder does.
+pub(super) fn relaxed(value: &Value, fields: &'static Fields) -> Value {
+    let Value::Object(members) = value else { return value.clone() };
+    let member = |(key, value): (&String, &Value)| {
+        let converted = match fields.find(key) {
+            Some((name, ty)) if !is_promoted(fields, name) => converted(value, ty),
+            _ => value.clone(),
+        };
+        (key.clone(), converted)
+    };
+    Value::Object(members.iter().map(member).collect::<Map<_, _>>())
+}
+
+fn is_promoted(fields: &Fields, name: &str) -> bool {
+    PROMOTED.iter().any(|(of, names)| *of == fields.name && names.contains(&name))
+}
+
+fn converted(value: &Value, ty: &'static Type) -> Value {
+    match (ty, value) {
+        (Type::Text, value) => text(value),
+        (Type::Texts, Value::Object(members)) => {
+            Value::Object(members.iter().map(|(key, value)| (key.clone(), text(value))).collect())
+        }
+        (Type::List(item), Value::Array(items)) => items.iter().map(|value| converted(value, item)).collect(),
+        (Type::Fields(fields), _) => relaxed(value, fields),
+        _ => value.clone(),
+    }
+}
+
+fn text(value: &Value) -> Value {
+    match value {
+        Value::Bool(flag) => flag.to_string().into(),
+        Value::Number(number) => number_text(number).into(),
+        other => other.clone(),
+    }
+}
+
+/// A number as Go writes it: integers in full, others as `strconv.FormatFloat(…, 'g', -1, 64)`.
+fn number_text(number: &Number) -> String {
+    if number.is_i64() || number.is_u64() {
+        return number.to_string();
+    }
+    let shortest = format!("{:e}", number.as_f64().unwrap_or_default());
+    let Some((digits, exponent)) = shortest.split_once('e') else { return shortest };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    // Go's shortest form has an exponent beyond 21 digits, and below four zeros
+    if (-4..21).contains(&exponent) {
+        return number.as_f64().unwrap_or_default().to_string();
+    }
+    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kustomize::file::schema::KUSTOMIZATION;
+
+    #[test]
+    fn converts_scalars_where_the_field_is_a_string() {
+        let file = json!({"namePrefix": 7, "resources": [7, true], "commonLabels": {"a": 1.5},
+                          "images": [{"name": "x", "newTag": 1.25}], "labels": [{"pairs": {"a": true}}]});
+        let expected = json!({"namePrefix": "7", "resources": ["7", "true"], "commonLabels": {"a": "1.5"},
+                              "images": [{"name": "x", "newTag": "1.25"}], "labels": [{"pairs": {"a": "true"}}]});
+        assert_eq!(relaxed(&file, &KUSTOMIZATION), expected);
+    }
+
+    #[test]
+    fn leaves_promoted_fields_as_they_are() {
+        let file = json!({"kind": 7, "configMapGenerator": [{"name": 7}], "patches": [{"target": {"name": 7}}]});
+        assert_eq!(relaxed(&file, &KUSTOMIZATION), file);
+    }
+}

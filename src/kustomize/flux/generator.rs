@@ -1,0 +1,92 @@
+//! Merging the spec of a Flux Kustomization into the root's kustomization file.
+//!
+//! Flux has no transformers of its own: it edits the file, and the order of kustomize decides.
+
+use crate::admission::FieldPath;
+use crate::admission::field::Segment;
+use crate::kustomize::file::{Kustomization, KustomizationFile};
+use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::options::FluxSpec;
+use crate::kustomize::rules::kz011;
+
+/// What of a kustomization file stood in it before the spec of a Flux Kustomization was merged in.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::kustomize) struct Own {
+    components: usize,
+    patches: usize,
+    namespace: bool,
+    name_prefix: bool,
+    name_suffix: bool,
+}
+
+/// What a file without resources gets, so that it is not empty.
+const ORIGINS: &str = "originAnnotations";
+
+impl Own {
+    /// Returns the mark of a file that nothing was merged into yet.
+    pub(in crate::kustomize) fn of(kustomization: &Kustomization) -> Self {
+        let (components, patches) = (kustomization.components.len(), kustomization.patches.len());
+        Self { components, patches, namespace: true, name_prefix: true, name_suffix: true }
+    }
+
+    /// Returns the field of the Flux Kustomization that a field of the file comes from, if it comes from there.
+    pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
+        let spec = |name: &str| FieldPath::of(["spec", name]);
+        let (first, rest) = field.segments().split_first()?;
+        let Segment::Key(key) = first else { return None };
+        let (moved, rest) = match (&**key, rest) {
+            ("components", [Segment::Index(at), rest @ ..]) => {
+                (spec("components").index(at.checked_sub(self.components)?), rest)
+            }
+            ("patches", [Segment::Index(at), rest @ ..]) => {
+                (spec("patches").index(at.checked_sub(self.patches)?), rest)
+            }
+            ("namespace", rest) if !self.namespace => (spec("targetNamespace"), rest),
+            ("namePrefix", rest) if !self.name_prefix => (spec("namePrefix"), rest),
+            ("nameSuffix", rest) if !self.name_suffix => (spec("nameSuffix"), rest),
+            _ => return None,
+        };
+        Some(rest.iter().fold(moved, |path, segment| match segment {
+            Segment::Key(key) => path.key(key),
+            Segment::Index(index) => path.index(*index),
+        }))
+    }
+}
+
+/// Completes a file that was written as Flux does, before the spec is merged in.
+pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
+    if kustomization.resources.is_empty() {
+        kustomization.build_metadata = vec![ORIGINS.to_owned()];
+    }
+}
+
+/// Merges the spec into the root's file; returns what of it is the file's own, and what Flux refuses.
+pub(in crate::kustomize) fn merge(
+    file: &mut KustomizationFile,
+    spec: &FluxSpec,
+    is_there: &dyn Fn(&str) -> bool,
+) -> (Own, Vec<TreeFinding>) {
+    let mut own = Own::of(&file.kustomization);
+    let kustomization = &mut file.kustomization;
+    own.namespace = !replace(&mut kustomization.namespace, spec.target_namespace.as_ref());
+    own.name_prefix = !replace(&mut kustomization.name_prefix, spec.name_prefix.as_ref());
+    own.name_suffix = !replace(&mut kustomization.name_suffix, spec.name_suffix.as_ref());
+    kustomization.patches.extend(spec.patches.iter().cloned());
+    if !spec.build_metadata.is_empty() {
+        kustomization.build_metadata.clone_from(&spec.build_metadata);
+    }
+    let mut findings = Vec::new();
+    for (index, entry) in spec.components.iter().enumerate() {
+        if !kz011::is_local(entry) {
+            let field = FieldPath::of(["spec", "components"]).index(index);
+            findings.push(kz011::found(Site { field, ..Site::of_file(file.path.clone()) }, entry));
+        } else if !spec.ignore_missing_components || is_there(entry) {
+            kustomization.components.push(entry.clone());
+        }
+    }
+    (own, findings)
+}
+
+fn replace(field: &mut String, by: Option<&String>) -> bool {
+    by.inspect(|text| field.clone_from(text)).is_some()
+}

@@ -1,0 +1,314 @@
+//! The language of `spec.postBuild`: `${name}`, defaults, and functions over the values of variables.
+//!
+//! Its syntax looks like the shell's and is not: `${a-b}` is an error, `${a:+b}` is a default like all others, `$$` is `$`
+//! everywhere, and a text between two braces that is no name fails the whole object. Executed cases are in
+//! `tests/vectors/kustomize/flux-substitute.json`.
+
+mod functions;
+
+use std::fmt;
+
+/// Braces within braces are looked into so deep; Flux has no limit but its stack.
+const DEEPEST: usize = 64;
+
+/// What is known of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::kustomize) enum Variable<'a> {
+    /// Its value.
+    Known(&'a str),
+    /// It is not set.
+    Unset,
+    /// It may be set, and its value is not known.
+    Unknown,
+}
+
+/// Why a text cannot be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::kustomize) enum Failure {
+    /// It is not written as the language wants it.
+    Syntax(&'static str),
+    /// It ends within braces; what comes after it in the object counts too.
+    Unclosed,
+    /// It uses a variable that is not set and gives no default.
+    NotSet(String),
+    /// A function cannot do it.
+    Function(&'static str),
+    /// What Flux does with it is not worked out here.
+    Unclear(&'static str),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax(why) | Self::Function(why) | Self::Unclear(why) => f.write_str(why),
+            Self::Unclosed => f.write_str("a `${` is not closed"),
+            Self::NotSet(name) => write!(f, "the variable {name} is not set, and there is no default"),
+        }
+    }
+}
+
+/// A part of a text.
+#[derive(Debug)]
+enum Node {
+    Text(String),
+    Call(Call),
+}
+
+/// What stands in braces.
+#[derive(Debug)]
+struct Call {
+    variable: String,
+    /// The operator, such as `:=`; empty for the value alone.
+    operator: String,
+    arguments: Vec<Node>,
+}
+
+/// A text that was read.
+#[derive(Debug)]
+pub(in crate::kustomize) struct Template {
+    nodes: Vec<Node>,
+}
+
+impl Template {
+    /// Reads a text.
+    ///
+    /// # Errors
+    ///
+    /// When Flux cannot read it.
+    pub(in crate::kustomize) fn read(text: &str) -> Result<Self, Failure> {
+        let mut reader = Reader { rest: text, depth: 0 };
+        let mut nodes = Vec::new();
+        while !reader.rest.is_empty() {
+            nodes.push(if reader.takes("${") { reader.call()? } else { Node::Text(reader.plain()) });
+        }
+        Ok(Self { nodes })
+    }
+
+    /// Puts the values of variables in; `None` where one that matters is not known.
+    ///
+    /// # Errors
+    ///
+    /// When Flux cannot do it.
+    pub(in crate::kustomize) fn evaluate<'v>(
+        &self,
+        variables: &dyn Fn(&str) -> Variable<'v>,
+    ) -> Result<Option<String>, Failure> {
+        let mut text = Some(String::new());
+        for node in &self.nodes {
+            let part = node.evaluate(variables)?;
+            text = text.zip(part).map(|(text, part)| text + &part);
+        }
+        Ok(text)
+    }
+}
+
+impl Node {
+    fn evaluate<'v>(&self, variables: &dyn Fn(&str) -> Variable<'v>) -> Result<Option<String>, Failure> {
+        let call = match self {
+            Self::Text(text) => return Ok(Some(text.clone())),
+            Self::Call(call) => call,
+        };
+        let mut arguments = Some(Vec::new());
+        for argument in &call.arguments {
+            let argument = argument.evaluate(variables)?;
+            arguments = arguments.zip(argument).map(|(mut all, one)| {
+                all.push(one);
+                all
+            });
+        }
+        let value = match variables(&call.variable) {
+            Variable::Known(value) => value,
+            Variable::Unset if functions::is_default(&call.operator) => "",
+            Variable::Unset => return Err(Failure::NotSet(call.variable.clone())),
+            Variable::Unknown => return Ok(None),
+        };
+        match arguments {
+            Some(arguments) => functions::call(&call.operator, value, &arguments).map(Some),
+            // a default that is not used
+            None if functions::is_default(&call.operator) && !value.is_empty() => Ok(Some(value.to_owned())),
+            None => Ok(None),
+        }
+    }
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+    depth: usize,
+}
+
+/// Characters of a name, which may be letters of any language.
+fn is_name(letter: char) -> bool {
+    letter.is_alphabetic() || letter.is_numeric() || letter == '_'
+}
+
+impl Reader<'_> {
+    fn takes(&mut self, text: &str) -> bool {
+        let rest = self.rest.strip_prefix(text);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    fn take(&mut self, is_part: impl Fn(char) -> bool) -> String {
+        let end = self.rest.find(|letter| !is_part(letter)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken.to_owned()
+    }
+
+    /// Text outside of braces: two dollars are one.
+    fn plain(&mut self) -> String {
+        let mut text = String::new();
+        while !self.rest.is_empty() && !self.rest.starts_with("${") {
+            if self.takes("$$") {
+                text.push('$');
+            } else if let Some(letter) = self.next() {
+                text.push(letter);
+            }
+        }
+        text
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let letter = self.peek()?;
+        self.rest = self.rest.get(letter.len_utf8()..).unwrap_or_default();
+        Some(letter)
+    }
+
+    /// What stands after `${`.
+    fn call(&mut self) -> Result<Node, Failure> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(Failure::Unclear("more braces within one another than are looked into"));
+        }
+        let call = if self.takes("#") { self.length() } else { self.function() };
+        self.depth -= 1;
+        call.map(Node::Call)
+    }
+
+    fn length(&mut self) -> Result<Call, Failure> {
+        let variable = self.take(is_name);
+        if variable.is_empty() {
+            return Err(self.wrong("`${#` must be followed by the name of a variable"));
+        }
+        self.closed(Call { variable, operator: "#".to_owned(), arguments: Vec::new() })
+    }
+
+    fn function(&mut self) -> Result<Call, Failure> {
+        let variable = self.take(is_name);
+        if variable.is_empty() {
+            return Err(self
+                .wrong("`${` must be followed by the name of a variable; write `$${` for the characters themselves"));
+        }
+        let call = Call { variable, operator: String::new(), arguments: Vec::new() };
+        match self.peek() {
+            Some(':') => match self.rest.chars().nth(1) {
+                Some('=' | '-' | '?' | '+') => self.default(call, 2),
+                // Flux goes back by the width of the wrong character there
+                Some(letter) if !letter.is_ascii() => {
+                    Err(Failure::Syntax("no character outside ASCII may follow the colon"))
+                }
+                _ => self.part(call),
+            },
+            Some('=') => self.default(call, 1),
+            Some(',' | '^') => {
+                let operator = self.operator(|letter| letter == ',' || letter == '^');
+                self.closed(Call { operator, ..call })
+            }
+            Some('/') => self.replacement(call),
+            Some(letter @ ('#' | '%')) => {
+                let operator = self.operator(|other| other == letter);
+                let arguments = vec![self.argument(|letter| letter != '}', false)?];
+                self.closed(Call { operator, arguments, ..call })
+            }
+            _ => self.closed(call),
+        }
+    }
+
+    /// An operator of one or two characters.
+    fn operator(&mut self, is_part: impl Fn(char) -> bool) -> String {
+        let end = self.rest.char_indices().take(2).take_while(|(_, letter)| is_part(*letter)).count();
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken.to_owned()
+    }
+
+    fn default(&mut self, call: Call, length: usize) -> Result<Call, Failure> {
+        let (operator, rest) = self.rest.split_at(length);
+        let (operator, mut arguments) = (operator.to_owned(), Vec::new());
+        self.rest = rest;
+        while self.peek() != Some('}') {
+            arguments.push(self.argument(|letter| letter != '}', false)?);
+        }
+        self.closed(Call { operator, arguments, ..call })
+    }
+
+    /// `${name:offset:length}`
+    fn part(&mut self, call: Call) -> Result<Call, Failure> {
+        self.next();
+        let mut arguments = vec![self.argument(|letter| letter != ':' && letter != '}', false)?];
+        if !self.take(|letter| letter == ':').is_empty() {
+            arguments.push(self.argument(|letter| letter != '}', false)?);
+        }
+        self.closed(Call { operator: ":".to_owned(), arguments, ..call })
+    }
+
+    /// `${name/old/new}`
+    fn replacement(&mut self, call: Call) -> Result<Call, Failure> {
+        self.next();
+        let kind = self.peek().filter(|letter| ['/', '#', '%'].contains(letter));
+        let operator = kind.map_or_else(|| "/".to_owned(), |kind| format!("/{kind}"));
+        if kind.is_some() {
+            self.next();
+        }
+        let mut arguments = vec![self.argument(|letter| letter != '/', true)?];
+        if self.take(|letter| letter == '/').is_empty() {
+            return Err(self.wrong("a replacement has two parts with a / between them"));
+        }
+        if self.peek() != Some('}') {
+            arguments.push(self.argument(|letter| letter != '}', true)?);
+        }
+        self.closed(Call { operator, arguments, ..call })
+    }
+
+    /// An argument: braces, or text up to them or to what ends it.
+    fn argument(&mut self, is_part: impl Fn(char) -> bool, escapes: bool) -> Result<Node, Failure> {
+        if self.takes("${") {
+            return self.call();
+        }
+        let (mut text, mut any) = (String::new(), false);
+        while !self.rest.is_empty() && !self.rest.starts_with("${") {
+            let escaped = ["$$", "\\/", "\\\\"].into_iter().find(|pair| escapes && self.rest.starts_with(pair));
+            match escaped {
+                Some(pair) => {
+                    self.rest = self.rest.strip_prefix(pair).unwrap_or_default();
+                    text.extend(pair.chars().skip(1));
+                }
+                None => match self.peek().filter(|letter| is_part(*letter)) {
+                    Some(letter) => {
+                        self.next();
+                        text.push(letter);
+                    }
+                    None => break,
+                },
+            }
+            any = true;
+        }
+        if any { Ok(Node::Text(text)) } else { Err(self.wrong("something is missing after an operator")) }
+    }
+
+    fn closed(&mut self, call: Call) -> Result<Call, Failure> {
+        if self.takes("}") {
+            return Ok(call);
+        }
+        Err(self.wrong("the name of a variable is followed by what is no operator, and no closing brace"))
+    }
+
+    /// What is wrong here; at the end of the text more may follow.
+    fn wrong(&self, why: &'static str) -> Failure {
+        if self.rest.is_empty() { Failure::Unclosed } else { Failure::Syntax(why) }
+    }
+}
