@@ -13,6 +13,7 @@
 //!     users: [system:serviceaccount:ci:cleaner]
 //!     until: 2026-12-31  # to the end of that day, in UTC; or a time such as 2026-12-31T18:00:00+01:00
 //! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" is honoured
+//! warnServiceAccounts: false # whether controllers and pipelines are shown warnings too
 //! mutators:              # annotate, apply or off
 //!   overwrites: annotate
 //! composites:            # CompositeResourceDefinitions whose composites are looked at; "*" for all
@@ -90,6 +91,7 @@ struct File {
     namespaces: Vec<NamespaceFile>,
     exemptions: Vec<ExemptionFile>,
     honour_skip_label: bool,
+    warn_service_accounts: bool,
     mutators: BTreeMap<String, Spanned<Mode>>,
     composites: HashSet<String>,
     deliveries: BTreeMap<String, Spanned<Level>>,
@@ -152,6 +154,7 @@ impl Check<'_> {
         let mut policy = Policy {
             levels: self.levels(file.rules)?.collect(),
             honour_skip_label: file.honour_skip_label,
+            warn_service_accounts: file.warn_service_accounts,
             composites: file.composites,
             ..Policy::default()
         };

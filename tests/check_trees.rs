@@ -293,3 +293,28 @@ fn explain_draws_the_tree_in_every_form() {
     assert!(explain("mermaid").contains("flowchart") || explain("mermaid").contains("graph"));
     assert!(explain("svg").starts_with("<svg"));
 }
+
+/// Issue 18, Kustomize on public repositories.
+#[test]
+fn paths_are_those_of_the_user_in_reasons_and_explanations() {
+    let root = "resources: [https://example.com/a.yaml, s.yaml]\n";
+    let settings = "kind: ConfigMap\nmetadata: {name: a}\n";
+    let files = [("app/kustomization.yaml", root), ("app/s.yaml", settings)];
+    let (folder, elsewhere) = (tree(&files), tempfile::tempdir().unwrap());
+    let report = report(folder.path(), &["app"]);
+    assert!(report["roots"][0]["reasons"][0].as_str().unwrap().starts_with("app/kustomization.yaml:1: "), "{report}");
+    let app = folder.path().canonicalize().unwrap().join("app").display().to_string();
+    for (here, shown) in [(folder.path(), "app"), (elsewhere.path(), &*app)] {
+        let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+            .args(["explain", "kustomize", &app])
+            .current_dir(here)
+            .output()
+            .expect("the binary is there");
+        let text = String::from_utf8(output.stdout).expect("it writes text");
+        let words = [format!("{shown} (Kustomization)"), format!("resources: {shown}/s.yaml")];
+        for word in words.into_iter().chain([format!("because {shown}/kustomization.yaml:1:")]) {
+            let bare = text.lines().filter(|line| line.contains(app.trim_start_matches('/')) && !line.contains(&app));
+            assert!(text.contains(&word) && bare.count() == 0, "{text} without {word:?}");
+        }
+    }
+}

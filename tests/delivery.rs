@@ -661,3 +661,90 @@ async fn an_update_that_changes_nothing_of_what_is_built_is_never_denied() {
     assert_eq!(rules(&verdict, Level::Warn), ["KZ011", "KZ001"]);
     assert!(!decided(|object| object["spec"]["targetNamespace"] = "x".into()).await.is_allowed());
 }
+
+/// What source-controller writes of a new revision: the conditions, then the artifact; and what is stored of it.
+async fn published(cluster: &Cluster, before: &Value, artifact: &Artifact) -> Value {
+    let stored = format!("stored artifact for revision '{}'", artifact.revision);
+    let mut announced = before.clone();
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Succeeded", "message": stored});
+    announced["status"]["conditions"] = json!([condition("Ready"), condition("ArtifactInStorage")]);
+    let announced = written(cluster, before, announced).await;
+    let mut complete = announced.clone();
+    complete["status"]["artifact"] = source(artifact)["status"]["artifact"].clone();
+    written(cluster, &announced, complete).await
+}
+
+/// What is stored of an update of a source's status.
+async fn written(cluster: &Cluster, before: &Value, now: Value) -> Value {
+    let decide = async |phase, object: Value| {
+        let mut request = Case::new(Operation::Create, object).update(before.clone()).request();
+        request.resource.subresource = "status".into();
+        request.resource.plural = "gitrepositories".into();
+        cluster.gate.decide(phase, &request).await
+    };
+    let mut stored = now.clone();
+    if let Some(patch) = decide(Phase::Mutate, now).await.patch {
+        json_patch::patch(&mut stored, &patch).expect("it applies");
+    }
+    assert!(decide(Phase::Validate, stored.clone()).await.is_allowed(), "nothing is denied");
+    assert_eq!(decide(Phase::Mutate, stored.clone()).await.patch, None, "what is stored is sent again");
+    stored
+}
+
+fn ready(source: &Value) -> [&str; 2] {
+    let ready = &source["status"]["conditions"][0];
+    [ready["status"].as_str().unwrap(), ready["message"].as_str().unwrap()]
+}
+
+/// Issue 18, Flux 5.
+#[tokio::test]
+async fn a_refused_revision_is_never_shown_as_ready() {
+    let cluster = Cluster::with(Limits::default(), &[("flux-sources", Level::Deny)]);
+    cluster.store(flux("apps", &[]));
+    let good = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
+    let bad = cluster.server.artifact(&packed(MISPLACED), "main@sha1:2");
+    let mut empty = source(&good);
+    empty["status"] = json!({});
+    let first = published(&cluster, &empty, &good).await;
+    assert_eq!(ready(&first), ["True", "stored artifact for revision 'main@sha1:1'"]);
+    let mut refused = first.clone();
+    for _ in 0..2 {
+        refused = published(&cluster, &refused, &bad).await;
+        assert_eq!(refused["status"]["artifact"], first["status"]["artifact"]);
+        let [status, message] = ready(&refused);
+        assert!(status == "False" && message.contains("revision main@sha1:2 is withheld"), "{message}");
+        assert!(message.contains("KZ001") && message.contains("Kustomization flux-system/apps"), "{message}");
+    }
+    let mended = published(&cluster, &refused, &good).await;
+    assert_eq!(ready(&mended), ["True", "stored artifact for revision 'main@sha1:1'"]);
+    let alone = published(&cluster, &empty, &bad).await;
+    assert_eq!((alone["status"].get("artifact"), ready(&alone)[0]), (None, "False"));
+}
+
+/// Issue 18, Flux 8: kustomize warns of a deprecated field, and builds; Flux applies the object again and again.
+#[tokio::test]
+async fn a_deprecated_field_behind_an_object_is_only_recorded() {
+    let cluster = Cluster::new();
+    let files = [("apps/kustomization.yaml", "resources: [s.yaml]\ncommonLabels: {a: b}\n"), ("apps/s.yaml", SETTINGS)];
+    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    let verdict = cluster.apply(flux("apps", &[])).await;
+    assert_eq!((rules(&verdict, Level::Audit), verdict.warnings()), (vec!["KZ024"], Vec::new()));
+}
+
+/// Issue 18, Flux 8: controllers write warnings to their logs, where nobody reads them.
+#[tokio::test]
+async fn service_accounts_are_not_warned_unless_the_configuration_says_so() {
+    let cluster = Cluster::new();
+    cluster.source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:1"));
+    let decided = async |warns: bool, user: &'static str| {
+        let policy = Policy { warn_service_accounts: warns, ..(*cluster.gate.policy()).clone() };
+        cluster.gate.set_policy(policy);
+        let case = Case::new(Operation::Create, flux("apps", &[])).user(user);
+        cluster.gate.decide(Phase::Validate, &case.request()).await
+    };
+    let controller = "system:serviceaccount:flux-system:kustomize-controller";
+    let verdict = decided(false, controller).await;
+    assert_eq!((rules(&verdict, Level::Warn), verdict.warnings()), (vec!["KZ001"], Vec::new()));
+    assert_eq!(decided(true, controller).await.warnings().len(), 1);
+    assert_eq!(decided(false, "somebody").await.warnings().len(), 1);
+}

@@ -87,6 +87,11 @@ pub const COLLECTORS: [&str; 3] = [
 ];
 
 impl User<'_> {
+    /// Whether it is a ServiceAccount: a controller or a pipeline, and no person.
+    pub fn is_service_account(&self) -> bool {
+        self.name.starts_with("system:serviceaccount:")
+    }
+
     /// Whether it is one of the [`COLLECTORS`].
     pub fn is_collector(&self) -> bool {
         COLLECTORS.contains(&&*self.name)

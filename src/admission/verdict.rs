@@ -50,6 +50,8 @@ pub struct Verdict {
     pub patch: Option<Patch>,
     /// Set when the request is refused without the rules having spoken.
     pub refusal: Option<Refusal>,
+    /// Whether warnings are kept back from the user: a controller only writes them to its log.
+    pub is_quiet: bool,
 }
 
 /// What a decision comes to, the gravest first.
@@ -186,6 +188,9 @@ impl Verdict {
 
     /// The warnings that the user sees, capped as the API server wants them.
     pub fn warnings(&self) -> Vec<String> {
+        if self.is_quiet {
+            return Vec::new();
+        }
         let notices = self.notices.iter().map(|notice| one_line(notice));
         let verification = self.verification.iter().cloned();
         let all: Vec<String> = verification.chain(self.at_level(Level::Warn).map(warning)).chain(notices).collect();

@@ -48,8 +48,9 @@ pub(super) struct Args {
     /// The configuration file, with levels and exemptions
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Fetch the trees behind objects, such as Flux Kustomizations, and judge them; works inside of the cluster
-    #[arg(long)]
+    /// Has no effect: the trees behind objects, such as Flux Kustomizations, are always fetched, where they can be
+    #[arg(long, hide = true)]
+    #[allow(dead_code, reason = "accepted for those who still write it")]
     fetch_trees: bool,
     /// Write policy reports: openreports.io where that is installed, else wgpolicyk8s.io
     #[arg(long)]
@@ -107,11 +108,9 @@ impl Args {
     fn audit(&self, registry: Registry) -> Result<Audit, Unusable> {
         let policy = inputs::policy(self.config.as_deref(), &registry)?;
         let catalog = Arc::new(registry.catalog());
-        let mut gate = Gate::new(registry, policy, catalog);
-        if self.fetch_trees {
-            let metrics = artifacts::Metrics::register(&mut process::registry());
-            gate = gate.with_trees(Arc::new(Artifacts::new(artifacts::Limits::default(), metrics)));
-        }
+        let metrics = artifacts::Metrics::register(&mut process::registry());
+        let trees = Arc::new(Artifacts::new(artifacts::Limits::default(), metrics));
+        let gate = Gate::new(registry, policy, catalog).with_trees(trees);
         let chosen = Chosen { rules: self.rules.clone() };
         Ok(Audit { gate: Arc::new(gate), namespaces: self.namespace.clone(), chosen })
     }

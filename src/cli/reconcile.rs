@@ -18,6 +18,7 @@ use crate::audit::{self, Audit, Chosen};
 use crate::catalog::cluster;
 use crate::cryptography;
 use crate::gate::{Gate, Registry};
+use crate::kustomize::delivery::Judge;
 use crate::landscaper::dry_run::run::{Deployer, TYPES};
 use crate::landscaper::duration;
 use crate::process::{self, Admin, Readiness, signalled};
@@ -73,8 +74,9 @@ pub(super) struct Args {
         value_parser = interval
     )]
     audit: Option<Duration>,
-    /// Fetch the trees behind objects, such as Flux Kustomizations, for the audit
-    #[arg(long, requires = "audit")]
+    /// Has no effect: the trees behind objects, such as Flux Kustomizations, are always fetched for the audit
+    #[arg(long, requires = "audit", hide = true)]
+    #[allow(dead_code, reason = "accepted for those who still write it")]
     audit_fetch_trees: bool,
     /// The configuration file with the levels and exemptions of audits, reloaded when it changes
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE", requires = "audit")]
@@ -140,8 +142,10 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     let metrics = Metrics::register(&mut registry);
     let identity = args.election.identity();
     let readiness = Readiness::default();
-    let audit = args.audit(&mut registry, &readiness)?;
-    let companion = Companion::new(args.controllers(&identity, audit)?, metrics.clone()).within(&args.namespace);
+    let fetches = artifacts::Metrics::register(&mut registry);
+    let audit = args.audit(&mut registry, &fetches, &readiness)?;
+    let trees: Arc<dyn Judge> = Arc::new(Artifacts::new(modest(), fetches));
+    let companion = Companion::new(args.controllers(&identity, audit, trees)?, metrics.clone()).within(&args.namespace);
     let mut catalog = companion.catalog();
     catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
     let catalog = Arc::new(catalog);
@@ -165,9 +169,28 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     Ok(())
 }
 
+/// Bounds that leave the companion within the memory that the chart gives it; two stores of trees are held at most.
+fn modest() -> artifacts::Limits {
+    const MIB: u64 = 1 << 20;
+    artifacts::Limits {
+        packed: 20 * MIB,
+        unpacked: 64 * MIB,
+        arriving: 20 * MIB,
+        kept_trees: 32 * MIB,
+        kept_verdicts: 4 * MIB,
+        read: 3 * MIB,
+        ..artifacts::Limits::default()
+    }
+}
+
 impl Args {
     /// The controllers that run.
-    fn controllers(&self, identity: &str, audit: Option<AuditSettings>) -> Result<Vec<Box<dyn Controller>>, Unusable> {
+    fn controllers(
+        &self,
+        identity: &str,
+        audit: Option<AuditSettings>,
+        flux_trees: Arc<dyn Judge>,
+    ) -> Result<Vec<Box<dyn Controller>>, Unusable> {
         let types = self.dry_run_type.clone();
         let dry_run = Deployer { types, identity: identity.to_owned(), has_old_phase: self.deploy_item_phase };
         let library = if self.overwrite_trees { Some(Arc::new(self.registries.library()?)) } else { None };
@@ -179,7 +202,9 @@ impl Args {
             (AUDIT, audit.is_some()),
         ];
         let wanted: Vec<_> = optional.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(name, _)| name).collect();
-        let settings = Settings { dry_run, trees, composites: self.composites_of.clone(), audit };
+        let artifact_hosts = inputs::policy(self.config.as_deref(), &Registry::standard())?.artifact_hosts;
+        let composites = self.composites_of.clone();
+        let settings = Settings { dry_run, trees, composites, audit, flux_trees: Some(flux_trees), artifact_hosts };
         let mut controllers = controllers(&settings);
         controllers.retain(|controller| !controller.is_optional() || wanted.contains(&controller.name()));
         self.of_families(controllers)
@@ -212,18 +237,15 @@ impl Args {
     fn audit(
         &self,
         metrics: &mut prometheus_client::registry::Registry,
+        fetches: &artifacts::Metrics,
         readiness: &Readiness,
     ) -> Result<Option<AuditSettings>, Unusable> {
         let Some(every) = self.audit else { return Ok(None) };
         let policy = inputs::policy(self.config.as_deref(), &Registry::standard())?;
         let registry = self.families.registry();
         let catalog = Arc::new(registry.catalog());
-        let mut gate = Gate::new(registry, policy, catalog);
-        if self.audit_fetch_trees {
-            let trees = Artifacts::new(artifacts::Limits::default(), artifacts::Metrics::register(metrics));
-            gate = gate.with_trees(Arc::new(trees));
-        }
-        let gate = Arc::new(gate);
+        let trees = Artifacts::new(modest(), fetches.clone());
+        let gate = Arc::new(Gate::new(registry, policy, catalog).with_trees(Arc::new(trees)));
         if let Some(path) = self.config.clone() {
             let condition = readiness.condition("configuration", "not looked at yet");
             let metrics = configuration::Metrics::register(metrics);

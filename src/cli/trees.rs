@@ -58,6 +58,32 @@ pub(super) fn seen_from_here(message: String) -> String {
     }
 }
 
+/// A text about a root with the paths in it as the user would write them: with a slash before those that are elsewhere.
+pub(super) fn seen_with_root(text: &str, root: &TreePath) -> String {
+    let text = seen_from_here(text.to_owned());
+    let Some((top, _)) = root.as_str().split_once('/').filter(|_| shown(root).starts_with('/')) else { return text };
+    let top = format!("{top}/");
+    let begins = |at: usize| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        !before.is_some_and(|letter| letter.is_alphanumeric() || "/._-".contains(letter))
+    };
+    let (mut seen, mut copied) = (String::with_capacity(text.len()), 0);
+    for (at, _) in text.match_indices(&top).filter(|(at, _)| begins(*at)) {
+        seen.push_str(text.get(copied..at).unwrap_or_default());
+        seen.push('/');
+        copied = at;
+    }
+    seen + text.get(copied..).unwrap_or_default()
+}
+
+/// A reason of a verdict, which begins with the path of a file, as the user would write it.
+pub(super) fn reason_from_here(reason: &str) -> String {
+    match reason.split_once(':') {
+        Some((file, rest)) => format!("{}:{}", shown(&TreePath::from(file)), seen_from_here(rest.to_owned())),
+        None => seen_from_here(reason.to_owned()),
+    }
+}
+
 fn here() -> &'static Path {
     static HERE: OnceLock<PathBuf> = OnceLock::new();
     HERE.get_or_init(|| std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default())

@@ -22,7 +22,7 @@ use time::OffsetDateTime;
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
 use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, Settings, View};
-use crate::kustomize::delivery::{Inline, Judge};
+use crate::kustomize::delivery::{Delivery, Inline, Judge};
 use crate::rule::{Match, Mode, Mutator, Rule};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
@@ -96,7 +96,10 @@ impl Gate {
     pub fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
         let declared_as = self.declared_as(request);
         match phase {
-            Phase::Mutate => self.registry.mutators_for(request, declared_as).next().is_some(),
+            Phase::Mutate => {
+                self.registry.mutators_for(request, declared_as).next().is_some()
+                    || self.registry.deliveries_for(request).any(|delivery| delivery.withhold.is_some())
+            }
             Phase::Validate => {
                 self.registry.rules_for(request, declared_as).next().is_some()
                     || self.registry.deliveries_for(request).next().is_some()
@@ -119,6 +122,8 @@ impl Gate {
         };
         if phase == Phase::Validate && request.dry_run && verdict.refusal.is_none() && asks_who_answers(request) {
             verdict.verification = Some(concat!("portcullis ", env!("CARGO_PKG_VERSION"), " answers").to_owned());
+        } else if request.user.is_service_account() && !policy.warn_service_accounts {
+            verdict.is_quiet = !verdict.warnings().is_empty();
         }
         verdict
     }
@@ -127,7 +132,10 @@ impl Gate {
         let active = |mutator: &&&Mutator| policy.mode(mutator) != Mode::Off;
         let declared_as = self.declared_as(request);
         let mutators: Vec<_> = self.registry.mutators_for(request, declared_as).filter(active).copied().collect();
-        if let Err(refusal) = read(request, declared_as, mutators.iter().map(|mutator| mutator.scope)) {
+        let withholds = |delivery: &&&Delivery| delivery.withhold.is_some() && policy.most(delivery) == Level::Deny;
+        let deliveries: Vec<_> = self.registry.deliveries_for(request).filter(withholds).copied().collect();
+        let scopes = mutators.iter().map(|mutator| mutator.scope).chain(deliveries.iter().map(|row| row.scope));
+        if let Err(refusal) = read(request, declared_as, scopes) {
             return Verdict::refused(refusal);
         }
         if request.object().is_null() || request.is_being_deleted() || policy.skips(request) {
@@ -142,6 +150,14 @@ impl Gate {
             match (mutator.mutate)(request, &view, policy.mode(mutator), &mut draft) {
                 Ok(notices) => verdict.notices.extend(notices),
                 Err(finding) => verdict.findings.push(*finding),
+            }
+        }
+        let now = (self.clock)();
+        for delivery in deliveries {
+            let found = deliver::Round { gate: self, policy, request, view: &view, now }.of(delivery).await;
+            let denials: Vec<_> = found.into_iter().filter(|finding| finding.level == Level::Deny).collect();
+            if let Some(withhold) = delivery.withhold {
+                withhold(request, &denials, &mut draft);
             }
         }
         verdict.patch = draft.patch();

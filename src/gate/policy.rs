@@ -25,6 +25,8 @@ pub struct Policy {
     pub exemptions: Vec<Exemption>,
     /// Whether [`SKIP_LABEL`] is honoured.
     pub honour_skip_label: bool,
+    /// Whether ServiceAccounts are shown warnings too: controllers only write them to their logs.
+    pub warn_service_accounts: bool,
     /// Modes of mutators, by name.
     pub modes: HashMap<String, Mode>,
     /// The names of CompositeResourceDefinitions whose composites are looked at, besides those with the label

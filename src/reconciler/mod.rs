@@ -18,6 +18,7 @@ mod confirm;
 pub mod controller;
 mod dry_run_deployer;
 pub mod events;
+mod flux_trees;
 pub mod leadership;
 mod marks;
 pub mod metrics;
@@ -33,6 +34,9 @@ pub use leadership::{Elector, Timing};
 pub use metrics::Metrics;
 pub use overwrite_trees::TreeSettings;
 
+use std::sync::{Arc, Mutex};
+
+use crate::kustomize::delivery::Judge;
 use crate::landscaper::dry_run::run::{self, Deployer};
 
 /// What controllers are told at the start.
@@ -46,6 +50,10 @@ pub struct Settings {
     pub composites: Vec<String>,
     /// What is audited, where it is.
     pub audit: Option<AuditSettings>,
+    /// What judges the trees of Flux Kustomizations, where they are judged.
+    pub flux_trees: Option<Arc<dyn Judge>>,
+    /// Hosts from which artifacts may be fetched, besides Flux's own.
+    pub artifact_hosts: Vec<String>,
 }
 
 impl Default for Settings {
@@ -56,6 +64,8 @@ impl Default for Settings {
             trees: TreeSettings::default(),
             composites: Vec::new(),
             audit: None,
+            flux_trees: None,
+            artifact_hosts: Vec::new(),
         }
     }
 }
@@ -68,5 +78,10 @@ pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
         Box::new(overwrite_trees::OverwriteTrees::new(settings.trees.clone())),
         Box::new(composites::Composites { chosen: settings.composites.clone() }),
         Box::new(audits::Audits { settings: settings.audit.clone() }),
+        Box::new(flux_trees::FluxTrees {
+            trees: settings.flux_trees.clone(),
+            hosts: settings.artifact_hosts.clone(),
+            reported: Mutex::default(),
+        }),
     ]
 }

@@ -39,7 +39,7 @@
 
 {{/* Whether the companion has anything to do. */}}
 {{- define "portcullis.companion" -}}
-{{- if and .Values.companion.enabled (or .Values.families.DR .Values.companion.controllers .Values.audit.enabled) -}}true{{- end -}}
+{{- if and .Values.companion.enabled (or .Values.families.DR .Values.families.KZ .Values.companion.controllers .Values.audit.enabled) -}}true{{- end -}}
 {{- end }}
 
 {{- define "portcullis.clientCertificates" -}}

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::Unusable;
 use super::super::parallel::in_order;
 use super::super::report::{Located, Report, Root};
-use super::super::trees::{TreePaths, seen_from_here, shown, tree_path};
+use super::super::trees::{TreePaths, reason_from_here, seen_from_here, shown, tree_path};
 use super::super::walk::Progress;
 use super::Args;
 use crate::admission::Level;
@@ -99,7 +99,7 @@ impl Trees {
                 root: shown(&judged.root),
                 profile: judged.profile.as_str(),
                 verdict: judged.verdict.as_str(),
-                reasons: judged.reasons,
+                reasons: judged.reasons.iter().map(|reason| reason_from_here(reason)).collect(),
                 findings,
             });
         });

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::super::trees::{seen_from_here, shown, tree_path};
+use super::super::trees::{seen_with_root, shown, tree_path};
 use super::super::{DENIED, OK, Unusable, pretty, print};
 use crate::kustomize::explain::Step;
 use crate::kustomize::options::{Options, Profile, Restrictor, Version};
@@ -55,13 +55,14 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     options.lone_components = true;
     let report = analyse(&tree, &tree_path(&args.root)?, &options);
     let drawing = |draw: fn(&Step) -> String| report.evaluation.as_ref().map(draw).unwrap_or_default();
-    print(&seen_from_here(match args.output {
+    let told = match args.output {
         Output::Text => text(&report),
         Output::Json => pretty(&to_json(&report)),
         Output::Dot => drawing(Step::to_dot),
         Output::Mermaid => drawing(Step::to_mermaid),
         Output::Svg => drawing(Step::to_svg),
-    }));
+    };
+    print(&seen_with_root(&told, &report.root));
     Ok(if report.verdict == Verdict::Reject { DENIED } else { OK })
 }
 

@@ -230,7 +230,12 @@ impl Webhook {
     fn scopes(&self, registry: &Registry) -> Vec<Scoped> {
         let of = |family: &'static str, scope: &'static [Match]| scope.iter().map(move |one| (family, one));
         match self.phase {
-            Phase::Mutate => registry.mutators().iter().flat_map(|mutator| of(mutator.family, mutator.scope)).collect(),
+            Phase::Mutate => {
+                let withholding = registry.deliveries().iter().filter(|delivery| delivery.withhold.is_some());
+                let of_deliveries = withholding.flat_map(|delivery| of(delivery::FAMILY, delivery.scope));
+                let of_mutators = registry.mutators().iter().flat_map(|mutator| of(mutator.family, mutator.scope));
+                of_mutators.chain(of_deliveries).collect()
+            }
             Phase::Validate => {
                 let rules = registry.rules().iter().filter(|_| self.narrowed.is_none());
                 let deliveries = registry.deliveries().iter().filter(|delivery| delivery.narrowed == self.narrowed);

@@ -38,6 +38,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     looks_up: &[],
     confirm: None,
     ahead: None,
+    withhold: None,
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },
 };
 

@@ -25,6 +25,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     looks_up: &[],
     confirm: None,
     ahead: None,
+    withhold: None,
     look: |request, _| Look { findings: Vec::new(), roots: root(request).into_iter().collect() },
 };
 

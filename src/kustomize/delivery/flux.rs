@@ -53,6 +53,7 @@ pub(super) static OBJECTS: Delivery = Delivery {
     looks_up: &[],
     confirm: None,
     ahead: None,
+    withhold: None,
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },
 };
 
@@ -66,6 +67,7 @@ pub(super) static TREES: Delivery = Delivery {
     looks_up: &source::SOURCES,
     confirm: Some(confirm),
     ahead: None,
+    withhold: None,
     look: |request, view| Look { findings: Vec::new(), roots: root(request, view).into_iter().collect() },
 };
 

@@ -5,6 +5,7 @@
 
 use super::flux::{self, BY_SOURCE, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};
+use super::withhold::withhold;
 use super::{Delivery, Look, Root, late};
 use crate::admission::{FieldPath, Level, Operation, Request};
 use crate::catalog::{Kind, View};
@@ -32,6 +33,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     looks_up: &[&flux::KUSTOMIZATIONS],
     confirm: None,
     ahead: Some(|request| Artifact::of(request.object()).into_iter().collect()),
+    withhold: Some(withhold),
     look: |request, view| Look { findings: Vec::new(), roots: roots(request, view) },
 };
 

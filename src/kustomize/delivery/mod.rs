@@ -10,6 +10,7 @@ mod carried;
 mod carriers;
 mod config_map;
 mod definitions;
+pub mod deployed;
 mod fleet;
 mod flux;
 mod flux_sources;
@@ -21,6 +22,7 @@ pub mod source;
 mod stored;
 mod sveltos;
 mod told;
+pub mod withhold;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -33,6 +35,7 @@ pub use told::{not_judged, told};
 
 use super::options::Options;
 use super::tree::Tree;
+use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Kind, Reference, View};
 use crate::rule::{Definition, Match, Rule};
@@ -62,6 +65,8 @@ pub struct Delivery {
     pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// The artifacts that later requests will need: fetched ahead, whatever the level.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
+    /// Changes the object so that it says what is refused, in the mutating webhook, where the level is `deny`.
+    pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
     /// What is wrong with the object, and what is built because of it.
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
@@ -103,6 +108,16 @@ pub struct Root {
     pub late: Option<&'static str>,
     /// Whether the same revision may change the object that names the root.
     pub follows_revision: bool,
+}
+
+impl Root {
+    /// Returns the artifact that holds the tree, where it must be fetched.
+    pub fn artifact(&self) -> Option<&Artifact> {
+        match &self.content {
+            Content::Artifact(artifact) => Some(artifact),
+            Content::Carried(_) => None,
+        }
+    }
 }
 
 /// Which folders of a tree are built.

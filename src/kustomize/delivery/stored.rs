@@ -64,6 +64,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     looks_up: &LOOKS_UP,
     confirm: Some(confirm),
     ahead: None,
+    withhold: None,
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 

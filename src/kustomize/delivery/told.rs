@@ -4,7 +4,7 @@ use super::source::Artifact;
 use super::{Content, Judged, Root, kz041};
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rules::{kz004, kz040};
+use crate::kustomize::rules::{kz004, kz024, kz040};
 use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
@@ -47,7 +47,11 @@ fn most(root: &Root, finding: &TreeFinding) -> Level {
     let names_object = is_of_object(&finding.site.field);
     let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;
     let may_change = root.follows_revision && names_object;
-    let is_fetched = matches!(root.content, Content::Artifact(_));
+    let is_fetched = root.artifact().is_some();
+    // others than the author of the object write the tree, and Flux applies the object again and again
+    if is_fetched && finding.rule == kz024::RULE.id {
+        return Level::Audit;
+    }
     if root.late.is_some() || is_fetched && (is_missing || may_change) { Level::Warn } else { Level::Deny }
 }
 

@@ -5,7 +5,7 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 
 /// The row of KZ024.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(in crate::kustomize) static RULE: TreeRule = TreeRule {
     id: "KZ024",
     name: "deprecated-field",
     level: Level::Warn,

@@ -1,0 +1,49 @@
+//! What Flux builds of the Kustomizations that a cluster holds, for those who look at them after admission.
+
+use serde_json::Value;
+
+use super::Root;
+use super::flux::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
+use super::source::{self, Artifact, SOURCES};
+use crate::catalog::{Catalog, Kind, Reference, Stored};
+
+/// Kustomizations and all kinds of sources.
+pub static KINDS: [&Kind; 5] = [
+    &KUSTOMIZATIONS,
+    &source::GIT_REPOSITORIES,
+    &source::OCI_REPOSITORIES,
+    &source::BUCKETS,
+    &source::EXTERNAL_ARTIFACTS,
+];
+/// A source with more Kustomizations is looked at for the first of them.
+const MOST_USERS: usize = 5_000;
+
+/// Whether a kind is one of the sources.
+pub fn is_source(kind: &Kind) -> bool {
+    SOURCES.into_iter().any(|source| std::ptr::eq(source, kind))
+}
+
+/// Returns the Kustomizations that are built of a source.
+pub fn users(catalog: &Catalog, kind: &Kind, source: &Stored) -> Vec<Reference> {
+    let (namespace, name) = (source.namespace().to_owned(), source.name().to_owned());
+    let key = SourceRef { kind: kind.kind.to_owned(), namespace, name }.key();
+    let stored = catalog.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &key, MOST_USERS);
+    stored.iter().map(|user| Reference::new(&KUSTOMIZATIONS, user.namespace(), user.name())).collect()
+}
+
+/// Returns the root that a Kustomization builds of the artifact that its source has; `None` while it has none.
+pub fn root(catalog: &Catalog, kustomization: &Stored) -> Option<Root> {
+    let read = Kustomization::of(kustomization.value(), kustomization.namespace())?;
+    let source = catalog.find(source::kind(&read.source.kind)?, &read.source.namespace, &read.source.name)?;
+    Some(read.root(Artifact::of(source.value())?))
+}
+
+/// Returns what the condition of a source says of a revision that was refused, if it says that.
+pub fn withheld(source: &Value) -> Option<&str> {
+    let conditions = source.pointer("/status/conditions")?.as_array()?;
+    let text = |condition: &'_ Value, field: &str| condition.get(field).and_then(Value::as_str).map(str::to_owned);
+    let ready = conditions.iter().find(|condition| text(condition, "type").as_deref() == Some("Ready"))?;
+    let is_refused = text(ready, "reason").as_deref() == Some(super::withhold::REASON)
+        && text(ready, "status").as_deref() == Some("False");
+    if is_refused { ready.get("message")?.as_str() } else { None }
+}

@@ -1,0 +1,99 @@
+//! Withholding a refused revision from a Flux source, so that its conditions say why.
+//!
+//! source-controller writes the status of a source in two requests: the conditions first, which announce the new revision as
+//! ready, then the artifact. A denial of the second would leave `Ready: True` over the old artifact. So `Ready` is held back
+//! until the artifact that it speaks of is in the status, and a refused artifact is replaced by the one before, with the
+//! finding in `Ready`.
+//!
+//! Source: `Helper.Patch` in fluxcd/pkg's `runtime/patch`, and `reconcileArtifact` of source-controller's controllers.
+
+use serde_json::Value;
+
+use super::source::Artifact;
+use crate::admission::patch::Draft;
+use crate::admission::{Finding, Request};
+
+/// The reason of `Ready` while a revision waits or is refused.
+pub const REASON: &str = "RevisionWithheld";
+/// The condition of the artifact itself, whose words `Ready` repeats.
+const STORED: &str = "ArtifactInStorage";
+/// A condition is read by people; a few findings are enough.
+const LONGEST: usize = 2_000;
+
+/// Makes the status of a source say what is really served.
+pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut Draft<'_>) {
+    let (new, old) = (request.object(), request.old_object());
+    if !denials.is_empty() {
+        return refuse(new, old, denials, draft);
+    }
+    let (Some(ready), Some(stored)) = (condition(new, "Ready"), condition(new, STORED)) else { return };
+    let is_served = is_about(stored, new);
+    let is_withheld = says(ready, "reason") == REASON;
+    if says(ready, "status") == "True" && says(stored, "status") == "True" && !is_served {
+        hold(stored, old, draft);
+    } else if is_withheld && is_served {
+        let (reason, message) = (says(stored, "reason").to_owned(), says(stored, "message").to_owned());
+        set(draft, "True", &reason, &message);
+    }
+}
+
+/// Keeps the artifact that there was. A status without `Ready` could not say why: it is denied by the validating webhook.
+fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) {
+    if condition(new, "Ready").is_none() {
+        return;
+    }
+    let revision = Artifact::of(new).map(|artifact| artifact.revision).unwrap_or_default();
+    let findings: Vec<_> = denials.iter().map(Finding::paragraph).collect();
+    let message: String = findings.join("\n").chars().take(LONGEST).collect();
+    if let Some(status) = draft.to_mut().get_mut("status").and_then(Value::as_object_mut) {
+        match old.pointer("/status/artifact") {
+            Some(artifact) => drop(status.insert("artifact".to_owned(), artifact.clone())),
+            None => drop(status.remove("artifact")),
+        }
+    }
+    set(draft, "False", REASON, &format!("revision {revision} is withheld by Portcullis:\n{message}"));
+}
+
+/// Holds back that a revision is ready; what was said of a refused one stays.
+fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
+    let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
+    match before {
+        Some(ready) => set(draft, says(ready, "status"), REASON, says(ready, "message")),
+        None => {
+            let message = format!("waiting for Portcullis: {}", says(stored, "message"));
+            set(draft, "Unknown", REASON, &message);
+        }
+    }
+}
+
+/// Whether a condition speaks of the artifact in the status. The words of other conditions are not ours to judge.
+fn is_about(stored: &Value, source: &Value) -> bool {
+    let message = says(stored, "message");
+    let revision = source.pointer("/status/artifact/revision").and_then(Value::as_str);
+    !message.starts_with("stored artifact") || revision.is_some_and(|revision| message.contains(revision))
+}
+
+fn condition<'v>(source: &'v Value, kind: &str) -> Option<&'v Value> {
+    let conditions = source.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|condition| says(condition, "type") == kind)
+}
+
+fn says<'v>(condition: &'v Value, field: &str) -> &'v str {
+    condition.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Sets what `Ready` says, if it is there.
+fn set(draft: &mut Draft<'_>, status: &str, reason: &str, message: &str) {
+    let is_said = |ready: &Value| {
+        says(ready, "status") == status && says(ready, "reason") == reason && says(ready, "message") == message
+    };
+    if condition(&draft.value(), "Ready").is_none_or(is_said) {
+        return;
+    }
+    let conditions = draft.to_mut().pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    let ready = conditions.into_iter().flatten().find(|condition| says(condition, "type") == "Ready");
+    if let Some(members) = ready.and_then(Value::as_object_mut) {
+        let texts = [("status", status), ("reason", reason), ("message", message)];
+        members.extend(texts.map(|(field, text)| (field.to_owned(), text.into())));
+    }
+}

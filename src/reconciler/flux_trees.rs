@@ -1,0 +1,245 @@
+//! Broken trees behind Flux Kustomizations: an Event on each, as soon as the source has the revision.
+//!
+//! A new revision comes with no admission of the Kustomizations that it changes, and by default nothing is refused. So the
+//! companion judges it when the source's status names it, usually before kustomize-controller has tried, and says in an
+//! Event what it is going to fail for. A revision that was withheld is reported on the source and on the Kustomizations.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::events::RIGHT;
+use super::{Controller, Failure, Next, Permission, Severity, Tools};
+use crate::catalog::{Catalog, Change, Kind, Reference, Stored};
+use crate::kustomize::delivery::{Artifact, Judge, Judged, Outcome, Root, deployed};
+
+/// Its name.
+const NAME: &str = "flux-trees";
+/// Fetching and judging a tree takes seconds; what takes longer is tried again.
+const LONGEST: Duration = Duration::from_secs(40);
+/// When a tree that could not be had is asked for again.
+const AGAIN: Duration = Duration::from_secs(120);
+/// More Kustomizations than a cluster has; beyond it what was reported is forgotten, and reported again.
+const MOST_REPORTED: usize = 20_000;
+
+/// Reports broken trees.
+pub(super) struct FluxTrees {
+    /// Fetches and judges; `None` where only the rights are asked for.
+    pub(super) trees: Option<Arc<dyn Judge>>,
+    /// Hosts from which artifacts may be fetched, besides Flux's own.
+    pub(super) hosts: Vec<String>,
+    /// What was reported last of an object.
+    pub(super) reported: Mutex<HashMap<Reference, String>>,
+}
+
+impl Controller for FluxTrees {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn family(&self) -> Option<&'static str> {
+        Some("KZ")
+    }
+
+    fn summary(&self) -> &'static str {
+        "Events on Flux Kustomizations whose trees are broken in a new revision of their source"
+    }
+
+    fn watches(&self) -> &'static [&'static Kind] {
+        &deployed::KINDS
+    }
+
+    /// What the watches say is enough.
+    fn reads(&self) -> Vec<&'static Kind> {
+        Vec::new()
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        &[RIGHT]
+    }
+
+    /// A Kustomization whose spec changed; of a source with another artifact, or one withheld, its Kustomizations too.
+    fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
+        if !deployed::is_source(change.kind) {
+            let spec = |stored: &Arc<Stored>| stored.value().get("spec").cloned();
+            let is_same = change.before.as_ref().map(spec) == change.now.as_ref().map(spec);
+            return if is_same { Vec::new() } else { vec![change.reference()] };
+        }
+        let says = |stored: &Arc<Stored>| {
+            let withheld = deployed::withheld(stored.value()).map(str::to_owned);
+            (Artifact::of(stored.value()).map(|artifact| artifact.digest), withheld)
+        };
+        match &change.now {
+            Some(now) if change.before.as_ref().map(says) != Some(says(now)) => {
+                let users = deployed::users(catalog, change.kind, now);
+                users.into_iter().chain([change.reference()]).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
+        Box::pin(async move {
+            let Some(stored) = tools.catalog.find(object.kind, &object.namespace, &object.name) else {
+                self.forget(object);
+                return Ok(Next::Done);
+            };
+            if deployed::is_source(object.kind) {
+                self.source(object, &stored, tools).await;
+                return Ok(Next::Done);
+            }
+            match deployed::root(&tools.catalog, &stored) {
+                Some(root) => self.kustomization(object, &stored, &root, tools).await,
+                None => Ok(Next::Done),
+            }
+        })
+    }
+}
+
+impl FluxTrees {
+    async fn kustomization(
+        &self,
+        object: &Reference,
+        stored: &Stored,
+        root: &Root,
+        tools: &Tools,
+    ) -> Result<Next, Failure> {
+        let Some(trees) = &self.trees else { return Ok(Next::Done) };
+        match trees.judge(root, &self.hosts, Instant::now() + LONGEST).await {
+            Outcome::Judged(judged) => match note(root, &judged) {
+                Some(note) => self.report(object, stored.value(), "BrokenRevision", &note, tools).await,
+                None => self.forget(object),
+            },
+            Outcome::Unknown(why) => {
+                tracing::info!(namespace = object.namespace, name = object.name, why, "the tree is not judged");
+                return Ok(Next::Again(AGAIN));
+            }
+            Outcome::Unasked => {}
+        }
+        Ok(Next::Done)
+    }
+
+    /// Reports a revision that was withheld, on the source and on the Kustomizations that it would break.
+    async fn source(&self, object: &Reference, stored: &Stored, tools: &Tools) {
+        let Some(message) = deployed::withheld(stored.value()) else { return self.forget(object) };
+        self.report(object, stored.value(), "RevisionWithheld", message, tools).await;
+        for user in deployed::users(&tools.catalog, object.kind, stored) {
+            let is_named = message.contains(&format!("Kustomization {}/{}:", user.namespace, user.name));
+            let found = tools.catalog.find(user.kind, &user.namespace, &user.name).filter(|_| is_named);
+            if let Some(found) = found {
+                self.report(&user, found.value(), "RevisionWithheld", message, tools).await;
+            }
+        }
+    }
+
+    async fn report(&self, object: &Reference, value: &Value, reason: &str, note: &str, tools: &Tools) {
+        if self.is_new(object, note) {
+            tracing::warn!(kind = object.kind.kind, namespace = object.namespace, name = object.name, note, "{reason}");
+            tools.events.publish(value, Severity::Warning, reason, "Judge", note).await;
+        }
+    }
+
+    fn is_new(&self, object: &Reference, note: &str) -> bool {
+        let mut reported = self.reported();
+        if reported.len() >= MOST_REPORTED {
+            reported.clear();
+        }
+        reported.insert(object.clone(), note.to_owned()).as_deref() != Some(note)
+    }
+
+    fn forget(&self, object: &Reference) {
+        self.reported().remove(object);
+    }
+
+    /// A panic while it is held leaves it whole: every change is one call.
+    fn reported(&self) -> MutexGuard<'_, HashMap<Reference, String>> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns what a build of the root will fail for, as far as it is certain.
+fn note(root: &Root, judged: &Judged) -> Option<String> {
+    let refused: Vec<_> = judged.findings.iter().filter(|finding| finding.refused).collect();
+    let first = refused.iter().find(|finding| finding.first).or(refused.first())?;
+    let revision = root.artifact().map(Artifact::short_revision).unwrap_or_default();
+    let more = match refused.len() - 1 {
+        0 => String::new(),
+        others => format!("\nand {others} more"),
+    };
+    Some(format!("revision {revision} cannot be built: {}{more}", first.paragraph()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kustomize::Files;
+    use crate::kustomize::delivery::judge;
+    use crate::kustomize::tree::{Memory, Tree};
+
+    fn source(digest: &str, ready: Value) -> Value {
+        json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+               "metadata": {"name": "fleet", "namespace": "flux-system"},
+               "status": {"artifact": {"url": "http://x/a.tar.gz", "digest": digest, "revision": "main@sha1:1"},
+                          "conditions": [ready]}})
+    }
+
+    fn catalog() -> Catalog {
+        let kustomization = json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"name": "apps", "namespace": "team-a"},
+            "spec": {"path": "apps", "sourceRef": {"kind": "GitRepository", "name": "fleet", "namespace": "flux-system"}},
+        });
+        Catalog::of(deployed::KINDS, vec![kustomization, source("sha256:1", json!({}))])
+    }
+
+    fn controller() -> FluxTrees {
+        FluxTrees { trees: None, hosts: Vec::new(), reported: Mutex::default() }
+    }
+
+    fn affected(before: Value, now: Value) -> Vec<String> {
+        let kind = deployed::KINDS[1];
+        let stored = |value| {
+            let catalog = Catalog::of([kind], vec![value]);
+            catalog.find(kind, "flux-system", "fleet")
+        };
+        let change = Change { kind, before: stored(before), now: stored(now) };
+        controller().affected(&change, &catalog()).into_iter().map(|reference| reference.name).collect()
+    }
+
+    #[test]
+    fn a_new_artifact_or_a_withheld_one_concerns_all_kustomizations_of_the_source() {
+        let withheld = json!({"type": "Ready", "status": "False", "reason": "RevisionWithheld", "message": "why"});
+        let one = || source("sha256:1", json!({}));
+        assert_eq!(affected(one(), source("sha256:2", json!({}))), ["apps", "fleet"]);
+        assert_eq!(affected(one(), source("sha256:1", withheld)), ["apps", "fleet"]);
+        assert_eq!(affected(one(), source("sha256:1", json!({"type": "Ready", "status": "True"}))), [""; 0]);
+    }
+
+    #[test]
+    fn the_note_names_the_revision_and_what_the_build_meets_first() {
+        let catalog = catalog();
+        let stored = catalog.find(deployed::KINDS[0], "team-a", "apps").unwrap();
+        let root = deployed::root(&catalog, &stored).unwrap();
+        let judged = |resources: &str| {
+            let files = Memory::new().file("apps/kustomization.yaml", format!("resources: {resources}\n"));
+            note(&root, &judge(&Tree::new(files, "/"), &root, &Files::default()))
+        };
+        assert_eq!(judged("[]"), None);
+        let note = judged("[gone.yaml, ../gone]").unwrap();
+        assert!(note.starts_with("revision main@sha1:1 cannot be built: KZ004 resources[0]: \"gone.yaml\""), "{note}");
+        assert!(note.ends_with("and 1 more"), "{note}");
+    }
+
+    #[test]
+    fn the_same_is_reported_once() {
+        let (controller, object) = (controller(), Reference::new(deployed::KINDS[0], "team-a", "apps"));
+        assert!(controller.is_new(&object, "a") && !controller.is_new(&object, "a") && controller.is_new(&object, "b"));
+        controller.forget(&object);
+        assert!(controller.is_new(&object, "b"));
+    }
+}
