@@ -190,7 +190,11 @@ fn written(families: &[&'static str]) -> HashMap<&'static str, Vec<Value>> {
 
 fn scopes(phase: Phase, registry: &Registry) -> Vec<&'static Match> {
     let scopes: Vec<_> = match phase {
-        Phase::Mutate => registry.mutators().iter().flat_map(|mutator| mutator.scope).collect(),
+        Phase::Mutate => {
+            let withholding = registry.deliveries().iter().filter(|delivery| delivery.withhold.is_some());
+            let of_deliveries = withholding.flat_map(|delivery| delivery.scope);
+            registry.mutators().iter().flat_map(|mutator| mutator.scope).chain(of_deliveries).collect()
+        }
         Phase::Validate => {
             let of_deliveries = registry.deliveries().iter().flat_map(|delivery| delivery.scope);
             registry.rules().iter().flat_map(|rule| rule.scope).chain(of_deliveries).collect()

@@ -98,10 +98,11 @@ fn is_certain(object: &Object) -> bool {
 
 impl PostBuilt {
     fn conforms(&mut self, object: &Object) {
-        if object.raw().get("apiVersion").and_then(Value::as_str).is_some_and(|version| !version.is_empty()) {
+        // a patch leaves the apiVersion of its object as it was
+        if !object.id.api_version().is_empty() {
             return;
         }
-        if !object.is_clear("/apiVersion") {
+        if !object.sure {
             self.doubt(object, "may have no apiVersion");
         } else {
             self.findings.push(kz013::no_api_version(Site::clone(&object.site), &object.id.words()));
