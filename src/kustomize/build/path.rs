@@ -85,6 +85,23 @@ fn child<'n>(node: &'n Node, step: &str) -> Option<&'n Node> {
     }
 }
 
+/// The indices of the entries and elements on the way to the node that steps lead to.
+pub(super) fn place(node: &Node, steps: &[String]) -> Option<Vec<usize>> {
+    let mut place = Vec::new();
+    let mut node = node;
+    for step in steps.iter().filter(|step| !step.is_empty()) {
+        let next = child(node, step)?;
+        let at_same = |other: &Node| std::ptr::eq(other, next);
+        let index = match node.is_map() {
+            true => node.entries().iter().position(|entry| at_same(&entry.value))?,
+            false => node.items().iter().position(at_same)?,
+        };
+        place.push(index);
+        node = next;
+    }
+    Some(place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@
 use regex::Regex;
 
 use super::go_regex;
-use super::id::{Gvk, Scope};
+use super::id::{Gvk, Id, Scope};
 use super::resource::Resource;
 use crate::kustomize::accumulate::labels::Labels;
 use crate::kustomize::file::Selector;
@@ -62,6 +62,11 @@ impl Compiled {
             && (self.name.fits(first.name) || self.name.fits(now.name))
             && self.selects_gvk(&now.gvk)
             && self.selects_labels(resource)
+    }
+
+    /// Whether it selects an identity. The namespace is compared as it is written.
+    pub(super) fn selects_id(&self, id: &Id<'_>) -> bool {
+        self.selects_gvk(&id.gvk) && self.name.fits(id.name) && self.namespace.fits(id.namespace)
     }
 
     /// Whether group, version and kind fit.

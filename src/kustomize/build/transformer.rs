@@ -10,6 +10,7 @@ use super::json6902;
 use super::namespace::{self, Namespace, Subjects};
 use super::origin::OriginNote;
 use super::patches::{self, Merging, Patch};
+use super::replacements::{self, Failure};
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
@@ -82,8 +83,11 @@ impl Transformer {
                     .map_err(|_| failed(format!("the image name `{}` is no regular expression", image.name)))?;
                 self.each(map, |resource| images.apply(resource))
             }
-            What::Replacement { .. } => {
-                Err(Stop::unknown(self.site.clone(), "replacements are not rendered by this version"))
+            What::Replacement { replacements } => {
+                replacements::apply(map, replacements, self.origin).map_err(|failure| match failure {
+                    Failure::Refused(message) => failed(message),
+                    Failure::Unknown(message) => Stop::unknown(self.site.clone(), message),
+                })
             }
             What::Hash => self.hash(run, map),
             What::ValueAdd { value } => value.apply(map).map_err(failed),

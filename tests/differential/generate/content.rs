@@ -1,0 +1,235 @@
+//! What stands in objects and in patches of them: odd scalars, keyed lists, anchors, references to other objects.
+
+use super::objects::{Known, NAMES};
+use super::yaml::{Yaml, map, raw, text};
+use crate::dice::Dice;
+
+/// Scalars that are not what they look like, or are printed in another way than they are written.
+const SCALARS: &[&str] = &[
+    "a", "yes", "\"yes\"", "on", "~", "null", "\"\"", "0644", "\"0644\"", "0o17", "0x1F", "1_000", "1e3", "1.0", "-0.0",
+    "\"1.0\"", "1.5e300", "9223372036854775807", "18446744073709551615", "12345678901234567890123", "12e03", "+1",
+    "0.1", ".5", "916787552133074.2", "2001-01-01", "\"2001-01-01\"", "2001-01-01T00:00:00Z", "1:30", "'1:30'",
+    "!!str 123", "!!float 3", "!!binary aGk=", "!!int 3", "true", "\"true\"", "True", "y", "n", "'it''s'", "\"a\\tb\"",
+    "\"a\\nb\"", "\"a\\nb\\n\"", "\" a\"", "\"a \"", "\"a: b\"", "\"# a\"", "\"é\"", "\"😀\"", "\"\\u2028\"", "\"- a\"",
+    "\"---\"", "\"@a\"", "\"a #b\"", "\"{{ x }}\"", "$(V)", "\"$(V)-$(W)\"", "a=b", "=", "<<", "\"<<\"", "!x a",
+];
+const LONG: &[&str] = &[
+    "the quick brown fox jumps over the lazy dog and runs along the river until the night falls over the hills",
+    "\"the quick brown fox  jumps over the lazy dog: and runs along the river until the night falls over # the hills\"",
+    "--a-very-long-flag-without-any-space=0123456789012345678901234567890123456789012345678901234567890123456789",
+    "'  the quick brown fox jumps over the lazy dog and runs along the river until the night falls over the hills'",
+];
+const IMAGES: &[&str] = &["nginx", "nginx:1.25", "\"busybox:1\"", "reg.io:5000/nginx:v1", "other@sha256:01", "1.5", "null"];
+
+/// A scalar as it stands.
+pub fn scalar(dice: &mut Dice) -> Yaml {
+    raw(if dice.chance(8) { dice.pick(LONG) } else { dice.pick(SCALARS) })
+}
+
+fn value(dice: &mut Dice, depth: usize) -> Yaml {
+    match dice.below(if depth == 0 { 1 } else { 5 }) {
+        3 => Yaml::List((0..dice.below(4)).map(|_| value(dice, depth - 1)).collect()),
+        4 => some(dice, &["a", "b", "name", "data10", "data9", "a-b"], depth - 1),
+        _ => scalar(dice),
+    }
+}
+
+/// A mapping with some of these keys.
+fn some(dice: &mut Dice, keys: &[&str], depth: usize) -> Yaml {
+    let kept = keys.iter().filter(|_| dice.chance(45)).collect::<Vec<_>>();
+    Yaml::Map(kept.into_iter().map(|key| ((*key).to_owned(), value(dice, depth))).collect())
+}
+
+fn optional(mut map: Yaml, dice: &mut Dice, percent: usize, key: &str, value: impl FnOnce(&mut Dice) -> Yaml) -> Yaml {
+    if dice.chance(percent) {
+        let value = value(dice);
+        map = map.with(key, value);
+    }
+    map
+}
+
+fn name(dice: &mut Dice) -> Yaml {
+    text(dice.pick(NAMES))
+}
+
+/// Who writes: an object, or a patch, which may say what is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum As {
+    Object,
+    Patch,
+}
+
+/// A list whose elements have keys: mostly all of them, and mostly others than their neighbours'.
+fn keyed(dice: &mut Dice, form: As, keys: &[(&str, &[&str])], rest: impl Fn(&mut Dice, Yaml) -> Yaml) -> Yaml {
+    let mut items = Vec::new();
+    for _ in 0..dice.below(4) {
+        let mut item = Yaml::Map(Vec::new());
+        for (at, (key, values)) in keys.iter().enumerate() {
+            let percent = if at == 0 { 97 } else { 60 };
+            item = optional(item, dice, percent, key, |dice| raw(dice.pick(values)));
+        }
+        item = rest(dice, item);
+        if form == As::Patch && dice.chance(8) {
+            item = item.with("$patch", raw(dice.pick(&["delete", "delete", "replace", "merge"])));
+        }
+        items.push(item);
+    }
+    if form == As::Patch && dice.chance(6) {
+        items.push(map([("$patch", raw(dice.pick(&["replace", "delete", "merge"])))]));
+    }
+    Yaml::List(items)
+}
+
+fn ports(dice: &mut Dice, form: As, key: &str) -> Yaml {
+    let keys: [(&str, &[&str]); 2] = [(key, &["80", "443", "\"80\"", "53"]), ("protocol", &["TCP", "UDP", "TCP"])];
+    keyed(dice, form, &keys, |dice, item| optional(item, dice, 50, "name", |dice| raw(dice.pick(&["http", "dns", "null"]))))
+}
+
+fn environment(dice: &mut Dice, form: As) -> Yaml {
+    keyed(dice, form, &[("name", &["A", "B", "C"])], |dice, item| match dice.below(5) {
+        0 => {
+            let from = dice.pick(&["configMapKeyRef", "secretKeyRef"]);
+            let reference = map([("name", name(dice)), ("key", text("a"))]);
+            item.with("valueFrom", Yaml::Map(vec![(from.to_owned(), reference)]))
+        }
+        _ => item.with("value", scalar(dice)),
+    })
+}
+
+fn containers(dice: &mut Dice, form: As) -> Yaml {
+    keyed(dice, form, &[("name", &["main", "side", "x"])], |dice, item| {
+        let item = optional(item, dice, 70, "image", |dice| raw(dice.pick(IMAGES)));
+        let item = optional(item, dice, 40, "ports", |dice| ports(dice, form, "containerPort"));
+        let item = optional(item, dice, 40, "env", |dice| environment(dice, form));
+        let item = optional(item, dice, 15, "envFrom", |dice| {
+            let from = dice.pick(&["configMapRef", "secretRef"]);
+            Yaml::List(vec![Yaml::Map(vec![(from.to_owned(), map([("name", name(dice))]))])])
+        });
+        let item = optional(item, dice, 20, "args", |dice| {
+            Yaml::List((0..dice.below(3)).map(|_| scalar(dice)).collect())
+        });
+        optional(item, dice, 15, "volumeMounts", |dice| {
+            keyed(dice, form, &[("mountPath", &["/a", "/b", "/c"])], |dice, item| item.with("name", name(dice)))
+        })
+    })
+}
+
+fn volumes(dice: &mut Dice, form: As) -> Yaml {
+    keyed(dice, form, &[("name", &["v", "w", "z"])], |dice, item| match dice.below(6) {
+        0 => item.with("emptyDir", raw("{}")),
+        1 => item.with("configMap", map([("name", name(dice))])),
+        2 => item.with("secret", map([("secretName", name(dice))])),
+        3 => item.with("persistentVolumeClaim", map([("claimName", name(dice))])),
+        4 => item.with("projected", map([("sources", Yaml::List(vec![map([("configMap", map([("name", name(dice))]))])]))])),
+        _ => item.with("hostPath", map([("path", scalar(dice))])),
+    })
+}
+
+fn labels(dice: &mut Dice) -> Yaml {
+    let label = raw(dice.pick(&["web", "db", "\"1\"", "on", "null", "\"\""]));
+    let labels = map([("app", label)]);
+    optional(labels, dice, 30, "tier", |dice| raw(dice.pick(&["a", "\"true\"", "b"])))
+}
+
+fn pod(dice: &mut Dice, form: As) -> Yaml {
+    let pod = optional(Yaml::Map(Vec::new()), dice, 85, "containers", |dice| containers(dice, form));
+    let pod = optional(pod, dice, 20, "initContainers", |dice| containers(dice, form));
+    let pod = optional(pod, dice, 35, "volumes", |dice| volumes(dice, form));
+    let pod = optional(pod, dice, 25, "serviceAccountName", name);
+    let pod = optional(pod, dice, 10, "priorityClassName", name);
+    let pod = optional(pod, dice, 10, "imagePullSecrets", |dice| Yaml::List(vec![map([("name", name(dice))])]));
+    let pod = optional(pod, dice, 15, "tolerations", |dice| {
+        keyed(dice, form, &[("key", &["a", "b"])], |dice, item| item.with("effect", scalar(dice)))
+    });
+    let pod = optional(pod, dice, 15, "topologySpreadConstraints", |dice| {
+        let keys: [(&str, &[&str]); 2] =
+            [("topologyKey", &["zone", "host"]), ("whenUnsatisfiable", &["DoNotSchedule", "ScheduleAnyway"])];
+        keyed(dice, form, &keys, |dice, item| {
+            let item = item.with("maxSkew", raw(dice.pick(&["1", "2"])));
+            optional(item, dice, 50, "labelSelector", |dice| map([("matchLabels", labels(dice))]))
+        })
+    });
+    let pod = optional(pod, dice, 10, "affinity", |dice| {
+        let term = map([("labelSelector", map([("matchLabels", labels(dice))])), ("topologyKey", text("zone"))]);
+        map([("podAffinity", map([("requiredDuringSchedulingIgnoredDuringExecution", Yaml::List(vec![term]))]))])
+    });
+    directive(pod, dice, form)
+}
+
+fn directive(map: Yaml, dice: &mut Dice, form: As) -> Yaml {
+    if form == As::Patch && dice.chance(3) { map.with("$patch", raw(dice.pick(&["replace", "merge", "delete"]))) } else { map }
+}
+
+fn template(dice: &mut Dice, form: As) -> Yaml {
+    let template = optional(Yaml::Map(Vec::new()), dice, 60, "metadata", |dice| {
+        let metadata = optional(Yaml::Map(Vec::new()), dice, 80, "labels", labels);
+        optional(metadata, dice, 20, "annotations", |dice| map([("note", scalar(dice))]))
+    });
+    optional(template, dice, 95, "spec", |dice| pod(dice, form))
+}
+
+fn workload(dice: &mut Dice, form: As) -> Yaml {
+    let spec = optional(Yaml::Map(Vec::new()), dice, 40, "replicas", |dice| raw(dice.pick(&["1", "\"2\"", "null", "0x3"])));
+    let spec = optional(spec, dice, 50, "selector", |dice| map([("matchLabels", labels(dice))]));
+    let spec = optional(spec, dice, 10, "strategy", |dice| some(dice, &["type", "rollingUpdate"], 1));
+    let spec = optional(spec, dice, 95, "template", |dice| template(dice, form));
+    map([("spec", directive(spec, dice, form))])
+}
+
+fn widget(dice: &mut Dice, form: As) -> Yaml {
+    let spec = some(dice, &["size", "config", "image", "a", "b", "labels"], 3);
+    let spec = optional(spec, dice, 30, "list", |dice| {
+        keyed(dice, form, &[("name", &["a", "b", "c"])], |dice, item| item.with("value", value(dice, 2)))
+    });
+    let spec = optional(spec, dice, 10, "embedded", |dice| {
+        map([("apiVersion", text("v1")), ("kind", text("Pod")), ("spec", pod(dice, form))])
+    });
+    map([("spec", directive(spec, dice, form))])
+}
+
+fn data(dice: &mut Dice) -> Yaml {
+    let keys = ["a", "c", "data10", "data9", "\"1\"", "a.b/c", "z"];
+    let kept = keys.iter().filter(|_| dice.chance(35)).collect::<Vec<_>>();
+    Yaml::Map(kept.into_iter().map(|key| ((*key).to_owned(), datum(dice))).collect())
+}
+
+fn datum(dice: &mut Dice) -> Yaml {
+    match dice.below(8) {
+        0 => text(dice.pick(&["a\nb\n", "a\n\nb", "#!/bin/sh\necho hi\n", "{\"a\": 1}\n", "a:\n  b: 1\n", "x\n\n", "tab\there\n"])),
+        1 => raw(dice.pick(&["'{\"a\": {\"b\": 1}}'", "\"a: {b: c}\"", "\"[1, 2]\""])),
+        _ => scalar(dice),
+    }
+}
+
+/// The rest of an object of a kind, without its header; nothing for kinds that have nothing of interest.
+pub fn body(dice: &mut Dice, known: &Known, form: As) -> Option<Yaml> {
+    let body = match known.kind {
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" => workload(dice, form),
+        "CronJob" => map([("spec", map([("jobTemplate", workload(dice, form))]))]),
+        "ConfigMap" => map([("data", data(dice))]),
+        "Secret" => map([(dice.pick(&["data", "stringData"]), data(dice))]),
+        "Service" => {
+            let spec = map([("ports", ports(dice, form, "port"))]);
+            map([("spec", optional(spec, dice, 60, "selector", labels))])
+        }
+        "Widget" => widget(dice, form),
+        "ServiceAccount" => map([("imagePullSecrets", Yaml::List(vec![map([("name", name(dice))])]))]),
+        _ => return None,
+    };
+    Some(body)
+}
+
+/// A body that says something once and uses it again.
+pub fn anchored(dice: &mut Dice, known: &Known) -> String {
+    let plain = match known.kind {
+        "Deployment" | "StatefulSet" => {
+            "spec:\n  selector: {matchLabels: &l {app: web, tier: a}}\n  template:\n    metadata: {labels: *l}\n    spec:\n      containers:\n      - &c {name: main, image: nginx, env: [{name: A, value: &v \"1\"}]}\n      - {<<: *c, name: side}\n      - {name: x, env: [{name: B, value: *v}], <<: [{image: busybox}, *c]}\n"
+        }
+        "ConfigMap" => "data: &d\n  a: &a yes\n  c: *a\nbinaryData:\n  <<: *d\n  z: *a\n",
+        _ => "spec: &s {a: &n {b: [1, &x 2]}, c: *n, d: *x}\nmore: {<<: *s, a: 3}\n",
+    };
+    match dice.below(4) {
+        0 => plain.replace("yes", "1.0"),
+        _ => plain.to_owned(),
+    }
+}
