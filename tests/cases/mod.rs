@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(dead_code, unreachable_pub)]
 
+pub mod schemas;
+pub mod structural;
 pub mod verify;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures::executor::block_on;
 use portcullis::admission::{Object, Operation, Phase, Request, Resource, User, Verdict};
@@ -139,9 +142,12 @@ impl Case {
 }
 
 fn plural(kind: &str) -> String {
-    let registry = Registry::standard();
-    let scopes = registry.rules().iter().flat_map(|rule| rule.scope);
-    let scopes = scopes.chain(registry.mutators().iter().flat_map(|mutator| mutator.scope));
-    let known = scopes.filter(|scope| scope.kind == kind).map(|scope| scope.plural.to_owned()).next();
-    known.unwrap_or_else(|| format!("{}s", kind.to_lowercase()))
+    static KNOWN: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
+        let registry = Registry::standard();
+        let scopes = registry.mutators().iter().flat_map(|mutator| mutator.scope);
+        let scopes = scopes.chain(registry.rules().iter().flat_map(|rule| rule.scope)).collect::<Vec<_>>();
+        // Of several, the first of the rules counts.
+        scopes.into_iter().rev().map(|scope| (scope.kind, scope.plural)).collect()
+    });
+    KNOWN.get(kind).map_or_else(|| format!("{}s", kind.to_lowercase()), |plural| (*plural).to_owned())
 }

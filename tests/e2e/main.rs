@@ -11,6 +11,8 @@ mod artifacts;
 mod assets;
 mod audit;
 mod cache;
+#[path = "../cases/mod.rs"]
+mod cases;
 mod chart;
 mod cluster;
 #[allow(dead_code, reason = "shared with the tests of traces")]
@@ -52,6 +54,7 @@ mod rollout;
 mod self_managed;
 mod sentences;
 mod smoke;
+mod stored;
 #[path = "../storm/mod.rs"]
 mod storm;
 #[path = "../support/mod.rs"]
@@ -79,7 +82,7 @@ type Case = (&'static str, fn(&Context));
 type Stage = Arc<OnceLock<Context>>;
 
 /// Trials that do without portcullis.
-const WITHOUT_GATE: &[&[Case]] = &[self_managed::CASES, smoke::CASES];
+const WITHOUT_GATE: &[&[Case]] = &[self_managed::CASES, smoke::CASES, stored::WITHOUT_GATE];
 /// Trials that portcullis is started for.
 const WITH_GATE: &[&[Case]] = &[
     audit::CASES,
@@ -97,6 +100,7 @@ const WITH_GATE: &[&[Case]] = &[
     overwrites::CASES,
     protocol::CASES,
     rollout::CASES,
+    stored::CASES,
     #[cfg(feature = "otlp")]
     traces::CASES,
     validation::CASES,

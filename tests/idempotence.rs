@@ -1,0 +1,543 @@
+//! The stored object, sent again unchanged, is changed by no mutator.
+//!
+//! A mutator that adds what the API server prunes changes the object at every update: its generation rises with each, and
+//! whoever reconciles it begins again, for ever. So what a mutator makes of an object is pruned and defaulted by the schema
+//! of its kind, as the API server does, and sent again.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use cases::structural::{example_schema, examples, stored};
+use cases::{Case, objects, repository, schemas, vectors};
+use futures::executor::block_on;
+use portcullis::admission::patch::Draft;
+use portcullis::admission::{Operation, Phase};
+use portcullis::catalog::View;
+use portcullis::config;
+use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::recording::line::Line;
+use portcullis::rule::{Match, Mode, Mutated, Mutator};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
+
+/// The configurations under which mutators run: their defaults, all that can be written into
+/// composites, everything annotated, everything applied.
+const CONFIGURATIONS: [&str; 4] = [
+    "",
+    "environmentConfigs: {native: enabled, writesTo: ['*']}\n",
+    "mutators: {overwrites: annotate, dry-run: annotate, environments: annotate}\n",
+    "mutators: {overwrites: apply, dry-run: apply, environments: apply}\ndryRun: {}\n\
+     environmentConfigs: {native: disabled, writesTo: ['*']}\n",
+];
+
+/// A cluster with objects in it, and what it made of those that were sent.
+struct World {
+    gate: Gate,
+    /// Objects, among them the definitions of composites.
+    stored: Vec<Value>,
+    /// How often each of the mutators changed an object, and how often what it changed was the `spec` of a composite.
+    changes: RefCell<BTreeMap<&'static str, usize>>,
+}
+
+impl World {
+    fn new(stored: Vec<Value>, configuration: &str) -> Self {
+        let registry = Registry::standard();
+        let policy = config::parse(configuration, "config.yaml", &registry).unwrap();
+        Self::of(registry, policy, stored)
+    }
+
+    fn of(registry: Registry, policy: Policy, stored: Vec<Value>) -> Self {
+        let catalog = registry.catalog_of(stored.clone());
+        Self { gate: Gate::new(registry, policy, Arc::new(catalog)), stored, changes: RefCell::default() }
+    }
+
+    fn schema(&self, object: &Value) -> Option<Value> {
+        let is_landscapers =
+            object["apiVersion"].as_str().is_some_and(|it| it.starts_with("landscaper.gardener.cloud/"));
+        let landscaper = object["kind"].as_str().filter(|_| is_landscapers).and_then(schemas::landscaper);
+        landscaper.or_else(|| schemas::composite(object, &self.stored))
+    }
+
+    /// What is stored when an object is sent; none where it is denied.
+    fn send(&self, object: &Value, old: Option<&Value>) -> Option<(Value, bool)> {
+        let schema = self.schema(object);
+        let kept = |object: &Value| schema.as_ref().map_or_else(|| object.clone(), |schema| stored(object, schema));
+        let object = kept(object);
+        let mut case = Case::new(Operation::Create, object.clone());
+        if let Some(old) = old {
+            case = case.update(old.clone());
+        }
+        let verdict = block_on(self.gate.decide(Phase::Mutate, &case.request()));
+        if !verdict.is_allowed() {
+            return None;
+        }
+        let Some(patch) = verdict.patch.filter(|patch| !patch.is_empty()) else { return Some((object, false)) };
+        let mut changed = object.clone();
+        json_patch::patch(&mut changed, &patch).unwrap();
+        self.count(&object, &changed);
+        Some((kept(&changed), true))
+    }
+
+    fn count(&self, object: &Value, changed: &Value) {
+        let annotations = &changed["metadata"]["annotations"];
+        let key = match () {
+            () if !annotations["portcullis.dev/overwrite-patch"].is_null() => "overwrites",
+            () if changed["kind"] == "XExample" && object["spec"] != changed["spec"] => "composites",
+            () if !annotations["portcullis.dev/environment-patches"].is_null() => "environments",
+            () if changed["kind"] != "Installation" && !annotations[DRY_RUN].is_null() => "dry-run",
+            () => "other",
+        };
+        *self.changes.borrow_mut().entry(key).or_default() += 1;
+    }
+
+    /// Sends an object, and what is stored of it again.
+    fn settles(&self, name: &str, object: &Value, old: Option<&Value>) -> Option<Value> {
+        let (first, _) = self.send(object, old)?;
+        let (second, is_changed) = self.send(&first, Some(&first)).expect("what was admitted is admitted again");
+        assert!(
+            !is_changed,
+            "{name}: sent again unchanged, it is changed again:\n- {first:#}\n+ {second:#}\nsent:\n{object:#}"
+        );
+        Some(first)
+    }
+}
+
+/// What is sent besides an object as its user wrote it: with dry-run annotations, as a controller left it, and with
+/// annotations of ours that are stale.
+fn variants(object: &Value, admitted: &Value) -> Vec<(&'static str, Value)> {
+    let with = |change: fn(&mut Value)| {
+        let mut object = object.clone();
+        change(&mut object);
+        object
+    };
+    let mut stale = admitted.clone();
+    let annotations = stale.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    for (_, value) in annotations.into_iter().flatten().filter(|(key, _)| key.contains("portcullis.dev/")) {
+        *value = "stale".into();
+    }
+    let reconciled = |object: &mut Value| {
+        object["metadata"]["uid"] = "0f5d".into();
+        object["metadata"]["generation"] = 3.into();
+        object["metadata"]["resourceVersion"] = "77".into();
+        object["metadata"]["finalizers"] = json!(["example.org/finalizer"]);
+        object["status"] = json!({"phase": "Succeeded", "conditions": [], "observedGeneration": 3});
+    };
+    let mut settled = admitted.clone();
+    reconciled(&mut settled);
+    vec![
+        ("annotated as a dry run", with(|object| annotate(object, "true"))),
+        ("annotated as a real run", with(|object| annotate(object, "false"))),
+        ("reconciled before it was admitted", with(reconciled)),
+        ("reconciled", settled),
+        ("with stale annotations", stale),
+    ]
+}
+
+fn annotate(object: &mut Value, value: &str) {
+    if !object["metadata"]["annotations"].is_object() {
+        object["metadata"]["annotations"] = json!({});
+    }
+    object["metadata"]["annotations"][DRY_RUN] = value.into();
+}
+
+/// How many objects were sent, and how many changes each mutator made.
+#[derive(Default)]
+struct Tally {
+    objects: usize,
+    changes: BTreeMap<&'static str, usize>,
+}
+
+impl Tally {
+    /// Checks an object under all configurations, in all variants, created, updated and after another configuration.
+    fn check(&mut self, name: &str, object: &Value, around: &[Value]) {
+        self.check_all(name, std::slice::from_ref(object), around);
+    }
+
+    fn check_all(&mut self, name: &str, objects: &[Value], around: &[Value]) {
+        let worlds = CONFIGURATIONS.map(|configuration| World::new(around.to_vec(), configuration));
+        objects.iter().for_each(|object| self.check_in(&worlds, name, object));
+        for (key, count) in worlds.into_iter().flat_map(|world| world.changes.into_inner()) {
+            *self.changes.entry(key).or_default() += count;
+        }
+    }
+
+    fn check_in(&mut self, worlds: &[World], name: &str, object: &Value) {
+        let mut before: Option<Value> = None;
+        for (world, configuration) in worlds.iter().zip(CONFIGURATIONS) {
+            let name = format!("{name} ({})", configuration.trim());
+            if let Some(before) = before.take() {
+                world.settles(&format!("{name}, after another configuration"), &before, Some(&before));
+            }
+            if let Some(admitted) = world.settles(&name, object, None) {
+                for (variant, other) in variants(object, &admitted) {
+                    world.settles(&format!("{name}, created {variant}"), &other, None);
+                    world.settles(&format!("{name}, updated {variant}"), &other, Some(&admitted));
+                }
+                before = Some(admitted);
+            }
+            self.objects += 1;
+        }
+    }
+
+    fn made(&self, mutator: &str) -> usize {
+        self.changes.get(mutator).copied().unwrap_or_default()
+    }
+}
+
+#[test]
+fn the_examples_of_all_rules_settle() {
+    let mut tally = Tally::default();
+    for rule in Registry::standard().rules() {
+        for (which, example) in [("wrong", &rule.page.wrong), ("right", &rule.page.right)] {
+            let around = objects(example.stored);
+            let all = [objects(example.object), around.clone()].concat();
+            tally.check_all(&format!("{} {which}", rule.id), &all, &around);
+        }
+    }
+    assert!(tally.objects > 300, "{}", tally.objects);
+    assert!(tally.made("overwrites") > 0 && tally.made("dry-run") > 0, "{:?}", tally.changes);
+}
+
+/// Every object in a folder of examples, among all others of it.
+fn of_folder(folder: &str, tally: &mut Tally) {
+    let mut paths: Vec<_> =
+        fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    let read = |path: &std::path::PathBuf| objects(&fs::read_to_string(path).unwrap());
+    let around: Vec<Value> = paths.iter().flat_map(read).filter(|object| object["kind"].is_string()).collect();
+    tally.check_all(folder, &around, &around);
+}
+
+#[test]
+fn the_examples_settle() {
+    let mut tally = Tally::default();
+    for folder in ["examples/landscaper", "examples/dry-run", "examples/crossplane", "examples/environment"] {
+        of_folder(folder, &mut tally);
+    }
+    assert!(tally.made("overwrites") > 0 && tally.made("environments") > 0, "{:?}", tally.changes);
+}
+
+fn recordings(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            recordings(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn what_was_recorded_settles() {
+    let (mut paths, mut tally) = (Vec::new(), Tally::default());
+    recordings(&repository().join("tests/recordings"), &mut paths);
+    for path in paths {
+        let mut around: BTreeMap<String, Value> = BTreeMap::new();
+        for line in fs::read_to_string(&path).unwrap().lines() {
+            let key = |kind: &str, namespace: &str, name: &str| format!("{kind} {namespace}/{name}");
+            match serde_json::from_str(line).unwrap() {
+                Line::Stored(line) => {
+                    let text = |key: &str| line.object["metadata"][key].as_str().unwrap_or_default().to_owned();
+                    around.insert(key(&line.kind, &text("namespace"), &text("name")), line.object);
+                }
+                Line::Deleted(line) => drop(around.remove(&key(&line.kind, &line.namespace, &line.name))),
+                Line::Decision(line) if line.phase == Phase::Mutate => {
+                    let review: Value = serde_json::from_str(line.review.get()).unwrap();
+                    let around: Vec<_> = around.values().cloned().collect();
+                    tally.check(&path.display().to_string(), &review["request"]["object"], &around);
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(tally.objects > 50, "{}", tally.objects);
+}
+
+#[test]
+fn the_vectors_of_overwrites_settle() {
+    let mut tally = Tally::default();
+    let file = vectors("landscaper/overwrites.json");
+    for case in file["cases"].as_array().unwrap() {
+        let input = &case["input"];
+        let meta = |name: &str| json!({"name": name, "namespace": "ns"});
+        let api_version = "landscaper.gardener.cloud/v1alpha1";
+        let descriptor = match input.get("inlineComponentDescriptor") {
+            Some(inline) => json!({"inline": inline}),
+            None => json!({"ref": input["reference"]}),
+        };
+        let mut context = json!({"apiVersion": api_version, "kind": "Context", "metadata": meta("default"),
+                                 "componentVersionOverwrites": "some"});
+        if let Some(repository) = input.get("contextRepositoryContext") {
+            context["repositoryContext"] = repository.clone();
+        }
+        let overwrites = json!({"apiVersion": api_version, "kind": "ComponentVersionOverwrites",
+                                "metadata": meta("some"), "overwrites": input["overwrites"]});
+        let installation = json!({"apiVersion": api_version, "kind": "Installation", "metadata": meta("one"),
+                                  "spec": {"context": "default", "componentDescriptor": descriptor}});
+        tally.check(case["name"].as_str().unwrap(), &installation, &[context, overwrites]);
+    }
+    assert!(tally.made("overwrites") > 100, "{:?}", tally.changes);
+}
+
+/// A definition whose composites have these fields in their `spec`.
+fn definition(fields: &Value) -> Value {
+    json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "xexamples.example.org", "labels": {"portcullis.dev/composites": "true"}},
+        "spec": {"group": "example.org", "names": {"kind": "XExample", "plural": "xexamples"},
+            "versions": [{"name": "v1", "served": true, "referenceable": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"spec": {"type": "object", "properties": fields},
+                                                 "status": {"type": "object", "properties": {}}}}}}]}})
+}
+
+/// A Composition with patches between a composite and its environment, as Crossplane itself has it or as functions do.
+fn composition(patches: &Value, is_native: bool) -> Value {
+    let resources = json!([{"name": "a", "base": {"apiVersion": "v1", "kind": "ConfigMap"}, "patches": [
+        {"type": "FromEnvironmentFieldPath", "fromFieldPath": "a", "toFieldPath": "data.a",
+         "policy": {"fromFieldPath": "Optional"}}]}]);
+    let selected = json!([{"type": "Reference", "ref": {"name": "base"}}]);
+    let spec = if is_native {
+        json!({"environment": {"environmentConfigs": selected, "patches": patches}, "resources": resources})
+    } else {
+        json!({"mode": "Pipeline", "pipeline": [
+            {"step": "environment", "functionRef": {"name": "function-environment-configs"},
+             "input": {"apiVersion": "environmentconfigs.fn.crossplane.io/v1beta1", "kind": "Input",
+                       "spec": {"environmentConfigs": selected}}},
+            {"step": "resources", "functionRef": {"name": "function-patch-and-transform"},
+             "input": {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources",
+                       "environment": {"patches": patches}, "resources": resources}}]})
+    };
+    let mut composition = json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
+        "metadata": {"name": "example", "resourceVersion": "9"}, "spec": spec});
+    composition["spec"]["compositeTypeRef"] = json!({"apiVersion": "example.org/v1", "kind": "XExample"});
+    composition
+}
+
+fn environment_config(data: &Value) -> Value {
+    json!({"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig",
+           "metadata": {"name": "base", "resourceVersion": "1"}, "data": data})
+}
+
+fn composite(spec: &Value) -> Value {
+    json!({"apiVersion": "example.org/v1", "kind": "XExample", "metadata": {"name": "mine"}, "spec": spec})
+}
+
+/// The schema of everything in a value, but for some of its members.
+fn schema_of(value: &Value, leave_out: &dyn Fn(&str) -> bool) -> Value {
+    match value {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(key, _)| !leave_out(key));
+            let fields: serde_json::Map<_, _> =
+                kept.map(|(key, value)| (key.clone(), schema_of(value, leave_out))).collect();
+            json!({"type": "object", "properties": fields})
+        }
+        Value::Array(elements) => {
+            let items = elements.first().map_or_else(|| json!({}), |element| schema_of(element, leave_out));
+            json!({"type": "array", "items": items})
+        }
+        Value::String(_) => json!({"type": "string"}),
+        Value::Bool(_) => json!({"type": "boolean"}),
+        Value::Number(number) if number.is_f64() => json!({"type": "number"}),
+        Value::Number(_) => json!({"type": "integer"}),
+        Value::Null => json!({"x-kubernetes-preserve-unknown-fields": true}),
+    }
+}
+
+#[test]
+fn the_vectors_of_environment_patches_settle() {
+    let mut tally = Tally::default();
+    let cases = vectors("crossplane/env_patches.json");
+    for case in cases.as_array().unwrap() {
+        let patched = case.pointer("/native1176/xr/spec").unwrap_or(&Value::Null);
+        let (sent, open) = (&case["xr"]["spec"], json!({"x-kubernetes-preserve-unknown-fields": true}));
+        let fields = |value: &Value| schema_of(value, &|_| false)["properties"].clone();
+        // The schema has all that patches write, only what users write, or anything.
+        for (name, schema) in [("all", fields(patched)), ("sent", fields(sent)), ("open", open)] {
+            let definition = match name {
+                "open" => {
+                    let mut definition = definition(&json!({}));
+                    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = schema;
+                    definition
+                }
+                _ => definition(&if schema.is_null() { json!({}) } else { schema }),
+            };
+            for is_native in [true, false] {
+                let around = [
+                    definition.clone(),
+                    composition(&case["patches"], is_native),
+                    environment_config(&case["environmentData"]),
+                ];
+                let spec = if sent.is_null() { json!({}) } else { sent.clone() };
+                tally.check(&format!("{} {name} {is_native}", case["name"]), &composite(&spec), &around);
+            }
+        }
+    }
+    assert!(tally.made("environments") > 10 && tally.made("composites") > 10, "{:?}", tally.changes);
+}
+
+/// A root, an Execution below it and a DeployItem below that, with what each says of dry runs.
+fn chain(marks: [Option<&str>; 3], type_name: &str) -> Vec<Value> {
+    let object = |kind: &str, name: &str, owner: Option<(&str, &str)>, spec: Value, mark: Option<&str>| {
+        let api_version = "landscaper.gardener.cloud/v1alpha1";
+        let mut object = json!({"apiVersion": api_version, "kind": kind, "spec": spec,
+                                "metadata": {"name": name, "namespace": "ns", "uid": name}});
+        if let Some((kind, name)) = owner {
+            object["metadata"]["ownerReferences"] =
+                json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": name, "controller": true}]);
+        }
+        if let Some(mark) = mark {
+            annotate(&mut object, mark);
+        }
+        object
+    };
+    let item = json!({"type": type_name, "config": {"apiVersion": "a/v1", "kind": "B"}});
+    vec![
+        object("Installation", "root", None, json!({}), marks[0]),
+        object("Execution", "middle", Some(("Installation", "root")), json!({}), marks[1]),
+        object("DeployItem", "item", Some(("Execution", "middle")), item, marks[2]),
+    ]
+}
+
+#[test]
+fn dry_runs_settle_whatever_each_object_says() {
+    const MARKS: [Option<&str>; 4] = [None, Some("true"), Some("false"), Some("")];
+    let mut tally = Tally::default();
+    for (root, middle, item) in (0..64).map(|number| (MARKS[number % 4], MARKS[number / 4 % 4], MARKS[number / 16])) {
+        for type_name in ["landscaper.gardener.cloud/kubernetes-manifest", "landscaper.gardener.cloud/mock"] {
+            let around = chain([root, middle, item], type_name);
+            tally.check_all(&format!("{root:?} {middle:?} {item:?} {type_name}"), &around, &around);
+        }
+    }
+    assert!(tally.made("dry-run") > 500, "{:?}", tally.changes);
+}
+
+/// A field of a few names, so that they meet.
+fn path() -> impl Strategy<Value = String> {
+    let name = || prop::sample::select(vec!["a", "b", "c"]);
+    prop_oneof![
+        5 => name().prop_map(|a| format!("spec.{a}")),
+        3 => (name(), name()).prop_map(|(a, b)| format!("spec.{a}.{b}")),
+        2 => (name(), 0..3usize).prop_map(|(a, at)| format!("spec.{a}[{at}]")),
+        1 => (name(), 0..2usize, name()).prop_map(|(a, at, b)| format!("spec.{a}[{at}].{b}")),
+        1 => name().prop_map(|a| format!("metadata.labels.{a}")),
+        1 => name().prop_map(|a| format!("metadata.annotations.{a}")),
+        1 => name().prop_map(|a| format!("metadata.{a}")),
+        1 => name().prop_map(|a| format!("status.{a}")),
+        1 => Just("spec".to_owned()),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!("text")),
+        Just(json!(7)),
+        Just(json!(true)),
+        Just(json!(1.5)),
+        Just(Value::Null),
+        Just(json!("")),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        let members = prop::collection::btree_map(prop::sample::select(vec!["a", "b", "c"]), inner.clone(), 0..3);
+        prop_oneof![
+            prop::collection::vec(inner, 0..3).prop_map(Value::from),
+            members.prop_map(|members| json!(members)),
+        ]
+    })
+}
+
+fn object() -> impl Strategy<Value = Value> {
+    prop::collection::btree_map(prop::sample::select(vec!["a", "b", "c"]), value(), 0..4)
+        .prop_map(|members| json!(members))
+}
+
+/// A schema of fields: some have a default, some are open, some are missing.
+fn fields() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!({"type": "string"})),
+        Just(json!({"type": "string", "default": "given"})),
+        Just(json!({"type": "integer"})),
+        Just(json!({"type": "integer", "default": 5})),
+        Just(json!({"type": "object", "additionalProperties": {"type": "string"}})),
+        Just(json!({"x-kubernetes-preserve-unknown-fields": true})),
+        Just(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
+        Just(json!({"type": "string", "nullable": true})),
+    ];
+    let field = leaf.prop_recursive(2, 8, 3, |inner| {
+        let members = prop::collection::btree_map(prop::sample::select(vec!["a", "b", "c"]), inner.clone(), 0..3);
+        prop_oneof![
+            members.prop_map(|members| json!({"type": "object", "properties": members})),
+            inner.prop_map(|items| json!({"type": "array", "items": items})),
+        ]
+    });
+    prop::collection::btree_map(prop::sample::select(vec!["a", "b", "c"]), field, 0..4)
+        .prop_map(|members| json!(members))
+}
+
+fn patch() -> impl Strategy<Value = Value> {
+    let from = prop::sample::select(vec!["a", "b", "c", "a.b", "b.c", "a[0]"]);
+    (from, path(), prop::bool::weighted(0.8)).prop_map(|(from, to, is_to_composite)| {
+        if is_to_composite {
+            json!({"type": "ToCompositeFieldPath", "fromFieldPath": from, "toFieldPath": to})
+        } else {
+            json!({"type": "FromCompositeFieldPath", "fromFieldPath": to, "toFieldPath": from})
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn composites_settle_whatever_their_schema_and_their_patches(
+        fields in fields(),
+        patches in prop::collection::vec(patch(), 1..4),
+        data in object(),
+        spec in object(),
+        is_native in any::<bool>(),
+    ) {
+        let around = [definition(&fields), composition(&json!(patches), is_native), environment_config(&data)];
+        Tally::default().check("generated", &composite(&spec), &around);
+    }
+}
+
+/// Adds a field, whatever the schema says.
+static ADDS: Mutator = Mutator {
+    name: "adds",
+    family: "OW",
+    summary: "adds a field",
+    scope: &[Match::written("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
+    looks_up: &[],
+    confirm: None,
+    mode: Mode::Apply,
+    mutate: adds,
+};
+
+fn adds(_: &portcullis::admission::Request<'_>, _: &View<'_>, _: Mode, draft: &mut Draft<'_>) -> Mutated {
+    draft.to_mut()["spec"]["added"] = "a".into();
+    Ok(Vec::new())
+}
+
+#[test]
+#[should_panic(expected = "sent again unchanged, it is changed again")]
+fn a_mutator_that_adds_what_is_pruned_is_found() {
+    let world = World::of(Registry::new(Vec::new(), vec![&ADDS]), Policy::default(), Vec::new());
+    world.settles("adds", &chain([None; 3], "a").remove(0), None);
+}
+
+#[test]
+fn prunes_and_defaults_as_an_api_server_does() {
+    let (schema, object) = (example_schema(), |spec: Value| json!({"apiVersion": "a/v1", "kind": "B", "spec": spec}));
+    for (sent, expected) in examples() {
+        let found = stored(&object(sent.clone()), &schema);
+        assert_eq!(found, object(expected), "{sent}");
+        assert_eq!(stored(&found, &schema), found, "{sent}");
+    }
+}
