@@ -55,7 +55,8 @@ impl Run<'_> {
             (Some(bytes), None) => {
                 let text =
                     file::text(&bytes).map_err(|_| Stop::refused(site("path"), "it is not text that YAML allows"))?;
-                let schema = Schema::read(text).map_err(|message| Stop::refused(site("path"), message.to_string()))?;
+                let schema = Schema::read_beside(text, self.beside.get().filter(|_| !is_root))
+                    .map_err(|message| Stop::refused(site("path"), message.to_string()))?;
                 (self.schema, self.has_schema) = (schema, true);
                 Ok(())
             }

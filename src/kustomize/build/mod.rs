@@ -21,6 +21,7 @@
 
 mod absorb;
 mod affix;
+mod bases;
 mod clash;
 mod config;
 mod configure;
@@ -63,7 +64,7 @@ use std::sync::Arc;
 use resmap::ResMap;
 pub use resource::Resource;
 use run::Run;
-pub use run::Sources;
+pub use run::{Shared, Sources};
 pub use stop::{Reason, Step, Stop};
 
 use origin::OriginNote;
@@ -149,7 +150,28 @@ pub fn build<'a>(
     settings: &Settings,
     files: &'a Files,
 ) -> Step<Built<'a>> {
-    let mut run = Run::new(tree, options, files, Arc::new(Sources::default()));
+    build_by(Run::new(tree, options, files, Arc::new(Sources::default())), root, settings)
+}
+
+/// Builds one of several folders of a tree, which share files and bases.
+///
+/// # Errors
+///
+/// As [`build`].
+pub fn build_shared<'a>(
+    tree: &'a Tree,
+    root: &TreePath,
+    options: &'a Options,
+    settings: &Settings,
+    shared: &'a Shared,
+) -> Step<Built<'a>> {
+    let mut run = Run::new(tree, options, &shared.files, Arc::clone(&shared.sources));
+    run.shared = Some(shared);
+    build_by(run, root, settings)
+}
+
+fn build_by<'a>(mut run: Run<'a>, root: &TreePath, settings: &Settings) -> Step<Built<'a>> {
+    let tree = run.tree;
     let site = Site::of_file(root.clone());
     let folder = match tree.locate(&TreePath::root(), root.as_str()) {
         Ok(Located::Folder(folder)) => folder,

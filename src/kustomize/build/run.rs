@@ -1,7 +1,9 @@
 //! One build: what it reads, and what of its state all kustomizations of a tree share.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::bases::Bases;
 use super::id::Scope;
 use super::origin::OriginNote;
 use super::read::{self, BadObjects};
@@ -14,7 +16,7 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
 use crate::kustomize::options::Options;
 use crate::kustomize::references::{Loader, NoFile};
-use crate::kustomize::schema::Schema;
+use crate::kustomize::schema::{Preferred, Schema};
 use crate::kustomize::tree::{Lost, Tree, TreePath, Unreadable};
 use crate::yaml::Place;
 
@@ -44,6 +46,14 @@ impl Sources {
     }
 }
 
+/// What the roots of one run share: kustomization files that were read, and bases that were built.
+#[derive(Debug, Default)]
+pub struct Shared {
+    pub(super) files: Files,
+    pub(super) sources: Arc<Sources>,
+    pub(super) bases: Bases,
+}
+
 /// A build that is going on.
 pub(super) struct Run<'a> {
     /// The files.
@@ -58,6 +68,12 @@ pub(super) struct Run<'a> {
     pub(super) schema: Arc<Schema>,
     /// Whether the schema was chosen by an `openapi` field.
     pub(super) has_schema: bool,
+    /// Whether kustomize would have the built-in schema too by now, if another one is put in force.
+    pub(super) beside: Cell<Option<Preferred>>,
+    /// What roots of one run share.
+    pub(super) shared: Option<&'a Shared>,
+    /// The folders that were visited.
+    pub(super) folders: Vec<TreePath>,
     /// What kustomize says on standard error.
     pub(super) warnings: Vec<String>,
     visits: usize,
@@ -104,6 +120,9 @@ impl<'a> Run<'a> {
             sources,
             schema: Schema::built_in(),
             has_schema: false,
+            beside: Cell::new(None),
+            shared: None,
+            folders: Vec::new(),
             warnings: Vec::new(),
             visits: 0,
         }
@@ -112,6 +131,15 @@ impl<'a> Run<'a> {
     /// Which kinds are in no namespace.
     pub(super) fn scope(&self) -> Scope {
         Scope { custom: self.schema.cluster_scoped() }
+    }
+
+    /// Notes that kinds of objects were looked up: for one that is not of Kubernetes kustomize is going to read its built-in
+    /// schema, and still does so when another one was put in its place.
+    pub(super) fn looked_up<'r>(&self, resources: impl IntoIterator<Item = &'r Resource>) {
+        let is_foreign = |group: &str| group.contains('.') && !group.ends_with(".k8s.io");
+        if self.beside.get().is_none() && resources.into_iter().any(|resource| is_foreign(resource.gvk().group)) {
+            self.beside.set(Some(Preferred::BuiltIn));
+        }
     }
 
     /// Counts a visit of a folder.

@@ -109,6 +109,7 @@ impl Run<'_> {
             let note = note.append(entry);
             resources.iter_mut().for_each(|resource| resource.source = Some(note.clone()));
         }
+        self.looked_up(&resources);
         acc.map.scope = self.scope();
         acc.map.append_all(resources).map_err(|resource| self.conflict(&resource, site))?;
         Ok(acc)
@@ -129,6 +130,12 @@ impl Run<'_> {
         let folder = target.loader.folder(self.tree, entry, self.options).map_err(|no| no_folder(site, entry, &no))?;
         self.visit(site, target.depth)?;
         let loader = Loader { root: &folder, referrer: Some(&target.loader) };
+        let is_shared = !is_component && target.note.is_none();
+        if is_shared && let Some(base) = self.shared_base(&loader) {
+            self.merge(&mut acc, base, site)?;
+            return Ok(acc);
+        }
+        let pending = self.begin_base(&folder);
         let file = self.kustomization(&loader, site)?;
         let source = self.sources.add(&file.path);
         let note = target.note.as_ref().map(|note| note.append(entry));
@@ -144,6 +151,9 @@ impl Run<'_> {
         }
         let base = Accumulator { map: ResMap::new(self.scope()), ..Accumulator::default() };
         let base = self.accumulate(&inner, base)?;
+        if is_shared {
+            self.end_base(pending, &base);
+        }
         self.merge(&mut acc, base, site)?;
         Ok(acc)
     }

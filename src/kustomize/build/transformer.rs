@@ -21,6 +21,7 @@ use super::{hash, labels, replicas};
 use crate::kustomize::file::{Image, PatchOptions, Replacement, Replica, Selector};
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
+use crate::kustomize::schema::Preferred;
 
 /// A transformer and where it is configured.
 #[derive(Debug, Clone)]
@@ -64,6 +65,7 @@ impl Transformer {
         let failed = |message: String| Stop::refused(self.site.clone(), message);
         match &self.what {
             What::PatchStrategicMerge { patches } => {
+                run.beside.set(Some(Preferred::Custom));
                 patches::merge_list(map, patches, &Merging::new(&run.schema, None)).map_err(failed)
             }
             What::Patch { patch, target, options } => self.patch(run, map, patch, target.as_ref(), options.as_ref()),
@@ -120,6 +122,9 @@ impl Transformer {
         options: Option<&PatchOptions>,
     ) -> Step<()> {
         let failed = |message: String| Stop::refused(self.site.clone(), message);
+        if matches!(patch, Patch::Strategic(objects) if !objects.is_empty()) {
+            run.beside.set(Some(Preferred::Custom));
+        }
         let merging = Merging::new(&run.schema, options);
         match (patch, target) {
             (Patch::Strategic(objects), _) if objects.is_empty() => Ok(()),

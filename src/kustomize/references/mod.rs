@@ -114,6 +114,11 @@ impl Loader<'_> {
         }
     }
 
+    /// Whether this folder, or one that led to it, is a folder or in it.
+    pub fn is_visited_within(&self, folder: &TreePath) -> bool {
+        self.visited_within(folder).is_some()
+    }
+
     /// The folder being built that is `candidate` or in it, the nearest one first.
     fn visited_within(&self, candidate: &TreePath) -> Option<&TreePath> {
         if self.root.is_within(candidate) {

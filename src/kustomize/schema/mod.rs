@@ -35,19 +35,31 @@ use definitions::{Definitions, Shape, ShapeId};
 
 pub use custom::BadSchema;
 
+static BUILT_IN: LazyLock<Arc<Schema>> =
+    LazyLock::new(|| Arc::new(Schema { definitions: built_in::definitions(), cluster_scoped: None, beside: None }));
+
 /// The definitions in force.
 #[derive(Debug)]
 pub struct Schema {
     definitions: Definitions,
     /// The apiVersion and kind of those that have no namespace, if the schema was read from a file.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
+    /// Whether the built-in definitions are in force too, and which of two with one name is taken.
+    beside: Option<Preferred>,
+}
+
+/// Which of two definitions with one name is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Preferred {
+    /// The one that kustomize has built in: it was going to be read when the file took its place.
+    BuiltIn,
+    /// The one of the file: the built-in ones had been read before.
+    Custom,
 }
 
 impl Schema {
     /// Returns the schema that kustomize has built in.
     pub fn built_in() -> Arc<Self> {
-        static BUILT_IN: LazyLock<Arc<Schema>> =
-            LazyLock::new(|| Arc::new(Schema { definitions: built_in::definitions(), cluster_scoped: None }));
         Arc::clone(&BUILT_IN)
     }
 
@@ -57,16 +69,25 @@ impl Schema {
     ///
     /// When the text is no OpenAPI document. kustomize crashes over some of those.
     pub fn read(text: &str) -> Result<Arc<Self>, BadSchema> {
+        Self::read_beside(text, None)
+    }
+
+    /// Reads the same file where the built-in definitions may be in force too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::read`].
+    pub fn read_beside(text: &str, beside: Option<Preferred>) -> Result<Arc<Self>, BadSchema> {
         let document = custom::document(text)?;
         let cluster_scoped = Some(Arc::new(custom::cluster_scoped(&document)?));
-        Ok(Arc::new(Self { definitions: custom::definitions(&document)?, cluster_scoped }))
+        Ok(Arc::new(Self { definitions: custom::definitions(&document)?, cluster_scoped, beside }))
     }
 
     /// Reads the schema of one field, as a comment beside it may hold one; see [`Schema::of_comment`].
     ///
     /// Nothing if the text is no schema or an empty one.
     pub fn fragment(text: &str) -> Option<Self> {
-        Some(Self { definitions: custom::fragment(text)?, cluster_scoped: None })
+        Some(Self { definitions: custom::fragment(text)?, cluster_scoped: None, beside: None })
     }
 
     /// The schema of the field beside which `fragment` stands as a comment. Its references lead to the definitions in force.
@@ -77,8 +98,20 @@ impl Schema {
 
     /// The schema of the objects of a kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<FieldSchema<'_>> {
-        let shape = self.definitions.of_kind(api_version, kind)?;
-        Some(FieldSchema { global: self, definitions: &self.definitions, shape })
+        self.all().find_map(|definitions| {
+            let shape = definitions.of_kind(api_version, kind)?;
+            Some(FieldSchema { global: self, definitions, shape })
+        })
+    }
+
+    /// The definitions in force; the first one with a name is taken.
+    fn all(&self) -> impl Iterator<Item = &Definitions> {
+        let built_in = self.beside.map(|_| &BUILT_IN.definitions);
+        let (first, second) = match self.beside {
+            Some(Preferred::BuiltIn) => (built_in, Some(&self.definitions)),
+            _ => (Some(&self.definitions), built_in),
+        };
+        first.into_iter().chain(second)
     }
 
     /// The apiVersion and kind of the objects that are in no namespace, besides those that kustomize always knows. Nothing
@@ -142,11 +175,9 @@ impl<'s> FieldSchema<'s> {
         // upstream never returns from a circle of references; here it ends as one that leads nowhere does
         for _ in 0..=self.global.definitions.len() {
             let Some(name) = &found.shape()?.reference else { return Some(found) };
-            found = Self {
-                definitions: &self.global.definitions,
-                shape: self.global.definitions.named(name)?,
-                global: self.global,
-            };
+            let mut all = self.global.all();
+            let (definitions, shape) = all.find_map(|all| Some((all, all.named(name)?)))?;
+            found = Self { definitions, shape, global: self.global };
         }
         None
     }

@@ -1,5 +1,7 @@
 //! `portcullis build`: what `kustomize build` prints, byte for byte.
 
+mod all;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +30,9 @@ pub(super) struct Args {
     /// The folder, or `-` for a tar archive of it on standard input
     #[arg(default_value = ".")]
     dir: String,
+    /// Build every root below the folder into the folder of `--output`
+    #[arg(long, requires = "output")]
+    all: bool,
     /// Write into this file, or into one file for each object of this folder
     #[arg(long, short, value_name = "FILE|DIR")]
     output: Option<PathBuf>,
@@ -104,6 +109,12 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         say(&format!("error: not supported: {flag}\n"));
         return Ok(FAILED);
     }
+    let options = Options { restrictor: args.load_restrictor, ..Options::default() };
+    let reorder = if args.reorder == Order::None { Reorder::None } else { Reorder::Legacy };
+    let settings = Settings { reorder, managed_by_label: args.enable_managedby_label };
+    if let (true, Some(output)) = (args.all, &args.output) {
+        return all::run(Path::new(&args.dir), output, &options, &settings);
+    }
     let (tree, root) = match opened(&args.dir) {
         Ok(opened) => opened,
         Err(unusable) => {
@@ -111,9 +122,6 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
             return Ok(FAILED);
         }
     };
-    let options = Options { restrictor: args.load_restrictor, ..Options::default() };
-    let reorder = if args.reorder == Order::None { Reorder::None } else { Reorder::Legacy };
-    let settings = Settings { reorder, managed_by_label: args.enable_managedby_label };
     let files = Files::default();
     let built = build(&tree, &root, &options, &settings, &files);
     match built.and_then(|built| written(&built, args.output.as_deref())) {

@@ -1,0 +1,86 @@
+//! `portcullis build --all`: every root of a repository, in one process.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::parallel::in_order;
+use super::super::trees::{TreePaths, seen_from_here, shown};
+use super::super::walk::{self, Progress};
+use super::super::{OK, Unusable, say};
+use super::FAILED;
+use crate::kustomize::build::{Settings, Shared, Stop, build_shared};
+use crate::kustomize::file::NAMES;
+use crate::kustomize::options::Options;
+use crate::kustomize::tree::{Tree, TreePath};
+use crate::kustomize::{Files, roots};
+
+/// Builds all roots below a folder and says how many there are.
+pub(super) fn run(folder: &Path, output: &Path, options: &Options, settings: &Settings) -> Result<u8, Unusable> {
+    let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because(folder.display(), error))?;
+    let found = found(folder, &tree, options)?;
+    let shared = Shared::default();
+    let mut progress = Progress::new("built kustomize roots:");
+    let (mut built, mut failed) = (0, 0);
+    let mut trouble = Ok(());
+    let build = |root: &TreePath| build_shared(&tree, root, options, settings, &shared).and_then(|built| built.text());
+    in_order(&found, build, |number, text| {
+        progress.step(number, found.len());
+        match text {
+            Ok(text) => {
+                built += 1;
+                let written = write(output, folder, &found[number], &text);
+                if trouble.is_ok() {
+                    trouble = written;
+                }
+            }
+            Err(stop) => {
+                failed += 1;
+                say(&told(&found[number], &stop));
+            }
+        }
+    });
+    trouble?;
+    say(&format!("{built} of {} roots built, {failed} not\n", found.len()));
+    Ok(if failed == 0 { OK } else { FAILED })
+}
+
+/// The roots below a folder: folders with a kustomization file that no other one refers to.
+fn found(folder: &Path, tree: &Tree, options: &Options) -> Result<Vec<TreePath>, Unusable> {
+    let files = walk::manifests(folder).map_err(Unusable::new)?;
+    let is_kustomization = |file: &&PathBuf| file.file_name().is_some_and(|name| NAMES.iter().any(|own| name == *own));
+    let (mut paths, mut folders) = (TreePaths::default(), BTreeSet::new());
+    for file in files.iter().filter(is_kustomization) {
+        folders.extend(paths.of(file)?.parent());
+    }
+    let folders: Vec<TreePath> = folders.into_iter().collect();
+    let read = Files::default();
+    let is_component = |root: &TreePath| {
+        let file = NAMES.iter().find_map(|name| read.kustomization(tree, &root.join(name)).ok());
+        file.is_some_and(|file| file.kustomization.is_component())
+    };
+    let mut found = roots::roots(&folders, |folder| roots::references(tree, folder, options, &read).folders);
+    found.retain(|root| !is_component(root));
+    Ok(found)
+}
+
+/// Writes the objects of a root into a file that is named as its folder is.
+fn write(output: &Path, folder: &Path, root: &TreePath, text: &str) -> Result<(), Unusable> {
+    let whole = Path::new("/").join(root.as_str());
+    let base = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let below = whole.strip_prefix(&base).unwrap_or(&whole);
+    let below = if below.as_os_str().is_empty() { Path::new("root") } else { below };
+    let mut name = output.join(below).into_os_string();
+    name.push(".yaml");
+    let path = PathBuf::from(name);
+    let failed = |error| Unusable::because(path.display(), error);
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+    fs::write(&path, text).map_err(failed)
+}
+
+fn told(root: &TreePath, stop: &Stop) -> String {
+    let reason = stop.reason();
+    let word = if matches!(stop, Stop::Unknown(_)) { "not built here" } else { "error" };
+    let message = &reason.message;
+    seen_from_here(format!("{}: {word}: {message} ({}:{})\n", shown(root), reason.site.file, reason.site.place.line))
+}

@@ -1,0 +1,108 @@
+//! Bases that several roots of a run have in common: what each accumulates is worked out once.
+//!
+//! Hashes, references between objects and vars are done at the root, so what a base accumulates depends on its own files, and
+//! on little of its referrer: the schema in force (`openapi`), the annotations that say where objects come from
+//! (`buildMetadata`, only the root's counts), and the folders that are being built, as no folder may be built within itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::run::Run;
+use super::target::Accumulator;
+use crate::kustomize::references::Loader;
+use crate::kustomize::schema::{Preferred, Schema};
+use crate::kustomize::tree::TreePath;
+
+/// An object with its places takes some kilobytes; beyond this number the cache begins anew.
+const MOST_OBJECTS: usize = 50_000;
+
+/// What a base accumulates.
+#[derive(Debug)]
+pub(super) struct Base {
+    accumulator: Accumulator,
+    /// The folders that it is made of, itself included.
+    folders: Vec<TreePath>,
+    warnings: Vec<String>,
+    beside: Option<Preferred>,
+}
+
+/// The folder, the schema in force, and what else of the schemas decides.
+type Key = (TreePath, usize, Option<Preferred>);
+
+/// Bases that were built.
+#[derive(Debug, Default)]
+pub(super) struct Bases {
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    bases: HashMap<Key, Arc<Base>>,
+    objects: usize,
+}
+
+impl Bases {
+    fn get(&self, key: &Key) -> Option<Arc<Base>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).bases.get(key).cloned()
+    }
+
+    fn put(&self, key: Key, base: Base) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let objects = base.accumulator.map.resources().len() + 1;
+        if known.objects + objects > MOST_OBJECTS {
+            *known = Known::default();
+        }
+        known.objects += objects;
+        known.bases.insert(key, Arc::new(base));
+    }
+}
+
+/// A base that is being built, to be kept if it can be shared.
+#[derive(Debug)]
+pub(super) struct Pending {
+    key: Key,
+    /// How many folders had been visited before.
+    folders: usize,
+    warnings: usize,
+    has_schema: bool,
+}
+
+impl Run<'_> {
+    fn key(&self, folder: &TreePath) -> Key {
+        (folder.clone(), std::ptr::from_ref::<Schema>(&self.schema).addr(), self.beside.get())
+    }
+
+    /// What a base accumulated for another root, if that is the same for this one.
+    pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Accumulator> {
+        let base = self.shared.as_ref()?.bases.get(&self.key(loader.root))?;
+        let is_being_built =
+            |folder: &TreePath| loader.referrer.is_some_and(|referrer| referrer.is_visited_within(folder));
+        if base.folders.iter().any(is_being_built) {
+            return None;
+        }
+        self.beside.set(base.beside);
+        self.folders.extend(base.folders.iter().cloned());
+        self.warnings.extend(base.warnings.iter().cloned());
+        Some(base.accumulator.clone())
+    }
+
+    /// Begins to build a base.
+    pub(super) fn begin_base(&mut self, folder: &TreePath) -> Pending {
+        let key = self.key(folder);
+        let (folders, warnings) = (self.folders.len(), self.warnings.len());
+        self.folders.push(folder.clone());
+        Pending { key, folders, warnings, has_schema: self.has_schema }
+    }
+
+    /// Keeps what a base accumulated, unless it chose a schema, which outlives it.
+    pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator) {
+        let Some(shared) = self.shared.as_ref().filter(|_| pending.has_schema == self.has_schema) else { return };
+        let base = Base {
+            accumulator: accumulator.clone(),
+            folders: self.folders[pending.folders..].to_vec(),
+            warnings: self.warnings[pending.warnings..].to_vec(),
+            beside: self.beside.get(),
+        };
+        shared.bases.put(pending.key, base);
+    }
+}
