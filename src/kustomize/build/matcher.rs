@@ -1,209 +1,213 @@
-//! All nodes that a path leads to: `*` stands for all elements of a list, `[name=expression]` for those that match.
+//! Finding all nodes that a path of a replacement leads to.
 //!
-//! Source: `PathMatcher` in `kyaml/yaml/match.go`.
+//! Source: `PathMatcher` of kyaml.
 
 use super::go_regex;
-use crate::kustomize::emit;
-use crate::kustomize::node::{Entry, Kind, Node, Style, Tag, printed};
-use crate::yaml::{self, Limits, core};
+use crate::kustomize::node::{Entry, Kind, Node, Tag, text_of};
 
-/// A node that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
-    /// The indices of the entries and elements on the way to it.
-    At(Vec<usize>),
-    /// It is in the text of a scalar.
-    InText,
+/// Which kind of node is created at the end of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Create {
+    /// A scalar.
+    Scalar,
+    /// A mapping.
+    Map,
+    /// A sequence.
+    Seq,
 }
 
-/// Finds nodes. Missing ones are made if `leaf` is given, the last one of its kind.
+impl Create {
+    /// The kind of a value.
+    pub(super) fn like(value: &Node) -> Self {
+        match value.kind {
+            Kind::Scalar(_) => Self::Scalar,
+            Kind::Map(_) => Self::Map,
+            Kind::Seq(_) => Self::Seq,
+        }
+    }
+
+    fn node(self) -> Node {
+        match self {
+            Self::Scalar => Node::new(Kind::Scalar("".into()), Tag::None),
+            Self::Map => Node::map(Vec::new()),
+            Self::Seq => Node::seq(Vec::new()),
+        }
+    }
+
+    /// The node before a step: what the next step needs.
+    fn before(self, next: Option<&String>) -> Node {
+        match next {
+            None => self.node(),
+            Some(next) if is_selector(next) || next.parse::<usize>().is_ok() => Self::Seq.node(),
+            Some(_) => Self::Map.node(),
+        }
+    }
+}
+
+/// The way to a node: the indices of entries and elements.
+pub(super) type Way = Vec<usize>;
+
+/// The ways to all nodes at a path. Within a text that holds YAML there is no way, but something was found: nothing then.
 ///
 /// # Errors
 ///
-/// When a step does not fit what is there.
-pub(super) fn find(node: &mut Node, steps: &[String], leaf: Option<&Node>) -> Result<Vec<Found>, String> {
-    let mut search = Search { leaf, place: Vec::new(), found: Vec::new(), in_text: false };
-    search.walk(node, steps)?;
-    Ok(search.found)
+/// When the path leads through something that it cannot pass.
+pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) -> Result<Vec<Option<Way>>, String> {
+    let mut found = Vec::new();
+    walk(node, steps, create, &mut Vec::new(), &mut found)?;
+    Ok(found)
 }
 
-/// The node at a place.
-pub(super) fn at<'n>(node: &'n mut Node, place: &[usize]) -> Option<&'n mut Node> {
-    place.iter().try_fold(node, |node, index| child(node, *index))
+/// The node at the end of a way.
+pub(super) fn node_mut<'n>(node: &'n mut Node, way: &[usize]) -> Option<&'n mut Node> {
+    way.iter().try_fold(node, |node, at| match node.kind {
+        Kind::Map(_) => node.entries_mut()?.get_mut(*at).map(|entry| &mut entry.value),
+        Kind::Seq(_) => node.items_mut()?.get_mut(*at),
+        Kind::Scalar(_) => None,
+    })
 }
 
-fn child(node: &mut Node, index: usize) -> Option<&mut Node> {
-    if node.is_map() {
-        node.entries_mut()?.get_mut(index).map(|entry| &mut entry.value)
-    } else {
-        node.items_mut()?.get_mut(index)
-    }
+fn is_selector(step: &str) -> bool {
+    step.starts_with('[') && step.ends_with(']')
 }
 
-struct Search<'l> {
-    leaf: Option<&'l Node>,
-    place: Vec<usize>,
-    found: Vec<Found>,
-    in_text: bool,
-}
-
-impl Search<'_> {
-    fn walk(&mut self, node: &mut Node, steps: &[String]) -> Result<(), String> {
-        let Some((step, rest)) = steps.split_first() else {
-            self.take();
-            return Ok(());
-        };
-        if let Ok(index) = step.parse() {
-            self.index(node, index, rest)
-        } else if step.starts_with('[') && step.ends_with(']') {
-            self.elements(node, step, rest)
-        } else if step == "*" {
-            self.every(node, rest)
-        } else {
-            self.field(node, step, rest)
-        }
-    }
-
-    fn take(&mut self) {
-        self.found.push(if self.in_text { Found::InText } else { Found::At(self.place.clone()) });
-    }
-
-    fn enter(&mut self, node: &mut Node, index: usize, rest: &[String]) -> Result<(), String> {
-        self.place.push(index);
-        let walked = child(node, index).map_or(Ok(()), |node| self.walk(node, rest));
-        self.place.pop();
-        walked
-    }
-
-    fn field(&mut self, node: &mut Node, name: &str, rest: &[String]) -> Result<(), String> {
-        if node.is_null() {
-            return Ok(());
-        }
-        if !node.is_map() || name.is_empty() {
-            return Err(format!("`{name}` is looked for in what is no mapping"));
-        }
-        let index = match (node.position(name), self.leaf) {
-            (Some(index), _) => index,
-            (None, None) => return Ok(()),
-            (None, Some(leaf)) => push_entry(node, name, made(rest, leaf)),
-        };
-        let text = node.entries().get(index).and_then(|entry| entry.value.shared_text());
-        match text {
-            Some(text) if !rest.is_empty() => self.text(&text, rest),
-            _ => self.enter(node, index, rest),
-        }
-    }
-
-    /// Goes on in the text of a scalar.
-    fn text(&mut self, text: &str, rest: &[String]) -> Result<(), String> {
-        let mut document = document(text).ok_or("the text of a scalar is no YAML")?;
-        let outer = std::mem::replace(&mut self.in_text, true);
-        let walked = self.walk(&mut document, rest);
-        self.in_text = outer;
-        walked
-    }
-
-    fn index(&mut self, node: &mut Node, index: usize, rest: &[String]) -> Result<(), String> {
-        let length = elements_of(node)?;
-        if length == index
-            && let Some(leaf) = self.leaf
-            && let Some(items) = node.items_mut()
-        {
-            items.push(made(rest, leaf));
-        }
-        if node.items().len() <= index {
-            return Err(format!("there is no element {index}, only {length}"));
-        }
-        self.enter(node, index, rest)
-    }
-
-    fn every(&mut self, node: &mut Node, rest: &[String]) -> Result<(), String> {
-        (0..elements_of(node)?).try_for_each(|index| self.enter(node, index, rest))
-    }
-
-    /// Takes the elements that match; if there are none, one is made where that is wanted.
-    fn elements(&mut self, node: &mut Node, step: &str, rest: &[String]) -> Result<(), String> {
-        let inner = step.trim_start_matches('[').trim_end_matches(']');
-        let (field, expression) = inner.split_once('=').ok_or_else(|| format!("`{step}` has no `=`"))?;
-        let before = self.found.len();
-        self.matching(node, field, expression, rest)?;
-        if self.found.len() > before || self.leaf.is_none() {
-            return Ok(());
-        }
-        let value = Node::scalar(expression);
-        let element = if field.is_empty() { value } else { Node::map(vec![Entry::new(field, value)]) };
-        node.items_mut().ok_or("elements are looked for in what is no list")?.push(element);
-        self.matching(node, field, expression, rest)?;
-        if self.found.len() > before { Ok(()) } else { Err(format!("`{step}` does not match itself")) }
-    }
-
-    fn matching(&mut self, node: &mut Node, field: &str, expression: &str, rest: &[String]) -> Result<(), String> {
-        let expression =
-            go_regex::compile(expression).map_err(|_| format!("`{expression}` is no regular expression"))?;
-        for index in 0..elements_of(node)? {
-            let Some(element) = node.items().get(index) else { continue };
-            let compared = if field.is_empty() { Some(element) } else { element.get(field) };
-            if !compared.is_some_and(|node| expression.is_match(&written(node))) {
-                continue;
-            }
-            // the steps behind one that selects scalars are not looked at
-            self.enter(node, index, if field.is_empty() { &[] } else { rest })?;
-        }
-        Ok(())
-    }
-}
-
-fn elements_of(node: &Node) -> Result<usize, String> {
-    if node.is_seq() || node.is_null() {
-        return Ok(node.items().len());
-    }
-    Err("elements are looked for in what is no list".to_owned())
-}
-
-fn push_entry(node: &mut Node, name: &str, value: Node) -> usize {
-    if let Some(entries) = node.entries_mut() {
-        entries.push(Entry::new(name, value));
-    }
-    node.entries().len().saturating_sub(1)
-}
-
-/// A new node, of the kind that the steps behind it need.
-fn made(rest: &[String], leaf: &Node) -> Node {
-    match rest.first() {
-        None => match leaf.kind {
-            Kind::Scalar(_) => Node::scalar(""),
-            Kind::Map(_) => Node::map(Vec::new()),
-            Kind::Seq(_) => Node::seq(Vec::new()),
-        },
-        Some(next) if (next.starts_with('[') && next.ends_with(']')) || next.parse::<usize>().is_ok() => {
-            Node::seq(Vec::new())
-        }
-        Some(_) => Node::map(Vec::new()),
-    }
-}
-
-/// The document in a text. An empty one is no node at all.
-pub(super) fn document(text: &str) -> Option<Node> {
-    match yaml::node(text, 0, &Limits::default()) {
-        Ok(Some(node)) => Some(node),
-        Ok(None) if !text.trim().is_empty() => Some(Node::null()),
-        _ => None,
-    }
-}
-
-/// A node as go-yaml writes it: a scalar with its quotes.
-fn written(node: &Node) -> String {
-    let Some(text) = node.text() else {
-        let mut out = String::new();
-        let value = printed(node).ok();
-        let is_written = value.is_some_and(|value| emit::document(&value, &mut out).is_ok());
-        return if is_written { out.trim().to_owned() } else { String::new() };
+fn walk(
+    node: &mut Node,
+    steps: &[String],
+    create: Option<Create>,
+    way: &mut Way,
+    found: &mut Vec<Option<Way>>,
+) -> Result<(), String> {
+    let Some((step, rest)) = steps.split_first() else {
+        found.push(Some(way.clone()));
+        return Ok(());
     };
-    let needs_quotes = node.tag == Tag::Str && core::tag_of(text) != Tag::Str;
-    match node.style {
-        Style::SingleQuoted => format!("'{}'", text.replace('\'', "''")),
-        Style::DoubleQuoted => serde_json::Value::from(text).to_string(),
-        Style::Plain if needs_quotes => serde_json::Value::from(text).to_string(),
-        _ => text.trim().to_owned(),
+    if let Ok(index) = step.parse::<usize>() {
+        return element(node, index, rest, create, way, found);
     }
+    if is_selector(step) {
+        return selected(node, step, rest, create, way, found);
+    }
+    if step == "*" {
+        return each(node, way, |node, way| walk(node, rest, create, way, found));
+    }
+    field(node, step, rest, create, way, found)
+}
+
+fn field(
+    node: &mut Node,
+    step: &str,
+    rest: &[String],
+    create: Option<Create>,
+    way: &mut Way,
+    found: &mut Vec<Option<Way>>,
+) -> Result<(), String> {
+    if node.is_null() {
+        return Ok(());
+    }
+    if !node.is_map() {
+        return Err(format!("`{step}` is looked for in something that is no mapping"));
+    }
+    if node.position(step).is_none() {
+        let Some(create) = create else { return Ok(()) };
+        if let Some(entries) = node.entries_mut() {
+            entries.push(Entry::new(step, create.before(rest.first())));
+        }
+    }
+    let Some(at) = node.position(step) else { return Ok(()) };
+    if let Some(text) = node.get(step).filter(|_| !rest.is_empty()).and_then(Node::text) {
+        return within(text, rest, create, found);
+    }
+    let Some(value) = node.entries_mut().and_then(|entries| entries.get_mut(at)) else { return Ok(()) };
+    way.push(at);
+    walk(&mut value.value, rest, create, way, found)?;
+    way.pop();
+    Ok(())
+}
+
+/// Looks for the rest of a path in a text that may be YAML. What is found there is only a copy.
+fn within(text: &str, rest: &[String], create: Option<Create>, found: &mut Vec<Option<Way>>) -> Result<(), String> {
+    let parsed = super::structured::parsed(text).ok_or_else(|| "the text is no YAML".to_owned())?;
+    let Some(mut parsed) = parsed else { return Err("the text is empty".to_owned()) };
+    let inner = find(&mut parsed, rest, create)?;
+    found.extend(inner.into_iter().map(|_| None));
+    Ok(())
+}
+
+fn element(
+    node: &mut Node,
+    index: usize,
+    rest: &[String],
+    create: Option<Create>,
+    way: &mut Way,
+    found: &mut Vec<Option<Way>>,
+) -> Result<(), String> {
+    let Some(items) = node.items_mut() else { return Err(format!("{index} is the index of no sequence")) };
+    if let Some(create) = create.filter(|_| items.len() == index) {
+        items.push(create.before(rest.first()));
+    }
+    let count = items.len();
+    let item =
+        items.get_mut(index).ok_or_else(|| format!("index {index} specified but only {count} elements found"))?;
+    way.push(index);
+    walk(item, rest, create, way, found)?;
+    way.pop();
+    Ok(())
+}
+
+/// The elements whose field, or which themselves, a regular expression matches somewhere.
+fn selected(
+    node: &mut Node,
+    step: &str,
+    rest: &[String],
+    create: Option<Create>,
+    way: &mut Way,
+    found: &mut Vec<Option<Way>>,
+) -> Result<(), String> {
+    let selector = step.trim_start_matches('[').trim_end_matches(']');
+    let (key, pattern) = selector.split_once('=').ok_or_else(|| format!("`{step}` has no `=`"))?;
+    let expression = go_regex::compile(pattern).map_err(|error| error.to_string())?;
+    let before = found.len();
+    let fits = |node: &Node| expression.is_match(text_of(node).trim());
+    each(node, way, |item, way| {
+        if key.is_empty() {
+            if fits(item) {
+                found.push(Some(way.clone()));
+            }
+            return Ok(());
+        }
+        match item.get(key).is_some_and(fits) {
+            true => walk(item, rest, create, way, found),
+            false => Ok(()),
+        }
+    })?;
+    if create.is_none() || found.len() > before {
+        return Ok(());
+    }
+    let value = Node::scalar(pattern);
+    let item = if key.is_empty() { value } else { Node::map(vec![Entry::new(key, value)]) };
+    if !fits(item.get(key).unwrap_or(&item)) {
+        return Err(format!("`{step}` does not match the element that it creates"));
+    }
+    node.items_mut().into_iter().for_each(|items| items.push(item.clone()));
+    selected(node, step, rest, create, way, found)
+}
+
+fn each(
+    node: &mut Node,
+    way: &mut Way,
+    mut visit: impl FnMut(&mut Node, &mut Way) -> Result<(), String>,
+) -> Result<(), String> {
+    if node.is_null() {
+        return Ok(());
+    }
+    let Some(items) = node.items_mut() else {
+        return Err("elements are looked for in something that is no sequence".to_owned());
+    };
+    for (at, item) in items.iter_mut().enumerate() {
+        way.push(at);
+        visit(item, way)?;
+        way.pop();
+    }
+    Ok(())
 }

@@ -64,8 +64,8 @@ impl Compiled {
             && self.selects_labels(resource)
     }
 
-    /// Whether it selects an identity. The namespace is compared as it is written.
-    pub(super) fn selects_id(&self, id: &Id<'_>) -> bool {
+    /// Whether an identity fits, the namespace as it is written.
+    pub(super) fn selects_written(&self, id: &Id<'_>) -> bool {
         self.selects_gvk(&id.gvk) && self.name.fits(id.name) && self.namespace.fits(id.namespace)
     }
 

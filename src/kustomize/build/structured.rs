@@ -1,76 +1,79 @@
-//! Values within the text of a scalar: JSON or YAML in a ConfigMap.
+//! Replacing within a text that holds JSON or YAML.
 //!
-//! Source: `setValueInStructuredData` in kustomize's `api/filters/replacement`.
+//! Source: `setValueInStructuredData` and `serializeStructuredData` in kustomize's `api/filters/replacement`.
 
 use super::json;
-use super::matcher::{self, Found};
+use super::matcher::{self, Create};
 use super::path;
-use super::replacements::{Failure, overwrite};
-use crate::kustomize::node::{Node, Origin};
+use super::replacements::overwrite;
+use crate::admission::json::to_go_string;
+use crate::kustomize::node::{Node, commented_text};
+use crate::yaml::{self, Limits};
 
-/// Writes a value to a field in the text of a scalar. Returns whether there is such a scalar and field.
+/// The document in a text: `None` if it is no YAML, nothing within if there is no document.
+pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
+    yaml::node(text, 0, &Limits::default()).ok()
+}
+
+/// Writes a value into the text that a path leads through and returns whether there is such a text.
 ///
 /// # Errors
 ///
-/// When the text would have to be written as YAML, in the style in which it is.
-pub(super) fn write(
-    object: &mut Node,
-    steps: &[String],
-    value: &Node,
-    leaf: Option<&Node>,
-    origin: Origin,
-) -> Result<bool, Failure> {
-    let Some((at, mut document)) = scalar(object, steps) else { return Ok(false) };
-    let (outer, inner) = steps.split_at(at);
-    let found = matcher::find(&mut document, inner, leaf).unwrap_or_default();
-    if found.is_empty() {
-        return Ok(false);
+/// When what kustomize writes is not worked out here.
+pub(super) fn set(node: &mut Node, value: &Node, steps: &[String], create: Option<Create>) -> Result<bool, String> {
+    for count in 1..steps.len() {
+        let (outer, inner) = steps.split_at(count);
+        if outer.iter().any(|step| step == "*") {
+            return Ok(false);
+        }
+        let Some(text) = path::lookup(node, outer).and_then(Node::text) else { continue };
+        let Some(parsed) = parsed(text) else { continue };
+        let Some(mut parsed) = parsed else { return Ok(false) };
+        let text = text.to_owned();
+        return match matcher::find(&mut parsed, inner, create) {
+            Ok(found) if !found.is_empty() => write(node, outer, &text, parsed, found, value),
+            _ => Ok(false),
+        };
     }
-    for found in found {
-        let Found::At(place) = found else { continue };
-        if let Some(target) = matcher::at(&mut document, &place) {
-            overwrite(target, value, value.text().unwrap_or_default(), origin);
+    Ok(false)
+}
+
+fn write(
+    node: &mut Node,
+    outer: &[String],
+    text: &str,
+    mut parsed: Node,
+    found: Vec<Option<matcher::Way>>,
+    value: &Node,
+) -> Result<bool, String> {
+    for way in found.into_iter().flatten() {
+        if let Some(inner) = matcher::node_mut(&mut parsed, &way) {
+            let origin = inner.origin;
+            overwrite(inner, value.clone());
+            inner.origin = origin;
         }
     }
-    let Some(scalar) = at_path(object, outer) else { return Ok(false) };
-    let Some(text) = serialized(&document, scalar.text().unwrap_or_default())? else { return Ok(false) };
-    scalar.set_text(text);
-    scalar.origin = origin;
+    let new = match text.trim_start().starts_with(['{', '[']) {
+        true => match json_text(&parsed, text) {
+            Some(new) => new,
+            None => return Ok(false),
+        },
+        false => commented_text(&parsed, text)
+            .ok_or_else(|| "comments of a YAML text in a text are not kept here as kustomize keeps them".to_owned())?,
+    };
+    let way = path::place(node, outer);
+    if let Some(field) = way.and_then(|way| matcher::node_mut(node, &way)) {
+        field.set_text(new.trim());
+    }
     Ok(true)
 }
 
-/// How many steps lead to a scalar whose text is YAML, and what is in it.
-fn scalar(object: &Node, steps: &[String]) -> Option<(usize, Node)> {
-    (1..steps.len()).find_map(|at| {
-        let has_wildcard = steps[..at].iter().any(|step| step == "*");
-        let node = path::lookup(object, &steps[..at]).filter(|node| node.is_scalar() && !has_wildcard)?;
-        Some((at, matcher::document(node.text()?)?))
-    })
-}
-
-fn at_path<'n>(object: &'n mut Node, steps: &[String]) -> Option<&'n mut Node> {
-    let place = path::place(object, steps)?;
-    matcher::at(object, &place)
-}
-
-/// The new text; nothing if it cannot be written. JSON keeps its lines or has none.
-fn serialized(document: &Node, before: &str) -> Result<Option<String>, Failure> {
-    if !before.trim_start().starts_with(['{', '[']) {
-        return Err(Failure::Unknown("a replacement within a text of YAML is not rendered".to_owned()));
+/// The JSON of a text, in several lines if the text had some.
+fn json_text(parsed: &Node, text: &str) -> Option<String> {
+    let value = json::of_node(parsed).ok()?;
+    if !(text.contains('\n') && text.contains("  ")) {
+        return Some(to_go_string(&value));
     }
-    let Ok(value) = json::of_node(document) else { return Ok(None) };
-    let is_pretty = before.contains('\n') && before.contains("  ");
-    let text = if is_pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
-    Ok(text.ok().map(|text| escaped(&text)))
-}
-
-/// Go's JSON escapes what could end a script in HTML.
-fn escaped(text: &str) -> String {
-    let mut escaped = text.to_owned();
-    for (from, to) in
-        [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("\u{2028}", "\\u2028"), ("\u{2029}", "\\u2029")]
-    {
-        escaped = escaped.replace(from, to);
-    }
-    escaped
+    let pretty = serde_json::to_string_pretty(&value).ok()?;
+    Some(pretty.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
 }

@@ -10,14 +10,14 @@ use super::json6902;
 use super::namespace::{self, Namespace, Subjects};
 use super::origin::OriginNote;
 use super::patches::{self, Merging, Patch};
-use super::replacements::{self, Failure};
+use super::replacements::Failed;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
 use super::select::{Compiled, select};
 use super::stop::{Step, Stop};
 use super::value_add::ValueAdd;
-use super::{hash, labels, replicas};
+use super::{hash, labels, replacements, replicas};
 use crate::kustomize::file::{Image, PatchOptions, Replacement, Replica, Selector};
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
@@ -86,9 +86,9 @@ impl Transformer {
                 self.each(map, |resource| images.apply(resource))
             }
             What::Replacement { replacements } => {
-                replacements::apply(map, replacements, self.origin).map_err(|failure| match failure {
-                    Failure::Refused(message) => failed(message),
-                    Failure::Unknown(message) => Stop::unknown(self.site.clone(), message),
+                replacements::apply(map, replacements).map_err(|(_, failed)| match failed {
+                    Failed::Refused(message) => Stop::refused(self.site.clone(), message),
+                    Failed::Unknown(message) => Stop::unknown(self.site.clone(), message),
                 })
             }
             What::Hash => self.hash(run, map),
