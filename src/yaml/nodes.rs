@@ -313,11 +313,20 @@ impl Fields {
             let own = node.clone();
             for mapping in merged {
                 for entry in mapping.entries().iter().filter(|entry| own.get(&entry.key).is_none()) {
-                    node.set(&entry.key, entry.value.clone());
+                    merge_entry(&mut node, entry);
                 }
             }
         }
         Built { node, size, height: height + 1 }
+    }
+}
+
+/// Adds an entry of a merged mapping, with its key as it is written there, or replaces the value of another one's.
+fn merge_entry(node: &mut Node, entry: &Entry) {
+    if node.position(&entry.key).is_some() {
+        node.set(&entry.key, entry.value.clone());
+    } else if let Some(entries) = node.entries_mut() {
+        entries.push(entry.clone());
     }
 }
 

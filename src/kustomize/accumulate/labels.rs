@@ -1,4 +1,4 @@
-//! Label selectors, as far as they are surely read as Kubernetes reads them.
+//! Label selectors.
 //!
 //! Source: `Parse` and `Requirement.Matches` in `k8s.io/apimachinery/pkg/labels`, of which kyaml has a copy. It refuses a
 //! selector as a whole for a key or a value that no label could have.
@@ -14,26 +14,33 @@ pub(in crate::kustomize) struct Labels(Vec<Requirement>);
 pub(in crate::kustomize) struct Requirement {
     /// The label.
     pub(in crate::kustomize) key: String,
-    /// What it may be; anything where nothing is said.
-    values: Option<Vec<String>>,
-    /// Whether there must be such a label, or must not.
-    wanted: bool,
+    test: Test,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Test {
+    Exists,
+    IsAbsent,
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Greater(i64),
+    Less(i64),
 }
 
 /// What is not part of a word, the longer ones first.
-const SYMBOLS: [&str; 7] = ["==", "!=", "=", "!", "(", ")", ","];
+const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl Labels {
-    /// Reads a selector; `None` for one that Kubernetes may refuse, or read in another way.
+    /// Reads a selector; `None` for one that Kubernetes refuses.
     pub(in crate::kustomize) fn parse(text: &str) -> Option<Self> {
-        let tokens = tokens(text)?;
+        let tokens = tokens(text);
         let (mut rest, mut requirements) = (tokens.as_slice(), Vec::new());
         while !rest.is_empty() {
             let (requirement, behind) = requirement(rest)?;
             requirements.push(requirement);
             rest = match behind {
                 [] => behind,
-                [",", more @ ..] if !more.is_empty() => more,
+                [",", more @ ..] if more.first().is_some_and(|next| *next == "!" || !is_symbol(next)) => more,
                 _ => return None,
             };
         }
@@ -47,59 +54,121 @@ impl Labels {
 }
 
 impl Requirement {
-    fn new(key: &str, values: Option<Vec<&str>>, wanted: bool) -> Option<Self> {
-        let is_free = !matches!(key, "in" | "notin");
-        let fits = is_free && is_label_key(key) && values.iter().flatten().all(|value| is_label_value(value));
-        let values = values.map(|values| values.into_iter().map(str::to_owned).collect());
-        fits.then(|| Self { key: key.to_owned(), values, wanted })
+    fn new(key: &str, test: Test) -> Option<Self> {
+        let values: &[String] = match &test {
+            Test::In(values) | Test::NotIn(values) => values,
+            _ => &[],
+        };
+        let fits = is_label_key(key) && values.iter().all(|value| is_label_value(value));
+        fits.then(|| Self { key: key.to_owned(), test })
     }
 
     /// Whether it holds where the label has this value, or is not there.
     pub(in crate::kustomize) fn holds(&self, label: Option<&str>) -> bool {
-        let is_such = |label: &str| self.values.as_ref().is_none_or(|values| values.iter().any(|value| value == label));
-        label.is_some_and(is_such) == self.wanted
+        let is_one_of = |values: &[String]| label.is_some_and(|label| values.iter().any(|value| value == label));
+        let number = || label.and_then(|label| label.parse::<i64>().ok());
+        match &self.test {
+            Test::Exists => label.is_some(),
+            Test::IsAbsent => label.is_none(),
+            Test::In(values) => is_one_of(values),
+            Test::NotIn(values) => !is_one_of(values),
+            Test::Greater(bound) => number().is_some_and(|number| number > *bound),
+            Test::Less(bound) => number().is_some_and(|number| number < *bound),
+        }
     }
+}
+
+fn is_symbol(token: &str) -> bool {
+    SYMBOLS.contains(&token)
 }
 
 /// The requirement that begins here, and what comes behind it.
 fn requirement<'r, 't>(tokens: &'r [&'t str]) -> Option<(Requirement, &'r [&'t str])> {
-    let (key, wanted, values, behind) = match tokens {
-        ["!", key, behind @ ..] => (key, false, None, behind),
-        [key, sign @ ("=" | "==" | "!="), behind @ ..] => {
-            let (value, behind) = match behind {
-                [] | [",", ..] => ("", behind),
-                [value, behind @ ..] => (*value, behind),
-            };
-            (key, *sign != "!=", Some(vec![value]), behind)
-        }
-        [key, word @ ("in" | "notin"), "(", list @ ..] => {
-            let end = list.iter().position(|token| *token == ")")?;
-            let (list, behind) = list.split_at(end);
-            let values =
-                list.split(|token| *token == ",").map(|value| <[&str; 1]>::try_from(value).ok().map(|[one]| one));
-            (key, *word == "in", Some(values.collect::<Option<_>>()?), behind.get(1..)?)
-        }
-        [key, behind @ ..] => (key, true, None, behind),
-        [] => return None,
+    let (is_negated, tokens) = match tokens {
+        ["!", rest @ ..] => (true, rest),
+        _ => (false, tokens),
     };
-    Some((Requirement::new(key, values, wanted)?, behind))
+    let (key, rest) = tokens.split_first().filter(|(key, _)| !is_symbol(key))?;
+    let (test, rest) = match rest {
+        [] | [",", ..] => (if is_negated { Test::IsAbsent } else { Test::Exists }, rest),
+        // a `!` before a key that is compared says nothing
+        [operator, rest @ ..] => test(operator, rest)?,
+    };
+    Some((Requirement::new(key, test)?, rest))
 }
 
-/// The words and symbols of a selector; `None` where it has signs of which we know nothing.
-fn tokens(text: &str) -> Option<Vec<&str>> {
-    let (mut rest, mut tokens) = (text.trim_ascii_start(), Vec::new());
+/// An operator with its values, and what comes behind them.
+fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t str])> {
+    if matches!(operator, "in" | "notin") {
+        let (values, rest) = list(rest)?;
+        return Some((if operator == "in" { Test::In(values) } else { Test::NotIn(values) }, rest));
+    }
+    let (value, rest) = match rest {
+        [] | [",", ..] => ("", rest),
+        [value, rest @ ..] if !is_symbol(value) => (*value, rest),
+        _ => return None,
+    };
+    let bound = || value.parse().ok().filter(|_| is_label_value(value));
+    let test = match operator {
+        "=" | "==" => Test::In(vec![value.to_owned()]),
+        "!=" => Test::NotIn(vec![value.to_owned()]),
+        ">" => Test::Greater(bound()?),
+        "<" => Test::Less(bound()?),
+        _ => return None,
+    };
+    Some((test, rest))
+}
+
+/// The values in parentheses; between commas there may be nothing.
+///
+/// Source: `parseIdentifiersList`.
+fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {
+    let ["(", rest @ ..] = tokens else { return None };
+    if let [")", rest @ ..] = rest {
+        return Some((vec![String::new()], rest));
+    }
+    let (mut values, mut rest) = (Vec::new(), rest);
+    loop {
+        let (first, behind) = rest.split_first()?;
+        match (*first, behind.first().copied()) {
+            (",", Some(")")) => {
+                values.push(String::new());
+                return Some((values, behind.get(1..)?));
+            }
+            (",", Some(",")) => {
+                values.push(String::new());
+                rest = behind.get(1..)?;
+            }
+            (",", _) => {
+                // nothing stands before the first comma
+                values.extend(values.is_empty().then(String::new));
+                rest = behind;
+            }
+            (value, Some(end @ (")" | ","))) if !is_symbol(value) => {
+                values.push(value.to_owned());
+                if end == ")" {
+                    return Some((values, behind.get(1..)?));
+                }
+                rest = behind;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// The words and symbols of a selector.
+fn tokens(text: &str) -> Vec<&str> {
+    let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
+    let (mut rest, mut tokens) = (text.trim_start_matches(is_blank), Vec::new());
     while !rest.is_empty() {
         let symbol = SYMBOLS.into_iter().find(|symbol| rest.starts_with(symbol));
-        let is_within = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-        let length = symbol.map_or_else(|| rest.find(|c| !is_within(c)).unwrap_or(rest.len()), str::len);
+        let ends = |c: char| is_blank(c) || "=!(),<>".contains(c);
+        let length = symbol.map_or_else(|| rest.find(ends).unwrap_or(rest.len()), str::len);
         let (token, behind) = rest.split_at(length);
-        if token.is_empty() {
-            return None;
-        }
         tokens.push(token);
-        rest = behind.trim_ascii_start();
+        rest = behind.trim_start_matches(is_blank);
     }
-    Some(tokens)
+    tokens
 }
 
 #[cfg(test)]
@@ -133,11 +202,15 @@ mod tests {
         {
             assert_eq!(selects(text), Some(false), "{text}");
         }
+        assert_eq!(selects("app>1"), Some(false));
+        assert_eq!(selects("app in ()"), Some(false));
+        assert_eq!(selects("app in (a,,web)"), Some(true));
+        assert_eq!(selects("!app=web"), Some(true));
         assert_eq!(selects("app=web,!tier , example.org/a notin (x),app"), Some(true));
     }
 
     #[test]
-    fn what_may_be_refused_is_left_open() {
+    fn refuses_what_kubernetes_refuses() {
         for text in [
             ",",
             "app,",
@@ -145,15 +218,11 @@ mod tests {
             "app=a/b",
             "-app",
             "app-=x",
-            "app>1",
-            "app in ()",
-            "app in (a,)",
+            "app>x",
             "app in web",
-            "in",
             "a b",
             "app in (a",
             "app)",
-            "!app=web",
             "app!web",
             "A.b/c=d",
             "app='web'",

@@ -21,6 +21,10 @@ const DEEPEST: usize = 64;
 ///
 /// When it is not JSON or YAML, or two specs disagree.
 pub(super) fn config(bytes: &[u8]) -> Result<Config, String> {
+    if bytes.is_empty() {
+        // kustomize looks at the first byte, and crashes
+        return Err("it is empty".to_owned());
+    }
     if let Some((_, fault)) = file::definitions(std::str::from_utf8(bytes).map_err(|error| error.to_string())?).fault {
         return Err(fault);
     }

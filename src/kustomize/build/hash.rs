@@ -5,8 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::json;
+use super::json::to_go_string;
 use super::resource::Resource;
-use crate::admission::json::to_go_string;
 use crate::kustomize::node::{Node, Unprintable};
 
 /// How many letters of the digest are used.
@@ -76,5 +76,12 @@ mod tests {
         let node = yaml::node("kind: ConfigMap\nmetadata: {name: c}\ndata: {a: '1'}\n", 0, &Limits::default());
         let resource = Resource::new(node.unwrap().unwrap());
         assert_eq!(of(&resource).unwrap().as_deref(), Some("h29d89cmmt"));
+    }
+
+    #[test]
+    fn numbers_are_floats_in_the_hash() {
+        let text = "kind: ConfigMap\nmetadata: {name: c}\ndata: {data9: 18446744073709551615}\n";
+        let resource = Resource::new(yaml::node(text, 0, &Limits::default()).unwrap().unwrap());
+        assert_eq!(of(&resource).unwrap().as_deref(), Some("t8fdfmhghc"));
     }
 }

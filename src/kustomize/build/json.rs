@@ -1,8 +1,12 @@
 //! Between nodes and JSON: some steps of kustomize turn an object into JSON and back.
 
-use serde_json::{Map, Number, Value as Json};
+use std::io::{self, Write};
 
-use crate::kustomize::emit::Value;
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
+use serde_json::{Map, Number, Serializer, Value as Json};
+
+use crate::kustomize::emit::{TextStyle, Value};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag, Unprintable, printed};
 use crate::yaml::float::Shortest;
 
@@ -54,18 +58,110 @@ pub(super) fn with_floats(value: &mut Json) {
     }
 }
 
-/// The node that JSON text is read into: strings are in double quotes.
+/// From this magnitude on Go writes floats with an exponent,
+const LARGE: f64 = 1e21;
+/// and below this one.
+const SMALL: f64 = 1e-6;
+
+/// Writes JSON as Go does: compact, keys sorted, what could end a script in HTML escaped.
+pub(super) fn to_go_string(value: &Json) -> String {
+    escaped(written(value, GoNumbers(CompactFormatter)))
+}
+
+/// Writes JSON as Go does, with an indentation of two.
+pub(super) fn to_go_lines(value: &Json) -> String {
+    escaped(written(value, GoNumbers(PrettyFormatter::new())))
+}
+
+fn written(value: &Json, formatter: impl Formatter) -> String {
+    let mut out = Vec::new();
+    // writing JSON into memory does not fail
+    let _ = value.serialize(&mut Serializer::with_formatter(&mut out, formatter));
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn escaped(text: String) -> String {
+    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return text;
+    }
+    text.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// Another format, with Go's floats.
+struct GoNumbers<F>(F);
+
+impl<F: Formatter> Formatter for GoNumbers<F> {
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        let is_positional = value == 0.0 || (SMALL..LARGE).contains(&value.abs());
+        match Shortest::of(value).filter(|_| is_positional) {
+            Some(digits) => writer.write_all(digits.positional().as_bytes()),
+            None => self.0.write_f64(writer, value),
+        }
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array(writer)
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(writer, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array_value(writer)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object(writer)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(writer)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object_value(writer)
+    }
+}
+
+/// The node that JSON text is read into: go-yaml writes the values and reads them again, so that strings have the style in
+/// which it writes them.
 pub(super) fn to_node(value: &Json, origin: Origin) -> Node {
     let scalar = |text: String, tag| Node::new(Kind::Scalar(text.into()), tag);
     let node = match value {
         Json::Null => Node::null(),
         Json::Bool(flag) => scalar(flag.to_string(), Tag::Bool),
         Json::Number(number) => Node::resolved(number.to_string()),
-        Json::String(text) => Node { style: Style::DoubleQuoted, ..scalar(text.clone(), Tag::Str) },
+        Json::String(text) => Node { style: style_of(text), ..scalar(text.clone(), Tag::Str) },
         Json::Array(items) => Node::seq(items.iter().map(|item| to_node(item, origin)).collect()),
         Json::Object(members) => Node::map(entries(members, origin)),
     };
     node.at(origin)
+}
+
+fn style_of(text: &str) -> Style {
+    match TextStyle::of(text) {
+        TextStyle::Plain => Style::Plain,
+        TextStyle::Single => Style::SingleQuoted,
+        TextStyle::Double => Style::DoubleQuoted,
+        TextStyle::Literal => Style::Literal,
+    }
 }
 
 fn entries(members: &Map<String, Json>, origin: Origin) -> Vec<Entry> {
@@ -91,5 +187,17 @@ pub(super) fn restore_origins(node: &mut Node, before: &Node) {
         }
     } else if let Some(items) = node.items_mut() {
         items.iter_mut().zip(before.items()).for_each(|(new, old)| restore_origins(new, old));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_written_as_go_writes_them() {
+        let value = serde_json::json!({"b": 1.8446744073709552e19, "a": [1.0, 1e21, 1e-7, 0.000001, "<"]});
+        assert_eq!(to_go_string(&value), r#"{"a":[1,1e+21,1e-7,0.000001,"\u003c"],"b":18446744073709552000}"#);
+        assert_eq!(to_go_lines(&serde_json::json!({"a": {}, "b": [1]})), "{\n  \"a\": {},\n  \"b\": [\n    1\n  ]\n}");
     }
 }

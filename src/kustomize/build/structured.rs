@@ -6,7 +6,6 @@ use super::json;
 use super::matcher::{self, Create};
 use super::path;
 use super::replacements::overwrite;
-use crate::admission::json::to_go_string;
 use crate::kustomize::node::{Node, commented_text};
 use crate::yaml::{self, Limits};
 
@@ -71,9 +70,6 @@ fn write(
 /// The JSON of a text, in several lines if the text had some.
 fn json_text(parsed: &Node, text: &str) -> Option<String> {
     let value = json::of_node(parsed).ok()?;
-    if !(text.contains('\n') && text.contains("  ")) {
-        return Some(to_go_string(&value));
-    }
-    let pretty = serde_json::to_string_pretty(&value).ok()?;
-    Some(pretty.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
+    let has_lines = text.contains('\n') && text.contains("  ");
+    Some(if has_lines { json::to_go_lines(&value) } else { json::to_go_string(&value) })
 }

@@ -36,6 +36,7 @@ pub mod value;
 mod writer;
 
 pub use error::{EmitError, Problem};
+pub use style::Style as TextStyle;
 pub use value::Value;
 
 use writer::Writer;

@@ -4,11 +4,22 @@ use crate::yaml;
 
 /// The styles that kustomize prints strings in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub enum Style {
+    /// Without quotes.
     Plain,
+    /// In single quotes.
     Single,
+    /// In double quotes, with escapes.
     Double,
+    /// Below `|`.
     Literal,
+}
+
+impl Style {
+    /// The style of a string that is a value.
+    pub fn of(text: &str) -> Self {
+        select(text, analyse(text), Position::Other)
+    }
 }
 
 /// Where a string stands.
