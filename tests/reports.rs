@@ -13,7 +13,7 @@ use kube::core::GroupVersionKind;
 use portcullis::admission::Level;
 use portcullis::audit::reports::{CUT, VERSION};
 use portcullis::audit::{Audited, Entry, ReportError, Reports, Subject, Unread};
-use portcullis::catalog::pages::Pages;
+use portcullis::catalog::cluster::pages::{Item, Pages};
 use portcullis::gate::Registry;
 use serde_json::{Value, json};
 
@@ -69,10 +69,15 @@ async fn a_listing_that_was_forgotten_is_begun_again() {
         }
     }));
     let mut seen = Vec::new();
-    while let Some(page) = pages.next().await.unwrap() {
-        seen.push((page.is_first, page.objects.len()));
+    while let Some(item) = pages.next().await.unwrap() {
+        seen.push(match item {
+            Item::Beginning => "beginning".to_owned(),
+            Item::Object(text) => {
+                serde_json::from_str::<Value>(text).unwrap()["metadata"]["name"].as_str().unwrap().to_owned()
+            }
+        });
     }
-    assert_eq!(seen, [(true, 2), (true, 2), (false, 1)]);
+    assert_eq!(seen, ["beginning", "a", "b", "beginning", "a", "b", "c"]);
 }
 
 #[tokio::test]
@@ -84,7 +89,7 @@ async fn a_listing_that_is_forgotten_every_time_fails() {
     let mut first = 0;
     let error = loop {
         match pages.next().await {
-            Ok(page) => first += usize::from(page.expect("it does not end").is_first),
+            Ok(item) => first += usize::from(item.expect("it does not end") == Item::Beginning),
             Err(error) => break error,
         }
     };

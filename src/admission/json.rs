@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
 }
 
 /// Whether a JSON text is nested too deep for [`parse`], told without reading it.
-pub(super) fn is_too_deep(text: &str) -> bool {
+pub(crate) fn is_too_deep(text: &str) -> bool {
     // Most objects have fewer braces and brackets than that, however they are nested.
     opening(text) >= MAX_DEPTH && scan::depth(text) >= MAX_DEPTH
 }

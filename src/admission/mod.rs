@@ -19,7 +19,7 @@ mod lean;
 pub mod patch;
 pub mod request;
 pub mod review;
-mod scan;
+pub(crate) mod scan;
 pub mod verdict;
 
 pub use field::{FieldPath, Segment};

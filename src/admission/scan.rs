@@ -197,6 +197,24 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// Returns the length of the JSON value that `bytes` begin with, without checking what is in it; `None` if its end is not
+/// there yet. A number or word ends where something else begins.
+pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
+    match bytes.first()? {
+        b'"' => closing_quote(bytes.get(1..)?).map(|end| end + 2),
+        b'{' | b'[' => {
+            let mut depth = 0_usize;
+            let mut brackets = Brackets::of(bytes);
+            let end = brackets.find(|bracket| {
+                depth = if bracket.opens { depth + 1 } else { depth.saturating_sub(1) };
+                depth == 0
+            });
+            end.map(|bracket| bracket.at + 1)
+        }
+        _ => bytes.iter().position(|byte| matches!(byte, b',' | b']' | b'}' | b' ' | b'\t' | b'\r' | b'\n')),
+    }
+}
+
 /// How deep objects and lists are nested in a JSON text, as far as it is one.
 pub(super) fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);

@@ -2,23 +2,33 @@
 
 use std::collections::HashSet;
 
-use kube::api::DynamicObject;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::finding::{Audited, Entry, Subject};
 use super::target::{Chosen, Served, Target};
-use crate::admission::{Level, Object, Operation, Phase, Refusal, Request, Resource, User, Verdict};
+use crate::admission::{Level, Object, Operation, Phase, Refusal, Request, Resource, User, Verdict, json};
 use crate::gate::{Gate, Row};
 
 /// Who updates what is stored, in the eyes of rules and exemptions.
 pub(super) const USER: &str = "portcullis:audit";
 
-/// An object as rules read it. Objects of a list do not always say what they are.
-pub(super) fn value(object: DynamicObject, served: &Served) -> Option<Value> {
-    let mut value = serde_json::to_value(object).ok()?;
-    value["apiVersion"] = served.api_version().into();
-    value["kind"] = served.target.kind.as_str().into();
-    Some(value)
+/// An object as rules read it. Objects of a list do not always say what they are. One that cannot be read is an entry of
+/// the audit.
+pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
+    let (why, mut object) = match json::parse(text) {
+        Ok(Value::Object(object)) => (None, object),
+        Ok(_) => (Some("it is no object".to_owned()), Map::new()),
+        Err(error) => (Some(error.to_string()), Map::new()),
+    };
+    object.insert("apiVersion".to_owned(), served.api_version().into());
+    object.insert("kind".to_owned(), served.target.kind.as_str().into());
+    match why {
+        None => Ok(Value::Object(object)),
+        Some(why) => {
+            let entries = vec![Entry::unreadable(&Subject::of(&Value::Object(object)), why)];
+            Err(Audited { entries, objects: 1, ..Audited::default() })
+        }
+    }
 }
 
 /// What the rules say of an object, as it is.

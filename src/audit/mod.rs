@@ -20,10 +20,11 @@ pub mod reports;
 mod target;
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use kube::Client;
 use serde_json::Value;
 
@@ -33,7 +34,7 @@ pub use reports::{ReportError, Reports};
 pub use target::Chosen;
 
 use crate::catalog::cluster;
-use crate::catalog::pages::Pages;
+use crate::catalog::cluster::pages::{Item, Pages};
 use crate::catalog::{Kind, Scope};
 use crate::gate::{Gate, Registry};
 use target::{Served, Target};
@@ -121,19 +122,53 @@ impl Audit {
             (namespaces, Scope::Namespaced) => namespaces.iter().map(|name| Some(name.as_str())).collect(),
         };
         for namespace in namespaces {
-            let mut pages = Pages::of(served.api(client, namespace));
-            let mut listed = Audited::default();
-            while let Some(page) = pages.next().await? {
-                if page.is_first {
-                    listed = Audited::default();
-                }
-                let objects = page.objects.into_iter().filter_map(|object| judge::value(object, &served)).collect();
-                listed.add(self.judged(&served.target, objects).await);
-                told(audited.objects + listed.objects, usize::try_from(page.left).unwrap_or(usize::MAX / 2));
-            }
+            let listed = self.pages(&served, Pages::of(served.api(client, namespace)), |done, left| {
+                told(audited.objects + done, left);
+            });
+            let listed = listed.await?;
             audited.add(listed);
         }
         Ok(audited)
+    }
+
+    /// Judges the objects of a listing while they arrive: no more than [`AT_ONCE`] of them are in memory.
+    async fn pages(
+        &self,
+        served: &Served,
+        pages: Pages,
+        mut told: impl FnMut(usize, usize) + Send,
+    ) -> Result<Audited, kube::Error> {
+        let arriving = stream::try_unfold(pages, |mut pages| async {
+            let item = pages.next().await?.map(|item| match item {
+                Item::Beginning => None,
+                Item::Object(text) => Some(text.to_owned()),
+            });
+            Ok::<_, kube::Error>(item.map(|item| ((item, pages.left()), pages)))
+        });
+        let judging = arriving.map_ok(|(text, left)| async move {
+            let judged = match text {
+                Some(text) => Some(self.judged_text(served, &text).await),
+                None => None,
+            };
+            Ok((judged, left))
+        });
+        let (mut judged, mut listed) = (pin!(judging.try_buffered(AT_ONCE)), Audited::default());
+        while let Some((one, left)) = judged.try_next().await? {
+            match one {
+                // It begins again: the API server forgot how far it was.
+                None => listed = Audited::default(),
+                Some(one) => listed.add(one),
+            }
+            told(listed.objects, usize::try_from(left).unwrap_or(usize::MAX / 2));
+        }
+        Ok(listed)
+    }
+
+    async fn judged_text(&self, served: &Served, text: &str) -> Audited {
+        match judge::value(text, served) {
+            Ok(object) => judge::judge(&self.gate, &self.chosen, &served.target, object).await,
+            Err(unread) => unread,
+        }
     }
 
     async fn judged(&self, target: &Target, objects: Vec<Value>) -> Audited {

@@ -1,6 +1,5 @@
 //! Changes of the catalog, for those who act on them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Catalog, Coverage, Kind, Reference, Stored};
@@ -34,19 +33,4 @@ pub trait Observe: Send + Sync {
     fn covered(&self, kind: &'static Kind, coverage: Coverage) {
         let _ = (kind, coverage);
     }
-}
-
-/// What changes when a kind is listed again.
-pub(super) fn between(kind: &'static Kind, before: Vec<Arc<Stored>>, now: Vec<Arc<Stored>>) -> Vec<Change> {
-    let name = |stored: &Arc<Stored>| (stored.namespace().to_owned(), stored.name().to_owned());
-    let mut before: HashMap<_, _> = before.into_iter().map(|stored| (name(&stored), stored)).collect();
-    let mut changes = Vec::new();
-    for stored in now {
-        let was = before.remove(&name(&stored));
-        if was.as_ref().is_none_or(|was| was.value() != stored.value()) {
-            changes.push(Change { kind, before: was, now: Some(stored) });
-        }
-    }
-    changes.extend(before.into_values().map(|gone| Change { kind, before: Some(gone), now: None }));
-    changes
 }

@@ -4,14 +4,15 @@
 //! and follows what is declared. Not all of them: only those whose declaring object carries [`CHOOSING_LABEL`], or is named
 //! in the configuration.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::store::Store;
-use super::{Index, Kind, Scope, Stored};
+use super::{Index, Kind, Scope};
+use crate::admission::Path;
 
 /// An object with this label, at `"true"`, has the kind that it declares looked at.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
@@ -31,6 +32,8 @@ pub struct Declaration {
     pub indexes: &'static [&'static Index],
     /// Whether objects of the declared kinds are looked up, and so watched. Of others only requests are looked at.
     pub is_held: bool,
+    /// What is kept of objects of the declared kinds; see [`Kind::parts`].
+    pub parts: &'static [Path],
 }
 
 /// A kind that an object declares.
@@ -73,6 +76,7 @@ impl Declared {
             plural: kept(&self.plural),
             scope: self.scope,
             indexes: declaration.indexes,
+            parts: declaration.parts,
         }));
         known.push(kind);
         Some(kind)
@@ -87,18 +91,39 @@ struct Held {
     store: Arc<RwLock<Store>>,
 }
 
+/// What an object declares.
+#[derive(Debug, PartialEq, Eq)]
+struct Declaring {
+    declared: Declared,
+    is_labelled: bool,
+}
+
+/// By the position of the declaration and the name of the object.
+type AllDeclaring = BTreeMap<(usize, String), Declaring>;
+
 /// The declared kinds of a catalog.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
+    /// Kept apart from the objects, which would have to be parsed for every change of one of them.
+    declaring: Mutex<AllDeclaring>,
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,
     changes: watch::Sender<()>,
+    /// Whether whole objects are kept.
+    pub(super) is_whole: bool,
 }
 
 impl DeclaredKinds {
     pub(super) fn new(declarations: Vec<&'static Declaration>) -> Self {
         let (changes, _) = watch::channel(());
-        Self { declarations, held: RwLock::default(), chosen: RwLock::default(), changes }
+        Self {
+            declarations,
+            declaring: Mutex::default(),
+            held: RwLock::default(),
+            chosen: RwLock::default(),
+            changes,
+            is_whole: false,
+        }
     }
 
     /// Where the objects of a kind are.
@@ -126,38 +151,60 @@ impl DeclaredKinds {
         self.changes.subscribe()
     }
 
-    /// The declarations that read objects of a kind.
-    pub(super) fn by(&self, kind: &'static Kind) -> impl Iterator<Item = &'static Declaration> {
-        self.declarations.iter().filter(move |declaration| std::ptr::eq(declaration.by, kind)).copied()
+    /// Whether objects of a kind declare others.
+    pub(super) fn is_declaring(&self, kind: &'static Kind) -> bool {
+        self.declarations.iter().any(|declaration| std::ptr::eq(declaration.by, kind))
     }
 
-    pub(super) fn declarations(&self) -> &[&'static Declaration] {
-        &self.declarations
+    fn declaring(&self) -> MutexGuard<'_, AllDeclaring> {
+        self.declaring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the kinds that objects of these names declare looked at, whether or not they carry the label.
+    /// Holds the kinds that objects of these names declare, whether or not they carry the label.
     pub(super) fn choose(&self, names: HashSet<String>) {
         *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
+        self.follow(&self.declaring());
+    }
+
+    /// Takes note of an object of a declaring kind, or that it is gone.
+    pub(super) fn note(&self, kind: &'static Kind, name: &str, object: Option<&Value>) {
+        let mut declaring = self.declaring();
+        let mut is_changed = false;
+        for (at, declaration) in self.declarations.iter().enumerate().filter(|(_, one)| std::ptr::eq(one.by, kind)) {
+            let declared = object.and_then(|object| Some((object, (declaration.declares)(object)?)));
+            let now = declared.map(|(object, declared)| Declaring { declared, is_labelled: is_labelled(object) });
+            let key = (at, name.to_owned());
+            if declaring.get(&key) == now.as_ref() {
+                continue;
+            }
+            is_changed = true;
+            match now {
+                Some(now) => drop(declaring.insert(key, now)),
+                None => drop(declaring.remove(&key)),
+            }
+        }
+        if is_changed {
+            self.follow(&declaring);
+        }
     }
 
     /// Holds what the declaring objects declare now, and no longer what others declared before.
-    pub(super) fn follow(&self, declaration: &'static Declaration, objects: impl FnOnce() -> Vec<Arc<Stored>>) {
-        // Whoever comes later also reads later, so that no older state of the objects wins.
+    fn follow(&self, declaring: &AllDeclaring) {
+        let chosen = declaring.iter().filter(|((_, name), declaring)| self.is_chosen(name, declaring));
+        let mut wanted: Vec<(&'static Declaration, &'static Kind)> = chosen
+            .filter_map(|((at, _), declaring)| {
+                let declaration = *self.declarations.get(*at)?;
+                Some((declaration, declaring.declared.interned(declaration)?))
+            })
+            .collect();
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        let objects = objects();
-        let chosen = objects.iter().filter(|object| self.is_chosen(object));
-        let mut wanted: Vec<&'static Kind> =
-            chosen.filter_map(|object| (declaration.declares)(object.value())?.interned(declaration)).collect();
         let before = held.len();
-        held.retain(|held| {
-            !std::ptr::eq(held.declaration, declaration) || wanted.iter().any(|kind| std::ptr::eq(*kind, held.kind))
-        });
-        wanted.retain(|kind| !held.iter().any(|held| std::ptr::eq(held.kind, *kind)));
+        held.retain(|held| wanted.iter().any(|(_, kind)| std::ptr::eq(*kind, held.kind)));
+        wanted.retain(|(_, kind)| !held.iter().any(|held| std::ptr::eq(held.kind, *kind)));
         let is_same = held.len() == before && wanted.is_empty();
-        held.extend(wanted.into_iter().map(|kind| Held {
-            declaration,
-            kind,
-            store: Arc::new(RwLock::new(Store::new(kind))),
+        held.extend(wanted.into_iter().map(|(declaration, kind)| {
+            let store = Arc::new(RwLock::new(Store::new(kind, self.is_whole)));
+            Held { declaration, kind, store }
         }));
         drop(held);
         if !is_same {
@@ -165,16 +212,20 @@ impl DeclaredKinds {
         }
     }
 
-    fn is_chosen(&self, object: &Stored) -> bool {
-        let label = || object.value().get("metadata")?.get("labels")?.get(CHOOSING_LABEL)?.as_str();
+    fn is_chosen(&self, name: &str, declaring: &Declaring) -> bool {
         let chosen = self.chosen.read().unwrap_or_else(PoisonError::into_inner);
-        label() == Some("true") || chosen.contains(object.name()) || chosen.contains("*")
+        declaring.is_labelled || chosen.contains(name) || chosen.contains("*")
     }
 
     fn find(&self, wanted: impl Fn(&Held) -> bool) -> Option<Held> {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
         held.iter().find(|held| wanted(held)).cloned()
     }
+}
+
+fn is_labelled(object: &Value) -> bool {
+    let label = || object.get("metadata")?.get("labels")?.get(CHOOSING_LABEL)?.as_str();
+    label() == Some("true")
 }
 
 #[cfg(test)]
@@ -191,6 +242,7 @@ mod tests {
         plural: "shapes",
         scope: Scope::Cluster,
         indexes: &[],
+        parts: &[&["plural"], &["metadata", "labels"]],
     };
     static OF_SHAPES: Declaration = Declaration {
         name: "things",
@@ -202,6 +254,7 @@ mod tests {
         },
         indexes: &[],
         is_held: true,
+        parts: &[],
     };
 
     fn shape(name: &str, chosen: &str) -> Value {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::admission::Path;
+
 /// A kind of objects in the catalog. Declared as a `static`; two kinds are the same when they are the same static.
 #[derive(Debug)]
 pub struct Kind {
@@ -17,6 +19,10 @@ pub struct Kind {
     pub scope: Scope,
     /// The ways in which rules look objects up, other than by name.
     pub indexes: &'static [&'static Index],
+    /// What is kept of its objects, besides kind, name and namespace: the paths that rules, mutators, controllers,
+    /// explanations and the indexes read. [`EVERY`](super::EVERY) in a path stands for every member or item,
+    /// [`WHOLE`](super::WHOLE) for everything. A reader sees nothing of the rest, in a live read too.
+    pub parts: &'static [Path],
 }
 
 /// Whether objects live in namespaces.
@@ -37,17 +43,20 @@ pub struct Index {
     pub keys: fn(&Value) -> Vec<String>,
 }
 
-/// An index that files nothing: of the objects of a kind that has it only the metadata is kept. For kinds that hold what
-/// nobody but their user should have, such as credentials.
-pub static METADATA_ONLY: Index = Index { name: "metadata only", keys: |_| Vec::new() };
-
 /// An index that files nothing: the kind is not watched. An object of it is read from the API server when a rule names it
 /// for a confirmed read, so that the right to get that one is enough.
 pub static READ_BY_NAME: Index = Index { name: "read by name", keys: |_| Vec::new() };
 
 /// The core kind `Namespace`: rules ask whether one is terminating.
-pub static NAMESPACES: Kind =
-    Kind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", scope: Scope::Cluster, indexes: &[] };
+pub static NAMESPACES: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Namespace",
+    plural: "namespaces",
+    scope: Scope::Cluster,
+    indexes: &[],
+    parts: &[&["metadata", "deletionTimestamp"], &["status", "phase"]],
+};
 
 impl Kind {
     /// `apiVersion` of its objects.
@@ -61,11 +70,6 @@ impl Kind {
         let api_version = text("apiVersion");
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
         text("kind") == self.kind && group == self.group
-    }
-
-    /// Whether only the metadata of its objects is kept.
-    pub(super) fn is_metadata_only(&self) -> bool {
-        self.indexes.iter().any(|index| std::ptr::eq(*index, &METADATA_ONLY))
     }
 
     /// Whether its objects are only read when one is named, and never watched.

@@ -74,6 +74,11 @@ impl Collector for Kinds {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let objects = |kind| i64::try_from(self.catalog.len(kind)).ok();
         self.encode_gauge(&mut encoder, ("catalog_objects", "Objects in the catalog."), objects)?;
+        let bytes = |kind| i64::try_from(self.catalog.size(kind).bytes).ok();
+        self.encode_gauge(&mut encoder, ("catalog_bytes", "Bytes that objects and their indexes take."), bytes)?;
+        let rejected = |kind| i64::try_from(self.catalog.rejected(kind)).ok().filter(|count| *count > 0);
+        let help = "Times that an object was not stored because it could not be decoded.";
+        self.encode_gauge(&mut encoder, ("catalog_undecodable", help), rejected)?;
         let Some(heard) = &self.heard else { return Ok(()) };
         let silence = |kind: &'static Kind| heard.silence(kind).map(|silence| silence.as_secs_f64());
         let help = "Seconds since the API server was last heard of a kind, bookmarks included.";

@@ -8,20 +8,27 @@
 
 mod change;
 pub mod cluster;
+mod compression;
 mod declared;
+pub mod frames;
 pub mod heard;
+mod index;
 mod kind;
+mod listing;
 pub mod manifests;
 pub mod metrics;
-pub mod pages;
+mod parsed;
+mod parts;
+mod record;
 mod settings;
 mod store;
+mod stored;
 mod view;
 
 use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -31,10 +38,15 @@ pub use change::{Change, Observe};
 use declared::DeclaredKinds;
 pub use declared::{CHOOSING_LABEL, Declaration, Declared};
 pub use heard::Heard;
-pub use kind::{Index, Kind, METADATA_ONLY, NAMESPACES, READ_BY_NAME, Scope};
+pub use kind::{Index, Kind, NAMESPACES, READ_BY_NAME, Scope};
+pub use listing::Listing;
+use parsed::Parsed;
+pub use parts::{EVERY, Projection, Undecodable, WHOLE};
 pub use settings::Settings;
-pub use store::{Coverage, Stored};
-use store::{Store, Users};
+use store::{Changed, Store};
+pub use store::{Coverage, Size};
+use stored::Held;
+pub use stored::Stored;
 pub use view::{Confirmation, Confirmed, Reference, View};
 
 /// A read that goes to the API server, for where a stale answer would be unsafe.
@@ -50,6 +62,7 @@ pub type Confirming<'a> = Pin<Box<dyn Future<Output = Result<Option<Value>, Stri
 pub struct Catalog {
     stores: Vec<(&'static Kind, RwLock<Store>)>,
     declared: DeclaredKinds,
+    parsed: Mutex<Parsed>,
     confirm: Option<Arc<dyn Confirm>>,
     observer: Option<Arc<dyn Observe>>,
 }
@@ -57,14 +70,31 @@ pub struct Catalog {
 impl Catalog {
     /// A catalog for `kinds` of which nothing is known yet.
     pub fn new(kinds: impl IntoIterator<Item = &'static Kind>) -> Self {
-        let stores = kinds.into_iter().map(|kind| (kind, RwLock::new(Store::new(kind)))).collect();
-        Self { stores, declared: DeclaredKinds::new(Vec::new()), confirm: None, observer: None }
+        let stores = kinds.into_iter().map(|kind| (kind, RwLock::new(Store::new(kind, false)))).collect();
+        Self {
+            stores,
+            declared: DeclaredKinds::new(Vec::new()),
+            parsed: Mutex::default(),
+            confirm: None,
+            observer: None,
+        }
     }
 
     /// This catalog, with the kinds that its objects declare.
     #[must_use]
     pub fn declaring(mut self, declarations: Vec<&'static Declaration>) -> Self {
         self.declared = DeclaredKinds::new(declarations);
+        self
+    }
+
+    /// This catalog, but empty, and keeping whole objects instead of the declared parts: for finding out whether a reader
+    /// reads a part that its kind does not declare.
+    #[must_use]
+    pub fn with_whole_objects(mut self) -> Self {
+        for (kind, store) in &mut self.stores {
+            *store = RwLock::new(Store::new(kind, true));
+        }
+        self.declared.is_whole = true;
         self
     }
 
@@ -75,16 +105,15 @@ impl Catalog {
         catalog
     }
 
-    /// Lets `confirm` answer confirmed reads; without it they are answered from the catalog.
+    /// Lets `confirm` answer live reads; without it they are answered from the catalog.
     pub fn set_confirm(&mut self, confirm: Arc<dyn Confirm>) {
         self.confirm = Some(confirm);
     }
 
-    /// Has the kinds that objects of these names declare looked at, besides those of objects with [`CHOOSING_LABEL`]. `*`
-    /// stands for all.
+    /// Holds the kinds that objects of these names declare, besides those of objects with [`CHOOSING_LABEL`]. `*` stands
+    /// for all.
     pub fn choose(&self, names: HashSet<String>) {
         self.declared.choose(names);
-        self.declared.declarations().iter().for_each(|declaration| self.redeclare(declaration));
     }
 
     /// The kinds that objects in it declare, and that are looked at.
@@ -127,15 +156,26 @@ impl Catalog {
         self.read(kind, Store::len).unwrap_or_default()
     }
 
+    /// Returns what a kind takes in memory.
+    pub fn size(&self, kind: &'static Kind) -> Size {
+        self.read(kind, Store::size).unwrap_or_default()
+    }
+
     /// The kinds that are still to be listed for the first time.
     pub fn pending(&self) -> Vec<&'static Kind> {
         let is_awaited = |kind: &&'static Kind| !kind.is_read_by_name() && self.coverage(kind) == Coverage::Pending;
         self.kinds().filter(is_awaited).collect()
     }
 
+    /// Whether there is an object of that name.
+    pub fn contains(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
+        self.read(kind, |store| store.contains(kind.scope.namespace(namespace), name)).unwrap_or_default()
+    }
+
     /// The object of that name.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
-        self.read(kind, |store| store.find(kind.scope.namespace(namespace), name))?
+        let held = self.read(kind, |store| store.find(kind.scope.namespace(namespace), name))??;
+        Some(self.parsed().get(held))
     }
 
     /// The objects that `index` files under `key` in a namespace, sorted by name; at most `limit` of them.
@@ -147,7 +187,8 @@ impl Catalog {
         key: &str,
         limit: usize,
     ) -> Vec<Arc<Stored>> {
-        self.read(kind, |store| store.indexed(index, namespace, key, limit)).unwrap_or_default()
+        let namespace = kind.scope.namespace(namespace);
+        self.objects(self.read(kind, |store| store.indexed(index, namespace, key, limit)).unwrap_or_default())
     }
 
     /// The objects that `index` files under `key` in any namespace; at most `limit` of them. Costs a little for each
@@ -159,48 +200,80 @@ impl Catalog {
         key: &str,
         limit: usize,
     ) -> Vec<Arc<Stored>> {
-        self.read(kind, |store| store.indexed_everywhere(index, key, limit)).unwrap_or_default()
+        self.objects(self.read(kind, |store| store.indexed_everywhere(index, key, limit)).unwrap_or_default())
+    }
+
+    fn objects(&self, held: Vec<Held>) -> Vec<Arc<Stored>> {
+        let mut parsed = self.parsed();
+        held.into_iter().map(|held| parsed.get(held)).collect()
     }
 
     /// How many objects `index` files under `key` in a namespace.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
-        self.read(kind, |store| store.users(index, namespace, key).map_or(0, Users::len)).unwrap_or_default()
+        let namespace = kind.scope.namespace(namespace);
+        self.read(kind, |store| store.count(index, namespace, key)).unwrap_or_default()
     }
 
-    /// All objects of a kind.
+    /// All objects of a kind, in no order.
     pub fn all(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
-        self.read(kind, Store::all).unwrap_or_default()
+        let held = self.read(kind, Store::all).unwrap_or_default();
+        held.into_iter().map(|held| Arc::new(Stored::held(held))).collect()
+    }
+
+    /// Decodes the parts of an object that the catalog keeps.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub fn decode(&self, kind: &'static Kind, text: &str) -> Result<Projection, Undecodable> {
+        match self.read(kind, Store::part) {
+            Some(part) => Projection::of(kind, &part, text),
+            None => Ok(Projection::default()),
+        }
     }
 
     /// Puts an object in, in place of the one of its name.
-    pub fn insert(&self, kind: &'static Kind, object: Value) {
-        let changed = self.write(kind, |store| store.insert(object));
-        if let (Some((before, now)), Some(observer)) = (changed, &self.observer) {
-            observer.changed(&Change { kind, before, now: Some(now) }, self);
+    pub fn put(&self, kind: &'static Kind, object: &Projection) {
+        if let Some(changed) = self.write(kind, |store| store.insert(object)).flatten() {
+            self.tell(kind, changed);
         }
+    }
+
+    /// Puts an object in, in place of the one of its name. One that cannot be stored is reported, and counted.
+    pub fn insert(&self, kind: &'static Kind, object: Value) {
+        match self.decode(kind, &object.to_string()) {
+            Ok(object) => self.put(kind, &object),
+            Err(undecodable) => self.reject(kind, &undecodable),
+        }
+    }
+
+    /// Reports an object that cannot be stored, and counts it.
+    pub fn reject(&self, kind: &'static Kind, undecodable: &Undecodable) {
+        tracing::error!(kind = kind.full_name(), object = %undecodable, "not stored");
+        self.write(kind, Store::reject);
+    }
+
+    /// Returns how many objects of a kind could not be stored since the start.
+    pub fn rejected(&self, kind: &'static Kind) -> u64 {
+        self.read(kind, Store::rejected).unwrap_or_default()
     }
 
     /// Takes an object out.
     pub fn remove(&self, kind: &'static Kind, namespace: &str, name: &str) {
-        let gone = self.write(kind, |store| store.remove(kind.scope.namespace(namespace), name)).flatten();
-        if let (Some(gone), Some(observer)) = (gone, &self.observer) {
-            observer.changed(&Change { kind, before: Some(gone), now: None }, self);
+        if let Some(gone) = self.write(kind, |store| store.remove(kind.scope.namespace(namespace), name)).flatten() {
+            self.tell(kind, gone);
         }
+    }
+
+    /// Begins a listing of a kind.
+    pub fn list(&self, kind: &'static Kind) -> Listing<'_> {
+        Listing::begin(self, kind)
     }
 
     /// Puts `objects` in the place of all that is known of a kind.
     pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
-        let mut fresh = Store::new(kind);
-        for object in objects {
-            fresh.insert(object);
-        }
-        fresh.set_coverage(coverage);
-        let now = self.observer.is_some().then(|| fresh.all());
-        let before = self.write(kind, |store| std::mem::replace(store, fresh));
-        if let (Some(observer), Some(now), Some(before)) = (&self.observer, now, before) {
-            change::between(kind, before.all(), now).iter().for_each(|change| observer.changed(change, self));
-            observer.covered(kind, coverage);
-        }
+        let mut listing = self.list(kind);
+        objects.iter().for_each(|object| listing.add(&object.to_string()));
+        listing.finish(coverage);
     }
 
     /// Puts `objects` of any kinds in the place of everything; those of kinds that nobody looks up are left out.
@@ -212,33 +285,29 @@ impl Catalog {
 
     /// Sorts objects into kinds, and gives those that are of none.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
-        let mut sorted: Vec<Vec<Value>> = kinds.iter().map(|_| Vec::new()).collect();
+        let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();
         for object in objects {
-            match kinds.iter().position(|kind| kind.is_kind_of(&object)) {
-                Some(at) => sorted[at].push(object),
+            match listings.iter_mut().find(|listing| listing.kind().is_kind_of(&object)) {
+                Some(listing) => listing.add(&object.to_string()),
                 None => rest.push(object),
             }
         }
-        for (kind, objects) in kinds.into_iter().zip(sorted) {
-            self.replace(kind, Coverage::Complete, objects);
-        }
+        listings.into_iter().for_each(|listing| listing.finish(Coverage::Complete));
         rest
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
         for kind in self.kinds().chain(self.declared()).collect::<Vec<_>>() {
-            self.replace(kind, Coverage::Pending, Vec::new());
+            self.list(kind).finish(Coverage::Pending);
         }
     }
 
     /// Says how much is known of a kind.
     pub fn set_coverage(&self, kind: &'static Kind, coverage: Coverage) {
         self.write(kind, |store| store.set_coverage(coverage));
-        if let Some(observer) = &self.observer {
-            observer.covered(kind, coverage);
-        }
+        self.cover(kind, coverage);
     }
 
     /// Reads an object where the answer cannot be stale.
@@ -246,10 +315,12 @@ impl Catalog {
     /// # Errors
     /// Why the API server could not be asked.
     pub async fn confirm(&self, reference: &Reference) -> Result<Option<Arc<Stored>>, String> {
-        match &self.confirm {
-            Some(confirm) => Ok(confirm.confirm(reference).await?.map(|value| Arc::new(Stored::new(value)))),
-            None => Ok(self.find(reference.kind, &reference.namespace, &reference.name)),
-        }
+        let Some(confirm) = &self.confirm else {
+            return Ok(self.find(reference.kind, &reference.namespace, &reference.name));
+        };
+        let Some(object) = confirm.confirm(reference).await? else { return Ok(None) };
+        let stored = Stored::projected(reference.kind, &object.to_string());
+        stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
     /// Waits for `asked` until `last`. Without an API server there is nothing to wait for, nor a clock to wait by.
@@ -260,11 +331,38 @@ impl Catalog {
         }
     }
 
+    /// Tells how much is known of a kind.
+    fn cover(&self, kind: &'static Kind, coverage: Coverage) {
+        if let Some(observer) = &self.observer {
+            observer.covered(kind, coverage);
+        }
+    }
+
+    /// Tells of a change whoever wants to know.
+    fn tell(&self, kind: &'static Kind, Changed { before, now }: Changed) {
+        if let Some(before) = &before {
+            self.parsed().forget(before);
+        }
+        if self.declared.is_declaring(kind)
+            && let Some(held) = now.as_ref().or(before.as_ref())
+        {
+            self.declared.note(kind, held.record.name(), now.as_ref().map(Held::value).as_ref());
+        }
+        if let Some(observer) = &self.observer {
+            let [before, now] = [before, now].map(|held| held.map(|held| Arc::new(Stored::held(held))));
+            observer.changed(&Change { kind, before, now }, self);
+        }
+    }
+
+    fn parsed(&self) -> MutexGuard<'_, Parsed> {
+        self.parsed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn store(&self, kind: &'static Kind) -> Option<&RwLock<Store>> {
         self.stores.iter().find(|(held, _)| std::ptr::eq(*held, kind)).map(|(_, store)| store)
     }
 
-    // A panic while a lock is held leaves a store that is whole: every change is made by one call into a map.
+    // A panic while a lock is held leaves a store in which one object may be filed wrongly, until it changes.
     fn read<T>(&self, kind: &'static Kind, look: impl FnOnce(&Store) -> T) -> Option<T> {
         if let Some(store) = self.store(kind) {
             return Some(look(&store.read().unwrap_or_else(PoisonError::into_inner)));
@@ -274,15 +372,10 @@ impl Catalog {
     }
 
     fn write<T>(&self, kind: &'static Kind, change: impl FnOnce(&mut Store) -> T) -> Option<T> {
-        let changed = match self.store(kind) {
-            Some(store) => change(&mut store.write().unwrap_or_else(PoisonError::into_inner)),
-            None => change(&mut self.declared.store(kind)?.write().unwrap_or_else(PoisonError::into_inner)),
-        };
-        self.declared.by(kind).for_each(|declaration| self.redeclare(declaration));
-        Some(changed)
-    }
-
-    fn redeclare(&self, declaration: &'static Declaration) {
-        self.declared.follow(declaration, || self.all(declaration.by));
+        if let Some(store) = self.store(kind) {
+            return Some(change(&mut store.write().unwrap_or_else(PoisonError::into_inner)));
+        }
+        let store = self.declared.store(kind)?;
+        Some(change(&mut store.write().unwrap_or_else(PoisonError::into_inner)))
     }
 }

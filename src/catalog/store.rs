@@ -1,14 +1,16 @@
 //! The objects of one kind, by name and by index.
 
-use std::any::Any;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::compression::{Dictionary, Samples};
+use super::index::Postings;
+use super::parts::{Part, Projection, WHOLE};
+use super::record::Record;
+use super::stored::{self, Held};
 use super::{Index, Kind};
-use crate::admission::Kept;
 
 /// How much is known of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,60 +24,68 @@ pub enum Coverage {
     Complete,
 }
 
-/// An object in the catalog, with the typed view that a system made of it.
+/// What a kind takes in the catalog.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// How many objects there are.
+    pub objects: usize,
+    /// The bytes that they and their indexes take.
+    pub bytes: usize,
+}
+
+/// A change of the objects in a store.
 #[derive(Debug)]
-pub struct Stored {
-    value: Value,
-    view: Kept,
+pub(super) struct Changed {
+    pub(super) before: Option<Held>,
+    pub(super) now: Option<Held>,
 }
 
-impl Stored {
-    /// Keeps an object.
-    pub fn new(value: Value) -> Self {
-        Self { value, view: Kept::default() }
-    }
-
-    /// The object.
-    pub fn value(&self) -> &Value {
-        &self.value
-    }
-
-    /// `metadata.name`.
-    pub fn name(&self) -> &str {
-        text(&self.value, "name")
-    }
-
-    /// `metadata.namespace`.
-    pub fn namespace(&self) -> &str {
-        text(&self.value, "namespace")
-    }
-
-    /// What `make` makes of the object, made once and kept with it. See [`Kept::or_make`].
-    pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
-        self.view.or_make(|| make(&self.value))
-    }
-}
-
-fn text<'v>(object: &'v Value, key: &str) -> &'v str {
-    object.get("metadata").and_then(|meta| meta.get(key)?.as_str()).unwrap_or_default()
-}
-
-/// The names that an index files under one key.
-pub(super) type Users = BTreeSet<Arc<str>>;
-type Keys = HashMap<String, Users>;
+/// Which listing an object was seen in last.
+type Generation = u32;
+type Objects = HashMap<Record, Generation>;
 
 pub(super) struct Store {
     kind: &'static Kind,
+    part: Arc<Part>,
     coverage: Coverage,
-    objects: HashMap<String, HashMap<Arc<str>, Arc<Stored>>>,
-    /// For each index, namespace → key → names.
-    indexes: Vec<HashMap<String, Keys>>,
+    objects: HashMap<Arc<str>, Objects>,
+    indexes: Vec<Postings>,
+    samples: Samples,
+    dictionary: Option<Arc<Dictionary>>,
+    generation: Generation,
+    count: usize,
+    record_bytes: usize,
+    /// Objects that could not be stored.
+    rejected: u64,
 }
 
 impl Store {
-    pub(super) fn new(kind: &'static Kind) -> Self {
-        let indexes = kind.indexes.iter().map(|_| HashMap::new()).collect();
-        Self { kind, coverage: Coverage::Pending, objects: HashMap::new(), indexes }
+    pub(super) fn new(kind: &'static Kind, is_whole: bool) -> Self {
+        Self {
+            kind,
+            part: Arc::new(Part::of(if is_whole { WHOLE } else { kind.parts })),
+            coverage: Coverage::Pending,
+            objects: HashMap::new(),
+            indexes: kind.indexes.iter().map(|_| Postings::default()).collect(),
+            samples: Samples::default(),
+            dictionary: None,
+            generation: 0,
+            count: 0,
+            record_bytes: 0,
+            rejected: 0,
+        }
+    }
+
+    pub(super) fn reject(&mut self) {
+        self.rejected += 1;
+    }
+
+    pub(super) fn rejected(&self) -> u64 {
+        self.rejected
+    }
+
+    pub(super) fn part(&self) -> Arc<Part> {
+        Arc::clone(&self.part)
     }
 
     pub(super) fn coverage(&self) -> Coverage {
@@ -87,93 +97,167 @@ impl Store {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.objects.values().map(HashMap::len).sum()
+        self.count
     }
 
-    pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Arc<Stored>> {
-        self.objects.get(namespace)?.get(name).cloned()
+    pub(super) fn size(&self) -> Size {
+        let entry = size_of::<(Record, Generation)>() + 1;
+        let tables: usize = self.objects.values().map(|objects| objects.capacity() * entry).sum();
+        let indexes: usize = self.indexes.iter().map(Postings::size).sum();
+        Size { objects: self.count, bytes: self.record_bytes + tables + indexes }
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Stored>> {
-        self.objects.values().flat_map(HashMap::values).cloned().collect()
+    fn held(&self, namespace: &Arc<str>, record: &Record) -> Held {
+        let (namespace, record) = (Arc::clone(namespace), record.clone());
+        Held { kind: self.kind, namespace, record, dictionary: self.dictionary.clone() }
     }
 
-    pub(super) fn users(&self, index: &'static Index, namespace: &str, key: &str) -> Option<&Users> {
-        let at = self.kind.indexes.iter().position(|declared| std::ptr::eq(*declared, index))?;
-        self.indexes.get(at)?.get(namespace)?.get(key)
+    pub(super) fn contains(&self, namespace: &str, name: &str) -> bool {
+        self.objects.get(namespace).is_some_and(|objects| objects.contains_key(name))
+    }
+
+    pub(super) fn find(&self, namespace: &str, name: &str) -> Option<Held> {
+        let (namespace, objects) = self.objects.get_key_value(namespace)?;
+        let (record, _) = objects.get_key_value(name)?;
+        Some(self.held(namespace, record))
+    }
+
+    pub(super) fn all(&self) -> Vec<Held> {
+        let records =
+            self.objects.iter().flat_map(|(namespace, objects)| objects.keys().map(move |one| (namespace, one)));
+        records.map(|(namespace, record)| self.held(namespace, record)).collect()
+    }
+
+    fn postings(&self, index: &'static Index) -> Option<&Postings> {
+        self.indexes.get(self.kind.indexes.iter().position(|declared| std::ptr::eq(*declared, index))?)
+    }
+
+    pub(super) fn count(&self, index: &'static Index, namespace: &str, key: &str) -> usize {
+        self.postings(index).map_or(0, |postings| postings.count(namespace, key))
     }
 
     /// As [`Store::indexed`], in all namespaces.
-    pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Arc<Stored>> {
-        let Some(at) = self.kind.indexes.iter().position(|declared| std::ptr::eq(*declared, index)) else {
-            return Vec::new();
+    pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Held> {
+        let mut namespaces: Vec<_> = self.objects.keys().collect();
+        namespaces.sort_unstable();
+        let mut found = Vec::new();
+        for namespace in namespaces {
+            if found.len() >= limit {
+                break;
+            }
+            found.extend(self.indexed(index, namespace, key, limit - found.len()));
+        }
+        found
+    }
+
+    pub(super) fn indexed(&self, index: &'static Index, namespace: &str, key: &str, limit: usize) -> Vec<Held> {
+        let Some((namespace, _)) = self.objects.get_key_value(namespace) else { return Vec::new() };
+        let records = self.postings(index).into_iter().flat_map(|postings| postings.get(namespace, key));
+        records.take(limit).map(|record| self.held(namespace, record)).collect()
+    }
+
+    /// Puts an object in, in place of the one of its name. `None` if that one is the same.
+    pub(super) fn insert(&mut self, projection: &Projection) -> Option<Changed> {
+        let record = Record::of(projection, self.dictionary.as_deref())?;
+        let namespace = self.namespace(&projection.namespace);
+        let generation = self.generation;
+        let objects = self.objects.entry(Arc::clone(&namespace)).or_default();
+        let before = objects.get_key_value(record.name()).map(|(known, _)| known.clone());
+        if let Some(known) = &before
+            && (known.is_same_as(&record) || known.text(self.dictionary.as_deref()) == projection.text)
+        {
+            objects.insert(record, generation);
+            return None;
+        }
+        // The key of a map stays as it was when another value is inserted.
+        objects.remove(record.name());
+        objects.insert(record.clone(), generation);
+        let before = before.map(|record| self.held(&namespace, &record));
+        if let Some(before) = &before {
+            self.unfile(before);
+        }
+        let now = self.held(&namespace, &record);
+        self.file(&now, &projection.text);
+        self.count += usize::from(before.is_none());
+        self.record_bytes = self.record_bytes + record.size() - before.as_ref().map_or(0, |held| held.record.size());
+        self.learn(&projection.text);
+        Some(Changed { before, now: Some(now) })
+    }
+
+    pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Changed> {
+        let (namespace, objects) = self.objects.get_key_value(namespace)?;
+        let before = self.held(namespace, objects.get_key_value(name)?.0);
+        let objects = self.objects.get_mut(&before.namespace)?;
+        objects.remove(name);
+        if objects.is_empty() {
+            self.objects.remove(&before.namespace);
+        }
+        self.unfile(&before);
+        self.count -= 1;
+        self.record_bytes -= before.record.size();
+        Some(Changed { before: Some(before), now: None })
+    }
+
+    /// Begins a listing: what is not inserted until [`Store::finish_listing`] is gone.
+    pub(super) fn begin_listing(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Removes what the listing did not have.
+    pub(super) fn finish_listing(&mut self, coverage: Coverage) -> Vec<Changed> {
+        let now = self.generation;
+        let of = |(namespace, objects): (&Arc<str>, &Objects)| {
+            let gone = objects.iter().filter(|(_, seen)| **seen != now);
+            gone.map(|(record, _)| (Arc::clone(namespace), record.clone())).collect::<Vec<_>>()
         };
-        let filed = self.indexes[at].iter().filter_map(|(namespace, keys)| Some((namespace, keys.get(key)?)));
-        let mut filed: Vec<_> =
-            filed.flat_map(|(namespace, users)| users.iter().map(move |name| (namespace, name))).collect();
-        filed.sort_unstable();
-        filed.into_iter().take(limit).filter_map(|(namespace, name)| self.find(namespace, name)).collect()
+        let gone: Vec<_> = self.objects.iter().flat_map(of).collect();
+        let gone = gone.into_iter().filter_map(|(namespace, record)| self.remove(&namespace, record.name())).collect();
+        self.coverage = coverage;
+        self.indexes.iter_mut().for_each(Postings::shrink);
+        gone
     }
 
-    pub(super) fn indexed(&self, index: &'static Index, namespace: &str, key: &str, limit: usize) -> Vec<Arc<Stored>> {
-        let names = self.users(index, namespace, key).into_iter().flatten().take(limit);
-        names.filter_map(|name| self.find(namespace, name)).collect()
+    /// Returns the shared text of a namespace.
+    fn namespace(&self, namespace: &str) -> Arc<str> {
+        let namespace = self.kind.scope.namespace(namespace);
+        self.objects.get_key_value(namespace).map_or_else(|| namespace.into(), |(known, _)| Arc::clone(known))
     }
 
-    /// Puts an object in; gives it, and the one whose place it takes.
-    pub(super) fn insert(&mut self, mut object: Value) -> (Option<Arc<Stored>>, Arc<Stored>) {
-        trim(&mut object);
-        if self.kind.is_metadata_only() {
-            keep_metadata(&mut object);
+    fn file(&mut self, held: &Held, text: &str) {
+        if self.indexes.is_empty() {
+            return;
         }
-        let stored = Arc::new(Stored::new(object));
-        let namespace = self.kind.scope.namespace(stored.namespace()).to_owned();
-        let name: Arc<str> = stored.name().into();
-        let before = self.remove(&namespace, &name);
-        for (index, filed) in self.kind.indexes.iter().zip(&mut self.indexes) {
-            for key in (index.keys)(stored.value()) {
-                filed.entry(namespace.clone()).or_default().entry(key).or_default().insert(name.clone());
+        let object = stored::value(self.kind, &held.namespace, held.record.name(), text);
+        for (index, postings) in self.kind.indexes.iter().zip(&mut self.indexes) {
+            for key in (index.keys)(&object) {
+                postings.insert(&held.namespace, &key, &held.record);
             }
         }
-        self.objects.entry(namespace).or_default().insert(name, stored.clone());
-        (before, stored)
     }
 
-    pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Arc<Stored>> {
-        let stored = self.objects.get_mut(namespace)?.remove(name)?;
-        for (index, filed) in self.kind.indexes.iter().zip(&mut self.indexes) {
-            let Some(keys) = filed.get_mut(namespace) else { continue };
-            for key in (index.keys)(stored.value()) {
-                let Some(users) = keys.get_mut(&key) else { continue };
-                users.remove(name);
-                if users.is_empty() {
-                    keys.remove(&key);
-                }
+    fn unfile(&mut self, held: &Held) {
+        if self.indexes.is_empty() {
+            return;
+        }
+        let object = held.value();
+        for (index, postings) in self.kind.indexes.iter().zip(&mut self.indexes) {
+            for key in (index.keys)(&object) {
+                postings.remove(&held.namespace, &key, held.record.name());
             }
         }
-        Some(stored)
     }
-}
 
-/// Drops what no rule reads and every object carries: often more than half of its size.
-pub(super) fn trim(object: &mut Value) {
-    const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    metadata.remove("managedFields");
-    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-        annotations.remove(LAST_APPLIED);
-    }
-}
-
-fn keep_metadata(object: &mut Value) {
-    if let Some(members) = object.as_object_mut() {
-        members.retain(|key, _| ["apiVersion", "kind", "metadata"].contains(&key.as_str()));
+    /// Makes the dictionary of the first objects. Those are not compressed again.
+    fn learn(&mut self, text: &str) {
+        if self.dictionary.is_none() {
+            self.dictionary = self.samples.add(text).map(Arc::new);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::{Catalog, Scope};
     use super::*;
@@ -189,10 +273,11 @@ mod tests {
         plural: "things",
         scope: Scope::Namespaced,
         indexes: &[&BY_COLOUR],
+        parts: &[&["colour"]],
     };
 
     fn thing(name: &str, colour: &str) -> Value {
-        json!({"apiVersion": "example.org/v1", "kind": "Thing", "colour": colour,
+        json!({"apiVersion": "example.org/v1", "kind": "Thing", "colour": colour, "secret": "s",
                "metadata": {"name": name, "namespace": "ns"}})
     }
 
@@ -211,18 +296,38 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_should_have_is_not_kept() {
-        static SAFES: Kind = Kind { indexes: &[&super::super::METADATA_ONLY], ..THINGS };
-        let catalog = Catalog::of([&SAFES], vec![thing("a", "red")]);
-        let kept = catalog.find(&SAFES, "ns", "a").unwrap();
-        assert_eq!((kept.name(), kept.value().get("colour")), ("a", None));
+    fn keeps_declared_parts_only() {
+        let catalog = Catalog::of([&THINGS], vec![thing("a", "red")]);
+        let kept = catalog.find(&THINGS, "ns", "a").unwrap();
+        let mut whole = thing("a", "red");
+        whole.as_object_mut().unwrap().remove("secret");
+        assert_eq!((kept.name(), kept.value()), ("a", &whole));
+        let catalog = Catalog::new([&THINGS]).with_whole_objects();
+        catalog.replace_all(vec![thing("a", "red")]);
+        assert_eq!(catalog.find(&THINGS, "ns", "a").unwrap().value(), &thing("a", "red"));
     }
 
     #[test]
-    fn what_is_not_complete_is_pending() {
+    fn kinds_that_are_not_listed_are_pending() {
         let catalog = Catalog::new([&THINGS]);
         assert_eq!(catalog.pending().len(), 1);
         catalog.set_coverage(&THINGS, Coverage::Absent);
         assert!(catalog.pending().is_empty());
+    }
+
+    #[test]
+    fn the_size_goes_back_to_where_it_was() {
+        let catalog = Catalog::of([&THINGS], Vec::new());
+        let empty = catalog.size(&THINGS);
+        let many = || (0..1_000).map(|number| thing(&format!("thing-{number}"), &format!("colour-{}", number % 100)));
+        catalog.replace(&THINGS, Coverage::Complete, many().collect());
+        let full = catalog.size(&THINGS);
+        assert_eq!((empty.objects, full.objects), (0, 1_000));
+        assert!(full.bytes > 1_000 * 30 && full.bytes < 1_000 * 200, "{full:?}");
+        catalog.replace(&THINGS, Coverage::Complete, many().collect());
+        assert_eq!(catalog.size(&THINGS), full, "listed again");
+        catalog.replace(&THINGS, Coverage::Complete, Vec::new());
+        assert_eq!(catalog.size(&THINGS).objects, 0);
+        assert!(catalog.size(&THINGS).bytes <= empty.bytes + 500, "{:?}", catalog.size(&THINGS));
     }
 }

@@ -111,14 +111,14 @@ impl<'a> View<'a> {
         match self.confirmation(&Reference::new(kind, namespace, name)) {
             Some(Confirmation::Gone) => true,
             Some(Confirmation::Exists(_)) => false,
-            _ => self.is_complete(kind) && self.catalog.find(kind, namespace, name).is_none(),
+            _ => self.is_complete(kind) && !self.catalog.contains(kind, namespace, name),
         }
     }
 
     /// What to confirm where the catalog does not have an object: it may have come a moment ago.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
-        let found = self.catalog.find(kind, namespace, name);
-        found.is_none().then(|| Reference::new(kind, namespace, name))
+        let is_found = self.catalog.contains(kind, namespace, name);
+        (!is_found).then(|| Reference::new(kind, namespace, name))
     }
 
     /// The objects that `index` files under `key`, sorted by name, at most `limit`; see [`Catalog::indexed`].

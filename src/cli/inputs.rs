@@ -61,9 +61,9 @@ async fn cluster_config(kubeconfig: Option<&Path>) -> Result<kube::Config, Unusa
     }
 }
 
-/// A catalog of the cluster as it is now.
+/// A catalog of the cluster as it is now, of whole objects: explanations read more of them than rules.
 pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> Result<Arc<Catalog>, Unusable> {
-    let catalog = Arc::new(registry.catalog());
+    let catalog = Arc::new(registry.catalog().with_whole_objects());
     let client = client(kubeconfig).await?;
     cluster::load(client, &catalog).await.map_err(|error| Unusable::because("the cluster", error))?;
     Ok(catalog)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::admission::Operation;
-use crate::catalog::{Declaration, Declared, Index, Kind, Scope, Stored, View};
+use crate::catalog::{Declaration, Declared, Index, Kind, Scope, Stored, View, WHOLE};
 use crate::rule::{DECLARED, Match, Outage};
 
 use super::composition::pipeline::Required;
@@ -28,6 +28,8 @@ const fn environment_configs(version: &'static str, indexes: &'static [&'static 
         plural: "environmentconfigs",
         scope: Scope::Cluster,
         indexes,
+        // Selectors sort by any path.
+        parts: WHOLE,
     }
 }
 
@@ -85,6 +87,7 @@ pub static COMPOSITIONS: Kind = Kind {
     plural: "compositions",
     scope: Scope::Cluster,
     indexes: &[&BY_COMPOSITE_TYPE, &BY_REFERRED_CONFIG, &BY_SELECTED_LABEL],
+    parts: &[&["metadata"], &["spec"]],
 };
 
 /// `CompositionRevision`: the text of a Composition at some time, which composites may be pinned to.
@@ -95,6 +98,7 @@ pub static REVISIONS: Kind = Kind {
     plural: "compositionrevisions",
     scope: Scope::Cluster,
     indexes: &[&BY_REVISED, &BY_REFERRED_CONFIG, &BY_SELECTED_LABEL],
+    parts: &[&["metadata"], &["spec"]],
 };
 
 /// The label of a CompositionRevision that names its Composition.
@@ -157,6 +161,7 @@ pub static DEFINITIONS: Kind = Kind {
     plural: "compositeresourcedefinitions",
     scope: Scope::Cluster,
     indexes: &[&BY_DECLARED_TYPE, &BY_CLAIM],
+    parts: &[&["metadata"], &["spec"]],
 };
 
 /// CompositeResourceDefinitions by the group and kind of the composites that they declare.
@@ -184,6 +189,8 @@ pub static COMPOSITES: Declaration = Declaration {
     by: &DEFINITIONS,
     declares,
     indexes: &[&BY_COMPOSITION, &BY_REFERENCE, &WITH_REFERENCES],
+    // Patches read any path.
+    parts: WHOLE,
     is_held: true,
 };
 
@@ -191,7 +198,7 @@ const CLAIMS_NAME: &str = "claims";
 
 /// Claims: the kinds that CompositeResourceDefinitions offer in namespaces. Crossplane makes a composite of each.
 pub static CLAIMS: Declaration =
-    Declaration { name: CLAIMS_NAME, by: &DEFINITIONS, declares: offers, indexes: &[], is_held: false };
+    Declaration { name: CLAIMS_NAME, by: &DEFINITIONS, declares: offers, indexes: &[], parts: &[], is_held: false };
 
 /// What a definition offers in namespaces.
 fn offers(definition: &Value) -> Option<Declared> {

@@ -1,8 +1,12 @@
 //! The kinds that Landscaper's rules look up.
 
+use super::components::note::TREE_ANNOTATION;
+use super::deployer::TYPE_ANNOTATION;
 use super::dry_run::mark::{self, Mark};
+use super::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
+use super::overwrites::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
 use super::{context, installation};
-use crate::catalog::{Index, Kind, METADATA_ONLY, Scope};
+use crate::catalog::{EVERY, Index, Kind, Scope};
 use crate::rule::{Match, Outage};
 
 /// API group of everything of Landscaper's.
@@ -18,6 +22,7 @@ pub static CONTEXTS: Kind = Kind {
     plural: "contexts",
     scope: Scope::Namespaced,
     indexes: &[&CONTEXTS_BY_OVERWRITES],
+    parts: &[&["componentVersionOverwrites"], &["registryPullSecrets"], &["repositoryContext"]],
 };
 
 /// Contexts by the name of the overwrites that they use.
@@ -32,6 +37,7 @@ pub static OVERWRITES: Kind = Kind {
     plural: "componentversionoverwrites",
     scope: Scope::Namespaced,
     indexes: &[],
+    parts: &[&["metadata", "generation"], &["overwrites"]],
 };
 
 /// `Installation`: what is to be installed.
@@ -42,6 +48,26 @@ pub static INSTALLATIONS: Kind = Kind {
     plural: "installations",
     scope: Scope::Namespaced,
     indexes: &[&INSTALLATIONS_BY_CONTEXT, &BY_OWNER, &BY_DRY_RUN_CONFIGURATION],
+    parts: &[
+        &["metadata", "annotations", CONFIGURATION_ANNOTATION],
+        &["metadata", "annotations", DRY_RUN_ANNOTATION],
+        &["metadata", "annotations", TYPE_ANNOTATION],
+        &["metadata", "annotations", PATCH_ANNOTATION],
+        &["metadata", "annotations", SOURCE_ANNOTATION],
+        &["metadata", "annotations", TREE_ANNOTATION],
+        &["metadata", "deletionTimestamp"],
+        &["metadata", "ownerReferences"],
+        &["metadata", "resourceVersion"],
+        &["metadata", "uid"],
+        &["spec", "componentDescriptor"],
+        &["spec", "context"],
+        &["status", "conditions", EVERY, "message"],
+        &["status", "conditions", EVERY, "reason"],
+        &["status", "conditions", EVERY, "status"],
+        &["status", "conditions", EVERY, "type"],
+        &["status", "jobID"],
+        &["status", "jobIDFinished"],
+    ],
 };
 
 /// Installations by the name of their context.
@@ -56,6 +82,15 @@ pub static EXECUTIONS: Kind = Kind {
     plural: "executions",
     scope: Scope::Namespaced,
     indexes: &[&BY_OWNER],
+    parts: &[
+        &["metadata", "annotations", CONFIGURATION_ANNOTATION],
+        &["metadata", "annotations", DRY_RUN_ANNOTATION],
+        &["metadata", "annotations", TYPE_ANNOTATION],
+        &["metadata", "deletionTimestamp"],
+        &["metadata", "ownerReferences"],
+        &["metadata", "resourceVersion"],
+        &["metadata", "uid"],
+    ],
 };
 
 /// `DeployItem`: what a deployer does.
@@ -66,6 +101,25 @@ pub static DEPLOY_ITEMS: Kind = Kind {
     plural: "deployitems",
     scope: Scope::Namespaced,
     indexes: &[&BY_OWNER, &BY_DRY_RUN_CONFIGURATION],
+    parts: &[
+        &["metadata", "annotations", CONFIGURATION_ANNOTATION],
+        &["metadata", "annotations", DRY_RUN_ANNOTATION],
+        &["metadata", "annotations", TYPE_ANNOTATION],
+        &["metadata", "deletionTimestamp"],
+        &["metadata", "ownerReferences"],
+        &["metadata", "resourceVersion"],
+        &["metadata", "uid"],
+        &["spec", "config", "apiVersion"],
+        &["spec", "config", "exports"],
+        &["spec", "config", "exportsFromManifests"],
+        &["spec", "config", "kind"],
+        &["spec", "target", "name"],
+        &["spec", "type"],
+        &["status", "deployer"],
+        &["status", "jobID"],
+        &["status", "jobIDFinished"],
+        &["status", "phase"],
+    ],
 };
 
 /// `Target`: where a deployer works. What rules ask is its labels and annotations; its credentials are not kept.
@@ -75,7 +129,8 @@ pub static TARGETS: Kind = Kind {
     kind: "Target",
     plural: "targets",
     scope: Scope::Namespaced,
-    indexes: &[&METADATA_ONLY],
+    indexes: &[],
+    parts: &[&["metadata", "labels"], &["metadata", "annotations"]],
 };
 
 /// `DeployerRegistration`: which types a deployer serves. Landscaper has had none since 0.99.
@@ -86,6 +141,7 @@ pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
     plural: "deployerregistrations",
     scope: Scope::Cluster,
     indexes: &[&ALL],
+    parts: &[&["spec", "types"]],
 };
 
 /// All objects, under the empty key.
@@ -99,6 +155,7 @@ pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
     plural: "dryrunconfigurations",
     scope: Scope::Namespaced,
     indexes: &[],
+    parts: &[&["spec"]],
 };
 
 /// Objects by what owns them: `Installation/name`, `Execution/name`.

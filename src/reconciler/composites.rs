@@ -9,6 +9,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{Controller, Failure, Next, Permission, Tools};
+use crate::admission::Path;
 use crate::catalog::{CHOOSING_LABEL, Catalog, Change, Kind, Reference, Scope, cluster};
 use crate::crossplane::kinds::{CLAIMS, COMPOSITES, DEFINITIONS};
 use crate::gate::registration::DECLARED_NAME;
@@ -29,7 +30,9 @@ static PERMISSIONS: [Permission; 1] = [Permission {
 }];
 
 const fn configurations(kind: &'static str, plural: &'static str) -> Kind {
-    Kind { group: GROUP, version: "v1", kind, plural, scope: Scope::Cluster, indexes: &[] }
+    // That one changed is all that counts: it is read from the API server then.
+    let parts: &[Path] = &[&["metadata", "resourceVersion"]];
+    Kind { group: GROUP, version: "v1", kind, plural, scope: Scope::Cluster, indexes: &[], parts }
 }
 
 /// Keeps the rules of the two configurations.

@@ -27,8 +27,15 @@ const MAX_STEPS: usize = 12;
 const MAX_EVENTS: u32 = 100;
 
 /// Read and written by name only: they are not kept in the catalog.
-static SECRETS: Kind =
-    Kind { group: "", version: "v1", kind: "Secret", plural: "secrets", scope: Scope::Namespaced, indexes: &[] };
+static SECRETS: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Secret",
+    plural: "secrets",
+    scope: Scope::Namespaced,
+    indexes: &[],
+    parts: &[],
+};
 
 /// Does the DeployItems that are in dry run.
 pub(super) struct DryRunDeployer {

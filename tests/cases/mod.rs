@@ -12,6 +12,7 @@ use std::sync::{Arc, LazyLock};
 
 use futures::executor::block_on;
 use portcullis::admission::{Object, Operation, Phase, Request, Resource, User, Verdict};
+use portcullis::catalog::Catalog;
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::yaml;
 use serde_json::Value;
@@ -88,19 +89,25 @@ impl Case {
     }
 
     pub fn gate(&self) -> Gate {
-        let registry = Registry::standard();
-        let catalog = registry.catalog_of(self.stored.clone());
-        Gate::new(registry, self.policy.clone(), Arc::new(catalog))
+        self.gate_over(Registry::standard().catalog())
+    }
+
+    fn gate_over(&self, catalog: Catalog) -> Gate {
+        catalog.replace_all(self.stored.clone());
+        Gate::new(Registry::standard(), self.policy.clone(), Arc::new(catalog))
     }
 
     /// The verdict, which is the same whether all of the object is there, as from a file, or what rows say they look at,
-    /// as from an API server.
+    /// as from an API server; and whether the catalog holds whole objects, or the parts that their kinds declare.
     pub fn decide(&self, phase: Phase) -> Verdict {
         let gate = self.gate();
         let verdict = block_on(gate.decide(phase, &self.request()));
         let (new, old) = self.objects(|object| object.to_string());
         let request = self.request_about(Object::raw(new.as_deref()), Object::raw(old.as_deref()));
         assert_eq!(block_on(gate.decide(phase, &request)), verdict, "{} is not read as it is looked at", self.object);
+        let whole = self.gate_over(Registry::standard().catalog().with_whole_objects());
+        let told = "a rule reads a part of a stored object that its kind does not declare";
+        assert_eq!(block_on(whole.decide(phase, &self.request())), verdict, "{told}: {}", self.object);
         verdict
     }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use super::{Audited, Unread};
-use crate::catalog::pages::Pages;
+use crate::catalog::cluster::pages::{Item, Pages};
 use crate::gate::Registry;
 use api::{APIS, ReportApi};
 pub use document::{CUT, MANAGED_BY, VERSION};
@@ -189,11 +189,11 @@ impl Stored {
 async fn ours(api: Api<DynamicObject>) -> Result<Vec<DynamicObject>, kube::Error> {
     let mut pages = Pages::of(api).labelled(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
     let mut objects = Vec::new();
-    while let Some(page) = pages.next().await? {
-        if page.is_first {
-            objects.clear();
+    while let Some(item) = pages.next().await? {
+        match item {
+            Item::Beginning => objects.clear(),
+            Item::Object(text) => objects.push(serde_json::from_str(text).map_err(kube::Error::SerdeError)?),
         }
-        objects.extend(page.objects);
     }
     Ok(objects)
 }

@@ -95,7 +95,9 @@ impl Args {
             return inputs::runtime()?.block_on(inputs::cluster(self.kubeconfig.as_deref(), &registry));
         }
         let objects = inputs::objects(&self.manifests, self.namespace.as_deref().unwrap_or("default"))?;
-        Ok(Arc::new(registry.catalog_of(objects)))
+        let catalog = registry.catalog().with_whole_objects();
+        catalog.replace_all(objects);
+        Ok(Arc::new(catalog))
     }
 
     pub(super) fn installations(&self, catalog: &Catalog) -> Vec<Arc<Stored>> {

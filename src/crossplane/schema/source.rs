@@ -24,6 +24,7 @@ pub static CONFIG_MAPS: Kind = Kind {
     plural: "configmaps",
     scope: Scope::Namespaced,
     indexes: &[&READ_BY_NAME],
+    parts: &[&["data"]],
 };
 
 /// The schema that a Composition declares, if it does, and the annotation that says so.

@@ -30,6 +30,7 @@ pub(super) static KUSTOMIZATIONS: Kind = Kind {
     plural: "kustomizations",
     scope: Scope::Namespaced,
     indexes: &[&BY_SOURCE],
+    parts: &[&["metadata", "labels"], &["metadata", "uid"], &["spec"]],
 };
 
 /// Kustomizations by their source: `GitRepository/flux-system/apps`.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::flux::of_object;
 use super::{Delivery, Look, path_annotation};
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
 use crate::catalog::{Index, Kind, NAMESPACES, Reference, Scope, Stored, View};
 use crate::kustomize::finding::Site;
 use crate::kustomize::references::{is_git, is_http};
@@ -24,8 +24,19 @@ use crate::rule::Match;
 pub(in crate::kustomize) const GROUP: &str = "kustomize.config.k8s.io";
 
 const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
-    Kind { group: GROUP, version, kind, plural, scope: Scope::Namespaced, indexes: &INDEXES }
+    Kind { group: GROUP, version, kind, plural, scope: Scope::Namespaced, indexes: &INDEXES, parts: &PARTS }
 }
+
+/// The annotation that says where an object stands, and [`LISTS`].
+static PARTS: [Path; 7] = [
+    &["metadata", "annotations", super::PATH_ANNOTATION],
+    &["resources"],
+    &["bases"],
+    &["generators"],
+    &["transformers"],
+    &["validators"],
+    &["components"],
+];
 
 static INDEXES: [&Index; 2] = [&BY_PATH, &BY_REFERENCE];
 

@@ -21,8 +21,15 @@ const CONTEXTS: usize = 1_000;
 const SECRETS_OF_ONE: usize = 20;
 
 /// Read by name only: they are not kept in the catalog.
-static SECRETS: Kind =
-    Kind { group: "", version: "v1", kind: "Secret", plural: "secrets", scope: Scope::Namespaced, indexes: &[] };
+static SECRETS: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Secret",
+    plural: "secrets",
+    scope: Scope::Namespaced,
+    indexes: &[],
+    parts: &[],
+};
 
 /// Credentials by namespace and names of secrets.
 #[derive(Default)]

@@ -19,8 +19,15 @@ const MANAGER: &str = "portcullis-overwrite-trees";
 const LONGEST_LABEL: usize = 63;
 
 /// Read and written by name only: they are not kept in the catalog.
-static CONFIG_MAPS: Kind =
-    Kind { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", scope: Scope::Namespaced, indexes: &[] };
+static CONFIG_MAPS: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "ConfigMap",
+    plural: "configmaps",
+    scope: Scope::Namespaced,
+    indexes: &[],
+    parts: &[],
+};
 
 /// What is written for one Installation.
 pub(super) struct Write<'a> {

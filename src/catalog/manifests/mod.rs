@@ -10,6 +10,12 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
+mod fill;
+mod read;
+
+pub use fill::fill;
+pub use read::{Object, each};
+
 use super::Catalog;
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
@@ -97,6 +103,13 @@ impl Aliased {
     fn take(&self, values: usize) -> bool {
         let with = |held: usize| held.checked_add(values).filter(|held| *held <= MOST_ALIASED);
         values == 0 || self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
+    }
+
+    fn problem(values: usize) -> String {
+        format!(
+            "its anchors and aliases make {values} values, and with those of other documents more than {MOST_ALIASED}: write \
+             them out, or read fewer files at once"
+        )
     }
 
     fn give_back(&self, values: usize) {
@@ -203,11 +216,7 @@ impl Manifests {
 
     fn add_document(&mut self, source: &Arc<Source>, mut document: Document, namespace: &str) {
         if !self.aliased.take(document.aliased) {
-            let problem = format!(
-                "its anchors and aliases make {} values, and with those of other documents more than {MOST_ALIASED}: write \
-                 them out, or read fewer files at once",
-                document.aliased
-            );
+            let problem = Aliased::problem(document.aliased);
             let (name, place) = (source.name.clone(), Some((source.clone(), document.start())));
             return self.errors.push(ManifestError { name, place, problem });
         }
@@ -264,19 +273,6 @@ fn read(path: &Path) -> std::io::Result<String> {
         return Err(std::io::Error::other(format!("it has {bytes} bytes; {MAX_FILE_BYTES} are the most")));
     }
     String::from_utf8(std::fs::read(path)?).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
-}
-
-/// Fills a catalog from a folder.
-///
-/// # Errors
-/// Everything in the folder that cannot be read. The catalog stays as it was.
-pub fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Vec<ManifestError>> {
-    let manifests = Manifests::load(&[folder], "default");
-    if !manifests.errors.is_empty() {
-        return Err(manifests.errors);
-    }
-    catalog.replace_all(manifests.objects());
-    Ok(())
 }
 
 /// Keeps a catalog as its folder is, for ever. What cannot be read is logged, and the catalog stays as it was.

@@ -1,0 +1,111 @@
+//! A watch: changes of a kind, decoded from the bytes of its events straight into what the catalog keeps.
+
+use std::borrow::Cow;
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::io::{AsyncBufRead, AsyncBufReadExt as _};
+use kube::api::WatchParams;
+use kube::core::{Request, Status};
+use kube::{Client, Error};
+use memchr::memchr;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+/// The API server ends a watch after so many seconds, and it is opened again.
+const WATCH_SECONDS: u32 = 290;
+/// A watch is broken on which nothing comes for so long, no bookmark and no end either.
+const MAX_SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
+/// The largest event: that of an object as large as a list may have.
+const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
+
+/// What happened.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Event<'e> {
+    /// The JSON text of an object as it is now.
+    Applied(&'e str),
+    /// The JSON text of an object that is gone.
+    Deleted(&'e str),
+    /// Nothing, up to this version.
+    Bookmark(String),
+}
+
+/// The events of a watch.
+pub(super) struct Events {
+    body: Pin<Box<dyn AsyncBufRead + Send>>,
+    line: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+struct Raw<'e> {
+    #[serde(borrow, rename = "type")]
+    what: Cow<'e, str>,
+    #[serde(borrow)]
+    object: &'e RawValue,
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    metadata: Version,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    resource_version: String,
+}
+
+impl Events {
+    /// Opens a watch on what is at `url`, from a version on.
+    pub(super) async fn open(client: &Client, url: &str, version: &str) -> Result<Self, Error> {
+        let parameters = WatchParams { timeout: Some(WATCH_SECONDS), bookmarks: true, ..WatchParams::default() };
+        let request = Request::new(url).watch(&parameters, version).map_err(Error::BuildRequest)?;
+        Ok(Self { body: Box::pin(client.request_stream(request).await?), line: Vec::new() })
+    }
+
+    /// Returns the next event; `None` when the API server ends the watch.
+    pub(super) async fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
+        if !self.read_line().await.map_err(Error::ReadEvents)? {
+            return Ok(None);
+        }
+        let raw: Raw<'_> = serde_json::from_slice(&self.line).map_err(Error::SerdeError)?;
+        match &*raw.what {
+            "ADDED" | "MODIFIED" => Ok(Some(Event::Applied(raw.object.get()))),
+            "DELETED" => Ok(Some(Event::Deleted(raw.object.get()))),
+            "BOOKMARK" => {
+                let bookmark: Versioned = serde_json::from_str(raw.object.get()).map_err(Error::SerdeError)?;
+                Ok(Some(Event::Bookmark(bookmark.metadata.resource_version)))
+            }
+            _ => {
+                let status: Status = serde_json::from_str(raw.object.get()).map_err(Error::SerdeError)?;
+                Err(Error::Api(Box::new(status)))
+            }
+        }
+    }
+
+    /// Reads a line that is not empty; false at the end, or within the last line.
+    async fn read_line(&mut self) -> io::Result<bool> {
+        self.line.clear();
+        loop {
+            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "nothing came for too long");
+            let bytes = timeout(MAX_SILENCE, self.body.fill_buf()).await.map_err(silent)??;
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            let end = memchr(b'\n', bytes);
+            let length = end.map_or(bytes.len(), |end| end + 1);
+            self.line.extend(bytes.get(..length).unwrap_or_default());
+            self.body.as_mut().consume(length);
+            if self.line.len() > MAX_EVENT_BYTES {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "an event is too large"));
+            }
+            match end {
+                Some(_) if self.line.trim_ascii().is_empty() => self.line.clear(),
+                Some(_) => return Ok(true),
+                None => {}
+            }
+        }
+    }
+}

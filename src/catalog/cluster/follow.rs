@@ -1,0 +1,169 @@
+//! Keeping a kind of the catalog as its cluster is: a list, then a watch, and a list again where the API server has
+//! forgotten what the watch has seen.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::api::{Api, DynamicObject};
+use kube::runtime::watcher::DefaultBackoff;
+use kube::{Client, Error};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::events::{Event, Events};
+use super::resource;
+use crate::catalog::cluster::pages::{Item, Pages};
+use crate::catalog::{Catalog, Coverage, Kind};
+
+/// How long to wait for a definition when the watch on them does not ring, or may not be opened.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// A definition is served a moment after it is stored.
+const AFTER_RING: Duration = Duration::from_millis(300);
+/// How often a watch that does not come to be is told again.
+const SAY_AGAIN: Duration = Duration::from_secs(60);
+/// The least time from one watch to the next, for an API server that ends each of them at once.
+const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
+
+/// Lists a kind into the catalog; returns the version of the list.
+///
+/// # Errors
+/// When the API server refuses, or what it sends is no list. The catalog keeps what it had, and what was listed so far.
+pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<String, Error> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
+    let mut pages = Pages::of(api);
+    let mut listing = catalog.list(kind);
+    while let Some(item) = pages.next().await? {
+        match item {
+            Item::Beginning => listing = catalog.list(kind),
+            Item::Object(text) => listing.add(text),
+        }
+    }
+    let (objects, version) = (listing.count(), pages.resource_version().to_owned());
+    listing.finish(Coverage::Complete);
+    let bytes = catalog.size(kind).bytes;
+    tracing::info!(kind = kind.full_name(), objects, bytes, "listed");
+    Ok(version)
+}
+
+/// What is done after a watch has ended.
+enum Next {
+    /// Watch on from this version.
+    Watch(String),
+    /// List again: the API server has forgotten the version.
+    List,
+}
+
+/// The following of one kind.
+pub(super) struct Follow {
+    pub(super) client: Client,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) kind: &'static Kind,
+    pub(super) said: Option<Instant>,
+}
+
+impl Follow {
+    pub(super) fn of(client: &Client, catalog: &Arc<Catalog>, kind: &'static Kind) -> Self {
+        Self { client: client.clone(), catalog: Arc::clone(catalog), kind, said: None }
+    }
+
+    pub(super) async fn run(mut self, mut bell: watch::Receiver<()>) {
+        loop {
+            bell.mark_unchanged();
+            self.while_served().await;
+            self.catalog.list(self.kind).finish(Coverage::Absent);
+            tracing::debug!(kind = self.kind.full_name(), "the cluster does not have this kind yet");
+            // Rung or not, the next step is the same.
+            let _ = tokio::time::timeout(LOOK_AGAIN, bell.changed()).await;
+            sleep(AFTER_RING).await;
+        }
+    }
+
+    /// Follows the kind for as long as the cluster has it.
+    async fn while_served(&mut self) {
+        let mut wait = DefaultBackoff::default();
+        loop {
+            match list(&self.client, &self.catalog, self.kind).await {
+                Ok(version) => self.watch_from(version, &mut wait).await,
+                Err(error) if code(&error) == Some(404) => return,
+                Err(error) => {
+                    self.say(&error);
+                    pause(&mut wait).await;
+                }
+            }
+        }
+    }
+
+    /// Watches until the kind must be listed again.
+    async fn watch_from(&mut self, mut version: String, wait: &mut DefaultBackoff) {
+        loop {
+            let begun = Instant::now();
+            match self.watch(&mut version).await {
+                Ok(Next::List) => return sleep(BETWEEN_WATCHES.saturating_sub(begun.elapsed())).await,
+                Ok(Next::Watch(seen)) => {
+                    version = seen;
+                    sleep(BETWEEN_WATCHES.saturating_sub(begun.elapsed())).await;
+                }
+                Err(error) => {
+                    self.say(&error);
+                    pause(wait).await;
+                }
+            }
+        }
+    }
+
+    /// Watches once. `version` is the last one seen, whatever the outcome.
+    async fn watch(&self, version: &mut String) -> Result<Next, Error> {
+        let url = Api::<DynamicObject>::all_with(self.client.clone(), &resource(self.kind)).resource_url().to_owned();
+        let watched = async {
+            let mut events = Events::open(&self.client, &url, version).await?;
+            while let Some(event) = events.next().await? {
+                self.take(&event, version);
+            }
+            Ok(())
+        };
+        match watched.await {
+            Ok(()) => Ok(Next::Watch(std::mem::take(version))),
+            // 404: the kind is gone, as the list will tell.
+            Err(error) if matches!(code(&error), Some(404 | 410)) => Ok(Next::List),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take(&self, event: &Event<'_>, version: &mut String) {
+        let text = match event {
+            Event::Bookmark(seen) => return version.clone_from(seen),
+            Event::Applied(text) | Event::Deleted(text) => text,
+        };
+        match self.catalog.decode(self.kind, text) {
+            Err(undecodable) => self.catalog.reject(self.kind, &undecodable),
+            Ok(object) => {
+                match event {
+                    Event::Deleted(_) => self.catalog.remove(self.kind, &object.namespace, &object.name),
+                    _ => self.catalog.put(self.kind, &object),
+                }
+                *version = object.resource_version;
+            }
+        }
+    }
+
+    fn say(&mut self, error: &Error) {
+        if self.said.is_some_and(|said| said.elapsed() < SAY_AGAIN) {
+            return;
+        }
+        self.said = Some(Instant::now());
+        let kind = self.kind.full_name();
+        tracing::warn!(%error, kind, "cannot watch; trying again, and saying so once a minute");
+    }
+}
+
+async fn pause(wait: &mut DefaultBackoff) {
+    sleep(wait.next().unwrap_or(SAY_AGAIN)).await;
+}
+
+/// Returns the code of an answer of the API server.
+fn code(error: &Error) -> Option<u16> {
+    match error {
+        Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}

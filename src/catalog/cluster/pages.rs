@@ -1,0 +1,154 @@
+//! Listing in pages, object by object as they arrive, so that a cluster of any size is listed in little memory.
+
+use std::io;
+use std::pin::Pin;
+
+use futures::io::{AsyncBufRead, AsyncBufReadExt as _};
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::Request;
+use kube::{Client, Error};
+
+use crate::catalog::frames::{Envelope, FrameError, Frames};
+
+/// Objects in one page: what client-go and kubectl ask for.
+const PAGE: u32 = 500;
+/// How often a listing is begun, where the API server no longer knows how far it came: after five minutes it forgets.
+const BEGINNINGS: usize = 3;
+
+/// A listing in pages.
+pub struct Pages {
+    client: Client,
+    url: String,
+    labels: Option<String>,
+    at: At,
+    begun: usize,
+    left: u64,
+    resource_version: String,
+}
+
+/// How far a listing came.
+enum At {
+    Beginning,
+    /// Before the page of this token.
+    Token(String),
+    /// Within a page.
+    Page(Page),
+    End,
+}
+
+/// A page that arrives.
+struct Page {
+    body: Pin<Box<dyn AsyncBufRead + Send>>,
+    frames: Frames,
+}
+
+/// What comes next of a listing.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Item<'p> {
+    /// The listing begins, perhaps again: what came before is to be forgotten.
+    Beginning,
+    /// The JSON text of an object.
+    Object(&'p str),
+}
+
+impl Pages {
+    /// All that `api` has.
+    pub fn of(api: Api<DynamicObject>) -> Self {
+        let (url, client) = (api.resource_url().to_owned(), api.into_client());
+        Self { client, url, labels: None, at: At::Beginning, begun: 0, left: 0, resource_version: String::new() }
+    }
+
+    /// Only what has these labels.
+    #[must_use]
+    pub fn labelled(self, labels: &str) -> Self {
+        Self { labels: Some(labels.to_owned()), ..self }
+    }
+
+    /// Returns how many objects come after this page, as far as the API server says.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Returns the version of the list, once its first page is read.
+    pub fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+
+    /// Returns what comes next; `None` after the last object.
+    ///
+    /// # Errors
+    /// When the API server refuses, or forgets too often how far the listing came, or sends what is no list.
+    pub async fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+        loop {
+            match &mut self.at {
+                At::Beginning => {
+                    self.begun += 1;
+                    self.ask(None).await?;
+                    return Ok(Some(Item::Beginning));
+                }
+                At::Token(token) => {
+                    let token = std::mem::take(token);
+                    match self.ask(Some(token)).await {
+                        Err(error) if is_forgotten(&error) && self.begun < BEGINNINGS => self.at = At::Beginning,
+                        asked => asked?,
+                    }
+                }
+                At::Page(page) => match page.advance().await? {
+                    None => break,
+                    Some(envelope) => self.turn(envelope),
+                },
+                At::End => return Ok(None),
+            }
+        }
+        let At::Page(page) = &self.at else { return Ok(None) };
+        page.frames.current().map(|object| Some(Item::Object(object))).map_err(broken)
+    }
+
+    async fn ask(&mut self, continue_token: Option<String>) -> Result<(), Error> {
+        let label_selector = self.labels.clone();
+        let parameters = ListParams { limit: Some(PAGE), continue_token, label_selector, ..ListParams::default() };
+        let request = Request::new(&self.url).list(&parameters).map_err(Error::BuildRequest)?;
+        let body = Box::pin(self.client.request_stream(request).await?);
+        self.at = At::Page(Page { body, frames: Frames::default() });
+        Ok(())
+    }
+
+    /// Goes to the next page.
+    fn turn(&mut self, envelope: Envelope) {
+        let metadata = envelope.metadata;
+        self.left = metadata.remaining_item_count.and_then(|left| u64::try_from(left).ok()).unwrap_or_default();
+        // All pages are of the version of the first.
+        self.resource_version = metadata.resource_version;
+        self.at = if metadata.r#continue.is_empty() { At::End } else { At::Token(metadata.r#continue) };
+    }
+}
+
+impl Page {
+    /// Goes to the next object; returns what is around the objects after the last one.
+    async fn advance(&mut self) -> Result<Option<Envelope>, Error> {
+        while !self.frames.advance().map_err(broken)? {
+            let bytes = self.body.fill_buf().await.map_err(Error::ReadEvents)?;
+            let length = bytes.len();
+            if length == 0 {
+                self.frames.end();
+                if !self.frames.advance().map_err(broken)? {
+                    let envelope = self.frames.envelope().map_err(broken)?;
+                    return if envelope.has_items { Ok(Some(envelope)) } else { Err(broken(FrameError::NoItems)) };
+                }
+                break;
+            }
+            self.frames.push(bytes);
+            self.body.as_mut().consume(length);
+        }
+        Ok(None)
+    }
+}
+
+fn broken(error: FrameError) -> Error {
+    Error::ReadEvents(io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// 410 Gone: the token is older than what etcd keeps.
+fn is_forgotten(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.code == 410)
+}

@@ -1,0 +1,386 @@
+//! The objects of a JSON list, one by one, while the list is still arriving: no more than the object that arrives and a
+//! piece of the next are in memory.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::admission::scan;
+
+/// The largest object, in bytes. etcd stores none of more than 1.5 MiB, unless it is told to.
+const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
+/// The largest of what is around the objects.
+const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
+
+/// Why a list cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// It is no JSON object.
+    #[error("{0} is missing at byte {1}")]
+    Misplaced(&'static str, usize),
+    /// An object or what is around the objects is too large.
+    #[error("{0} of more than {1} bytes at byte {2}")]
+    TooLarge(&'static str, usize, usize),
+    /// It is something else than a list.
+    #[error("it has no items")]
+    NoItems,
+    /// It ends before its end.
+    #[error("it ends after {0} bytes, in the middle")]
+    Cut(usize),
+    /// An object is not UTF-8.
+    #[error("it is not UTF-8 at byte {0}")]
+    Encoding(usize),
+}
+
+/// Where in a list the next byte is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Opening,
+    Members,
+    Items,
+    End,
+}
+
+/// Cuts a JSON list into its items.
+#[derive(Debug)]
+pub struct Frames {
+    buffer: Vec<u8>,
+    /// What of the buffer was read.
+    read: usize,
+    /// The bytes of the list before the buffer.
+    before: usize,
+    state: State,
+    item: Range<usize>,
+    /// The members besides the items, without the braces.
+    envelope: Vec<u8>,
+    /// It is not looked again for the end of a value before the buffer has this length.
+    look_at: usize,
+    is_complete: bool,
+    has_items: bool,
+}
+
+/// What is around the items of a list.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Envelope {
+    /// `kind`.
+    pub kind: String,
+    /// `apiVersion`.
+    #[serde(rename = "apiVersion")]
+    pub api_version: String,
+    /// `metadata`.
+    pub metadata: ListMetadata,
+    /// Whether there were items, be it an empty list of them.
+    #[serde(skip)]
+    pub has_items: bool,
+}
+
+/// `metadata` of a list.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ListMetadata {
+    /// The version of the whole list.
+    pub resource_version: String,
+    /// Where the next page begins; empty for the last one.
+    pub r#continue: String,
+    /// How many objects are on further pages, where that is known.
+    pub remaining_item_count: Option<i64>,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self {
+            buffer: Vec::new(),
+            read: 0,
+            before: 0,
+            state: State::Opening,
+            item: 0..0,
+            envelope: Vec::new(),
+            look_at: 0,
+            is_complete: false,
+            has_items: false,
+        }
+    }
+}
+
+impl Frames {
+    /// Adds the bytes that come next.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.read);
+        self.before += self.read;
+        self.look_at = self.look_at.saturating_sub(self.read);
+        self.read = 0;
+        self.buffer.extend(bytes);
+    }
+
+    /// Says that there are no more bytes.
+    pub fn end(&mut self) {
+        self.is_complete = true;
+    }
+
+    /// Goes to the next item; false if that is not there yet, or there is none any more.
+    ///
+    /// # Errors
+    /// When this is no list.
+    pub fn advance(&mut self) -> Result<bool, FrameError> {
+        if self.buffer.len() < self.look_at && !self.is_complete {
+            return Ok(false);
+        }
+        while let Some(byte) = self.peek() {
+            let is_item = match self.state {
+                State::Opening => self.open(byte).map(Some)?,
+                State::Members => self.member(byte)?,
+                State::Items => self.item(byte)?,
+                State::End => return Err(self.misplaced("the end")),
+            };
+            match is_item {
+                Some(true) => return Ok(true),
+                Some(false) => {}
+                None => return self.wait(),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The item.
+    ///
+    /// # Errors
+    /// When it is not UTF-8.
+    pub fn current(&self) -> Result<&str, FrameError> {
+        let item = self.buffer.get(self.item.clone()).unwrap_or_default();
+        std::str::from_utf8(item)
+            .map_err(|error| FrameError::Encoding(self.before + self.item.start + error.valid_up_to()))
+    }
+
+    /// Returns what is around the items.
+    ///
+    /// # Errors
+    /// When the list is not at its end.
+    pub fn envelope(&self) -> Result<Envelope, FrameError> {
+        if self.state != State::End {
+            return Err(FrameError::Cut(self.before + self.buffer.len()));
+        }
+        let text = [b"{", self.envelope.as_slice(), b"}"].concat();
+        let envelope = serde_json::from_slice(&text).map_err(|_| FrameError::Misplaced("a list's metadata", 0))?;
+        Ok(Envelope { has_items: self.has_items, ..envelope })
+    }
+
+    /// The kind of the list, as far as it was read; empty before.
+    pub fn kind(&self) -> String {
+        let text = [b"{", self.envelope.as_slice(), b"}"].concat();
+        serde_json::from_slice(&text).map(|envelope: Envelope| envelope.kind).unwrap_or_default()
+    }
+
+    fn misplaced(&self, wanted: &'static str) -> FrameError {
+        FrameError::Misplaced(wanted, self.before + self.read)
+    }
+
+    /// Waits until the buffer is larger by a quarter, so that a large object is not searched for its end at every packet.
+    fn wait(&mut self) -> Result<bool, FrameError> {
+        let pending = self.buffer.len() - self.read;
+        if pending > MAX_OBJECT_BYTES {
+            return Err(FrameError::TooLarge("an object", MAX_OBJECT_BYTES, self.before + self.read));
+        }
+        self.look_at = self.buffer.len() + pending / 4;
+        Ok(false)
+    }
+
+    fn blanks_from(&self, at: usize) -> usize {
+        let rest = self.buffer.get(at..).unwrap_or_default();
+        rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count()
+    }
+
+    /// The next byte that is no blank.
+    fn peek(&mut self) -> Option<u8> {
+        self.read += self.blanks_from(self.read);
+        self.buffer.get(self.read).copied()
+    }
+
+    fn open(&mut self, byte: u8) -> Result<bool, FrameError> {
+        if byte != b'{' {
+            return Err(self.misplaced("an object"));
+        }
+        self.read += 1;
+        self.state = State::Members;
+        Ok(false)
+    }
+
+    fn item(&mut self, byte: u8) -> Result<Option<bool>, FrameError> {
+        match byte {
+            b',' => self.read += 1,
+            b']' => {
+                self.read += 1;
+                self.state = State::Members;
+            }
+            _ => {
+                let Some(length) = self.length_at(self.read) else { return Ok(None) };
+                if length == 0 {
+                    return Err(self.misplaced("an item"));
+                }
+                self.item = self.read..self.read + length;
+                self.read += length;
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
+    }
+
+    fn length_at(&self, at: usize) -> Option<usize> {
+        scan::length(self.buffer.get(at..)?)
+    }
+
+    fn member(&mut self, byte: u8) -> Result<Option<bool>, FrameError> {
+        match byte {
+            b',' => self.read += 1,
+            b'}' => {
+                self.read += 1;
+                self.state = State::End;
+            }
+            b'"' => return self.named(),
+            _ => return Err(self.misplaced("a name in quotes")),
+        }
+        Ok(Some(false))
+    }
+
+    /// Passes a member. The items are not passed but entered.
+    fn named(&mut self) -> Result<Option<bool>, FrameError> {
+        let Some(length) = self.length_at(self.read) else { return Ok(None) };
+        let key = self.read..self.read + length;
+        let colon = key.end + self.blanks_from(key.end);
+        match self.buffer.get(colon) {
+            None => return Ok(None),
+            Some(b':') => {}
+            Some(_) => return Err(self.misplaced("\":\"")),
+        }
+        let value = colon + 1 + self.blanks_from(colon + 1);
+        let Some(first) = self.buffer.get(value) else { return Ok(None) };
+        let is_items = self.buffer.get(key.clone()) == Some(b"\"items\"");
+        self.has_items |= is_items;
+        if is_items && *first == b'[' {
+            self.read = value + 1;
+            self.state = State::Items;
+            return Ok(Some(false));
+        }
+        let Some(length) = self.length_at(value) else { return Ok(None) };
+        self.keep(key, value..value + length)?;
+        self.read = value + length;
+        Ok(Some(false))
+    }
+
+    fn keep(&mut self, key: Range<usize>, value: Range<usize>) -> Result<(), FrameError> {
+        let (key, value) = (self.buffer.get(key).unwrap_or_default(), self.buffer.get(value).unwrap_or_default());
+        let is_known = [&b"\"kind\""[..], b"\"apiVersion\"", b"\"metadata\""].contains(&key);
+        if !is_known {
+            return Ok(());
+        }
+        if self.envelope.len() + value.len() > MAX_ENVELOPE_BYTES {
+            return Err(FrameError::TooLarge("an envelope", MAX_ENVELOPE_BYTES, self.before + self.read));
+        }
+        if !self.envelope.is_empty() {
+            self.envelope.push(b',');
+        }
+        self.envelope.extend([key, b":", value].concat());
+        Ok(())
+    }
+}
+
+/// Returns `apiVersion` and `kind` of an object, without reading more of it than needed.
+pub fn type_of(text: &str) -> Option<(String, String)> {
+    let (mut api_version, mut kind) = (None, None);
+    let mut rest = text.trim_start().strip_prefix('{')?;
+    while api_version.is_none() || kind.is_none() {
+        rest = rest.trim_start_matches([',', ' ', '\t', '\r', '\n']);
+        let (key, behind) = rest.split_at_checked(scan::length(rest.as_bytes()).filter(|_| rest.starts_with('"'))?)?;
+        let value = behind.trim_start().strip_prefix(':')?.trim_start();
+        let (value, behind) = value.split_at_checked(scan::length(value.as_bytes())?)?;
+        match key {
+            "\"apiVersion\"" => api_version = Some(serde_json::from_str(value).ok()?),
+            "\"kind\"" => kind = Some(serde_json::from_str(value).ok()?),
+            _ => {}
+        }
+        rest = behind;
+    }
+    Some((api_version?, kind?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIST: &str = r#" {"apiVersion": "v1", "items": [{"a": "]}\"ä"}, {"b": [1, {}]} , "c", 4],
+        "other": {"items": [5]}, "kind": "ThingList", "metadata": {"resourceVersion": "7", "continue": "x"}} "#;
+
+    fn cut(text: &[u8], at_once: usize) -> Result<(Vec<String>, Envelope), FrameError> {
+        let (mut frames, mut items) = (Frames::default(), Vec::new());
+        let mut take = |frames: &mut Frames| {
+            while frames.advance()? {
+                items.push(frames.current()?.to_owned());
+            }
+            Ok(())
+        };
+        for bytes in text.chunks(at_once) {
+            frames.push(bytes);
+            take(&mut frames)?;
+        }
+        frames.end();
+        take(&mut frames)?;
+        frames.envelope().map(|envelope| (items, envelope))
+    }
+
+    #[test]
+    fn a_list_is_cut_wherever_its_bytes_are() {
+        let items = [r#"{"a": "]}\"ä"}"#, r#"{"b": [1, {}]}"#, r#""c""#, "4"].map(str::to_owned);
+        for at_once in 1..LIST.len() {
+            let (cut, envelope) = cut(LIST.as_bytes(), at_once).unwrap();
+            assert_eq!(cut, items, "{at_once}");
+            assert_eq!((envelope.kind.as_str(), envelope.metadata.r#continue.as_str()), ("ThingList", "x"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_reported() {
+        for text in ["[]", "{", "{\"items\":[{}", "{\"items\":[}]}", "{} x", "{\"a\" 1}", "{7:1}"] {
+            assert!(cut(text.as_bytes(), 3).is_err(), "{text}");
+        }
+        assert_eq!(cut(b"{\"items\":[\"\xff\"]}", 99), Err(FrameError::Encoding(11)));
+        let wide = format!("{{\"metadata\":\"{}\"}}", "x".repeat(MAX_ENVELOPE_BYTES));
+        assert!(matches!(cut(wide.as_bytes(), 1 << 20), Err(FrameError::TooLarge("an envelope", ..))));
+        assert_eq!(cut(b"{}", 1).unwrap(), (Vec::new(), Envelope::default()));
+    }
+
+    #[test]
+    fn an_object_is_bounded() {
+        let mut frames = Frames::default();
+        frames.push(b"{\"items\":[\"");
+        let piece = vec![b'x'; 1 << 20];
+        let pushed = (0..64).take_while(|_| {
+            frames.push(&piece);
+            frames.advance().is_ok()
+        });
+        let most = MAX_OBJECT_BYTES >> 20;
+        assert!((most..=most * 3 / 2).contains(&pushed.count()));
+    }
+
+    #[test]
+    fn the_type_is_found_wherever_it_is() {
+        let of = |text: &str| type_of(text).map(|(version, kind)| format!("{version} {kind}"));
+        assert_eq!(of(r#"{"kind":"A","spec":{"kind":"B"},"apiVersion":"v1"}"#).as_deref(), Some("v1 A"));
+        assert_eq!(of(r#"{"kind":"A"}"#), None);
+        assert_eq!(of(r#"{"kind":1,"apiVersion":"v1"}"#), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_cut_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), at_once in 1_usize..50) {
+            let _ = cut(&bytes, at_once);
+        }
+
+        #[test]
+        fn any_text_like_a_list_is_cut_or_refused(text in r#"[{}\[\],:"a\\ items1]{0,80}"#, at_once in 1_usize..50) {
+            let _ = cut(text.as_bytes(), at_once);
+            let _ = cut(format!("{{\"items\":[{text}").as_bytes(), at_once);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Listing a kind anew, in place: objects are replaced one by one, and what the listing did not have is removed at its end.
+//! So there are never two copies of a kind, and readers find every object that was there before and still is.
+
+use super::store::Store;
+use super::{Catalog, Coverage, Kind, Projection};
+
+/// A listing of a kind that is under way. Dropped before it is finished, it removes nothing.
+pub struct Listing<'c> {
+    catalog: &'c Catalog,
+    kind: &'static Kind,
+    count: usize,
+}
+
+impl<'c> Listing<'c> {
+    pub(super) fn begin(catalog: &'c Catalog, kind: &'static Kind) -> Self {
+        catalog.write(kind, Store::begin_listing);
+        Self { catalog, kind, count: 0 }
+    }
+
+    /// Returns the kind that is listed.
+    pub fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    /// Returns how many objects were listed.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Adds an object by its JSON text. One that cannot be stored is reported and counted, and the others hold.
+    pub fn add(&mut self, text: &str) {
+        match self.catalog.decode(self.kind, text) {
+            Ok(object) => self.put(&object),
+            Err(undecodable) => self.catalog.reject(self.kind, &undecodable),
+        }
+    }
+
+    /// Adds an object.
+    pub fn put(&mut self, object: &Projection) {
+        self.count += 1;
+        self.catalog.put(self.kind, object);
+    }
+
+    /// Removes what was not listed.
+    pub fn finish(self, coverage: Coverage) {
+        let gone = self.catalog.write(self.kind, |store| store.finish_listing(coverage)).unwrap_or_default();
+        gone.into_iter().for_each(|gone| self.catalog.tell(self.kind, gone));
+        self.catalog.cover(self.kind, coverage);
+    }
+}

@@ -1,0 +1,383 @@
+//! Reading the objects in files one by one, so that no more than one of them is in memory.
+//!
+//! JSON is cut into objects without being parsed. Any other text is cut where its documents are, and read document by
+//! document.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Aliased, MAX_FOLDER_DEPTH, ManifestError, Source, entries, is_manifest};
+use crate::admission::scan;
+use crate::catalog::frames::{self, FrameError, Frames};
+use crate::yaml::{self, Document};
+
+/// What is between two documents.
+const SEPARATOR: &[u8] = b"\n---";
+/// How much of a file is read at once.
+const PIECE_BYTES: usize = 256 * 1024;
+/// The largest document that is not a list in JSON.
+const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
+
+/// An object in a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Object<'t> {
+    /// Its `apiVersion`.
+    pub api_version: &'t str,
+    /// Its `kind`.
+    pub kind: &'t str,
+    /// Its JSON text.
+    pub text: &'t str,
+}
+
+impl Object<'_> {
+    /// The API group in its `apiVersion`.
+    pub fn group(&self) -> &str {
+        self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// Takes objects; an error is what is wrong with one.
+type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
+
+/// Reads every object in files and folders; in folders, those of every `.yaml`, `.yml` and `.json` file. Returns what could
+/// not be read. An object may come twice, if its file turns out not to be JSON after all.
+pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
+    let mut errors = Vec::new();
+    for path in paths {
+        for (file, found) in files(path.as_ref(), 0) {
+            let read = found.and_then(|()| Reading { file: &file, take: &mut take, errors: &mut errors }.file());
+            if let Err(error) = read {
+                let (name, problem) = (file.display().to_string(), error.to_string());
+                errors.push(ManifestError { name, place: None, problem });
+            }
+        }
+    }
+    errors
+}
+
+/// The files at a path, in their order; with an error for what cannot be looked into.
+fn files(path: &Path, depth: usize) -> Vec<(PathBuf, io::Result<()>)> {
+    let all = match path.is_dir() {
+        false => return vec![(path.to_owned(), Ok(()))],
+        true if depth > MAX_FOLDER_DEPTH => Err(io::Error::other("folders are nested too deep here")),
+        true => entries(path),
+    };
+    match all {
+        Ok(all) => {
+            let wanted = all.into_iter().filter(|path| path.is_dir() || is_manifest(path));
+            wanted.flat_map(|path| files(&path, depth + 1)).collect()
+        }
+        Err(error) => vec![(path.to_owned(), Err(error))],
+    }
+}
+
+/// Why a file cannot be taken for JSON.
+enum NoJson {
+    Io(io::Error),
+    /// It is to be read as YAML, which tells what is wrong with it and where.
+    Other,
+}
+
+impl From<io::Error> for NoJson {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<FrameError> for NoJson {
+    fn from(_: FrameError) -> Self {
+        Self::Other
+    }
+}
+
+/// The reading of one file.
+struct Reading<'r, 'f> {
+    file: &'r Path,
+    take: &'r mut Take<'f>,
+    errors: &'r mut Vec<ManifestError>,
+}
+
+impl Reading<'_, '_> {
+    fn file(&mut self) -> io::Result<()> {
+        let mut pieces = Pieces::open(self.file)?;
+        pieces.fill(PIECE_BYTES)?;
+        // A separator is in no JSON.
+        let has_separator = memchr::memmem::find(&pieces.buffer, SEPARATOR).is_some();
+        if pieces.buffer.trim_ascii_start().first() == Some(&b'{') && !has_separator {
+            match self.json() {
+                Err(NoJson::Io(error)) => return Err(error),
+                Err(NoJson::Other) => {}
+                Ok(()) => return Ok(()),
+            }
+        }
+        self.documents(pieces)
+    }
+
+    /// Reads a list of any size, or objects that are not.
+    fn json(&mut self) -> Result<(), NoJson> {
+        let mut pieces = Pieces::open(self.file)?;
+        if pieces.fill(PIECE_BYTES)? {
+            let text = std::str::from_utf8(&pieces.buffer).map_err(|_| NoJson::Other)?;
+            return self.values(text);
+        }
+        match self.is_list(&pieces.buffer)? {
+            true => self.list(),
+            false => {
+                while !pieces.fill(pieces.buffer.len() + PIECE_BYTES)? {
+                    if pieces.buffer.len() > MAX_DOCUMENT_BYTES {
+                        return Err(NoJson::Other);
+                    }
+                }
+                let text = std::str::from_utf8(&pieces.buffer).map_err(|_| NoJson::Other)?;
+                self.values(text)
+            }
+        }
+    }
+
+    /// Whether the file, which begins with `start`, is a list. The kind may stand behind the items, as kubectl writes it.
+    fn is_list(&self, start: &[u8]) -> Result<bool, NoJson> {
+        let mut frames = Frames::default();
+        frames.push(start);
+        if frames.advance()? && !frames.kind().is_empty() {
+            return Ok(frames.kind().ends_with("List"));
+        }
+        Self::holds_list(&mut File::open(self.file)?)
+    }
+
+    fn holds_list(mut text: impl Read) -> Result<bool, NoJson> {
+        let mut has_items = false;
+        let envelope = framed(&mut text, |_| {
+            has_items = true;
+            Ok(())
+        });
+        Ok(has_items && envelope.is_ok_and(|envelope| envelope.kind.ends_with("List")))
+    }
+
+    fn list(&mut self) -> Result<(), NoJson> {
+        framed(&mut File::open(self.file)?, |item| self.value(item)).map(drop)
+    }
+
+    /// Reads JSON values, one after another.
+    fn values(&mut self, text: &str) -> Result<(), NoJson> {
+        let mut rest = text.trim_start();
+        while !rest.is_empty() {
+            let length = scan::length(rest.as_bytes()).filter(|_| rest.starts_with('{')).ok_or(NoJson::Other)?;
+            let (value, behind) = rest.split_at_checked(length).ok_or(NoJson::Other)?;
+            let may_be_list = frames::type_of(value).is_none_or(|(_, kind)| kind.ends_with("List"));
+            match may_be_list && Self::holds_list(value.as_bytes())? {
+                true => drop(framed(&mut value.as_bytes(), |item| self.value(item))?),
+                false => self.value(value)?,
+            }
+            rest = behind.trim_start();
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, text: &str) -> Result<(), NoJson> {
+        let Some((api_version, kind)) = frames::type_of(text) else {
+            return serde_json::from_str(text).map(|_: serde::de::IgnoredAny| ()).map_err(|_| NoJson::Other);
+        };
+        (self.take)(Object { api_version: &api_version, kind: &kind, text }).map_err(|_| NoJson::Other)
+    }
+
+    fn documents(&mut self, mut pieces: Pieces) -> io::Result<()> {
+        while let Some((text, lines)) = pieces.next()? {
+            for document in yaml::documents(&text, &yaml::Limits::default()) {
+                match document {
+                    Ok(document) => self.document(document, lines),
+                    Err(error) => {
+                        let mut place = error.place;
+                        place.line += lines;
+                        self.fail(Some(place), error.problem.to_string());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn document(&mut self, mut document: Document, lines: u32) {
+        let mut place = document.start();
+        place.line += lines;
+        if !Aliased::default().take(document.aliased) {
+            return self.fail(Some(place), Aliased::problem(document.aliased));
+        }
+        let mut value = document.value.take();
+        drop(document);
+        let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+        let objects = match value.get_mut("items").filter(|_| is_list).and_then(Value::as_array_mut) {
+            Some(items) => std::mem::take(items),
+            None => vec![value],
+        };
+        for object in objects {
+            let text = |key| object.get(key).and_then(Value::as_str);
+            let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else { continue };
+            if let Err(problem) = (self.take)(Object { api_version, kind, text: &object.to_string() }) {
+                self.fail(Some(place), problem);
+            }
+        }
+    }
+
+    fn fail(&mut self, place: Option<yaml::Place>, problem: String) {
+        let name = self.file.display().to_string();
+        let source = || Arc::new(Source { name: name.clone(), text: String::new() });
+        let place = place.map(|place| (source(), place));
+        self.errors.push(ManifestError { name, place, problem });
+    }
+}
+
+/// Cuts a list into its items.
+fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>) -> Result<frames::Envelope, NoJson> {
+    let (mut frames, mut piece) = (Frames::default(), vec![0; PIECE_BYTES]);
+    loop {
+        let length = from.read(&mut piece)?;
+        match piece.get(..length) {
+            Some([]) | None => frames.end(),
+            Some(bytes) => frames.push(bytes),
+        }
+        while frames.advance()? {
+            take(frames.current()?)?;
+        }
+        if length == 0 {
+            return Ok(frames.envelope()?);
+        }
+    }
+}
+
+/// A text in pieces that end where a document does.
+struct Pieces {
+    file: File,
+    buffer: Vec<u8>,
+    is_at_end: bool,
+    /// How many lines were read.
+    lines: u32,
+}
+
+impl Pieces {
+    fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::open(path)?, buffer: Vec::new(), is_at_end: false, lines: 0 })
+    }
+
+    /// Reads until the buffer has so many bytes; whether the end of the file came before.
+    fn fill(&mut self, wanted: usize) -> io::Result<bool> {
+        let missing = wanted.saturating_sub(self.buffer.len());
+        let missing = u64::try_from(missing).unwrap_or(u64::MAX);
+        let read = (&self.file).take(missing).read_to_end(&mut self.buffer)?;
+        self.is_at_end |= u64::try_from(read).is_ok_and(|read| read < missing);
+        Ok(self.is_at_end)
+    }
+
+    /// Returns the next documents, and how many lines come before them.
+    fn next(&mut self) -> io::Result<Option<(String, u32)>> {
+        let mut wanted = PIECE_BYTES;
+        let end = loop {
+            if self.fill(wanted)? {
+                break self.buffer.len();
+            }
+            if let Some(at) = memchr::memmem::rfind(&self.buffer, SEPARATOR) {
+                break at + 1;
+            }
+            if self.buffer.len() > MAX_DOCUMENT_BYTES {
+                return Err(io::Error::other(format!("a document has more than {MAX_DOCUMENT_BYTES} bytes")));
+            }
+            wanted = self.buffer.len() * 2;
+        };
+        let rest = self.buffer.split_off(end);
+        let piece = std::mem::replace(&mut self.buffer, rest);
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        let text = String::from_utf8(piece).map_err(|_| io::Error::other("it is not UTF-8 text"))?;
+        let before = self.lines;
+        self.lines += u32::try_from(memchr::memchr_iter(b'\n', text.as_bytes()).count()).unwrap_or(u32::MAX);
+        Ok(Some((text, before)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::fs;
+
+    use super::*;
+
+    fn read(name: &str, content: &[u8]) -> (Vec<String>, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(name), content).unwrap();
+        let mut found = Vec::new();
+        let errors = each(&[folder.path()], |object| {
+            let value: Value = serde_json::from_str(object.text).map_err(|error| error.to_string())?;
+            found.push(format!("{}/{} {}", object.group(), object.kind, value["metadata"]["name"]));
+            Ok(())
+        });
+        let told = |error: ManifestError| error.to_string().rsplit_once(name).unwrap().1.to_owned();
+        (found, errors.into_iter().map(told).collect())
+    }
+
+    fn things(count: usize) -> Vec<String> {
+        (0..count).map(|number| format!("example.org/Thing \"thing-{number}\"")).collect()
+    }
+
+    fn thing(number: usize) -> String {
+        let padding = "x".repeat(300);
+        format!(
+            r#"{{"apiVersion":"example.org/v1","kind":"Thing","metadata":{{"name":"thing-{number}"}},"p":"{padding}"}}"#
+        )
+    }
+
+    #[test]
+    fn every_form_of_a_file_has_the_same_objects() {
+        for count in [1, 3, 2_000] {
+            let all: Vec<_> = (0..count).map(thing).collect();
+            let kind_last = format!(r#"{{"apiVersion":"v1","items":[{}],"kind":"List"}}"#, all.join(", "));
+            let kind_first = format!(r#"{{"kind":"ThingList","items":[{}],"metadata":{{}}}}"#, all.join("\n,"));
+            let forms = [
+                kind_last,
+                kind_first,
+                all.join("\n"),
+                all.join("\n---\n"),
+                format!("---\n{}", all.join("\n--- # next\n")),
+            ];
+            for form in forms {
+                assert_eq!(read("a.json", form.as_bytes()), (things(count), Vec::new()));
+            }
+            let mut yaml = String::new();
+            for number in 0..count {
+                write!(yaml, "---\napiVersion: example.org/v1\nkind: Thing\nmetadata: {{name: thing-{number}}}\n")
+                    .unwrap();
+                write!(yaml, "text: |\n  {}\n", "line\n  ".repeat(30)).unwrap();
+            }
+            assert_eq!(read("a.yaml", yaml.as_bytes()), (things(count), Vec::new()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_passed_over() {
+        for text in
+            ["{}", "{\"a\": 1}", "[1]", "a: b", "", "{\"kind\":\"List\",\"items\":[1,{\"kind\":\"A\"}]}", "# nothing"]
+        {
+            assert_eq!(read("a.json", text.as_bytes()), (Vec::new(), Vec::new()), "{text}");
+        }
+        // An object that has items, and is no list.
+        let text = r#"{"apiVersion":"example.org/v1","items":[{"a":1}],"kind":"Thing","metadata":{"name":"thing-0"}}"#;
+        assert_eq!(read("a.json", text.as_bytes()), (things(1), Vec::new()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let (found, errors) = read("a.yaml", format!("{}\n---\na: [\n", thing(0)).as_bytes());
+        assert_eq!((found, errors.len()), (things(1), 1));
+        assert!(errors[0].starts_with(":3:") || errors[0].starts_with(":4:"), "{errors:?}");
+        let mut long = (0..3_000).map(thing).collect::<Vec<_>>().join("\n---\n");
+        long.push_str("\n---\na: b: c\n");
+        let (found, errors) = read("a.yaml", long.as_bytes());
+        assert_eq!(found.len(), 3_000);
+        assert!(errors.len() == 1 && errors[0].starts_with(":6001:"), "{errors:?}");
+        assert_eq!(read("a.yaml", b"a: \xff\n").1, [": it is not UTF-8 text"]);
+        assert!(!read("a.json", b"{\"a\": [}").1.is_empty());
+    }
+}

@@ -1,0 +1,120 @@
+//! An object of the catalog, as its readers see it.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+
+use super::Kind;
+use super::compression::Dictionary;
+use super::parts::{Part, Projection, Undecodable};
+use super::record::Record;
+use crate::admission::{Kept, json};
+
+/// An object in the catalog: the parts that its kind declares, parsed when they are first read, with the typed view that a
+/// system makes of it.
+#[derive(Debug)]
+pub struct Stored {
+    source: Source,
+    value: OnceLock<Value>,
+    view: Kept,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// The value is there from the beginning.
+    Value,
+    Held(Held),
+}
+
+/// A record with what is needed to read it.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) kind: &'static Kind,
+    pub(super) namespace: Arc<str>,
+    pub(super) record: Record,
+    pub(super) dictionary: Option<Arc<Dictionary>>,
+}
+
+impl Held {
+    /// Returns the JSON text of the declared parts.
+    pub(super) fn text(&self) -> String {
+        self.record.text(self.dictionary.as_deref())
+    }
+
+    /// Parses the object.
+    pub(super) fn value(&self) -> Value {
+        value(self.kind, &self.namespace, self.record.name(), &self.text())
+    }
+}
+
+/// Returns the object whose declared parts are in `text`.
+pub(super) fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Value {
+    // What was decoded before is JSON.
+    let mut object = match json::parse(text) {
+        Ok(Value::Object(object)) => object,
+        _ => Map::new(),
+    };
+    object.entry("apiVersion").or_insert_with(|| kind.api_version().into());
+    object.insert("kind".to_owned(), kind.kind.into());
+    let metadata = object.entry("metadata").or_insert_with(|| Map::new().into());
+    if let Some(metadata) = metadata.as_object_mut() {
+        for (key, text) in [("name", name), ("namespace", namespace)].into_iter().filter(|(_, text)| !text.is_empty()) {
+            metadata.insert(key.to_owned(), text.into());
+        }
+    }
+    Value::Object(object)
+}
+
+impl Stored {
+    /// Keeps an object as it is.
+    pub fn new(value: Value) -> Self {
+        Self { source: Source::Value, value: OnceLock::from(value), view: Kept::default() }
+    }
+
+    /// Keeps the parts of an object that its kind declares, as the catalog does.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub fn projected(kind: &'static Kind, text: &str) -> Result<Self, Undecodable> {
+        let Projection { namespace, name, text, .. } = Projection::of(kind, &Part::of(kind.parts), text)?;
+        Ok(Self::new(value(kind, &namespace, &name, &text)))
+    }
+
+    pub(super) fn held(held: Held) -> Self {
+        Self { source: Source::Held(held), value: OnceLock::new(), view: Kept::default() }
+    }
+
+    /// Returns the object, with the parts that its kind declares.
+    pub fn value(&self) -> &Value {
+        self.value.get_or_init(|| match &self.source {
+            Source::Value => Value::Null,
+            Source::Held(held) => held.value(),
+        })
+    }
+
+    /// Returns `metadata.name`.
+    pub fn name(&self) -> &str {
+        match &self.source {
+            Source::Held(held) => held.record.name(),
+            Source::Value => text(self.value(), "name"),
+        }
+    }
+
+    /// Returns `metadata.namespace`.
+    pub fn namespace(&self) -> &str {
+        match &self.source {
+            Source::Held(held) => &held.namespace,
+            Source::Value => text(self.value(), "namespace"),
+        }
+    }
+
+    /// Returns what `make` makes of the object, made once while the object is in use. See [`Kept::or_make`].
+    pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
+        self.view.or_make(|| make(self.value()))
+    }
+}
+
+fn text<'v>(object: &'v Value, key: &str) -> &'v str {
+    object.get("metadata").and_then(|meta| meta.get(key)?.as_str()).unwrap_or_default()
+}

@@ -1,0 +1,206 @@
+//! What kinds declare is all that rules read: every rule answers the same over a catalog of the declared parts as over one of
+//! whole objects.
+//!
+//! The objects are those of the rule pages, the vectors, the examples and the recordings. Those that stand together are
+//! stored together, and each of them is created, updated and deleted. `Case::decide` compares in the same way whatever other
+//! tests decide.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+
+mod cases;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cases::{Case, repository};
+use futures::executor::block_on;
+use portcullis::admission::{FieldPath, Finding, Level, Operation, Phase, Request, Verdict};
+use portcullis::catalog::View;
+use portcullis::config;
+use portcullis::gate::{Gate, Policy, Registry};
+use portcullis::landscaper::kinds::INSTALLATIONS;
+use portcullis::rule::{Example, Match, Page, Rule};
+use portcullis::yaml;
+use serde_json::{Value, json};
+
+/// Objects that stand together are stored together; of a file of cases, at most so many.
+const TOGETHER: usize = 40;
+
+/// Collects the Kubernetes objects in a value, and in the YAML texts in it.
+fn collect(value: &Value, found: &mut Vec<Value>) {
+    match value {
+        Value::Object(members) => {
+            if ["apiVersion", "kind"].iter().all(|key| members.get(*key).is_some_and(Value::is_string)) {
+                found.push(value.clone());
+            }
+            members.values().for_each(|value| collect(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Value::String(text) if text.contains("apiVersion") => {
+            let documents = yaml::read_all(text, &yaml::Limits::default()).0;
+            documents
+                .iter()
+                .filter(|document| !document.value.is_string())
+                .for_each(|document| collect(&document.value, found));
+        }
+        _ => {}
+    }
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        match path.is_dir() {
+            true => files(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// Objects that stand together, by where they stand.
+fn groups() -> BTreeMap<String, Vec<Value>> {
+    let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for rule in Registry::standard().rules() {
+        for (name, example) in [("wrong", &rule.page.wrong), ("right", &rule.page.right)] {
+            let group = groups.entry(format!("{} {name}", rule.id)).or_default();
+            collect(&json!([example.stored, example.object]), group);
+        }
+    }
+    let mut paths = Vec::new();
+    ["tests/vectors", "tests/recordings", "examples"]
+        .iter()
+        .for_each(|folder| files(&repository().join(folder), &mut paths));
+    paths.extend(std::env::var_os("PORTCULLIS_VECTORS").into_iter().flat_map(|folder| {
+        let mut given = Vec::new();
+        files(Path::new(&folder), &mut given);
+        given
+    }));
+    for path in paths {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let name = path.display().to_string();
+        let values: Vec<Value> = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("json") => serde_json::from_str(&text).into_iter().collect(),
+            // What a recording stores and what it decides about are lines of one group.
+            Some("jsonl") => vec![text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect()],
+            Some("yaml" | "yml") => vec![text.into()],
+            _ => continue,
+        };
+        for value in values {
+            let cases = match value {
+                Value::Array(cases) if name.ends_with(".json") => cases,
+                Value::Object(members) if name.ends_with(".json") => {
+                    members.into_iter().map(|(_, case)| case).collect()
+                }
+                other => vec![other],
+            };
+            for (at, case) in cases.iter().enumerate() {
+                collect(case, groups.entry(format!("{name} {at}")).or_default());
+            }
+        }
+    }
+    groups
+}
+
+/// Every rule on, and every section of the configuration as the pages show it.
+fn policy(registry: &Registry) -> Policy {
+    let mut policy = Policy { composites: HashSet::from(["*".to_owned()]), ..Policy::default() };
+    for rule in registry.rules() {
+        if rule.level == Level::Off {
+            policy.levels.insert(rule.id.to_owned(), Level::Deny);
+        }
+    }
+    let sections: BTreeSet<&str> =
+        registry.rules().iter().filter_map(|rule| Some(registry.section_of(rule.id)?.example)).collect();
+    let text: Vec<&str> = sections.into_iter().collect();
+    policy.settings =
+        config::parse(&text.join("\n"), "the pages", registry).expect("they are a configuration").settings;
+    policy
+}
+
+/// The gates over the declared parts and over whole objects.
+fn gates(registry: impl Fn() -> Registry, stored: &[Value]) -> [Gate; 2] {
+    [registry().catalog(), registry().catalog().with_whole_objects()].map(|catalog| {
+        let gate = Gate::new(registry(), policy(&Registry::standard()), Arc::new(catalog));
+        gate.catalog().replace_all(stored.to_vec());
+        gate
+    })
+}
+
+/// The requests that objects are put to the gate in.
+fn cases(objects: &[Value]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for object in objects {
+        let other = objects.iter().find(|other| other["kind"] == object["kind"] && *other != object);
+        let mut old = other.unwrap_or(object).clone();
+        old["metadata"] = object["metadata"].clone();
+        let deletion = Case::new(Operation::Delete, object.clone());
+        let update = Case::new(Operation::Update, object.clone()).update(old);
+        for subresource in ["", "status"] {
+            cases
+                .push(Case { old: update.old.clone(), ..Case::new(Operation::Update, object.clone()) }.of(subresource));
+        }
+        cases.extend([Case::new(Operation::Create, object.clone()), deletion, update]);
+    }
+    cases
+}
+
+fn verdicts(gates: &[Gate; 2], case: &Case, phase: Phase) -> [Verdict; 2] {
+    gates.each_ref().map(|gate| block_on(gate.decide(phase, &case.request())))
+}
+
+#[test]
+fn rules_read_only_what_kinds_declare() {
+    let mut decided = 0;
+    for (name, mut objects) in groups() {
+        let mut seen = HashSet::new();
+        objects.retain(|object| object["metadata"].is_object() && seen.insert(object.to_string()));
+        for together in objects.chunks(TOGETHER) {
+            let gates = gates(Registry::standard, together);
+            for case in cases(together) {
+                for phase in [Phase::Mutate, Phase::Validate] {
+                    let [projected, whole] = verdicts(&gates, &case, phase);
+                    assert_eq!(
+                        projected, whole,
+                        "{name}: {} of {}: a rule reads a part of a stored object that its kind does not declare",
+                        case.operation, case.object
+                    );
+                    decided += 1;
+                }
+            }
+        }
+    }
+    assert!(decided > 5_000, "only {decided} decisions were compared");
+}
+
+/// A rule that reads what its kind does not declare.
+static CURIOUS: Rule = Rule {
+    id: "XX001",
+    name: "curious",
+    level: Level::Deny,
+    summary: "an Installation whose stored phase is Failed",
+    scope: &[Match::written("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
+    looks_up: &[&INSTALLATIONS],
+    confirm: None,
+    check: curious,
+    page: Page { why: "", wrong: NOTHING, right: NOTHING, mend: "" },
+};
+const NOTHING: Example = Example { stored: "", operation: Operation::Create, object: "" };
+
+fn curious(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let stored = view.find(&INSTALLATIONS, &request.namespace, &request.name);
+    let is_failed = stored.is_some_and(|stored| stored.value().pointer("/status/phase") == Some(&json!("Failed")));
+    is_failed.then(|| CURIOUS.finding(FieldPath::root(), "it failed")).into_iter().collect()
+}
+
+#[test]
+fn a_rule_that_reads_more_answers_differently() {
+    let object = json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation",
+        "metadata": {"name": "a", "namespace": "ns"}, "status": {"phase": "Failed"},
+    });
+    let gates = gates(|| Registry::new(vec![&CURIOUS], Vec::new()), std::slice::from_ref(&object));
+    let [projected, whole] = verdicts(&gates, &Case::new(Operation::Create, object), Phase::Validate);
+    assert_eq!((projected.findings.len(), whole.findings.len()), (0, 1));
+}
