@@ -111,6 +111,7 @@ bench:
 	cargo bench --locked $(FEATURES) --bench environment -- --write
 	cargo bench --locked $(FEATURES) --bench delivery -- --write
 	cargo bench --locked $(FEATURES) --bench load -- latency --write
+	cargo bench --locked $(FEATURES) --bench memory -- --write
 
 ## Three times what the server can do, for a minute; the table goes into docs/reliability.md
 overload:

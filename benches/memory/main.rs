@@ -1,0 +1,239 @@
+//! What the catalog takes: resident memory of `portcullis serve` with the objects of large clusters.
+//!
+//! The objects come from files, and from a real API server by watch; there an informer of client-go holds the same objects, in
+//! a Go program that is built here. Each row is a server of its own. `peak` is the most that the process ever had.
+//!
+//! `cargo bench --bench memory` prints the tables; `-- --write` puts them into `docs/performance.md`; `-- files` and
+//! `-- cluster` measure a half. `-- soak --seconds=600` changes 200 objects a second and prints the memory every ten seconds.
+#![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
+
+#[path = "../../tests/e2e/assets.rs"]
+mod assets;
+#[path = "../../tests/e2e/cache.rs"]
+mod cache;
+#[path = "../../tests/e2e/cluster.rs"]
+mod cluster;
+#[path = "../../tests/e2e/control_plane.rs"]
+mod control_plane;
+#[path = "../../tests/e2e/daemon.rs"]
+mod daemon;
+#[path = "../../tests/e2e/delivery_crds.rs"]
+mod delivery_crds;
+#[path = "../../tests/e2e/http.rs"]
+mod http;
+mod informer;
+#[path = "../../tests/e2e/kubectl.rs"]
+mod kubectl;
+#[path = "../../tests/e2e/litter.rs"]
+mod litter;
+mod objects;
+mod server;
+mod stage;
+#[path = "../../tests/e2e/user.rs"]
+mod user;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use crate::informer::Informer;
+use crate::objects::{ROWS, Row, everything};
+use crate::server::{Memory, Server};
+use crate::stage::Stage;
+
+const PAGE: &str = "docs/performance.md";
+/// Objects in one file.
+const IN_A_FILE: usize = 500;
+/// Object changes a second in the soak.
+const RATE: u32 = 200;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    // without cargo's word for "do not just see whether it runs"
+    if !has("--bench") {
+        return;
+    }
+    litter::clear_on_signals().expect("a process may handle its signals");
+    let certs = tempfile::tempdir().unwrap();
+    let made = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["certs", "--out"])
+        .arg(certs.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    if has("soak") {
+        let seconds = arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")?.parse().ok());
+        return soak(certs.path(), Duration::from_secs(seconds.unwrap_or(600)));
+    }
+    let empty = empty(certs.path());
+    let mut report = format!(
+        "The empty server takes {} MB. \"Times the JSON\" is all that is resident; in brackets, without the empty server.\n",
+        megabytes(empty.resident)
+    );
+    if !has("cluster") {
+        report.push_str(&from_files(certs.path(), empty));
+    }
+    if !has("files") {
+        report.push_str(&from_cluster(certs.path(), empty));
+    }
+    println!("{report}");
+    if has("--write") {
+        let (begin, end) = ("<!-- memory: begin -->", "<!-- memory: end -->");
+        let page = fs::read_to_string(PAGE).expect("the page is there");
+        let (before, rest) = page.split_once(begin).expect("the page has a place for the table");
+        let (_, after) = rest.split_once(end).expect("the place has an end");
+        fs::write(PAGE, format!("{before}{begin}\n{report}{end}{after}")).expect("the page can be written");
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.0}", bytes as f64 / 1e6)
+}
+
+fn empty(certs: &Path) -> Memory {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(certs, &["--manifests".as_ref(), folder.path().as_os_str()]);
+    server.ready();
+    server.settled()
+}
+
+/// What was measured with some objects.
+struct Measured {
+    name: String,
+    json: u64,
+    memory: Memory,
+    /// What its metrics say of it.
+    counted: f64,
+    ready: Duration,
+    /// The time to transfer the JSON and look at every byte.
+    scanned: Duration,
+    informer: Option<Informer>,
+}
+
+impl Measured {
+    fn line(&self, empty: Memory) -> String {
+        let Self { name, json, memory, counted, ready, scanned, informer } = self;
+        let times = |bytes: u64| bytes as f64 / *json as f64;
+        let own = memory.resident.saturating_sub(empty.resident);
+        let go = informer.as_ref().map_or_else(String::new, |informer| {
+            format!(" {} | {} |", megabytes(informer.heap), megabytes(informer.memory.resident))
+        });
+        format!(
+            "| {name} | {} | {} | {:.2} ({:.2}) | {:.2} | {:.0} | {:.1} | {:.1} |{go}\n",
+            megabytes(*json),
+            megabytes(memory.resident),
+            times(memory.resident),
+            times(own),
+            memory.peak as f64 / memory.resident as f64,
+            counted / 1e6,
+            ready.as_secs_f64(),
+            ready.as_secs_f64() / scanned.as_secs_f64(),
+        )
+    }
+}
+
+const HEAD: &str = "| stored | JSON, MB | resident, MB | times the JSON | peak, times that | `portcullis_catalog_bytes`, MB | ready \
+                    after, s | times transfer and scan |";
+const RULE: &str = "|---|--:|--:|--:|--:|--:|--:|--:|";
+
+fn name_of(rows: &[Row]) -> String {
+    match rows {
+        [row] => format!("{} {}", thousands(row.count), row.name),
+        rows => format!("everything: {} objects", thousands(rows.iter().map(|row| row.count).sum())),
+    }
+}
+
+fn thousands(count: usize) -> String {
+    if count >= 1000 { format!("{},{:03}", count / 1000, count % 1000) } else { count.to_string() }
+}
+
+/// The rows one by one, and all at once.
+fn runs() -> Vec<Vec<Row>> {
+    ROWS.iter().map(|row| vec![*row]).chain([everything()]).collect()
+}
+
+fn from_files(certs: &Path, empty: Memory) -> String {
+    let mut text = format!("\nFrom files, {IN_A_FILE} objects in each:\n\n{HEAD}\n{RULE}\n");
+    for rows in runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let json = rows.iter().map(|row| write(row, folder.path())).sum();
+        let begun = Instant::now();
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            let _: IgnoredAny = serde_json::from_slice(&fs::read(entry.unwrap().path()).unwrap()).unwrap();
+        }
+        let scanned = begun.elapsed();
+        let server = Server::start(certs, &["--manifests".as_ref(), folder.path().as_os_str()]);
+        let ready = server.ready();
+        let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes"));
+        assert_eq!(
+            server.metric("portcullis_catalog_objects") as usize,
+            rows.iter().map(|row| row.count).sum::<usize>()
+        );
+        let measured = Measured { name: name_of(&rows), json, memory, counted, ready, scanned, informer: None };
+        let line = measured.line(empty);
+        eprint!("{line}");
+        text.push_str(&line);
+    }
+    text
+}
+
+/// Writes the objects of a row as Lists; returns the bytes.
+fn write(row: &Row, folder: &Path) -> u64 {
+    let mut written = 0;
+    for first in (0..row.count).step_by(IN_A_FILE) {
+        let items: Vec<_> = (first..row.count.min(first + IN_A_FILE)).map(|number| row.object(number)).collect();
+        let text = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        written += text.len() as u64;
+        fs::write(folder.join(format!("{}-{first:06}.json", row.plural)), text).unwrap();
+    }
+    written
+}
+
+fn from_cluster(certs: &Path, empty: Memory) -> String {
+    let mut text =
+        format!("\nFrom an API server, by watch:\n\n{HEAD} Go informer, heap, MB | resident, MB |\n{RULE}--:|--:|\n");
+    for rows in runs() {
+        let stage = Stage::with(&rows);
+        let (json, scanned) = stage.transfer();
+        let kubeconfig = stage.kubeconfig();
+        let server = Server::start(certs, &["--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
+        let ready = server.ready();
+        let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes"));
+        assert_eq!(server.metric("portcullis_catalog_objects") as usize, stage.count());
+        let informer = Some(Informer::measure(&kubeconfig, &rows));
+        let measured = Measured { name: name_of(&rows), json, memory, counted, ready, scanned, informer };
+        let line = measured.line(empty);
+        eprint!("{line}");
+        text.push_str(&line);
+    }
+    text
+}
+
+/// Changes objects all the time, and prints what the server takes.
+fn soak(certs: &Path, length: Duration) {
+    let rows: Vec<_> = ROWS.iter().map(|row| Row { count: row.count / 10, ..*row }).collect();
+    let stage = Stage::with(&rows);
+    let kubeconfig = stage.kubeconfig();
+    let server = Server::start(certs, &["--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
+    server.ready();
+    let steady = server.settled();
+    println!("| after, s | changes | resident, MB |\n|--:|--:|--:|\n| 0 | 0 | {:.1} |", steady.resident as f64 / 1e6);
+    let mut samples = Vec::new();
+    stage.change(length, RATE, |elapsed, changes| {
+        let resident = server.memory().resident as f64 / 1e6;
+        samples.push(resident);
+        println!("| {:.0} | {changes} | {resident:.1} |", elapsed.as_secs_f64());
+    });
+    let quarter = samples.len() / 4;
+    let mean = |samples: &[f64]| samples.iter().sum::<f64>() / samples.len() as f64;
+    if quarter > 0 {
+        let (second, last) = (mean(&samples[quarter..2 * quarter]), mean(&samples[samples.len() - quarter..]));
+        println!("\nThe last quarter has {:.3} times the memory of the second.", last / second);
+    }
+}

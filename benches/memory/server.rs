@@ -1,0 +1,95 @@
+//! The server as a process, and what the kernel knows of its memory.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead as _, BufReader, copy, sink};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::http;
+
+/// Longer than any of these takes to be ready.
+const LIMIT: Duration = Duration::from_mins(20);
+/// The allocator gives back what is free a moment later.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// A server; killed when it is dropped.
+pub struct Server {
+    child: Child,
+    admin: u16,
+    begun: Instant,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// What a process takes, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    pub resident: u64,
+    pub peak: u64,
+}
+
+impl Memory {
+    /// Reads a `/proc/…/status`.
+    pub fn of(status: &str) -> Self {
+        let kib = |key: &str| -> u64 {
+            let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap();
+            value.trim().trim_end_matches(" kB").parse().unwrap()
+        };
+        Self { resident: kib("VmRSS") * 1024, peak: kib("VmHWM") * 1024 }
+    }
+}
+
+impl Server {
+    /// Starts a server that knows a cluster by these arguments.
+    pub fn start<A: AsRef<OsStr>>(certs: &Path, arguments: &[A]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--certs"]).arg(certs);
+        command.args(arguments).stderr(Stdio::piped());
+        let begun = Instant::now();
+        let mut child = command.spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut told = String::new();
+        let admin = loop {
+            assert!(log.read_line(&mut told).unwrap() > 0, "the server did not start:\n{told}");
+            if let Some((_, admin)) = told.rsplit_once("admin=") {
+                break admin.split_whitespace().next().unwrap().rsplit(':').next().unwrap().parse().unwrap();
+            }
+        };
+        thread::spawn(move || copy(&mut log, &mut sink()));
+        Self { child, admin, begun }
+    }
+
+    /// Waits until the server is ready; the time since its start.
+    pub fn ready(&self) -> Duration {
+        while !http::is_ok(&http::get(self.admin, "/readyz")) {
+            assert!(self.begun.elapsed() < LIMIT, "{:?}", http::get(self.admin, "/readyz?verbose"));
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.begun.elapsed()
+    }
+
+    /// Returns what it takes when it has settled.
+    pub fn settled(&self) -> Memory {
+        thread::sleep(SETTLE);
+        self.memory()
+    }
+
+    pub fn memory(&self) -> Memory {
+        Memory::of(&fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap())
+    }
+
+    /// Returns a sum over all kinds that its metrics show.
+    pub fn metric(&self, name: &str) -> f64 {
+        let metrics = http::get(self.admin, "/metrics").unwrap();
+        let of = |line: &str| line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once(' ')?.1.parse::<f64>().ok();
+        metrics.lines().filter_map(of).sum()
+    }
+}

@@ -1,0 +1,179 @@
+//! An API server with the objects of some rows.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::io::AsyncBufReadExt as _;
+use futures::{StreamExt as _, stream};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Request};
+use kube::{Api, Client};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::cluster::Cluster;
+use crate::objects::{Row, namespace, namespaces};
+use crate::user::User;
+
+/// Writes at once: enough that the API server has always something to do.
+const AT_ONCE: usize = 24;
+
+/// A cluster with objects.
+pub struct Stage {
+    cluster: Cluster,
+    rows: Vec<Row>,
+}
+
+impl Stage {
+    /// Starts an API server, and creates the objects.
+    pub fn with(rows: &[Row]) -> Self {
+        let cluster = Cluster::start(|_| {}).unwrap_or_else(|error| panic!("{error}"));
+        let stage = Self { cluster, rows: rows.to_vec() };
+        stage.cluster.block_on(stage.fill());
+        stage
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.cluster.kubeconfig(User::Admin)
+    }
+
+    pub fn count(&self) -> usize {
+        self.rows.iter().map(|row| row.count).sum()
+    }
+
+    async fn fill(&self) {
+        let client = self.cluster.client();
+        // The namespaces are no more than names: nothing but the API server looks at them.
+        let all: Api<DynamicObject> =
+            Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk("", "v1", "Namespace")));
+        for name in namespaces() {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            all.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+        }
+        for row in &self.rows {
+            define(&client, row).await;
+            let begun = Instant::now();
+            let created = stream::iter(0..row.count).map(|number| create(&client, row, number));
+            created.buffer_unordered(AT_ONCE).count().await;
+            eprintln!("{} {} created in {:.0?}", row.count, row.plural, begun.elapsed());
+        }
+    }
+
+    /// Lists all objects as a client that only looks at every byte: how many there are, and the time.
+    pub fn transfer(&self) -> (u64, Duration) {
+        let client = self.cluster.client();
+        let begun = Instant::now();
+        let listed = self.cluster.block_on(async {
+            let rows = self.rows.iter().map(|row| bytes(&client, row));
+            futures::future::join_all(rows).await.into_iter().sum()
+        });
+        (listed, begun.elapsed())
+    }
+
+    /// Changes `rate` objects a second, and calls `tell` every ten seconds.
+    pub fn change(&self, length: Duration, rate: u32, mut tell: impl FnMut(Duration, usize)) {
+        let (client, changes, begun) = (self.cluster.client(), AtomicUsize::new(0), Instant::now());
+        self.cluster.block_on(async {
+            let ticks = stream::unfold(tokio::time::interval(Duration::from_secs(1) / rate), |mut every| async {
+                every.tick().await;
+                Some(((), every))
+            });
+            let ticks = ticks.take_while(|()| std::future::ready(begun.elapsed() < length)).enumerate();
+            let (client, changes) = (&client, &changes);
+            let changed = ticks.map(|(at, ())| async move {
+                let row = &self.rows[at % self.rows.len()];
+                // Some changes are of what rules read, and some are not.
+                patch(client, row, (at * 7919) % row.count, at).await;
+                changes.fetch_add(1, Ordering::Relaxed);
+            });
+            let mut changed = Box::pin(changed.buffer_unordered(AT_ONCE));
+            let mut told = begun;
+            while changed.next().await.is_some() {
+                if told.elapsed() >= Duration::from_secs(10) {
+                    told = Instant::now();
+                    tell(begun.elapsed(), changes.load(Ordering::Relaxed));
+                }
+            }
+        });
+    }
+}
+
+fn gvk(group: &str, version: &str, kind: &str) -> GroupVersionKind {
+    GroupVersionKind::gvk(group, version, kind)
+}
+
+fn api(client: &Client, row: &Row, number: usize) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk_with_plural(&gvk(row.group, row.version, row.kind), row.plural);
+    match row.is_namespaced {
+        true => Api::namespaced_with(client.clone(), &namespace(number), &resource),
+        false => Api::all_with(client.clone(), &resource),
+    }
+}
+
+/// A definition that keeps whatever stands in an object.
+async fn define(client: &Client, row: &Row) {
+    let (plural, kind) = (row.plural, row.kind);
+    let name = format!("{plural}.{}", row.group);
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+        "spec": {
+            "group": row.group, "scope": if row.is_namespaced { "Namespaced" } else { "Cluster" },
+            "names": {"plural": plural, "kind": kind, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
+            "versions": [{"name": row.version, "served": true, "storage": true, "schema": schema}],
+        },
+    });
+    let resource = ApiResource::from_gvk(&gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition"));
+    let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    all.create(&PostParams::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
+    while api(client, row, 0).list(&ListParams::default().limit(1)).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn create(client: &Client, row: &Row, number: usize) {
+    let mut object = row.object(number);
+    object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    let object: DynamicObject = serde_json::from_value(object).unwrap();
+    api(client, row, number).create(&PostParams::default(), &object).await.unwrap();
+}
+
+async fn patch(client: &Client, row: &Row, number: usize, at: usize) {
+    let patch = json!({
+        "metadata": {"labels": {"change": at.to_string()}, "annotations": {"landscaper.gardener.cloud/dry-run": (at % 2 == 0).to_string()}},
+        "data": {"priority": at},
+    });
+    let (api, name) = (api(client, row, number), row.object_name(number));
+    api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+}
+
+#[derive(Deserialize)]
+struct List {
+    metadata: Metadata,
+    items: serde::de::IgnoredAny,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    r#continue: Option<String>,
+}
+
+async fn bytes(client: &Client, row: &Row) -> u64 {
+    let resource = ApiResource::from_gvk_with_plural(&gvk(row.group, row.version, row.kind), row.plural);
+    let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let (mut token, mut listed) = (None, 0);
+    loop {
+        let parameters = ListParams { limit: Some(500), continue_token: token, ..ListParams::default() };
+        let request = Request::new(all.resource_url()).list(&parameters).unwrap();
+        let (mut body, mut text) = (Box::pin(client.request_stream(request).await.unwrap()), Vec::new());
+        while body.read_until(0, &mut text).await.unwrap() > 0 {}
+        let list: List = serde_json::from_slice(&text).unwrap();
+        let List { metadata, items: _ } = list;
+        listed += text.len() as u64;
+        token = metadata.r#continue.filter(|token| !token.is_empty());
+        if token.is_none() {
+            return listed;
+        }
+    }
+}
