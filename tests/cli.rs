@@ -334,11 +334,16 @@ fn manifests_are_written_for_the_families_that_are_on() {
     assert_eq!(portcullis(&["manifests", "--out", &out, "--families", "KZ"]).code, 0);
     let text = std::fs::read_to_string(folder.path().join("validating.yaml")).unwrap();
     assert!(text.contains("kustomize.toolkit.fluxcd.io") && !text.contains("landscaper"), "{text}");
-    assert!(!folder.path().join("mutating.yaml").exists());
+    let text = std::fs::read_to_string(folder.path().join("mutating.yaml")).unwrap();
+    assert!(text.contains("source.toolkit.fluxcd.io") && !text.contains("landscaper"), "{text}");
     let mut companion: Vec<_> =
         std::fs::read_dir(folder.path().join("companion")).unwrap().map(|file| file.unwrap().file_name()).collect();
     companion.sort();
-    assert_eq!(companion, ["audit.yaml", "rbac.yaml"], "audits are for any family");
+    assert_eq!(companion, ["audit.yaml", "flux-trees.yaml", "rbac.yaml"], "audits are for any family");
+    let other = tempfile::tempdir().unwrap();
+    let without_mutators = other.path().display().to_string();
+    assert_eq!(portcullis(&["manifests", "--out", &without_mutators, "--families", "LS"]).code, 0);
+    assert!(!other.path().join("mutating.yaml").exists());
     let wrong = portcullis(&["manifests", "--out", &out, "--families", "KZ,XY"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("[possible values: DP, DR, EN, KZ, LS, OW]"), "{}", wrong.stderr);
@@ -359,7 +364,7 @@ fn the_companion_says_what_its_families_leave_out() {
         "{}",
         off.stderr
     );
-    let nothing = run(&["--families", "KZ"]);
+    let nothing = run(&["--families", "LS"]);
     assert_eq!(nothing.code, 2);
     assert!(nothing.stderr.contains("leaves nothing to do after admission"), "{}", nothing.stderr);
 }

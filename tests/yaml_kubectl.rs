@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 const VECTORS: &str = include_str!("vectors/yaml/cases.json");
-/// What kubectl says of a text that it cannot parse; its other complaints are of the object.
-const REFUSED: &str = "error: error parsing STDIN:";
+/// Errors of kubectl about a text that it cannot parse, or a number that it cannot hold; its other errors are about the object.
+const REFUSED: [&str; 2] =
+    ["error: error parsing STDIN:", "error: unable to decode \"STDIN\": json: cannot unmarshal number"];
 
 /// Where we differ, and why we may.
 const DIFFERENCES: &[(&str, &str)] = &[
@@ -50,7 +51,7 @@ impl Case {
     /// What is different in our reading.
     fn difference(&self) -> Option<String> {
         let read = yaml::read(&self.text, &Limits::default());
-        match (read, self.error.starts_with(REFUSED)) {
+        match (read, REFUSED.iter().any(|words| self.error.starts_with(words))) {
             (Err(_), true) => None,
             (Err(error), false) => Some(format!("we say {error}")),
             (Ok(_), true) => Some(format!("kubectl says {}", self.error)),

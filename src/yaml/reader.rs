@@ -205,7 +205,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         span: Span,
     ) -> Result<Node, YamlError> {
         let place = self.scalar_place(span, style);
-        let text = self.unbroken(text, style, span);
+        // kubectl splits a stream into lines, and ends the last one with a break too.
+        let text = if self.what == As::Object { text } else { self.unbroken(text, style, span) };
         let size = 1 + weight(&text);
         let plain = style == ScalarStyle::Plain;
         let writable = if self.keeps_text() { scalar::is_finite(&text, plain, tag) } else { Ok(()) };
