@@ -43,10 +43,7 @@ pub const SYSTEM: System = System {
         Scenario::new("apply", "a tree with a component and a generator is applied", apply),
         Scenario::new("revision", "a new revision is applied", revision),
         Scenario::new("branch-and-path", "one commit changes a source's branch and a child's path", branch_and_path),
-        Scenario {
-            denial: Some("KZ"),
-            ..Scenario::new("broken", "a revision that does not build, and one that does", broken)
-        },
+        Scenario::new("broken", "a revision that does not build, and one that does", broken),
         Scenario::new("prune", "an object that left the tree is deleted", prune),
         Scenario::new("spec", "patches, components, images and substitutions in the spec", spec),
         Scenario::new("depends-on", "one Kustomization waits for another", depends_on),

@@ -90,7 +90,9 @@ fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
     cluster.kubectl().args(["create", "namespace", LANDSCAPER.namespace]).run().expect_success();
     let file = ground.folder.path().join("landscaper.yaml");
     let text = "apiVersion: config.landscaper.gardener.cloud/v1alpha1\nkind: LandscaperConfiguration\nregistry: {oci: \
-                {allowPlainHttp: true, insecureSkipVerify: true}}\n";
+                {allowPlainHttp: true, insecureSkipVerify: true}}\nlsDeployments: {lsController: landscaper, \
+                lsMainController: landscaper-main, webHook: none, deploymentsNamespace: ls-system, lsHealthCheckName: \
+                health}\n";
     std::fs::write(&file, text).expect("there is room");
     let config = format!("--config={}", file.display());
     vec![
@@ -117,8 +119,9 @@ fn controller(
     Daemon::start(name, &mut command, &log).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The Target `cluster`, which is this cluster.
+/// The Target `cluster`, which is this cluster, once Landscaper has made the default Context.
 fn target(scene: &Scene<'_>) {
+    scene.wait("contexts", "default", "there", |_| true);
     let kubeconfig = std::fs::read_to_string(scene.stage().cluster.kubeconfig(User::Admin)).expect("it was written");
     // As text, because a Target holds a whole kubeconfig, the CA with it.
     let authority = std::fs::read(scene.stage().cluster.folder().join("tls.crt")).expect("it was written");
