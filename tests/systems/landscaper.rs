@@ -66,7 +66,7 @@ overwrites: [{source: {}, substitution: {repositoryContext: none}}]
 fn publish(ground: &Ground) {
     let pusher = Pusher::new(&ground.registry.as_ref().expect("there is a registry").url(), None, None);
     for version in ["v1.0.0", "v2.0.0"] {
-        pusher.component("/components", &v2("example.org/app", version, &[]), Packing::Archive);
+        pusher.component("", &v2("example.org/app", version, &[]), Packing::Archive);
     }
 }
 
@@ -260,7 +260,7 @@ fn update(scene: &Scene<'_>) {
 fn overwrites(scene: &Scene<'_>) {
     target(scene);
     let registry = scene.stage().ground.registry.as_ref().expect("there is a registry").url();
-    let context = json!({"type": "ociRegistry", "baseUrl": format!("{registry}/components")});
+    let context = json!({"type": "ociRegistry", "baseUrl": registry});
     let overwrites = json!({
         "apiVersion": VERSION, "kind": "ComponentVersionOverwrites",
         "metadata": {"name": "overwrites", "namespace": scene.namespace},
