@@ -6,6 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use tempfile::TempDir;
@@ -17,7 +18,11 @@ const ADDRESS: &str = "systems@example.org";
 /// The most that a request may send: what a fetch negotiates.
 const MAX_BODY: u64 = 1 << 20;
 
-/// A server of repositories. They are deleted with it.
+/// The one server of the process, and the folder that it serves now. Stages come one after the other, and a repository has
+/// the same address in each of them: what names it has the same revision too.
+static SERVER: OnceLock<(u16, Arc<Mutex<PathBuf>>)> = OnceLock::new();
+
+/// The repositories of a stage. They are deleted with it.
 pub struct GitServer {
     folder: TempDir,
     port: u16,
@@ -31,7 +36,7 @@ pub struct Repository {
 }
 
 impl GitServer {
-    /// Starts serving; there is no repository yet.
+    /// Serves a new folder from now on; there is no repository in it yet.
     ///
     /// # Panics
     ///
@@ -39,17 +44,9 @@ impl GitServer {
     pub fn start() -> Self {
         let folder = TempDir::new().expect("there is room for a folder");
         crate::litter::add_folder(folder.path());
-        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-        let port = listener.local_addr().expect("it has an address").port();
-        let root = folder.path().to_owned();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let root = root.clone();
-                // A client that is gone needs no answer.
-                thread::spawn(move || drop(serve(stream, &root)));
-            }
-        });
-        Self { folder, port }
+        let (port, root) = SERVER.get_or_init(listen);
+        folder.path().clone_into(&mut root.lock().expect("nobody panics with it"));
+        Self { folder, port: *port }
     }
 
     /// Returns host and port.
@@ -102,6 +99,21 @@ impl Repository {
         assert!(output.status.success(), "git {arguments:?}: {stderr}");
         stdout.trim().to_owned()
     }
+}
+
+fn listen() -> (u16, Arc<Mutex<PathBuf>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let port = listener.local_addr().expect("it has an address").port();
+    let root = Arc::new(Mutex::new(PathBuf::new()));
+    let served = Arc::clone(&root);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let root = served.lock().expect("nobody panics with it").clone();
+            // A client that is gone needs no answer.
+            thread::spawn(move || drop(serve(stream, &root)));
+        }
+    });
+    (port, root)
 }
 
 /// A request, as CGI wants it.

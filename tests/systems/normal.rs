@@ -21,6 +21,9 @@ static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").expect("it is one"));
 static DURATION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b\d+(\.\d+)?(ms|µs|s)\b").expect("it is one"));
 
+/// When a deployer was started, as the end of its identity.
+static STARTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"-\d{10}\b").expect("it is one"));
+
 /// Returns objects by kind and name, without what differs between runs.
 pub fn snapshot(objects: &[Value], addresses: &[(String, String)]) -> Snapshot {
     let words = words(objects, addresses);
@@ -94,6 +97,7 @@ fn replaced_text(mut text: String, words: &[(String, String)]) -> String {
     }
     let text = UUID.replace_all(&text, "<uuid>");
     let text = TIME.replace_all(&text, "<time>");
+    let text = STARTED.replace_all(&text, "-<started>");
     DURATION.replace_all(&text, "<duration>").into_owned()
 }
 
