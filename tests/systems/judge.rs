@@ -4,8 +4,9 @@ use crate::normal;
 use crate::play::Played;
 use crate::system::Scenario;
 
-/// What a controller may write more often with portcullis than without: retries after conflicts.
-const MORE_WRITES: usize = 20;
+/// How many more writes of controllers there may be with portcullis: retries after conflicts, and a dry run, which is not
+/// played without it.
+const MORE_WRITES: usize = 60;
 const SHOWN: usize = 60;
 
 /// A scenario, played twice.

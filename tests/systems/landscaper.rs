@@ -65,9 +65,13 @@ overwrites: [{source: {}, substitution: {repositoryContext: none}}]
 ";
 
 fn publish(ground: &Ground) {
-    let pusher = Pusher::new(&ground.registry.as_ref().expect("there is a registry").url(), None, None);
+    let url = ground.registry.as_ref().expect("there is a registry").url();
+    let pusher = Pusher::new(&url, None, None);
     for version in ["v1.0.0", "v2.0.0"] {
-        pusher.component("", &v2("example.org/app", version, &[]), Packing::Archive);
+        let mut descriptor = v2("example.org/app", version, &[]);
+        // Landscaper refuses a descriptor that does not say where it is from.
+        descriptor["component"]["repositoryContexts"] = json!([{"type": "ociRegistry", "baseUrl": url}]);
+        pusher.component("", &descriptor, Packing::Archive);
     }
 }
 

@@ -24,6 +24,9 @@ static DURATION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b\d+(\.\d+)?(m
 /// When a deployer was started, as the end of its identity.
 static STARTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"-\d{10}\b").expect("it is one"));
 
+/// The Secret with the exports of a DeployItem, whose name is generated.
+static EXPORT: LazyLock<Regex> = LazyLock::new(|| Regex::new("-[a-z0-9]{5}-export$").expect("it is one"));
+
 /// Returns objects by kind and name, without what differs between runs.
 pub fn snapshot(objects: &[Value], addresses: &[(String, String)]) -> Snapshot {
     let words = words(objects, addresses);
@@ -97,6 +100,7 @@ fn replaced_text(mut text: String, words: &[(String, String)]) -> String {
     }
     let text = UUID.replace_all(&text, "<uuid>");
     let text = TIME.replace_all(&text, "<time>");
+    let text = EXPORT.replace_all(&text, "-<generated>-export");
     let text = STARTED.replace_all(&text, "-<started>");
     DURATION.replace_all(&text, "<duration>").into_owned()
 }
