@@ -27,6 +27,9 @@ static STARTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"-\d{10}\b").expe
 /// The Secret with the exports of a DeployItem, whose name is generated.
 static EXPORT: LazyLock<Regex> = LazyLock::new(|| Regex::new("-[a-z0-9]{5}-export$").expect("it is one"));
 
+/// A digest of a generated name, as Landscaper calls DataObjects.
+static DIGEST: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[a-z2-7]{32}\b").expect("it is one"));
+
 /// Returns objects by kind and name, without what differs between runs.
 pub fn snapshot(objects: &[Value], addresses: &[(String, String)]) -> Snapshot {
     let words = words(objects, addresses);
@@ -100,6 +103,7 @@ fn replaced_text(mut text: String, words: &[(String, String)]) -> String {
     }
     let text = UUID.replace_all(&text, "<uuid>");
     let text = TIME.replace_all(&text, "<time>");
+    let text = DIGEST.replace_all(&text, "<digest>");
     let text = EXPORT.replace_all(&text, "-<generated>-export");
     let text = STARTED.replace_all(&text, "-<started>");
     DURATION.replace_all(&text, "<duration>").into_owned()
