@@ -170,9 +170,9 @@ fn from_files(certs: &Path, empty: Memory) -> String {
         let scanned = begun.elapsed();
         let server = Server::start(certs, &["--manifests".as_ref(), folder.path().as_os_str()]);
         let ready = server.ready();
-        let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes"));
+        let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes", &rows));
         assert_eq!(
-            server.metric("portcullis_catalog_objects") as usize,
+            server.metric("portcullis_catalog_objects", &rows) as usize,
             rows.iter().map(|row| row.count).sum::<usize>()
         );
         let measured = Measured { name: name_of(&rows), json, memory, counted, ready, scanned, informer: None };
@@ -204,8 +204,8 @@ fn from_cluster(certs: &Path, empty: Memory) -> String {
         let kubeconfig = stage.kubeconfig();
         let server = Server::start(certs, &["--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
         let ready = server.ready();
-        let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes"));
-        assert_eq!(server.metric("portcullis_catalog_objects") as usize, stage.count());
+        let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes", &rows));
+        assert_eq!(server.metric("portcullis_catalog_objects", &rows) as usize, stage.count());
         let informer = Some(Informer::measure(&kubeconfig, &rows));
         let measured = Measured { name: name_of(&rows), json, memory, counted, ready, scanned, informer };
         let line = measured.line(empty);

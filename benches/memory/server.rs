@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::http;
+use crate::objects::Row;
 
 /// Longer than any of these takes to be ready.
 const LIMIT: Duration = Duration::from_mins(20);
@@ -86,10 +87,14 @@ impl Server {
         Memory::of(&fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap())
     }
 
-    /// Returns a sum over all kinds that its metrics show.
-    pub fn metric(&self, name: &str) -> f64 {
+    /// Returns what its metrics show, as a sum over the kinds of some rows.
+    pub fn metric(&self, name: &str, rows: &[Row]) -> f64 {
         let metrics = http::get(self.admin, "/metrics").unwrap();
-        let of = |line: &str| line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once(' ')?.1.parse::<f64>().ok();
+        let labels: Vec<_> = rows.iter().map(|row| format!("kind=\"{}.{}\"", row.plural, row.group)).collect();
+        let of = |line: &str| {
+            let (labelled, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
+            labels.iter().any(|label| label == labelled).then(|| value.parse::<f64>().ok())?
+        };
         metrics.lines().filter_map(of).sum()
     }
 }
