@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use super::super::trees::{seen_with_root, shown, tree_path};
 use super::super::{DENIED, OK, Unusable, pretty, print};
+use crate::kustomize::build::{Change, Stop, history};
 use crate::kustomize::explain::Step;
 use crate::kustomize::options::{Options, Profile, Restrictor, Version};
-use crate::kustomize::tree::Tree;
+use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{Report, Verdict, analyse};
 
 /// How it is told.
@@ -42,6 +43,12 @@ pub(in crate::cli) struct Args {
     /// Which files may be loaded: root-only or none; without, as the profile has it
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
+    /// Show how a field of this object got its value: KIND/NAME as it is printed
+    #[arg(long, value_name = "KIND/NAME", requires = "field")]
+    object: Option<String>,
+    /// The field, such as spec.replicas or spec.template.spec.containers.[name=web].image
+    #[arg(long, value_name = "PATH", requires = "object")]
+    field: Option<String>,
     /// How it is told
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
@@ -53,6 +60,9 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     options.version = args.kustomize_version;
     options.restrictor = args.load_restrictor.unwrap_or(options.restrictor);
     options.lone_components = true;
+    if let (Some(object), Some(field)) = (&args.object, &args.field) {
+        return changes(&tree, &tree_path(&args.root)?, &options, object, field);
+    }
     let report = analyse(&tree, &tree_path(&args.root)?, &options);
     let drawing = |draw: fn(&Step) -> String| report.evaluation.as_ref().map(draw).unwrap_or_default();
     let told = match args.output {
@@ -64,6 +74,24 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     };
     print(&seen_with_root(&told, &report.root));
     Ok(if report.verdict == Verdict::Reject { DENIED } else { OK })
+}
+
+/// Prints which step gave a field which value.
+fn changes(tree: &Tree, root: &TreePath, options: &Options, object: &str, field: &str) -> Result<u8, Unusable> {
+    let name = object.split_once('/').ok_or_else(|| Unusable::new(format!("`{object}` is not KIND/NAME")))?;
+    let stopped = |stop: Stop| {
+        let reason = stop.reason();
+        Unusable::new(format!("{} ({})", reason.message, reason.site))
+    };
+    let changes = history(tree, root, options, name, field).map_err(stopped)?;
+    let changes = changes.ok_or_else(|| Unusable::new(format!("{object} is not among the objects that are built")))?;
+    let mut text = format!("{field} of {object}\n");
+    for Change { site, step, value } in changes {
+        let value = value.unwrap_or_else(|| "(removed)".to_owned()).replace('\n', "\n    ");
+        text.push_str(&format!("  {}:{}  {step}\n    {value}\n", shown(&site.file), site.place.line));
+    }
+    print(&text);
+    Ok(OK)
 }
 
 fn text(report: &Report) -> String {

@@ -19,6 +19,11 @@ use crate::kustomize::node::{Entry, Node, Origin, Tag, printed};
 /// Objects with this annotation are not printed, unless it says `false`.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Objects are seldom larger than the files that they come from, except for many small ones; aliases and bases that are built
+/// many times make them grow without an end.
+const GROWTH: usize = 4;
+/// What small trees may grow to.
+const MOST_TEXT: usize = 8 << 20;
 /// Annotations that kustomize removes, whoever wrote them.
 const REMOVED: [&str; 19] = [
     "internal.config.kubernetes.io/previousKinds",
@@ -139,6 +144,29 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
         document(resource, run, &mut out)?;
     }
     Ok(out)
+}
+
+/// Prints all objects one after another without keeping the texts.
+///
+/// # Errors
+///
+/// When an object cannot be printed, or together they are much larger than the files that they come from.
+pub(super) fn check(map: &ResMap, run: &Run<'_>) -> Step<()> {
+    let most = MOST_TEXT + GROWTH * run.read.get();
+    let (mut out, mut printed) = (String::new(), 0);
+    for resource in map.resources() {
+        out.clear();
+        document(resource, run, &mut out)?;
+        printed += out.len();
+        if printed > most {
+            let site = run.site_of(resource.node.origin);
+            return Err(Stop::unknown(
+                site,
+                format!("the objects make more than {most} bytes, which are not printed here"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The files that kustomize writes into a folder: one for each object. Several namespaces come into their names.

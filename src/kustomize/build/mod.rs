@@ -31,6 +31,7 @@ mod finish;
 mod generate;
 mod go_regex;
 mod hash;
+mod history;
 mod id;
 mod images;
 mod json;
@@ -61,12 +62,14 @@ mod vars;
 
 use std::sync::Arc;
 
+pub use history::Change;
 use resmap::ResMap;
 pub use resource::Resource;
 use run::Run;
 pub use run::{Shared, Sources};
 pub use stop::{Reason, Step, Stop};
 
+use history::History;
 use origin::OriginNote;
 use run::Target;
 use sort::Ranks;
@@ -112,6 +115,15 @@ impl Built<'_> {
     /// The objects, in the order in which they are printed.
     pub fn resources(&self) -> &[Resource] {
         self.map.resources()
+    }
+
+    /// Looks whether all objects can be printed.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot, or they are much larger than the files that they come from.
+    pub fn check(&self) -> Step<()> {
+        finish::check(&self.map, &self.run)
     }
 
     /// What kustomize says on standard error: deprecated fields.
@@ -170,6 +182,27 @@ pub fn build_shared<'a>(
     build_by(run, root, settings)
 }
 
+/// The history of a field: which step gave it which value in the object of a kind that has a name in the end. Nothing if there
+/// is no such object.
+///
+/// # Errors
+///
+/// As [`build`].
+pub fn history(
+    tree: &Tree,
+    root: &TreePath,
+    options: &Options,
+    (kind, name): (&str, &str),
+    field: &str,
+) -> Step<Option<Vec<Change>>> {
+    let files = Files::default();
+    let mut run = Run::new(tree, options, &files, Arc::new(Sources::default()));
+    run.history = Some(History::new(kind, field));
+    let mut built = build_by(run, root, &Settings::default())?;
+    let object = built.map.resources().iter().find(|object| object.kind() == kind && object.name() == name);
+    Ok(object.map(|object| object.uid).map(|uid| built.run.changes(uid)))
+}
+
 fn build_by<'a>(mut run: Run<'a>, root: &TreePath, settings: &Settings) -> Step<Built<'a>> {
     let tree = run.tree;
     let site = Site::of_file(root.clone());
@@ -194,9 +227,13 @@ fn rooted(run: &mut Run<'_>, target: &Target<'_>, settings: &Settings) -> Step<R
     let Accumulator { mut map, config, vars } = run.accumulate(target, start)?;
     let refused = |field: &str, message: String| Stop::refused(target.site(FieldPath::of([field])), message);
     map.scope = run.scope();
+    let site = Site::of_file(target.file.path.clone());
     transformer::append_hashes(run, &mut map)?;
+    run.observe(&map, "hashes", &site);
     name_references::fix(&mut map, &config.name_reference).map_err(|message| refused("resources", message))?;
+    run.observe(&map, "name references", &site);
     vars.resolve(&mut map, &config.var_reference).map_err(|message| refused("vars", message))?;
+    run.observe(&map, "vars", &site);
     finish::drop_local(&mut map, run)?;
     let kustomization = &target.file.kustomization;
     sort(&mut map, kustomization, settings).map_err(|message| refused("sortOptions", message))?;

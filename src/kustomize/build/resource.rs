@@ -1,6 +1,7 @@
 //! An object and what a build knows of it: former identities, affixes, wishes of its generator.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::id::{Gvk, Id, Scope};
 use super::origin::OriginNote;
@@ -8,6 +9,9 @@ use crate::kustomize::node::{Entry, Kind, Node, Origin};
 
 /// The annotations in which kustomize itself keeps what a build knows of an object start with this.
 const INTERNAL: &str = "internal.config.kubernetes.io/";
+
+/// The number of the next object.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A former name, namespace and kind of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub(super) enum Behavior {
 pub struct Resource {
     /// Its content.
     pub node: Node,
+    /// A number that no other object of the process has.
+    pub(super) uid: u64,
     /// Its former identities, oldest first.
     pub(super) previous: Vec<PreviousId>,
     /// The prefixes it got, innermost first.
@@ -66,6 +72,7 @@ impl Resource {
     pub(super) fn new(node: Node) -> Self {
         let mut resource = Self {
             node,
+            uid: NEXT.fetch_add(1, Ordering::Relaxed),
             previous: Vec::new(),
             prefixes: Vec::new(),
             suffixes: Vec::new(),

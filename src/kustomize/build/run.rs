@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bases::Bases;
+use super::history::History;
 use super::id::Scope;
 use super::origin::OriginNote;
 use super::read::{self, BadObjects};
@@ -70,6 +71,10 @@ pub(super) struct Run<'a> {
     pub(super) has_schema: bool,
     /// Whether kustomize would have the built-in schema too by now, if another one is put in force.
     pub(super) beside: Cell<Option<Preferred>>,
+    /// How many bytes were read.
+    pub(super) read: Cell<usize>,
+    /// A field whose history is recorded.
+    pub(super) history: Option<History>,
     /// What roots of one run share.
     pub(super) shared: Option<&'a Shared>,
     /// The folders that were visited.
@@ -121,6 +126,8 @@ impl<'a> Run<'a> {
             schema: Schema::built_in(),
             has_schema: false,
             beside: Cell::new(None),
+            read: Cell::new(0),
+            history: None,
             shared: None,
             folders: Vec::new(),
             warnings: Vec::new(),
@@ -209,6 +216,7 @@ impl<'a> Run<'a> {
         let path =
             loader.file(self.tree, entry, self.options).map_err(|no_file| no_such_file(site, entry, &no_file))?;
         let bytes = self.tree.read(&path).map_err(|error| unreadable(site, &path, &error))?;
+        self.read.set(self.read.get() + bytes.len());
         Ok((path, bytes))
     }
 

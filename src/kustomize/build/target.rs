@@ -112,6 +112,7 @@ impl Run<'_> {
         self.looked_up(&resources);
         acc.map.scope = self.scope();
         acc.map.append_all(resources).map_err(|resource| self.conflict(&resource, site))?;
+        self.observe(&acc.map, "read", site);
         Ok(acc)
     }
 
@@ -178,7 +179,9 @@ impl Run<'_> {
         let generated = generated.into_iter().chain(self.plugin_generators(target)?);
         acc.map.scope = self.scope();
         for (resource, site) in generated.collect::<Vec<_>>() {
+            let place = site.clone();
             absorb::absorb(&mut acc.map, resource).map_err(|message| Stop::refused(site, message))?;
+            self.observe(&acc.map, "generated", &place);
         }
         Ok(())
     }
@@ -202,6 +205,7 @@ impl Run<'_> {
                 }
             }
             acc.map.drop_empty();
+            self.observe(&acc.map, transformer.what.name(), &transformer.site);
         }
         Ok(())
     }

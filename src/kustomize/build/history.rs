@@ -1,0 +1,66 @@
+//! The history of one field of one object: which step gave it which value.
+
+use std::collections::HashMap;
+
+use super::path;
+use super::resmap::ResMap;
+use super::run::Run;
+use crate::kustomize::finding::Site;
+use crate::kustomize::node::{Node, text_of};
+
+/// A field whose history is recorded.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    kind: String,
+    steps: Vec<String>,
+    last: HashMap<u64, Option<String>>,
+    changes: Vec<(u64, Change)>,
+}
+
+/// A value that a field got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where the value is written: the object, patch or entry.
+    pub site: Site,
+    /// The step: `read`, `generated`, or the name of the transformer.
+    pub step: String,
+    /// The value as YAML; nothing if the field was removed.
+    pub value: Option<String>,
+}
+
+impl History {
+    pub(super) fn new(kind: &str, field: &str) -> Self {
+        Self { kind: kind.to_owned(), steps: path::split(field, '.'), ..Self::default() }
+    }
+}
+
+impl Run<'_> {
+    /// Records the field of all objects that it changed in since the last step.
+    pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
+        let Some(mut history) = self.history.take() else { return };
+        for resource in map.resources().iter().filter(|resource| resource.kind() == history.kind) {
+            let node = path::lookup(&resource.node, &history.steps);
+            let value = node.map(|node| text_of(node).trim_end().to_owned());
+            let last = history.last.get(&resource.uid);
+            if last.is_none_or(|last| *last != value) && (last.is_some() || value.is_some()) {
+                let written = node.map(first_origin).filter(|origin| origin.line > 0);
+                let site = written.map_or_else(|| site.clone(), |origin| self.site_of(origin));
+                history.changes.push((resource.uid, Change { site, step: step.to_owned(), value: value.clone() }));
+            }
+            history.last.insert(resource.uid, value);
+        }
+        self.history = Some(history);
+    }
+
+    /// The history of the field of an object.
+    pub(super) fn changes(&mut self, uid: u64) -> Vec<Change> {
+        let changes = self.history.take().map(|history| history.changes).unwrap_or_default();
+        changes.into_iter().filter(|(own, _)| *own == uid).map(|(_, change)| change).collect()
+    }
+}
+
+/// The place of the first scalar in a node: a mapping that was merged has several.
+fn first_origin(node: &Node) -> crate::kustomize::node::Origin {
+    let inner = node.entries().first().map(|entry| &entry.value).or_else(|| node.items().first());
+    inner.map_or(node.origin, first_origin)
+}
