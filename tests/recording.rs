@@ -381,7 +381,7 @@ impl Server {
         let mut connection = loop {
             match Connection::open(self.address, config.clone()).await {
                 Ok(connection) => break connection,
-                Err(error) => assert!(begun.elapsed() < support::harness::PATIENCE * 3, "{error}"),
+                Err(error) => assert!(begun.elapsed() < support::deadline::deadline(), "{error}"),
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         };

@@ -16,13 +16,11 @@ use cases::repository;
 use portcullis::gate::Registry;
 use serde_json::Value;
 use support::client::{self, Connection};
+use support::deadline::deadline;
 use support::pki::{Authority, SecretMount};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
-
-/// What a busy machine may need for what takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Server {
     child: Child,
@@ -63,7 +61,7 @@ impl Server {
     async fn until_log(&self, holds: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         while !holds(&self.log()) {
-            assert!(begun.elapsed() < PATIENCE, "{}", self.log());
+            assert!(begun.elapsed() < deadline(), "{}", self.log());
             sleep(Duration::from_millis(50)).await;
         }
     }
@@ -88,7 +86,7 @@ impl Server {
         loop {
             match self.readiness().await {
                 Some(answer) if holds(&answer) => return answer,
-                answer if begun.elapsed() > PATIENCE => panic!("{answer:?}\n{}", self.log()),
+                answer if begun.elapsed() > deadline() => panic!("{answer:?}\n{}", self.log()),
                 _ => sleep(Duration::from_millis(50)).await,
             }
         }
@@ -107,7 +105,7 @@ impl Server {
             if holds(&answer) {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "{answer}\n{}", self.log());
+            assert!(begun.elapsed() < deadline(), "{answer}\n{}", self.log());
             sleep(Duration::from_millis(100)).await;
         }
     }
@@ -153,7 +151,7 @@ async fn the_folder_of_manifests_is_followed() {
     std::fs::write(&overwrites, "overwrites: [").unwrap();
     let begun = Instant::now();
     while !server.log().contains("manifests not reloaded") {
-        assert!(begun.elapsed() < PATIENCE, "{}", server.log());
+        assert!(begun.elapsed() < deadline(), "{}", server.log());
         sleep(Duration::from_millis(100)).await;
     }
     assert!(is_patched(&server.post("/mutate", &installation).await));
@@ -175,7 +173,7 @@ async fn the_configuration_file_is_followed_and_the_last_good_one_holds() {
     std::fs::write(&config, "rulez: {}\n").unwrap();
     let begun = Instant::now();
     while !server.log().contains("configuration not reloaded") {
-        assert!(begun.elapsed() < PATIENCE, "{}", server.log());
+        assert!(begun.elapsed() < deadline(), "{}", server.log());
         sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(server.post("/validate", &refused).await["response"]["allowed"], false);
@@ -237,11 +235,15 @@ async fn an_exemption_that_expires_is_told_of_and_lets_nothing_through() {
     let mount = ConfigMount::new("# none\n");
     let server = Server::start(&["--manifests", "examples/landscaper", "--config", &mount.file()]);
     server.until_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
-    let until = time::OffsetDateTime::now_utc() + Duration::from_secs(8);
-    let until = until.format(&time::format_description::well_known::Rfc3339).unwrap();
-    mount.publish(&format!("exemptions:\n  - {{rule: OW001, namespaces: ['*'], until: '{until}'}}\n"));
+    let exempt = |seconds| {
+        let until = time::OffsetDateTime::now_utc() + Duration::from_secs(seconds);
+        let until = until.format(&time::format_description::well_known::Rfc3339).unwrap();
+        mount.publish(&format!("exemptions:\n  - {{rule: OW001, namespaces: ['*'], until: '{until}'}}\n"));
+    };
     let refused = review("refused.json");
+    exempt(3600);
     server.until_answer("/validate", &refused, |answer| answer["response"]["allowed"] == true).await;
+    exempt(2);
     server.until_answer("/validate", &refused, |answer| answer["response"]["allowed"] == false).await;
     let answer = server.until_readiness(|answer| answer.contains("exemptions have expired: OW001 in *")).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -309,9 +311,11 @@ async fn an_unreachable_api_server_is_waited_for() {
     let answer = server.until_readiness(|answer| answer.contains("not listed yet")).await;
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("contexts.landscaper.gardener.cloud"), "{answer}");
+    let kinds = Registry::standard().kinds().into_iter().filter(|kind| !kind.is_read_by_name()).count();
+    server.until_log(|log| log.matches("cannot watch").count() >= kinds).await;
+    // In this time each is tried again.
     sleep(Duration::from_secs(4)).await;
     let log = server.log();
-    let kinds = Registry::standard().kinds().into_iter().filter(|kind| !kind.is_read_by_name()).count();
     assert_eq!(log.matches("cannot watch").count(), kinds, "one line for each kind:\n{log}");
     assert_eq!(log.lines().count(), kinds + 1, "and nothing else but that it serves:\n{log}");
     let answer = server.readiness().await.expect("it is alive");

@@ -13,7 +13,8 @@ use portcullis::server::{Certificates, Clients, Floor, Format, Pair, Telemetry, 
 use rustls::version::{TLS12, TLS13};
 use serde_json::json;
 use support::client::{self, Connection, Reply};
-use support::harness::{PATIENCE, Server, eventually, get, review, review_of, soon};
+use support::deadline::deadline;
+use support::harness::{Server, eventually, get, review, review_of, soon};
 use support::pki::{Authority, SecretMount};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -303,7 +304,7 @@ const WAITING: &str = "portcullis_requests_waiting";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn while_a_decision_is_computed_others_wait_and_the_newest_is_next() {
-    let server = one_at_a_time(2, PATIENCE).await;
+    let server = one_at_a_time(2, deadline()).await;
     let busy = posting(&server, review("busy"));
     server.stub.begun(1).await;
     let mut waiting = Vec::new();
@@ -337,7 +338,7 @@ async fn who_has_waited_long_enough_for_a_turn_is_sent_away() {
 
 #[tokio::test]
 async fn who_waits_for_something_else_takes_no_turn() {
-    let server = one_at_a_time(9, PATIENCE).await;
+    let server = one_at_a_time(9, deadline()).await;
     let held = [posting(&server, review("held")), posting(&server, review("held"))];
     server.stub.begun(2).await;
     assert_eq!(soon(posting(&server, review("fine"))).await.unwrap().status, 200);
@@ -350,7 +351,7 @@ async fn who_waits_for_something_else_takes_no_turn() {
 /// On a runtime of one thread: a decision that is computed on it would hold up everything.
 #[tokio::test]
 async fn a_large_body_does_not_hold_up_small_ones() {
-    let server = one_at_a_time(9, PATIENCE).await;
+    let server = one_at_a_time(9, deadline()).await;
     let large = [(); 2].map(|()| posting(&server, review_of("widgets", "busy", 2 * MIB)));
     server.stub.begun(1).await;
     let mut connection = server.connect().await;
@@ -371,7 +372,7 @@ async fn a_large_body_does_not_hold_up_small_ones() {
 
 #[tokio::test]
 async fn too_many_large_bodies_are_sent_away() {
-    let server = one_at_a_time(9, PATIENCE).await;
+    let server = one_at_a_time(9, deadline()).await;
     // One that is decided, and those that wait for it.
     let most = 1 + limits::LARGE_WAITING;
     let large: Vec<_> = (0..=most).map(|_| posting(&server, review_of("widgets", "busy", limits::LARGE))).collect();
@@ -401,7 +402,7 @@ async fn not_every_answer_that_sends_away_closes_its_connection() {
 
 #[tokio::test]
 async fn a_panic_about_a_large_body_costs_one_answer() {
-    let server = one_at_a_time(9, PATIENCE).await;
+    let server = one_at_a_time(9, deadline()).await;
     let mut connection = server.connect().await;
     for _ in 0..3 {
         let reply = connection.post("/validate", &review_of("widgets", "panics", MIB)).await.unwrap();

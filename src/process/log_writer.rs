@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(20);
+    const LONG: Duration = Duration::from_secs(60);
 
     /// A log output that a test reads batch by batch.
     struct Pipe(Sender<Vec<u8>>);
@@ -182,7 +182,7 @@ mod tests {
     fn writes_records_periodically_and_the_last_ones_on_close() {
         let (log, receiver, thread) = running();
         log.append(b"first\n");
-        assert_eq!(receiver.recv_timeout(Duration::from_secs(20)).unwrap(), b"first\n");
+        assert_eq!(receiver.recv_timeout(LONG).unwrap(), b"first\n");
         log.append(b"last\n");
         log.close(LONG);
         assert_eq!(receiver.try_recv().unwrap(), b"last\n");

@@ -248,17 +248,20 @@ mod tests {
     async fn failures_wait_longer_each_time_and_a_success_forgets_them() {
         let queue = queue(10);
         queue.push(key("a"));
-        let mut waited = Vec::new();
+        let (mut failures, mut is_waiting) = (Vec::new(), Vec::new());
         for outcome in [None, None, None, Some(Next::Again(Duration::ZERO)), None, None] {
-            let begin = Instant::now();
             assert_eq!(queue.next().await, Some(key("a")));
-            waited.push(begin.elapsed());
             queue.done(&key("a"), outcome);
             queue.push(key("a"));
+            let state = queue.state();
+            let entry = &state.entries[&key("a")];
+            failures.push(entry.failures);
+            is_waiting.push(matches!(entry.place, Place::Waiting(..)));
         }
-        let at_least = [0, 50, 100, 200, 0, 50].map(Duration::from_millis);
-        assert!(waited.iter().zip(at_least).all(|(waited, least)| *waited >= least), "{waited:?}");
-        assert!(waited[4] < waited[3], "a success forgets: {waited:?}");
+        assert_eq!(failures, [1, 2, 3, 0, 1, 2], "a success forgets");
+        assert_eq!(is_waiting, [true, true, true, false, true, true]);
+        assert_eq!([1, 2, 3, 4].map(backoff), [50, 100, 200, 400].map(Duration::from_millis));
+        assert_eq!(backoff(u32::MAX), LONGEST_WAIT);
     }
 
     #[tokio::test]

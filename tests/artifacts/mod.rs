@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead as _, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -26,8 +26,8 @@ pub enum Answer {
     Redirect(String),
     /// With these bytes, one at a time and ever so slowly.
     Drip(Arc<[u8]>),
-    /// With these bytes, after a while.
-    Late(Arc<[u8]>, Duration),
+    /// With these bytes, when it is open.
+    Held(Arc<[u8]>, Arc<AtomicBool>),
     /// Never.
     Hang,
     /// With half of these bytes, and then no more.
@@ -195,8 +195,10 @@ fn write(mut stream: TcpStream, answer: &Answer) -> std::io::Result<()> {
                 stream.write_all(&[*byte])
             })
         }
-        Answer::Late(bytes, after) => {
-            thread::sleep(*after);
+        Answer::Held(bytes, is_open) => {
+            while !is_open.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(5));
+            }
             stream.write_all(head("200 OK", bytes.len(), "").as_bytes())?;
             stream.write_all(bytes)
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use portcullis::gate::Registry;
 use portcullis::rule::Mode;
@@ -13,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::Case;
 use crate::context::Context;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
+use crate::deadline::deadline;
 use crate::gate;
 use crate::helm::{Helm, NAMESPACE, RELEASE, Rendered, list};
 use crate::http;
@@ -44,7 +44,6 @@ pub const LAST: &[Case] = &[("chart::unregister_takes_the_registration_away", un
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const VALUES: &str = include_str!("../../charts/portcullis/values.yaml");
-const READY_LIMIT: Duration = Duration::from_secs(30);
 /// Stand-ins for cert-manager's kinds, which take anything.
 const CERT_MANAGER: [(&str, &str); 2] = [("Issuer", "issuers"), ("Certificate", "certificates")];
 
@@ -401,7 +400,7 @@ fn a_server_of_one_family_runs(ctx: &Context) {
             command.args(gate::arguments(&rendered, &folder)).arg("--kubeconfig").arg(&kubeconfig);
             command.args(["--listen", &format!("127.0.0.1:{port}"), "--admin-listen", &format!("127.0.0.1:{admin}")]);
             let daemon = Daemon::start("portcullis serve", &mut command, &folder.join("log"))?;
-            daemon.wait_until(READY_LIMIT, || http::is_ok(&http::get(admin, "/readyz")))?;
+            daemon.wait_until(deadline(), || http::is_ok(&http::get(admin, "/readyz")))?;
             Ok(daemon)
         };
         let server: Daemon =

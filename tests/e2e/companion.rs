@@ -5,19 +5,18 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
+use crate::deadline::deadline;
 use crate::http;
 use crate::user::User;
 
 /// Where portcullis is installed.
 pub const NAMESPACE: &str = "portcullis-system";
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
-const READY_LIMIT: Duration = Duration::from_secs(30);
 
 /// Held by a trial that uses the Lease of the release itself.
 pub static ACCOUNT_LEASE: Mutex<()> = Mutex::new(());
@@ -74,7 +73,7 @@ impl<'a> Options<'a> {
         let log = cluster.folder().join(format!("companion-{number}.log"));
         let daemon = Daemon::start("portcullis reconcile", &mut command, &log)?;
         let companion = Companion { daemon, admin_port: port, log };
-        companion.daemon.wait_until(READY_LIMIT, || http::is_ok(&http::get(port, "/readyz")))?;
+        companion.daemon.wait_until(deadline(), || http::is_ok(&http::get(port, "/readyz")))?;
         Ok(companion)
     }
 }

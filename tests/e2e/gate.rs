@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::daemon::{Daemon, DaemonError, PAUSE, on_free_ports};
+use crate::deadline::deadline;
 use crate::helm::{Helm, HelmError, NAMESPACE, RELEASE, Rendered};
 use crate::http;
 use crate::kubectl::Output;
@@ -22,8 +23,6 @@ use crate::manifests::Manifests;
 use crate::user::User;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
-const READY_LIMIT: Duration = Duration::from_secs(30);
-const IN_FORCE_LIMIT: Duration = Duration::from_secs(30);
 
 /// A portcullis that serves a cluster. Dropping it kills it; its webhooks stay registered.
 pub struct Gate {
@@ -80,7 +79,7 @@ pub enum GateError {
         output: Output,
     },
     /// The API server does not call the webhooks.
-    #[error("portcullis' webhooks were not in force after {IN_FORCE_LIMIT:?}; its log ends with\n{log}")]
+    #[error("portcullis' webhooks were not in force in time; its log ends with\n{log}")]
     NotInForce {
         /// The last lines of its log.
         log: String,
@@ -144,14 +143,14 @@ impl Gate {
         command.arg("--admin-listen").arg(format!("127.0.0.1:{admin_port}"));
         let daemon = Daemon::start("portcullis", &mut command, &folder.join("log"))?;
         let gate = Self { daemon, admin_port, manifests };
-        gate.daemon.wait_until(READY_LIMIT, || http::is_ok(&gate.admin("/readyz")))?;
+        gate.daemon.wait_until(deadline(), || http::is_ok(&gate.admin("/readyz")))?;
         Ok(gate)
     }
 
     fn wait_until_in_force(&self, cluster: &Cluster, options: &GateOptions<'_>) -> Result<(), GateError> {
         let start = Instant::now();
         while !(options.in_force)(cluster) {
-            if start.elapsed() > IN_FORCE_LIMIT {
+            if start.elapsed() > deadline() {
                 return Err(GateError::NotInForce { log: self.log_end() });
             }
             thread::sleep(PAUSE);

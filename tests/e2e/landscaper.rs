@@ -4,7 +4,7 @@
 //! replaced at every pass, Executions are compressed, and a job's id is handed down from the root.
 
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,11 +17,10 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::daemon::PAUSE;
+use crate::deadline::deadline;
 
 const GROUP: &str = "landscaper.gardener.cloud";
 const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
-/// A dry run waits for nothing.
-const FINISHED: Duration = Duration::from_secs(20);
 
 /// Landscaper in a namespace.
 pub struct Landscaper<'a> {
@@ -85,7 +84,7 @@ impl Landscaper<'_> {
             if items.iter().all(is_finished) {
                 return items;
             }
-            assert!(start.elapsed() < FINISHED, "not finished: {items:#?}");
+            assert!(start.elapsed() < deadline(), "not finished: {items:#?}");
             std::thread::sleep(PAUSE);
         }
     }

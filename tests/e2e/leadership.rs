@@ -12,32 +12,27 @@ use crate::sentences::eventually;
 /// The trials of this file.
 pub const CASES: &[Case] = &[
     ("leadership::one_acts_and_another_takes_over_at_once_after_sigterm", another_takes_over_at_once_after_sigterm),
-    ("leadership::another_takes_over_within_the_lease_duration_after_a_kill", another_takes_over_after_a_kill),
+    ("leadership::another_takes_over_after_a_kill", another_takes_over_after_a_kill),
     ("leadership::one_that_cannot_renew_has_stepped_down_when_another_leads", one_that_cannot_renew_steps_down_first),
 ];
 
-/// The lease duration of [`crate::companion::QUICK`], a retry period, and what a busy machine adds.
-const TAKEN_OVER: Duration = Duration::from_millis(1_000 + 200 + 1_500);
+/// A Lease that holds for longer than a test waits: it changes hands only where it is given back.
+const LONG: [&str; 6] = ["--lease-duration", "600", "--renew-deadline", "300", "--retry-period", "0.2"];
+/// A Lease that a busy machine renews in time.
+const STEADY: [&str; 6] = ["--lease-duration", "5", "--renew-deadline", "4", "--retry-period", "0.2"];
 
-fn two(ctx: &Context, ns: &str) -> (Companion, Companion) {
-    let options = Options::new(&ctx.cluster, ns);
+fn two(ctx: &Context, ns: &str, timing: &[&str]) -> (Companion, Companion) {
+    let options = Options { timing, ..Options::new(&ctx.cluster, ns) };
     let first = options.start(&ctx.cluster);
     eventually(|| first.leads().then_some(()));
     let second = options.start(&ctx.cluster);
     (first, second)
 }
 
-/// For how long nobody leads.
-fn until_leading(companion: &Companion) -> Duration {
-    let start = Instant::now();
-    eventually(|| companion.leads().then_some(()));
-    start.elapsed()
-}
-
 /// Longer than the Lease holds, the same one leads.
 fn stays_alone(first: &Companion, second: &Companion) {
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(3) {
+    while start.elapsed() < Duration::from_secs(7) {
         assert!(first.leads() && !second.leads(), "{}\n{}", first.log(), second.log());
         std::thread::sleep(PAUSE);
     }
@@ -45,19 +40,17 @@ fn stays_alone(first: &Companion, second: &Companion) {
 
 fn another_takes_over_at_once_after_sigterm(ctx: &Context) {
     let ns = ctx.cluster.namespace("lead");
-    let (first, second) = two(ctx, &ns);
-    stays_alone(&first, &second);
+    let (first, second) = two(ctx, &ns, &LONG);
     first.terminate();
-    let waited = until_leading(&second);
-    assert!(waited < Duration::from_millis(900), "the lease was given back, and nobody led for {waited:?}");
+    eventually(|| second.leads().then_some(()));
 }
 
 fn another_takes_over_after_a_kill(ctx: &Context) {
     let ns = ctx.cluster.namespace("lead");
-    let (first, second) = two(ctx, &ns);
+    let (first, second) = two(ctx, &ns, &STEADY);
+    stays_alone(&first, &second);
     drop(first);
-    let waited = until_leading(&second);
-    assert!(waited < TAKEN_OVER, "{waited:?}");
+    eventually(|| second.leads().then_some(()));
 }
 
 /// The one that leads no longer reaches the API server, which is the worst: it is alive, and nobody can tell it.

@@ -75,6 +75,7 @@ use crate::cluster::Cluster;
 use crate::collector::Collector;
 use crate::context::{Context, ContextError};
 use crate::gate::GateOptions;
+use crate::support::deadline;
 
 /// A trial: its name and what it does.
 type Case = (&'static str, fn(&Context));

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::cluster::Cluster;
 use crate::daemon::PAUSE;
-use crate::sentences::EVENTUALLY;
+use crate::deadline::deadline;
 use crate::user::User;
 
 /// On which side of a write the way is cut.
@@ -90,7 +90,7 @@ impl Proxy {
             if done() {
                 return false;
             }
-            assert!(start.elapsed() < EVENTUALLY, "neither cut nor done");
+            assert!(start.elapsed() < deadline(), "neither cut nor done");
             std::thread::sleep(PAUSE);
         }
     }

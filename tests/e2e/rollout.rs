@@ -13,6 +13,7 @@ use time::format_description::well_known::Rfc3339;
 use crate::Case;
 use crate::context::Context;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
+use crate::deadline::deadline;
 use crate::http;
 use crate::kubectl::Output;
 use crate::sentences::eventually;
@@ -26,7 +27,6 @@ pub const CASES: &[Case] = &[
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const NAMESPACE: &str = "portcullis-system";
-const READY_LIMIT: Duration = Duration::from_secs(30);
 
 /// A portcullis that validates objects labelled `trial: NAME`. Dropped, it takes its registration away before it ends.
 struct Second<'c> {
@@ -54,7 +54,7 @@ impl<'c> Second<'c> {
             ]);
             command.arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Portcullis));
             let daemon = Daemon::start("a second portcullis", &mut command, &folder.join("log"))?;
-            daemon.wait_until(READY_LIMIT, || http::is_ok(&http::get(admin_port, "/readyz")))?;
+            daemon.wait_until(deadline(), || http::is_ok(&http::get(admin_port, "/readyz")))?;
             Ok((daemon, [port, admin_port]))
         };
         let (daemon, [port, admin_port]) = on_free_ports(serve, taken).expect("it runs");
@@ -138,10 +138,15 @@ fn an_exemption_ends(ctx: &Context) {
     fs::write(&config, "# none yet\n").expect("it can be written");
     let second = Second::start(ctx, "exemption", &["--config".to_owned(), config.display().to_string()]);
     eventually(|| is_denied(&second.create()).then_some(()));
-    let until = (OffsetDateTime::now_utc() + Duration::from_secs(8)).format(&Rfc3339).expect("it is a time");
-    let exemption = format!("exemptions:\n  - {{rule: OW001, namespaces: [{NAMESPACE}], until: '{until}'}}\n");
-    fs::write(&config, exemption).expect("it can be written");
+    let exempt = |seconds| {
+        let until = OffsetDateTime::now_utc() + Duration::from_secs(seconds);
+        let until = until.format(&Rfc3339).expect("it is a time");
+        let exemption = format!("exemptions:\n  - {{rule: OW001, namespaces: [{NAMESPACE}], until: '{until}'}}\n");
+        fs::write(&config, exemption).expect("it can be written");
+    };
+    exempt(3600);
     eventually(|| second.create().status.success().then_some(()));
+    exempt(2);
     eventually(|| is_denied(&second.create()).then_some(()));
     let told = || second.log().contains("an exemption has expired").then_some(());
     eventually(told);

@@ -4,17 +4,15 @@
 
 use std::panic::{Location, resume_unwind};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::daemon::PAUSE;
+use crate::deadline::deadline;
 use crate::gate::Gate;
 use crate::kubectl::Output;
-
-/// How long [`eventually`] tries; a watch delivers in milliseconds.
-pub const EVENTUALLY: Duration = Duration::from_secs(10);
 
 /// Applying `yaml` fails, and kubectl's words hold every one of `expected`.
 #[track_caller]
@@ -96,7 +94,7 @@ pub fn eventually<T>(attempt: impl Fn() -> Option<T>) -> T {
     loop {
         match attempt() {
             Some(found) => return found,
-            None if start.elapsed() > EVENTUALLY => panic!("{}: not within {EVENTUALLY:?}", Location::caller()),
+            None if start.elapsed() > deadline() => panic!("{}: not within {:?}", Location::caller(), deadline()),
             None => thread::sleep(PAUSE),
         }
     }

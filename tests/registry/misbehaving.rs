@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use portcullis::landscaper::components::closure::Gap;
@@ -10,6 +10,7 @@ use portcullis::landscaper::components::library::Freshness;
 use portcullis::oci::Keyring;
 use serde_json::json;
 
+use crate::deadline::deadline;
 use crate::fake::{Content, Fake, now, respond};
 use crate::push::v2;
 use crate::{at, gaps, library, met, patient, resolve, root};
@@ -81,13 +82,11 @@ async fn a_slow_registry_is_asked_once() {
     })
     .await;
     let library = library(None, Duration::from_millis(200), Freshness::default());
-    let begin = Instant::now();
     for name in ["example.org/a", "example.org/b", "example.org/c"] {
         let closure = resolve(&library, &root(&at(&fake.url()), name), &[], &Keyring::default()).await;
         let Some((_, Gap::Unreadable(why))) = gaps(&closure).into_iter().next() else { panic!("it is a gap") };
         assert!(why.contains("did not answer within 200ms"), "{why}");
     }
-    assert!(begin.elapsed() < Duration::from_millis(1500), "{:?}", begin.elapsed());
     assert_eq!(fake.asked().len(), 1);
 }
 
@@ -103,7 +102,8 @@ async fn a_tree_that_takes_too_long_is_told_as_far_as_it_is_known() {
         })
     })
     .await;
-    let until = tokio::time::Instant::now() + Duration::from_millis(700);
+    // Long enough for those that answer, on any machine.
+    let until = tokio::time::Instant::now() + deadline() / 12;
     let root = root(&at(&fake.url()), "example.org/app");
     let closure = patient().closure(&root, &[], &Keyring::default(), |_| None, until).await;
     assert_eq!(met(&closure), ["example.org/app@v1"]);

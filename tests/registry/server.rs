@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::cache::{self, Cache, CacheError};
+use crate::deadline::deadline;
 use crate::litter::{self, Process};
 
 const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/registry/assets");
@@ -20,8 +21,6 @@ const GO_SUM: &str = include_str!("assets/go.sum");
 const PACKAGE: &str = "github.com/distribution/distribution/v3/cmd/registry";
 /// `reader` with the password `secret`: the registry reads bcrypt only.
 const HTPASSWD: &str = "reader:$2a$04$2DF6hoYou2xFnTqGncbMeOLa.PpiWi8VDFm/tqqQeppSfPAlU1t5q\n";
-/// How long it may take to listen.
-const START: Duration = Duration::from_secs(20);
 
 /// How a registry is started.
 #[derive(Default)]
@@ -60,7 +59,7 @@ impl Registry {
         self.process = Some(Process::start(&mut command).expect("the registry can be started"));
         let begin = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(begin.elapsed() < START, "the registry does not listen on port {}", self.port);
+            assert!(begin.elapsed() < deadline(), "the registry does not listen on port {}", self.port);
             thread::sleep(Duration::from_millis(20));
         }
     }

@@ -51,6 +51,7 @@ mod user;
 
 use std::process::ExitCode;
 
+use crate::support::deadline;
 use storm::calls::{Callers, Direct};
 use storm::incidents::{Incident, Outcome};
 use storm::stage::{Certificates, Stage};

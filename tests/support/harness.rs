@@ -18,10 +18,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::client::{self, Connection};
+use super::deadline::deadline;
 use super::pki::{Authority, SecretMount};
-
-/// Long enough for a busy machine; whatever takes it has failed.
-pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Decides by the name of the object.
 pub struct Stub {
@@ -54,7 +52,7 @@ impl Stub {
     /// Keeps its thread until the door is open; not for ever, or a test that fails would never end.
     fn compute(&self) {
         let (is_open, bell) = &self.door;
-        let waited = bell.wait_timeout_while(is_open.lock().unwrap(), PATIENCE * 3, |open| !*open).unwrap().1;
+        let waited = bell.wait_timeout_while(is_open.lock().unwrap(), deadline() * 3, |open| !*open).unwrap().1;
         assert!(!waited.timed_out(), "nobody opened the door");
     }
 
@@ -208,10 +206,10 @@ pub async fn eventually(what: &str, so: impl AsyncFn() -> bool) {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("not within {PATIENCE:?}: {what}"));
+    timeout(deadline(), wait).await.unwrap_or_else(|_| panic!("not within {:?}: {what}", deadline()));
 }
 
 /// Waits for something that has to happen.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, what).await.unwrap_or_else(|_| panic!("it did not happen within {PATIENCE:?}"))
+    timeout(deadline(), what).await.unwrap_or_else(|_| panic!("it did not happen within {:?}", deadline()))
 }

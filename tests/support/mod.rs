@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 pub mod client;
+pub mod deadline;
 pub mod harness;
 pub mod pki;
 pub mod service;

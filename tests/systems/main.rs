@@ -24,6 +24,8 @@ mod crossplane;
 mod crossplane_one;
 #[path = "../e2e/daemon.rs"]
 mod daemon;
+#[path = "../support/deadline.rs"]
+mod deadline;
 #[path = "../e2e/delivery_crds.rs"]
 mod delivery_crds;
 mod flux;
