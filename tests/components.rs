@@ -276,6 +276,6 @@ fn an_endless_chain_is_a_named_gap() {
     assert_eq!(closure.components.len(), MAX_DEPTH + 1);
     let (step, gap) = closure.gaps().next().expect("the end is a gap");
     assert_eq!(*gap, Gap::TooDeep);
-    assert_eq!(closure.way(step).split(" → ").count(), MAX_DEPTH + 1);
+    assert_eq!(closure.path_to(step).split(" → ").count(), MAX_DEPTH + 1);
     assert!(closure.failure().unwrap().ends_with("the tree is deeper than 64 levels"));
 }

@@ -193,8 +193,9 @@ impl Args {
     ) -> Result<Vec<Box<dyn Controller>>, Unusable> {
         let types = self.dry_run_type.clone();
         let dry_run = Deployer { types, identity: identity.to_owned(), has_old_phase: self.deploy_item_phase };
-        let library = if self.overwrite_trees { Some(Arc::new(self.registries.library()?)) } else { None };
-        let trees = TreeSettings { library, writes_condition: self.overwrite_condition };
+        let component_cache =
+            if self.overwrite_trees { Some(Arc::new(self.registries.component_cache()?)) } else { None };
+        let trees = TreeSettings { component_cache, writes_condition: self.overwrite_condition };
         let optional = [
             ("dry-run-deployer", self.dry_run_deployer),
             ("overwrite-trees", self.overwrite_trees),

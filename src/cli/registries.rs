@@ -7,7 +7,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use super::Unusable;
-use crate::landscaper::components::library::{Freshness, Library};
+use crate::landscaper::components::cache::{ComponentCache, Freshness};
 use crate::oci::{Client, Mirror, Options};
 
 /// How OCI registries are reached.
@@ -26,7 +26,7 @@ pub(super) struct Registries {
 
 impl Registries {
     /// What is known of component versions: nothing yet.
-    pub(super) fn library(&self) -> Result<Library, Unusable> {
+    pub(super) fn component_cache(&self) -> Result<ComponentCache, Unusable> {
         let mut authorities = Vec::new();
         for path in &self.registry_ca {
             let unusable = |why: String| Unusable::because(format!("--registry-ca {}", path.display()), why);
@@ -39,6 +39,6 @@ impl Registries {
         }
         let options = Options { authorities, within: Duration::from_secs(self.registry_timeout) };
         let client = Client::new(&options).map_err(|error| Unusable::because("--registry-ca", error))?;
-        Ok(Library::new(client, Freshness::default()).mirrored(self.registry_mirror.clone()))
+        Ok(ComponentCache::new(client, Freshness::default()).mirrored(self.registry_mirror.clone()))
     }
 }

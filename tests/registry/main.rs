@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use portcullis::landscaper::component_reference::ComponentReference;
 use portcullis::landscaper::components::closure::{Closure, Gap};
-use portcullis::landscaper::components::library::{Freshness, Library};
+use portcullis::landscaper::components::cache::{Freshness, ComponentCache};
 use portcullis::landscaper::overwrites::substitution::{Entry, read_entries};
 use portcullis::oci::{Client, Keyring, Options as ClientOptions, digest};
 use serde_json::{Value, json};
@@ -33,13 +33,13 @@ use crate::pki::Authority;
 use crate::push::{Packing, Pusher, v2, v3};
 use crate::server::{Options, Registry};
 
-fn library(authority: Option<&Authority>, within: Duration, freshness: Freshness) -> Library {
+fn component_cache(authority: Option<&Authority>, within: Duration, freshness: Freshness) -> ComponentCache {
     let authorities = authority.map(|authority| authority.root.clone()).into_iter().collect();
-    Library::new(Client::new(&ClientOptions { authorities, within }).unwrap(), freshness)
+    ComponentCache::new(Client::new(&ClientOptions { authorities, within }).unwrap(), freshness)
 }
 
-fn patient() -> Library {
-    library(None, deadline(), Freshness::default())
+fn patient() -> ComponentCache {
+    component_cache(None, deadline(), Freshness::default())
 }
 
 fn root(context: &Value, name: &str) -> ComponentReference {
@@ -55,9 +55,9 @@ fn entries(list: &Value) -> Vec<Entry> {
     read_entries(&json!({"overwrites": list}), &mut Vec::new())
 }
 
-async fn resolve(library: &Library, root: &ComponentReference, entries: &[Entry], keyring: &Keyring) -> Closure {
+async fn resolve(component_cache: &ComponentCache, root: &ComponentReference, entries: &[Entry], keyring: &Keyring) -> Closure {
     let until = tokio::time::Instant::now() + deadline();
-    library.closure(root, entries, keyring, |_| None, until).await
+    component_cache.closure(root, entries, keyring, |_| None, until).await
 }
 
 fn met(closure: &Closure) -> Vec<String> {
@@ -68,7 +68,7 @@ fn met(closure: &Closure) -> Vec<String> {
 }
 
 fn gaps(closure: &Closure) -> Vec<(String, Gap)> {
-    closure.gaps().map(|(step, gap)| (closure.way(step), gap.clone())).collect()
+    closure.gaps().map(|(step, gap)| (closure.path_to(step), gap.clone())).collect()
 }
 
 /// Several levels with shared references, in every packing.
@@ -197,13 +197,13 @@ async fn a_closed_registry_is_read_with_its_authority_and_the_right_credentials(
     });
     let host = registry.host();
     let root = root(&at(&host), "example.org/app");
-    let trusting = || library(Some(&authority), deadline(), Freshness::default());
+    let trusting = || component_cache(Some(&authority), deadline(), Freshness::default());
 
     let closure = resolve(&trusting(), &root, &[], &keyring(&host, "secret")).await;
     assert_eq!((met(&closure).len(), gaps(&closure)), (5, Vec::new()));
 
-    let why = async |library: Library, keyring: Keyring| {
-        let closure = resolve(&library, &root, &[], &keyring).await;
+    let why = async |component_cache: ComponentCache, keyring: Keyring| {
+        let closure = resolve(&component_cache, &root, &[], &keyring).await;
         match gaps(&closure).remove(0).1 {
             Gap::Unreadable(why) => why,
             other => panic!("{other:?}"),
@@ -217,9 +217,9 @@ async fn a_closed_registry_is_read_with_its_authority_and_the_right_credentials(
     assert!(unknown.contains("cannot be reached") && unknown.contains("UnknownIssuer"), "{unknown}");
 
     // What one may read, another may not see, although it is known already.
-    let library = trusting();
-    resolve(&library, &root, &[], &keyring(&host, "secret")).await;
-    assert_eq!(gaps(&resolve(&library, &root, &[], &Keyring::default()).await).len(), 1);
+    let component_cache = trusting();
+    resolve(&component_cache, &root, &[], &keyring(&host, "secret")).await;
+    assert_eq!(gaps(&resolve(&component_cache, &root, &[], &Keyring::default()).await).len(), 1);
 }
 
 #[tokio::test]
@@ -230,17 +230,17 @@ async fn what_is_known_outlives_its_registry() {
         registry
     });
     // Everything is due again at once.
-    let soon = Freshness { descriptor: Duration::ZERO, missing: Duration::ZERO, trouble: Duration::from_millis(1) };
-    let library = library(None, deadline(), soon);
+    let soon = Freshness { descriptor: Duration::ZERO, missing: Duration::ZERO, failure: Duration::from_millis(1) };
+    let component_cache = component_cache(None, deadline(), soon);
     let root = root(&at(&registry.url()), "example.org/app");
-    let before = resolve(&library, &root, &[], &Keyring::default()).await;
+    let before = resolve(&component_cache, &root, &[], &Keyring::default()).await;
     assert_eq!(gaps(&before), []);
     registry.stop();
-    assert_eq!(resolve(&library, &root, &[], &Keyring::default()).await, before);
+    assert_eq!(resolve(&component_cache, &root, &[], &Keyring::default()).await, before);
     // What is not known is a gap that says why, without the words that Landscaper takes for an outage of a webhook.
     let entries =
         entries(&json!([{"source": {"componentName": "example.org/db"}, "substitution": {"version": "v2.0.0"}}]));
-    let closure = resolve(&library, &root, &entries, &Keyring::default()).await;
+    let closure = resolve(&component_cache, &root, &entries, &Keyring::default()).await;
     let (way, gap) = gaps(&closure).remove(0);
     assert_eq!(way, "store → db");
     let Gap::Unreadable(why) = gap else { panic!("{gap:?}") };
@@ -251,7 +251,7 @@ async fn what_is_known_outlives_its_registry() {
         registry
     });
     tokio::time::sleep(Duration::from_millis(20)).await;
-    assert_eq!(gaps(&resolve(&library, &root, &entries, &Keyring::default()).await), []);
+    assert_eq!(gaps(&resolve(&component_cache, &root, &entries, &Keyring::default()).await), []);
     drop(registry);
 }
 
@@ -276,9 +276,9 @@ async fn admission_asks_no_registry() {
     let root = root(&at(&dead.url()), "example.org/app");
     admission::admit(&dead.url());
     assert!(dead.asked().is_empty(), "admission asked for nothing");
-    // The companion's library waits for the registry meanwhile.
-    let library = library(None, deadline(), Freshness::default());
-    let waiting = tokio::spawn(async move { gaps(&resolve(&library, &root, &[], &Keyring::default()).await) });
+    // The component cache of the controller manager waits for the registry meanwhile.
+    let component_cache = component_cache(None, deadline(), Freshness::default());
+    let waiting = tokio::spawn(async move { gaps(&resolve(&component_cache, &root, &[], &Keyring::default()).await) });
     while dead.asked().is_empty() {
         assert!(!waiting.is_finished(), "the registry does not answer");
         tokio::time::sleep(Duration::from_millis(10)).await;

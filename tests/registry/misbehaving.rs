@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use portcullis::landscaper::components::closure::Gap;
-use portcullis::landscaper::components::library::Freshness;
+use portcullis::landscaper::components::cache::Freshness;
 use portcullis::oci::Keyring;
 use serde_json::json;
 
 use crate::deadline::deadline;
 use crate::fake::{Content, Fake, now, respond};
 use crate::push::v2;
-use crate::{at, gaps, library, met, patient, resolve, root};
+use crate::{at, gaps, component_cache, met, patient, resolve, root};
 
 fn content() -> Content {
     let content = Content::default();
@@ -81,9 +81,9 @@ async fn a_slow_registry_is_asked_once() {
         })
     })
     .await;
-    let library = library(None, Duration::from_millis(200), Freshness::default());
+    let component_cache = component_cache(None, Duration::from_millis(200), Freshness::default());
     for name in ["example.org/a", "example.org/b", "example.org/c"] {
-        let closure = resolve(&library, &root(&at(&fake.url()), name), &[], &Keyring::default()).await;
+        let closure = resolve(&component_cache, &root(&at(&fake.url()), name), &[], &Keyring::default()).await;
         let Some((_, Gap::Unreadable(why))) = gaps(&closure).into_iter().next() else { panic!("it is a gap") };
         assert!(why.contains("did not answer within 200ms"), "{why}");
     }

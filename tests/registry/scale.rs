@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use portcullis::catalog::{Catalog, Confirmed, View};
-use portcullis::landscaper::components::library::{Freshness, Library};
+use portcullis::landscaper::components::cache::{Freshness, ComponentCache};
 use portcullis::landscaper::components::record::Record;
 use portcullis::landscaper::kinds::{CONTEXTS, INSTALLATIONS, OVERWRITES};
-use portcullis::landscaper::overwrites::effect::{self, Setting};
+use portcullis::landscaper::overwrites::effect::{self, Evaluation};
 use portcullis::oci::{Client, Keyring, Options};
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ const WORKERS: usize = 4;
 /// A registry, a namespace of Installations, and what is known of their trees.
 pub struct World {
     pub fake: Fake,
-    pub library: Library,
+    pub component_cache: ComponentCache,
     catalog: Catalog,
 }
 
@@ -48,7 +48,7 @@ impl World {
         let fake = Fake::start(move |path, _| now(content.answer(&path))).await;
         let client = Client::new(&Options { authorities: Vec::new(), within: Duration::from_secs(30) }).unwrap();
         let catalog = Catalog::of([&CONTEXTS, &INSTALLATIONS, &OVERWRITES], objects(&fake.url(), &json!([])));
-        Self { fake, library: Library::new(client, Freshness::default()), catalog }
+        Self { fake, component_cache: ComponentCache::new(client, Freshness::default()), catalog }
     }
 
     /// Gives the overwrites these entries.
@@ -61,13 +61,13 @@ impl World {
         let all = self.catalog.all(&INSTALLATIONS);
         let one = async |stored: Arc<portcullis::catalog::Stored>| {
             let nothing = Confirmed::new();
-            let Setting::Overwritten(effect) = effect::of(stored.value(), "ns", &View::new(&self.catalog, &nothing))
+            let Evaluation::Overwritten(effect) = effect::of(stored.value(), "ns", &View::new(&self.catalog, &nothing))
             else {
                 panic!("there are overwrites");
             };
             let (original, entries) = (&effect.substitution.original, &effect.overwrites.entries);
             let until = tokio::time::Instant::now() + Duration::from_secs(60);
-            let closure = self.library.closure(original, entries, &Keyring::default(), |_| None, until).await;
+            let closure = self.component_cache.closure(original, entries, &Keyring::default(), |_| None, until).await;
             Record::of(stored.name(), &effect, &closure).note
         };
         let notes: Vec<_> = futures::stream::iter(all).map(one).buffer_unordered(WORKERS).collect().await;

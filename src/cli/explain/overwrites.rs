@@ -6,7 +6,7 @@ use super::installations::Told;
 use crate::catalog::{Stored, View};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::installation::context_name;
-use crate::landscaper::overwrites::effect::{self, Effect, Setting};
+use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::overwrites::substitution::{Entry, Outcome};
 
@@ -14,7 +14,7 @@ use crate::landscaper::overwrites::substitution::{Entry, Outcome};
 pub(super) struct Explained {
     name: String,
     context: String,
-    setting: Setting,
+    evaluation: Evaluation,
 }
 
 impl Explained {
@@ -22,40 +22,40 @@ impl Explained {
         Self {
             name: format!("{}/{}", stored.namespace(), stored.name()),
             context: context_name(stored.value()).to_owned(),
-            setting: effect::of(stored.value(), stored.namespace(), view),
+            evaluation: effect::of(stored.value(), stored.namespace(), view),
         }
     }
 }
 
 impl Told for Explained {
     fn text(&self) -> String {
-        let Self { name, context, setting } = self;
+        let Self { name, context, evaluation } = self;
         let head = format!("Installation {name}\n  context     {context}\n");
-        match setting {
-            Setting::Overwritten(effect) => head + &overwritten(effect),
+        match evaluation {
+            Evaluation::Overwritten(effect) => head + &overwritten(effect),
             other => format!("{head}  {}\n", why_not(other)),
         }
     }
 
     fn json(&self) -> Value {
-        let Self { name, context, setting } = self;
-        match setting {
-            Setting::Overwritten(effect) => overwritten_json(name, effect),
+        let Self { name, context, evaluation } = self;
+        match evaluation {
+            Evaluation::Overwritten(effect) => overwritten_json(name, effect),
             other => json!({"installation": name, "context": context, "overwrites": null, "reason": why_not(other)}),
         }
     }
 }
 
-pub(super) fn why_not(setting: &Setting) -> String {
-    match setting {
-        Setting::NoComponent => "nothing to overwrite: it has no component descriptor".to_owned(),
-        Setting::NotKnown => "its Context or the overwrites are not known yet".to_owned(),
-        Setting::NoContext(name) => format!("its Context {name:?} does not exist"),
-        Setting::NoOverwrites(name) => format!("nothing is overwritten: Context {name:?} names no overwrites"),
-        Setting::MissingOverwrites { context, overwrites } => {
+pub(super) fn why_not(evaluation: &Evaluation) -> String {
+    match evaluation {
+        Evaluation::NoComponent => "nothing to overwrite: it has no component descriptor".to_owned(),
+        Evaluation::Unknown => "its Context or the overwrites are not known yet".to_owned(),
+        Evaluation::NoContext(name) => format!("its Context {name:?} does not exist"),
+        Evaluation::NoOverwrites(name) => format!("nothing is overwritten: Context {name:?} names no overwrites"),
+        Evaluation::MissingOverwrites { context, overwrites } => {
             format!("Context {context:?} names ComponentVersionOverwrites {overwrites:?}, which do not exist")
         }
-        Setting::Overwritten(_) => String::new(),
+        Evaluation::Overwritten(_) => String::new(),
     }
 }
 

@@ -1,7 +1,7 @@
-//! The component descriptor in an OCI artifact: which layer holds it, and how it is packed.
+//! Reads the component descriptor from an OCI artifact: finds its layer and unpacks it.
 //!
-//! Source: `StateAccess` and the media types of the Open Component Model's `genericocireg`; Gardener's older names for
-//! them are in use as well.
+//! Source: `StateAccess` and the media types of the Open Component Model's `genericocireg`; registries also
+//! contain artifacts with Gardener's older media types.
 
 use std::io::Read;
 
@@ -13,14 +13,14 @@ use super::descriptor::Descriptor;
 use crate::oci::Blob;
 use crate::yaml;
 
-/// The largest configuration, in bytes: it holds one descriptor of a layer.
-pub const LARGEST_CONFIG: usize = 64 << 10;
-/// The largest layer with a descriptor, in bytes: a thousand references with labels and digests are half of it.
-pub const LARGEST_LAYER: usize = 4 << 20;
-/// The name of the descriptor in an archive.
+/// Maximum size of the configuration blob, in bytes. It contains only the reference to one layer.
+pub const MAX_CONFIG_BYTES: usize = 64 << 10;
+/// Maximum size of the layer with the descriptor, in bytes. A thousand references with labels and digests need half of it.
+pub const MAX_LAYER_BYTES: usize = 4 << 20;
+/// The file name of the descriptor in an archive.
 const FILE: &str = "component-descriptor.yaml";
-/// An archive with a descriptor holds that alone.
-const MOST_FILES: usize = 100;
+/// Maximum number of files that are read from an archive. A correct archive contains only the descriptor.
+const MAX_FILES: usize = 100;
 
 const CONFIGS: [&str; 3] = [
     "application/vnd.ocm.software.component.config.v1+json",
@@ -45,30 +45,30 @@ struct Config {
     layer: Option<Blob>,
 }
 
-/// Whether an artifact with such a configuration is a component version.
+/// Checks by the media type of its configuration that an artifact is a component version.
 ///
 /// # Errors
-/// What it is instead.
+/// A message with the media type, if it is not one of a component.
 pub fn check(config: &Blob) -> Result<(), String> {
     if CONFIGS.contains(&config.media_type.as_str()) {
         return Ok(());
     }
-    Err(format!("the artifact is no component: its configuration is {:?}", config.media_type))
+    Err(format!("the artifact is not a component: its configuration has the media type {:?}", config.media_type))
 }
 
-/// The layer that holds the descriptor.
+/// Returns the layer that contains the descriptor, from the content of the configuration blob.
 ///
 /// # Errors
-/// Why there is none.
+/// A message, if the configuration is not valid JSON or names no layer.
 pub fn layer(config: &[u8]) -> Result<Blob, String> {
     let config: Config = serde_json::from_slice(config).map_err(|error| format!("its configuration: {error}"))?;
-    config.layer.ok_or_else(|| "its configuration names no componentDescriptorLayer".to_owned())
+    config.layer.ok_or_else(|| "its configuration has no componentDescriptorLayer".to_owned())
 }
 
-/// The descriptor in a layer.
+/// Reads the descriptor from the content of a layer.
 ///
 /// # Errors
-/// What cannot be read.
+/// A message, if the media type is unknown or the content cannot be read.
 pub fn descriptor(media_type: &str, content: &[u8]) -> Result<Descriptor, String> {
     if ARCHIVES.contains(&media_type) {
         return read(&unpacked(content)?);
@@ -76,13 +76,13 @@ pub fn descriptor(media_type: &str, content: &[u8]) -> Result<Descriptor, String
     if TEXTS.contains(&media_type) {
         return read(content);
     }
-    Err(format!("{media_type:?} is no media type of a component descriptor"))
+    Err(format!("{media_type:?} is not a media type of a component descriptor"))
 }
 
 fn unpacked(content: &[u8]) -> Result<Vec<u8>, String> {
     let broken = |error: std::io::Error| format!("the archive with the descriptor: {error}");
     let mut archive = Archive::new(content);
-    for entry in archive.entries().map_err(broken)?.take(MOST_FILES) {
+    for entry in archive.entries().map_err(broken)?.take(MAX_FILES) {
         let mut entry = entry.map_err(broken)?;
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         if path.trim_start_matches("./").trim_start_matches('/') == FILE {
@@ -91,12 +91,12 @@ fn unpacked(content: &[u8]) -> Result<Vec<u8>, String> {
             return Ok(text);
         }
     }
-    Err(format!("the archive holds no {FILE}"))
+    Err(format!("the archive does not contain {FILE}"))
 }
 
-/// Reads a descriptor from YAML, of which JSON is a part.
+/// Reads a descriptor from YAML or JSON.
 fn read(text: &[u8]) -> Result<Descriptor, String> {
-    let text = std::str::from_utf8(text).map_err(|_| "the descriptor is no UTF-8".to_owned())?;
+    let text = std::str::from_utf8(text).map_err(|_| "the descriptor is not UTF-8".to_owned())?;
     let first = yaml::first(text, &yaml::Limits::default()).map_err(|error| error.to_string())?;
     let value = first.map_or(Value::Null, |document| document.value);
     Descriptor::read(&value).map_err(|error| error.to_string())

@@ -1,9 +1,9 @@
-//! The tree of a component: every reference that Landscaper would follow, and what overwrites make of each.
+//! The transitive closure of a component: all references that Landscaper follows, each with its substitution.
 //!
 //! Source: `getTransitiveComponentReferencesRecursively` and `GetReferencedComponentVersion` in Landscaper's
-//! `pkg/components`. Every reference is looked up in the repository context of the *root as it was overwritten*, and
-//! passed through the overwrites on its own; component versions are followed once, told apart by name and version only.
-//! Landscaper stops at the first descriptor that it does not get; here that is a gap, and the rest is looked at.
+//! `pkg/components`. Every reference is looked up in the repository context of the *overwritten root reference*,
+//! and the overwrites apply to each reference separately. Each component version is followed once, identified by name and
+//! version only. Landscaper stops at the first descriptor that it cannot read; this module records a gap and continues.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,31 +14,30 @@ use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::overwrites::substitution::{Entry, Substitution};
 use crate::landscaper::repository_context::RepositoryContext;
 
-/// How deep a tree is followed. Real ones have less than ten levels; overwrites can make endless ones only by names that
-/// grow, which they cannot.
+/// Maximum depth of a tree. Real trees have less than ten levels, and overwrites cannot make a tree endless.
 pub const MAX_DEPTH: usize = 64;
-/// How many references of a tree are followed: a bound on what one Installation costs.
+/// Maximum number of references followed in a tree, to bound the cost of one Installation.
 pub const MAX_STEPS: usize = 20_000;
 
-/// What is known of a component version.
+/// The result of looking up a component version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Its descriptor.
+    /// The component version exists.
     Descriptor(Arc<Descriptor>),
-    /// It does not exist.
+    /// The component version does not exist.
     Missing {
-        /// The versions that do exist and are nearest to it, where they are known.
+        /// The closest existing versions, if known.
         nearest: Vec<String>,
     },
-    /// It cannot be read, and why.
+    /// The descriptor cannot be read, for this reason.
     Unreadable(String),
-    /// Nobody has asked yet.
+    /// The descriptor has not been fetched yet.
     Pending,
 }
 
-/// Answers what is known of a component version; it never waits.
+/// A non-blocking look-up of component versions.
 pub trait Lookup {
-    /// What is known of it.
+    /// Looks up a component version, without waiting for a fetch.
     fn find(&self, reference: &ComponentReference) -> Found;
 }
 
@@ -48,58 +47,58 @@ impl<F: Fn(&ComponentReference) -> Found> Lookup for F {
     }
 }
 
-/// A component version of the tree.
+/// A component version in the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// What it was looked up by: the reference after the overwrites.
+    /// The reference that it was found by, after the overwrites.
     pub reference: ComponentReference,
-    /// Its descriptor.
+    /// The component descriptor.
     pub descriptor: Arc<Descriptor>,
-    /// The step that first led to it.
+    /// The index in [`Closure::steps`] of the first reference to it.
     pub step: usize,
 }
 
 /// A reference that was followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The component it stands in, as its place in [`Closure::components`]; `None` for the Installation's own.
+    /// The index in [`Closure::components`] of the component with this reference; `None` for the Installation's reference.
     pub from: Option<usize>,
-    /// Its place among the references of that component.
+    /// The index of the reference in that component.
     pub at: usize,
-    /// Its name there; empty for the Installation's own.
+    /// The name of the reference; empty for the Installation's reference.
     pub name: String,
-    /// How deep it stands; 0 for the Installation's own.
+    /// The depth in the tree; 0 for the Installation's reference.
     pub depth: usize,
-    /// What the overwrites make of it.
+    /// The substitution of the reference.
     pub substitution: Substitution,
-    /// Where it leads.
+    /// The target of the reference.
     pub to: Target,
 }
 
-/// Where a reference leads.
+/// The target of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// To a component version that was not met before.
+    /// A component version that is new in the tree, as an index in [`Closure::components`].
     New(usize),
-    /// To one that was met before, and is not followed again.
+    /// A component version that is already in the tree and is not followed again.
     Again(usize),
-    /// To nothing that can be followed.
+    /// A target that cannot be followed.
     Gap(Gap),
 }
 
-/// Why a reference is not followed.
+/// The reason why a reference is not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gap {
     /// The component version does not exist.
     Missing {
-        /// The versions that exist and are nearest.
+        /// The closest existing versions, if known.
         nearest: Vec<String>,
     },
-    /// Its descriptor cannot be read, and why.
+    /// The descriptor cannot be read, for this reason.
     Unreadable(String),
-    /// Its descriptor was not asked for yet.
+    /// The descriptor has not been fetched yet.
     Pending,
-    /// It stands deeper than [`MAX_DEPTH`].
+    /// The reference is deeper than [`MAX_DEPTH`].
     TooDeep,
 }
 
@@ -107,7 +106,9 @@ impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { nearest } if nearest.is_empty() => f.write_str("it does not exist"),
-            Self::Missing { nearest } => write!(f, "it does not exist; near to it are {}", nearest.join(", ")),
+            Self::Missing { nearest } => {
+                write!(f, "it does not exist; the closest versions are {}", nearest.join(", "))
+            }
             Self::Unreadable(why) => write!(f, "it cannot be read: {why}"),
             Self::Pending => f.write_str("it is not known yet"),
             Self::TooDeep => write!(f, "the tree is deeper than {MAX_DEPTH} levels"),
@@ -115,19 +116,19 @@ impl fmt::Display for Gap {
     }
 }
 
-/// The tree of a component.
+/// The tree of references below a component reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Closure {
-    /// The component versions, in the order in which Landscaper meets them.
+    /// The component versions, in the order in which Landscaper reads them.
     pub components: Vec<Component>,
     /// The references, in the order in which Landscaper looks them up.
     pub steps: Vec<Step>,
-    /// Whether there are more references than [`MAX_STEPS`].
+    /// Whether the tree was cut at [`MAX_STEPS`] references.
     pub is_cut: bool,
 }
 
 impl Closure {
-    /// Follows everything from `root`, the Installation's reference with the Context's repository context filled in.
+    /// Follows all references from `root`, the Installation's reference with the repository context of its Context.
     pub fn of(root: ComponentReference, entries: &[Entry], lookup: &dyn Lookup) -> Self {
         let substitution = Substitution::of(entries, root);
         let repository_context = substitution.result.repository_context.clone();
@@ -136,12 +137,12 @@ impl Closure {
         walk.closure
     }
 
-    /// The Installation's own reference.
+    /// Returns the Installation's reference.
     pub fn root(&self) -> Option<&Step> {
         self.steps.first()
     }
 
-    /// The references that lead nowhere.
+    /// Returns the references that cannot be followed, each with the reason.
     pub fn gaps(&self) -> impl Iterator<Item = (&Step, &Gap)> {
         self.steps.iter().filter_map(|step| match &step.to {
             Target::Gap(gap) => Some((step, gap)),
@@ -149,22 +150,22 @@ impl Closure {
         })
     }
 
-    /// The component versions that nobody has asked for yet.
+    /// Returns the component versions that have not been fetched yet.
     pub fn pending(&self) -> impl Iterator<Item = &ComponentReference> {
         self.gaps().filter(|(_, gap)| **gap == Gap::Pending).map(|(step, _)| &step.substitution.result)
     }
 
-    /// Whether everything is known.
+    /// Reports whether the tree has no gaps and was not cut.
     pub fn is_complete(&self) -> bool {
         !self.is_cut && self.gaps().next().is_none()
     }
 
-    /// The references in one of the components.
+    /// Returns the references in the component with this index.
     pub fn references_of(&self, component: usize) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(move |step| step.from == Some(component))
     }
 
-    /// The references of every component, in the order of [`Closure::components`].
+    /// Returns the references of every component, in the order of [`Closure::components`].
     pub fn by_component(&self) -> Vec<Vec<&Step>> {
         let mut lists = vec![Vec::new(); self.components.len()];
         for step in &self.steps {
@@ -175,7 +176,7 @@ impl Closure {
         lists
     }
 
-    /// What Landscaper says at the first gap, in its words; `None` where it finds everything.
+    /// Returns the error message of Landscaper for the first gap; `None` if there is no gap.
     pub fn failure(&self) -> Option<String> {
         let (step, gap) = self.gaps().next()?;
         let mut text = match gap {
@@ -200,7 +201,7 @@ impl Closure {
         Some(text)
     }
 
-    /// The references that lead to the component in which `step` stands, upwards, without the Installation's own.
+    /// Returns the references from `step` up to the root, without `step` and the Installation's reference.
     fn above<'c>(&'c self, step: &'c Step) -> impl Iterator<Item = &'c Step> {
         std::iter::successors(self.parent(step), |step| self.parent(step)).filter(|step| step.from.is_some())
     }
@@ -209,8 +210,8 @@ impl Closure {
         self.steps.get(self.components.get(step.from?)?.step)
     }
 
-    /// The way from the root to a reference, for people: `root → db → store`.
-    pub fn way(&self, step: &Step) -> String {
+    /// Returns the path from the root to a reference, for messages: `db → store`.
+    pub fn path_to(&self, step: &Step) -> String {
         let mut names: Vec<&str> = self.above(step).map(|step| step.name.as_str()).collect();
         names.reverse();
         if step.from.is_some() {

@@ -1,20 +1,20 @@
-//! Component descriptors: schema v2 and OCM's v3, as far as references need them.
+//! Component descriptors of schema v2 and OCM's v3: the fields that references need.
 //!
 //! Source: `apis/v2` in `gardener/component-spec` and `ocm.software/v3alpha1` in the specification of the Open Component
-//! Model. Everything else in a descriptor is left unread.
+//! Model. All other fields of a descriptor are ignored.
 
 use serde_json::Value;
 
 use crate::admission::{FieldPath, json as wire};
 use crate::landscaper::repository_context::RepositoryContext;
 
-/// The label that says, in a patched descriptor, which repository context a reference has: descriptors have no field for
-/// it, and labels hold any value.
+/// The label with the repository context of a reference, in a patched descriptor. Descriptors have no field for it, and a
+/// label can have any value.
 pub const REPOSITORY_LABEL: &str = "portcullis.dev/repository-context";
-/// The label in which Landscaper looks for a nested inline descriptor.
+/// The label from which Landscaper reads a nested inline descriptor.
 pub const INLINE_LABEL: &str = "landscaper.gardener.cloud/component-descriptor";
 
-/// The two ways in which descriptors are written.
+/// The schema of a component descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
     /// `meta.schemaVersion: v2`
@@ -23,49 +23,49 @@ pub enum Schema {
     V3,
 }
 
-/// A component version and what it refers to.
+/// A component descriptor: a component version and its references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// How it is written.
+    /// The schema that it was read from.
     pub schema: Schema,
     /// The component's name.
     pub name: String,
-    /// Its version.
+    /// The component's version.
     pub version: String,
-    /// Where it was published, the newest last.
+    /// The repositories where it was published, the latest last.
     pub repository_contexts: Vec<RepositoryContext>,
-    /// What it refers to, in order.
+    /// The references to other components, in order.
     pub references: Vec<Reference>,
-    /// The names of its resources.
+    /// The names of the resources.
     pub resources: Vec<String>,
-    /// The digest of the artifact that it came in, where it came from a registry.
+    /// The digest of its OCI artifact, if it was read from a registry.
     pub digest: Option<String>,
 }
 
-/// A reference to another component version. It is looked up where the root of the tree comes from.
+/// A reference to another component version. Landscaper looks it up in the repository of the root of the tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reference {
-    /// Its name among the references of the descriptor.
+    /// The name of the reference, unique in the descriptor.
     pub name: String,
-    /// The component.
+    /// The name of the component.
     pub component_name: String,
-    /// Its version.
+    /// The version of the component.
     pub version: String,
-    /// The digest of what it refers to, where it was signed.
+    /// The digest of the referenced component, if it was signed.
     pub digest: Option<Value>,
-    /// How many labels it has; `None` where it has no list of them.
+    /// The number of labels; `None` if the field `labels` is missing.
     pub labels: Option<usize>,
-    /// What [`REPOSITORY_LABEL`] says, and the place of that label; only in descriptors that were patched.
+    /// The index and the value of the label [`REPOSITORY_LABEL`]; only in patched descriptors.
     pub repository_context: Option<(usize, RepositoryContext)>,
 }
 
-/// Why a descriptor cannot be read.
+/// The reason why a descriptor cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {what}")]
 pub struct DescriptorError {
-    /// Where.
+    /// The field with the mistake.
     pub field: FieldPath,
-    /// What is wrong there.
+    /// The mistake.
     pub what: String,
 }
 
@@ -73,7 +73,7 @@ impl Descriptor {
     /// Reads a descriptor of either schema.
     ///
     /// # Errors
-    /// The first thing that cannot be read, with its place.
+    /// The first value that cannot be read, with its field.
     pub fn read(value: &Value) -> Result<Self, DescriptorError> {
         match schema(value)? {
             Schema::V2 => Self::read_v2(value),
@@ -86,7 +86,7 @@ impl Descriptor {
         }
     }
 
-    /// Reads a descriptor of schema v2, whether it says so or not: Landscaper knows no other for inline descriptors.
+    /// Reads a descriptor as schema v2, without checking its `meta`: Landscaper supports only v2 for inline descriptors.
     ///
     /// # Errors
     /// As for [`Descriptor::read`].
@@ -96,9 +96,9 @@ impl Descriptor {
         parts.read(Schema::V2, "componentReferences", component)
     }
 
-    /// About how much it takes in memory, in bytes.
+    /// Returns the approximate size in memory, in bytes.
     pub fn weight(&self) -> usize {
-        /// What a value takes besides its text.
+        /// The overhead of a value besides its text, in bytes.
         const EACH: usize = 128;
         let reference = |reference: &Reference| {
             let digest = reference.digest.as_ref().map_or(0, |digest| digest.to_string().len());
@@ -116,7 +116,7 @@ impl Descriptor {
         EACH * 2 + self.name.len() + self.version.len() + all.sum::<usize>()
     }
 
-    /// The JSON pointer of one of its references.
+    /// Returns the JSON pointer of the reference with this index.
     pub fn pointer(&self, reference: usize) -> String {
         match self.schema {
             Schema::V2 => format!("/component/componentReferences/{reference}"),
@@ -134,14 +134,14 @@ fn schema(value: &Value) -> Result<Schema, DescriptorError> {
         (None, Some(other)) => Err(wrong(FieldPath::of(["apiVersion"]), other, "\"ocm.software/v3alpha1\"")),
         (None, None) => Err(DescriptorError {
             field: FieldPath::root(),
-            what: "no component descriptor: it has neither meta.schemaVersion nor apiVersion".to_owned(),
+            what: "not a component descriptor: it has neither meta.schemaVersion nor apiVersion".to_owned(),
         }),
     }
 }
 
 type Placed<'v> = (&'v Value, FieldPath);
 
-/// Where a schema keeps the parts of a descriptor.
+/// The objects from which a schema's descriptor is read.
 struct Parts<'v> {
     identity: Placed<'v>,
     body: Placed<'v>,
@@ -195,20 +195,20 @@ fn member<'v>(value: &'v Value, field: &FieldPath, key: &str) -> Result<&'v Valu
 fn text(value: &Value, field: &FieldPath, key: &str) -> Result<String, DescriptorError> {
     match value.get(key) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
-        other => Err(wrong(field.key(key), other.unwrap_or(&Value::Null), "a text")),
+        other => Err(wrong(field.key(key), other.unwrap_or(&Value::Null), "a string")),
     }
 }
 
-/// In a reference, Go reads what is missing as empty; the look-up then says that there is no such component.
+/// Reads a string field of a reference. As in Go, a missing field is empty; the look-up then reports a missing component.
 fn text_or_empty(value: &Value, field: &FieldPath, key: &str) -> Result<String, DescriptorError> {
     match value.get(key) {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
-        Some(other) => Err(wrong(field.key(key), other, "a text")),
+        Some(other) => Err(wrong(field.key(key), other, "a string")),
     }
 }
 
-/// The elements of a list that may be missing.
+/// Reads the elements of an optional list.
 fn list<T>(
     (value, field): &Placed<'_>,
     key: &str,
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_schemas_say_the_same() {
+    fn reads_both_schemas_alike() {
         let reference = json!({"name": "db", "componentName": "example.org/db", "version": "v1"});
         let context = json!({"type": "ociRegistry", "baseUrl": "example.org"});
         let v2 = Descriptor::read(&json!({"meta": {"schemaVersion": "v2"}, "component": {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn reports_mistakes_with_their_field() {
         let error = |value: Value| Descriptor::read(&value).unwrap_err().to_string();
         assert!(error(json!({"kind": "ConfigMap"})).contains("neither meta.schemaVersion nor apiVersion"));
         assert_eq!(
@@ -262,6 +262,6 @@ mod tests {
         let references = json!([{"name": "a", "componentName": "b", "version": 1}]);
         let broken = json!({"meta": {"schemaVersion": "v2"},
                             "component": {"name": "a", "version": "v1", "componentReferences": references}});
-        assert_eq!(error(broken), "component.componentReferences[0].version: 1 where a text is needed");
+        assert_eq!(error(broken), "component.componentReferences[0].version: 1 where a string is needed");
     }
 }

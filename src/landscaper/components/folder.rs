@@ -9,30 +9,30 @@ use super::versions;
 use crate::landscaper::component_reference::ComponentReference;
 use crate::yaml;
 
-/// Component descriptors that stand for all there are.
+/// The component descriptors in a folder, used instead of registries.
 ///
-/// They are found by name and version. Where several have both, the one that names the wanted repository context last is
-/// taken, and else the first: whoever writes descriptors into a folder seldom keeps registries apart.
+/// They are found by name and version. If several match, the one whose last repository context is the requested one is
+/// used, else the first: descriptors in a folder often lack the repository contexts of a registry.
 #[derive(Debug, Default)]
 pub struct Folder {
     by_name: HashMap<String, Vec<Arc<Descriptor>>>,
 }
 
 impl Folder {
-    /// Reads the descriptors in a file; other objects in it are passed over.
+    /// Reads the descriptors in a file and ignores other objects.
     ///
     /// # Errors
-    /// What cannot be read, with its place.
+    /// A message with the line of a document or field that cannot be read.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         for document in yaml::documents(text, &yaml::Limits::default()) {
             let document = document.map_err(|error| error.to_string())?;
             let value = &document.value;
-            let is_one = value.pointer("/meta/schemaVersion").is_some()
+            let is_descriptor = value.pointer("/meta/schemaVersion").is_some()
                 || value
                     .get("apiVersion")
                     .and_then(|version| version.as_str())
                     .is_some_and(|version| version.starts_with("ocm.software/"));
-            if is_one {
+            if is_descriptor {
                 let read = Descriptor::read(value);
                 let read = read.map_err(|error| format!("line {}: {error}", document.nearest(&error.field).line))?;
                 self.by_name.entry(read.name.clone()).or_default().push(Arc::new(read));
@@ -41,24 +41,24 @@ impl Folder {
         Ok(())
     }
 
-    /// How many there are.
+    /// Returns the number of descriptors.
     pub fn len(&self) -> usize {
         self.by_name.values().map(Vec::len).sum()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are no descriptors.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// What they say of a component version.
+    /// Finds the descriptor of a component version.
     pub fn find(&self, reference: &ComponentReference) -> Found {
         let named = self.by_name.get(&reference.component_name).map(Vec::as_slice).unwrap_or_default();
         let mut fitting = named.iter().filter(|descriptor| descriptor.version == reference.version);
-        let is_there = |descriptor: &&Arc<Descriptor>| {
+        let has_context = |descriptor: &&Arc<Descriptor>| {
             descriptor.repository_contexts.last() == reference.repository_context.as_ref()
         };
-        match fitting.clone().find(is_there).or_else(|| fitting.next()) {
+        match fitting.clone().find(has_context).or_else(|| fitting.next()) {
             Some(descriptor) => Found::Descriptor(descriptor.clone()),
             None => {
                 let existing: Vec<_> = named.iter().map(|descriptor| descriptor.version.clone()).collect();

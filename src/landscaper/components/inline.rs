@@ -1,8 +1,8 @@
-//! Component descriptors that stand in an Installation itself.
+//! Inline component descriptors of an Installation.
 //!
 //! Source: `inlinecompdesc` and `NewRegistryAccess` in Landscaper's `pkg/components/ocmlib`. Descriptors may be nested in
-//! labels of references; Landscaper unpacks those only where the outermost component has a label of that name too. It
-//! takes an inline descriptor only for references into the repository context that the descriptor itself names last.
+//! labels of references; Landscaper reads them only if the outermost component also has a label of that name. It uses
+//! inline descriptors only for references to the last repository context of the outermost descriptor.
 
 use std::sync::Arc;
 
@@ -12,31 +12,31 @@ use super::descriptor::{Descriptor, DescriptorError, INLINE_LABEL};
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::repository_context::RepositoryContext;
 
-/// How deep descriptors may be nested in labels.
+/// Maximum nesting depth of descriptors in labels.
 const MAX_NESTED: usize = 16;
 
-/// The descriptors in an Installation.
+/// The inline descriptors of an Installation.
 #[derive(Debug, Clone)]
 pub struct Inline {
-    /// The outermost one first, then those that are nested in it.
+    /// The outermost descriptor, followed by the nested ones.
     pub descriptors: Vec<Placed>,
     repository_context: Option<RepositoryContext>,
 }
 
-/// A descriptor and where it stands.
+/// An inline descriptor with its place.
 #[derive(Debug, Clone)]
 pub struct Placed {
-    /// JSON pointer in the Installation.
+    /// JSON pointer of the descriptor in the Installation.
     pub pointer: String,
     /// The descriptor.
     pub descriptor: Arc<Descriptor>,
 }
 
 impl Inline {
-    /// The descriptors of an Installation; `None` where it has none inline.
+    /// Reads the inline descriptors of an Installation; `None` if it has none.
     ///
     /// # Errors
-    /// The first thing that cannot be read.
+    /// The first value that cannot be read.
     pub fn of(installation: &Value) -> Option<Result<Self, DescriptorError>> {
         let value = installation.get("spec")?.get("componentDescriptor")?.get("inline")?;
         (!value.is_null()).then(|| Self::read(value))
@@ -68,7 +68,7 @@ impl Inline {
         Ok(())
     }
 
-    /// The descriptor that Landscaper takes for a reference instead of asking a registry.
+    /// Returns the inline descriptor that Landscaper uses for a reference, instead of a registry.
     pub fn find(&self, reference: &ComponentReference) -> Option<Arc<Descriptor>> {
         if self.repository_context.is_none() || self.repository_context != reference.repository_context {
             return None;
@@ -80,7 +80,7 @@ impl Inline {
     }
 }
 
-/// The label that holds a nested descriptor, with its place in the list of labels.
+/// Returns the value of the label with a nested descriptor, and its index in the list of labels.
 fn label(value: &Value) -> Option<(usize, &Value)> {
     let labels = value.get("labels")?.as_array()?;
     let at = labels.iter().position(|label| label.get("name").is_some_and(|name| name == INLINE_LABEL))?;

@@ -1,20 +1,20 @@
-//! Components: descriptors, the tree of references from an Installation's component downwards, and what overwrites make
-//! of every reference in it.
+//! Components: descriptors, the tree of references below an Installation's component, and the substitution of each
+//! reference.
 //!
-//! [`closure::Closure`] is a pure function of the root reference, the overwrites and a look-up of descriptors, whoever
-//! answers that: an inline descriptor, files, or what was fetched from registries before.
+//! [`closure::Closure`] is a pure function of the root reference, the overwrites and a look-up of descriptors. The look-up
+//! reads inline descriptors, files, or the cache of descriptors from registries.
 
 pub mod artifact;
+pub mod cache;
 pub mod closure;
 pub mod descriptor;
 pub mod folder;
 pub mod inline;
-pub mod library;
+mod lru_cache;
 pub mod note;
 pub mod patch;
 pub mod record;
 pub mod repository;
-mod shelf;
 pub mod split;
 pub mod users;
 pub mod versions;

@@ -1,4 +1,4 @@
-//! What is known of an Installation's tree, in short: an annotation that rules read, and people.
+//! The tree annotation: a summary of an Installation's component tree, for rules and for users.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,56 +10,56 @@ use crate::landscaper::overwrites::effect::Effect;
 use crate::landscaper::overwrites::substitution::{Entry, Outcome};
 use crate::oci::digest;
 
-/// The annotation.
+/// The annotation with a [`Note`] as JSON.
 pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";
-/// How many things of a kind are named: an annotation is no place for more.
+/// Maximum length of each list in the annotation, to keep it small.
 const NAMED: usize = 10;
 
-/// What is known of a tree.
+/// A summary of a component tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Note {
-    /// What it was worked out from; see [`fingerprint`].
+    /// The [`fingerprint`] of the overwrites and the reference that it was computed from.
     pub from: String,
-    /// How many component versions the tree holds.
+    /// The number of component versions in the tree.
     pub components: usize,
-    /// How many references become others.
+    /// The number of references that the overwrites change.
     pub overwritten: usize,
-    /// Whether everything in the tree is known.
+    /// Whether all descriptors of the tree were read.
     pub complete: bool,
-    /// The entries that match anything in it.
+    /// The indexes of the entries that match a reference in the tree.
     pub matched: Vec<usize>,
-    /// The ConfigMaps with the patches.
+    /// The names of the ConfigMaps with the patches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config_maps: Vec<String>,
-    /// Overwritten references to what does not exist.
+    /// The overwritten references to component versions that do not exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
-    /// Components in different versions, a sentence for each.
+    /// The components with several versions in the tree, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<String>,
-    /// What could not be read, a sentence for each.
+    /// The descriptors that could not be read, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
 }
 
-/// An overwritten reference whose target does not exist.
+/// An overwritten reference to a component version that does not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Missing {
-    /// The way to it, from the root.
+    /// The path from the root to the reference.
     pub way: String,
-    /// What is not there.
+    /// The reference after the overwrites.
     pub target: Value,
-    /// What is, where that is known.
+    /// The closest existing versions, if known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// The entries that made it so.
+    /// The indexes of the entries that set the reference.
     pub entries: Vec<usize>,
 }
 
 impl Note {
-    /// What is to be noted of a tree.
+    /// Summarizes a tree.
     pub fn of(effect: &Effect, closure: &Closure) -> Self {
         let overwritten = closure.steps.iter().filter(|step| step.substitution.changed().next().is_some());
         Self {
@@ -75,19 +75,19 @@ impl Note {
         }
     }
 
-    /// What is noted on an Installation; `None` where there is nothing, or nothing that can be read.
+    /// Reads the annotation of an Installation; `None` if it is missing or not valid.
     pub fn read(installation: &Value) -> Option<Self> {
         let text = installation.get("metadata")?.get("annotations")?.get(TREE_ANNOTATION)?.as_str()?;
         serde_json::from_str(text).ok()
     }
 
-    /// Whether it is about these overwrites and this reference, and not about what was before.
+    /// Reports whether the note was computed from these overwrites and this reference, so that it is current.
     pub fn is_about(&self, entries: &[Entry], original: &ComponentReference) -> bool {
         self.from == fingerprint(entries, original)
     }
 }
 
-/// Tells apart what trees are worked out from: the entries, and the Installation's reference with its repository context.
+/// Returns a hash of the inputs of a tree: the entries, and the Installation's reference with its repository context.
 pub fn fingerprint(entries: &[Entry], original: &ComponentReference) -> String {
     let entry = |entry: &Entry| json!([entry.source.to_json(), entry.substitution.to_json()]);
     let all = json!([entries.iter().map(entry).collect::<Vec<_>>(), original.to_json()]);
@@ -114,7 +114,7 @@ fn missing(closure: &Closure) -> Vec<Missing> {
             step.substitution.changed().filter_map(|part| step.substitution.set_by(part)).collect();
         entries.dedup();
         let target = step.substitution.result.to_json();
-        (!entries.is_empty()).then(|| Missing { way: closure.way(step), target, nearest: nearest.clone(), entries })
+        (!entries.is_empty()).then(|| Missing { way: closure.path_to(step), target, nearest: nearest.clone(), entries })
     };
     closure.gaps().filter_map(of).take(NAMED).collect()
 }
@@ -122,8 +122,8 @@ fn missing(closure: &Closure) -> Vec<Missing> {
 fn unknown(closure: &Closure) -> Vec<String> {
     let of = |(step, gap): (&Step, &Gap)| {
         let why = gap.to_string();
-        let is_told = matches!(gap, Gap::Missing { .. }) && step.substitution.changed().next().is_some();
-        (!is_told).then(|| format!("{}: {why}", closure.way(step)))
+        let is_listed = matches!(gap, Gap::Missing { .. }) && step.substitution.changed().next().is_some();
+        (!is_listed).then(|| format!("{}: {why}", closure.path_to(step)))
     };
     let cut = closure.is_cut.then(|| format!("the tree has more than {MAX_STEPS} references"));
     cut.into_iter().chain(closure.gaps().filter_map(of)).take(NAMED).collect()

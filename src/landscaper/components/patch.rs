@@ -1,8 +1,8 @@
-//! What overwrites make of a component descriptor, as an RFC 6902 patch.
+//! Writes the substitutions of a component descriptor as an RFC 6902 patch.
 //!
-//! Every value that goes is tested first, so that the patch fits only the descriptor that it was made for. A reference
-//! has no field for a repository context; one that is overwritten stands in a label. A digest goes with the component
-//! that it was made of.
+//! The patch tests every value before it replaces or removes it, so it applies only to the descriptor it was made for. A
+//! reference has no field for a repository context, so an overwritten one is written as a label. The digest of a changed
+//! reference is removed, because it belongs to the original component.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
@@ -13,7 +13,7 @@ use super::descriptor::{Descriptor, REPOSITORY_LABEL, Reference};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::overwrites::substitution::Substitution;
 
-/// The patch of a descriptor, given the references in it; empty where nothing becomes another.
+/// Returns the patch of a descriptor for these references; empty if none changes.
 pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) -> Patch {
     let mut operations = Vec::new();
     for step in steps {
@@ -24,7 +24,7 @@ pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) ->
     Patch(operations)
 }
 
-/// The operations for one reference that stands at `pointer`.
+/// Returns the operations for one reference at the JSON pointer `pointer`.
 pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substitution) -> Vec<PatchOperation> {
     let changed: Vec<_> = substitution.changed().collect();
     let mut operations = Vec::new();
@@ -32,9 +32,9 @@ pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substi
         if changed.contains(&attribute) {
             let (old, new) = (substitution.original.value(attribute), substitution.result.value(attribute));
             let path = format!("{pointer}/{attribute}");
-            // What is empty may not stand there at all.
-            let stands = old != "";
-            operations.extend(if stands { vec![test(&path, old), replace(&path, new)] } else { vec![add(&path, new)] });
+            // The field of an empty value may be missing.
+            let is_set = old != "";
+            operations.extend(if is_set { vec![test(&path, old), replace(&path, new)] } else { vec![add(&path, new)] });
         }
     }
     if changed.contains(&Attribute::RepositoryContext) {
@@ -47,7 +47,7 @@ pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substi
     operations
 }
 
-/// Writes the repository context into the label for it.
+/// Returns the operations that write the repository context into its label.
 fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOperation> {
     let label = json!({"name": REPOSITORY_LABEL, "value": context});
     match (&reference.repository_context, reference.labels) {
@@ -60,7 +60,7 @@ fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOpera
     }
 }
 
-/// Pointers of our own making are well-formed; another would be the whole document, which no test allows.
+/// Parses a pointer. Our own pointers are valid; an invalid one would mean the whole document, for which the test fails.
 fn path(pointer: &str) -> PointerBuf {
     PointerBuf::parse(pointer).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The patches of a tree as ConfigMaps: one JSON Patch for each descriptor that becomes another, beside what it was
-//! computed from. There is no time in them, so that the same tree is the same record.
+//! Stores the patches of a tree in ConfigMaps: one JSON Patch for each changed descriptor, and the data that it was computed
+//! from. They contain no time, so the same tree always gives the same ConfigMaps.
 
 use std::collections::BTreeMap;
 
@@ -12,43 +12,43 @@ use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::overwrites::effect::Effect;
 use crate::oci::digest;
 
-/// What it was computed from, in each ConfigMap.
+/// The key of the data that the patches were computed from, in each ConfigMap.
 pub const SOURCE_KEY: &str = "source";
-/// What becomes of what, for people, in the first ConfigMap.
+/// The key of the summary for users, in the first ConfigMap.
 pub const SUMMARY_KEY: &str = "summary";
-/// Names the Installation, on each ConfigMap.
+/// The label with the name of the Installation, on each ConfigMap.
 pub const LABEL: &str = "portcullis.dev/overwrites-of";
 
-/// How much a ConfigMap holds, in bytes: it may have 1 MiB, of which some is kept for metadata.
-const LARGEST_PART: usize = 900 << 10;
-/// How much the summary holds, in bytes.
-const LARGEST_SUMMARY: usize = 100 << 10;
-/// How many ConfigMaps an Installation has at most.
-pub const MOST_PARTS: usize = 16;
-/// The longest name of an object.
-const LONGEST_NAME: usize = 253;
+/// Maximum size of the data in a ConfigMap, in bytes. Kubernetes allows 1 MiB; the rest is reserved for metadata.
+const MAX_PART_BYTES: usize = 900 << 10;
+/// Maximum size of the summary, in bytes.
+const MAX_SUMMARY_BYTES: usize = 100 << 10;
+/// Maximum number of ConfigMaps of an Installation.
+pub const MAX_PARTS: usize = 16;
+/// Maximum length of an object's name in Kubernetes.
+const MAX_NAME_LENGTH: usize = 253;
 
-/// The ConfigMaps of an Installation's tree, and what is noted of it.
+/// The ConfigMaps and the tree annotation of an Installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The ConfigMaps; none where nothing becomes another.
+    /// The ConfigMaps; none if no reference changes.
     pub parts: Vec<Part>,
-    /// The note.
+    /// The content of the tree annotation.
     pub note: Note,
-    /// What becomes of what, for people.
+    /// The changes, one line each, for users.
     pub lines: Vec<String>,
 }
 
-/// A ConfigMap.
+/// One ConfigMap of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its data.
+    /// `data`.
     pub data: BTreeMap<String, String>,
 }
 
-/// A descriptor that becomes another.
+/// A changed descriptor with its patch.
 struct Patched {
     key: String,
     about: Value,
@@ -56,26 +56,26 @@ struct Patched {
 }
 
 impl Record {
-    /// The record of the tree of the Installation `name`.
+    /// Builds the record of the tree of the Installation `name`.
     pub fn of(name: &str, effect: &Effect, closure: &Closure) -> Self {
         let mut note = Note::of(effect, closure);
         let lines = lines(effect, closure);
         let mut patched = patched(closure);
-        let is_too_large = |patched: &Patched| patched.size() > LARGEST_PART / 2;
+        let is_too_large = |patched: &Patched| patched.size() > MAX_PART_BYTES / 2;
         note.unknown.extend(patched.extract_if(.., |patched| is_too_large(patched)).map(|patched| {
             format!("the patch of {} is too large for a ConfigMap: {} bytes", patched.key, patched.patch.len())
         }));
         let mut parts = Vec::new();
-        // Where nothing in the tree becomes another, there is nothing to keep.
+        // A tree without changes needs no ConfigMap.
         if !lines.is_empty() {
             let groups = grouped(patched);
-            if groups.len() > MOST_PARTS {
-                note.unknown.push(format!("the patches need {} ConfigMaps, {MOST_PARTS} are kept", groups.len()));
+            if groups.len() > MAX_PARTS {
+                note.unknown.push(format!("the patches need {} ConfigMaps, {MAX_PARTS} are kept", groups.len()));
             }
-            let count = groups.len().min(MOST_PARTS);
+            let count = groups.len().min(MAX_PARTS);
             parts = groups
                 .into_iter()
-                .take(MOST_PARTS)
+                .take(MAX_PARTS)
                 .enumerate()
                 .map(|(at, group)| {
                     let source = source(effect, closure, &group, (at, count));
@@ -103,7 +103,7 @@ impl Patched {
             "key": key, "componentName": name, "version": version, "digest": component.descriptor.digest,
             "repositoryContext": component.reference.value(Attribute::RepositoryContext),
         });
-        // It holds nothing that JSON could not say.
+        // A patch can always be written as JSON.
         Some(Self { key, about, patch: serde_json::to_string(&patch).unwrap_or_default() })
     }
 
@@ -117,13 +117,13 @@ fn patched(closure: &Closure) -> Vec<Patched> {
     closure.components.iter().zip(&steps).filter_map(|(component, steps)| Patched::of(component, steps)).collect()
 }
 
-/// Puts as many into a ConfigMap as it holds. There is always a first one, for the Installation's own reference.
+/// Distributes the patches over ConfigMaps. The first one always exists, for the Installation's own reference.
 fn grouped(patched: Vec<Patched>) -> Vec<Vec<Patched>> {
     let mut groups = vec![Vec::new()];
-    let mut size = LARGEST_SUMMARY;
+    let mut size = MAX_SUMMARY_BYTES;
     for one in patched {
         size += one.size();
-        if size > LARGEST_PART {
+        if size > MAX_PART_BYTES {
             size = one.size();
             groups.push(Vec::new());
         }
@@ -140,18 +140,18 @@ fn part(installation: &str, at: usize, source: Value, group: Vec<Patched>) -> Pa
     Part { name: part_name(installation, at), data }
 }
 
-/// The name of a ConfigMap of an Installation.
+/// Returns the name of the ConfigMap with this index.
 pub fn part_name(installation: &str, at: usize) -> String {
     let end = if at == 0 { "-overwrites".to_owned() } else { format!("-overwrites-{}", at + 1) };
     let mut name = installation.to_owned();
-    name.truncate(LONGEST_NAME - end.len());
+    name.truncate(MAX_NAME_LENGTH - end.len());
     name + &end
 }
 
-/// What a ConfigMap was computed from: the same as in the annotation, and the descriptors that it holds patches of.
+/// Returns the content of [`SOURCE_KEY`]: the inputs of the substitution, and the descriptors whose patches the ConfigMap has.
 fn source(effect: &Effect, closure: &Closure, group: &[Patched], (at, count): (usize, usize)) -> Value {
     let gaps = closure.gaps().take(100).map(|(step, gap)| {
-        json!({"way": closure.way(step), "reference": step.substitution.result.to_json(), "why": gap.to_string()})
+        json!({"way": closure.path_to(step), "reference": step.substitution.result.to_json(), "why": gap.to_string()})
     });
     json!({
         "context": effect.context,
@@ -166,10 +166,10 @@ fn source(effect: &Effect, closure: &Closure, group: &[Patched], (at, count): (u
     })
 }
 
-/// The key of a descriptor: legible, and nobody else's.
+/// Returns the ConfigMap key of a descriptor: readable, and unique because of its hash.
 fn key(name: &str, version: &str) -> String {
-    let legible = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
-    let text: String = format!("{name}_{version}").chars().map(legible).take(180).collect();
+    let replace = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
+    let text: String = format!("{name}_{version}").chars().map(replace).take(180).collect();
     let hash: String = digest::hex(format!("{name}@{version}").as_bytes()).chars().take(8).collect();
     format!("{text}.{hash}.json")
 }
@@ -177,7 +177,7 @@ fn key(name: &str, version: &str) -> String {
 fn lines(effect: &Effect, closure: &Closure) -> Vec<String> {
     let mut lines = Vec::new();
     for step in &closure.steps {
-        let place = if step.from.is_some() { format!("{}: ", closure.way(step)) } else { String::new() };
+        let place = if step.from.is_some() { format!("{}: ", closure.path_to(step)) } else { String::new() };
         lines.extend(effect.lines_of(&step.substitution).into_iter().map(|line| format!("{place}{line}")));
     }
     lines
@@ -186,7 +186,7 @@ fn lines(effect: &Effect, closure: &Closure) -> Vec<String> {
 fn summary(lines: &[String]) -> String {
     let mut text = String::new();
     for (at, line) in lines.iter().enumerate() {
-        if text.len() + line.len() > LARGEST_SUMMARY - 100 {
+        if text.len() + line.len() > MAX_SUMMARY_BYTES - 100 {
             return format!("{text}and {} more\n", lines.len() - at);
         }
         text.push_str(line);
@@ -195,12 +195,13 @@ fn summary(lines: &[String]) -> String {
     text
 }
 
-/// What a change of a record changes, in one sentence for an event.
+/// Describes the difference between two summaries in one sentence, for an event; `None` if there is none.
 pub fn difference(before: &str, now: &[String]) -> Option<String> {
-    // The last line of a summary that was cut says how many there are.
+    // The last line of a truncated summary is a count, not a change.
     let before: Vec<&str> = before.lines().filter(|line| !line.starts_with("and ")).collect();
-    let came = now.iter().filter(|line| !before.contains(&line.as_str())).map(|line| format!("now {line}"));
-    let went = before.iter().filter(|line| !now.iter().any(|now| now == *line)).map(|line| format!("no longer {line}"));
-    let all: Vec<String> = came.chain(went).collect();
+    let added = now.iter().filter(|line| !before.contains(&line.as_str())).map(|line| format!("now {line}"));
+    let removed =
+        before.iter().filter(|line| !now.iter().any(|now| now == *line)).map(|line| format!("no longer {line}"));
+    let all: Vec<String> = added.chain(removed).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }

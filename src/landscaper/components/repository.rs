@@ -1,26 +1,28 @@
-//! Where a component version is in an OCI registry.
+//! Maps component versions to repositories and tags in an OCI registry.
 //!
-//! Source: `MapComponentNameToNamespace` and `toTag` of the Open Component Model's `genericocireg`, and the names of the
-//! type in its `ocireg`.
+//! Source: `MapComponentNameToNamespace` and `toTag` of the Open Component Model's `genericocireg`, and the type
+//! names in its `ocireg`.
 
 use crate::landscaper::repository_context::RepositoryContext;
 use crate::oci::{Repository, digest};
 
-/// The types of repository contexts that are OCI registries; each may have `/v1` behind it.
+/// The types of repository contexts for OCI registries; each may have the suffix `/v1`.
 const TYPES: [&str; 4] = ["ociRegistry", "OCIRegistry", "OCIRepository", "oci"];
-/// A tag has at most 128 characters.
-const LONGEST_TAG: usize = 128;
+/// Maximum length of a tag in the OCI distribution specification.
+const MAX_TAG_LENGTH: usize = 128;
 
-/// The repository that holds the versions of a component.
+/// Returns the repository with the versions of a component.
 ///
 /// # Errors
-/// Why there is none.
+/// A message, if the repository context is not a valid OCI registry.
 pub fn repository(context: &RepositoryContext, component: &str) -> Result<Repository, String> {
     let type_name = context.type_name();
     if !TYPES.contains(&type_name.strip_suffix("/v1").unwrap_or(type_name)) {
-        return Err(format!("a repository context of type {type_name:?} is no OCI registry, and nothing else is read"));
+        return Err(format!(
+            "a repository context of type {type_name:?} is not an OCI registry; no other type is supported"
+        ));
     }
-    let text = |name: &str| context.text(name).ok_or_else(|| format!("repositoryContext.{name} is no text"));
+    let text = |name: &str| context.text(name).ok_or_else(|| format!("repositoryContext.{name} is not a string"));
     let (base, below, mapping) = (text("baseUrl")?, text("subPath")?, text("componentNameMapping")?);
     if base.is_empty() {
         return Err("repositoryContext.baseUrl is empty".to_owned());
@@ -28,27 +30,27 @@ pub fn repository(context: &RepositoryContext, component: &str) -> Result<Reposi
     let name = match mapping.as_str() {
         "" | "urlPath" => format!("{below}/component-descriptors/{component}"),
         "sha256-digest" => format!("{below}/{}", digest::hex(component.as_bytes())),
-        other => return Err(format!("{other:?} is no component name mapping; urlPath and sha256-digest are")),
+        other => return Err(format!("{other:?} is not a component name mapping; use urlPath or sha256-digest")),
     };
     Repository::new(&base, &name).map_err(|error| error.to_string())
 }
 
-/// The tag of a version. Tags have no plus sign, so the model writes `.build-` for it.
+/// Returns the tag of a version. A tag cannot contain a plus sign, so the Open Component Model replaces it by `.build-`.
 ///
 /// # Errors
-/// Why there is none.
+/// A message, if the version cannot be written as a tag.
 pub fn tag(version: &str) -> Result<String, String> {
     let tag = version.replace('+', ".build-");
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let is_tag = tag.len() <= LONGEST_TAG
+    let is_tag = tag.len() <= MAX_TAG_LENGTH
         && tag.bytes().next().is_some_and(is_word)
         && tag.bytes().all(|byte| is_word(byte) || b".-".contains(&byte));
     if is_tag { Ok(tag) } else { Err(format!("{version:?} cannot be the tag of an artifact")) }
 }
 
-/// The version that a tag stands for.
+/// Returns the version of a tag; the inverse of [`tag`].
 pub fn version(tag: &str) -> String {
-    // The last one stands for the plus sign, of which a version has one at most.
+    // A version has at most one plus sign: the last `.build-`.
     match tag.rsplit_once(".build-") {
         Some((before, after)) => format!("{before}+{after}"),
         None => tag.to_owned(),
@@ -68,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_paths_or_digests() {
+    fn maps_component_names_to_paths_or_digests() {
         let url = json!({"type": "ociRegistry", "baseUrl": "reg.example/a"});
         assert_eq!(address(&url).unwrap(), "reg.example/a/component-descriptors/example.org/db");
         let below = json!({"type": "OCIRegistry/v1", "baseUrl": "https://reg.example", "subPath": "x"});
@@ -79,15 +81,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_registry_is_told() {
-        assert!(address(&json!({"type": "local"})).unwrap_err().contains("\"local\" is no OCI registry"));
+    fn rejects_contexts_that_are_not_oci_registries() {
+        assert!(address(&json!({"type": "local"})).unwrap_err().contains("\"local\" is not an OCI registry"));
         assert!(address(&json!({"type": "ociRegistry"})).unwrap_err().contains("baseUrl is empty"));
         let odd = json!({"type": "ociRegistry", "baseUrl": "a.example", "componentNameMapping": "odd"});
-        assert!(address(&odd).unwrap_err().contains("urlPath and sha256-digest"));
+        assert!(address(&odd).unwrap_err().contains("urlPath or sha256-digest"));
     }
 
     #[test]
-    fn a_plus_sign_is_written_out() {
+    fn replaces_the_plus_sign_in_tags() {
         assert_eq!(tag("v1.0.0+abc").unwrap(), "v1.0.0.build-abc");
         assert_eq!(version("v1.0.0.build-abc"), "v1.0.0+abc");
         assert!(tag("../../etc").is_err() && tag("").is_err() && tag("a/b").is_err());

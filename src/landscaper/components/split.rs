@@ -1,4 +1,4 @@
-//! Components that a tree holds in different versions because an entry of the overwrites matches only some references.
+//! Finds components with several versions in a tree, because an entry of the overwrites matches only some references.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use super::closure::{Closure, Step};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::overwrites::substitution::Outcome;
 
-/// Two versions of one component.
+/// Two versions of one component in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'c> {
-    /// The component.
+    /// The name of the component.
     pub component: &'c str,
-    /// A reference that an entry gave this name or version.
+    /// A reference whose name or version the entry set.
     pub matched: &'c Step,
-    /// The entry.
+    /// The index of the entry.
     pub entry: usize,
-    /// A reference to another version, for which the entry is not.
+    /// A reference to another version, which the entry does not match.
     pub other: &'c Step,
 }
 
-/// The splits of a tree: one for each component, the first that is met.
+/// Returns the splits of a tree: for each component the first one found.
 pub fn splits(closure: &Closure) -> Vec<Split<'_>> {
     let mut by_name: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
     for step in &closure.steps {
         let result = &step.substitution.result;
         let met = by_name.entry(&result.component_name).or_default();
-        // One reference stands for all that lead to the same version by the same entries.
+        // One reference is enough for each version and set of entries.
         if !met
             .iter()
             .any(|other| other.substitution.result.version == result.version && setters(other) == setters(step))
@@ -48,24 +48,24 @@ fn split<'c>(component: &'c str, met: &[&'c Step]) -> Option<Split<'c>> {
     })
 }
 
-/// The entries that made a reference one to this component and version, where they changed it.
+/// Returns the indexes of the entries that changed the component name and the version of a reference.
 fn setters(step: &Step) -> [Option<usize>; 2] {
     [Attribute::ComponentName, Attribute::Version]
         .map(|part| step.substitution.set_by(part).filter(|_| step.substitution.changes(part)))
 }
 
 impl Split<'_> {
-    /// What is split, in one sentence.
+    /// Describes the split in one sentence.
     pub fn sentence(&self, closure: &Closure) -> String {
         let version = |step: &Step| step.substitution.result.version.clone();
         format!(
             "component {} is in the tree as {} ({}, by overwrites[{}]) and as {} ({}, which that entry does not match)",
             self.component,
             version(self.matched),
-            closure.way(self.matched),
+            closure.path_to(self.matched),
             self.entry,
             version(self.other),
-            closure.way(self.other),
+            closure.path_to(self.other),
         )
     }
 }

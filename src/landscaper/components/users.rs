@@ -1,4 +1,4 @@
-//! The Installations that some overwrites are for.
+//! Finds the Installations that use a ComponentVersionOverwrites object.
 
 use std::sync::Arc;
 
@@ -6,35 +6,35 @@ use crate::catalog::{Stored, View};
 use crate::landscaper::context::Context;
 use crate::landscaper::kinds::{CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT};
 
-/// The most Contexts that are looked at for one list of overwrites.
-const MOST_CONTEXTS: usize = 100;
-/// The most Installations: a decision is bounded, whatever is stored.
-const MOST: usize = 10_000;
+/// Maximum number of Contexts that are read for one ComponentVersionOverwrites object.
+const MAX_CONTEXTS: usize = 100;
+/// Maximum number of Installations, to bound the time of a decision.
+const MAX_INSTALLATIONS: usize = 10_000;
 
-/// The Installations that some overwrites are for.
+/// The Installations that use a ComponentVersionOverwrites object.
 pub struct Users {
-    /// They, with their Contexts.
+    /// The Installations, with their Contexts.
     pub installations: Vec<User>,
-    /// Whether there are more.
+    /// Whether the list was cut at a maximum.
     pub is_cut: bool,
 }
 
 /// An Installation and its Context.
 pub struct User {
-    /// The Installation.
+    /// The stored Installation.
     pub installation: Arc<Stored>,
-    /// Its Context.
+    /// The Context that it names.
     pub context: Arc<Context>,
 }
 
-/// The Installations whose Context names the overwrites `name`.
+/// Returns the Installations whose Context names the overwrites `name`.
 pub fn of_overwrites(namespace: &str, name: &str, view: &View<'_>) -> Users {
-    let contexts = view.indexed(&CONTEXTS, &CONTEXTS_BY_OVERWRITES, namespace, name, MOST_CONTEXTS);
-    let mut users = Users { installations: Vec::new(), is_cut: contexts.len() >= MOST_CONTEXTS };
+    let contexts = view.indexed(&CONTEXTS, &CONTEXTS_BY_OVERWRITES, namespace, name, MAX_CONTEXTS);
+    let mut users = Users { installations: Vec::new(), is_cut: contexts.len() >= MAX_CONTEXTS };
     for stored in contexts {
-        let room = MOST.saturating_sub(users.installations.len());
+        let limit = MAX_INSTALLATIONS.saturating_sub(users.installations.len());
         let context = Arc::new(stored.view(Context::of));
-        let found = view.indexed(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, stored.name(), room);
+        let found = view.indexed(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, stored.name(), limit);
         users.is_cut |= view.count(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, stored.name()) > found.len();
         users
             .installations

@@ -1,26 +1,26 @@
-//! Versions that exist, and which of them are near to one that does not.
+//! Finds the existing versions closest to a version that does not exist.
 
 use std::cmp::Ordering;
 
-/// How many versions are named.
+/// Maximum number of suggested versions.
 const NAMED: usize = 3;
 
-/// The versions nearest to `wanted`: the next lower one, the next higher one, and the newest.
+/// Returns the versions closest to `wanted`: the next lower one, the next higher one, and the latest.
 pub fn nearest(wanted: &str, existing: &[String]) -> Vec<String> {
     let mut sorted: Vec<&String> = existing.iter().filter(|version| *version != wanted).collect();
     sorted.sort_by(|a, b| compare(a, b));
     sorted.dedup();
     let at = sorted.partition_point(|version| compare(version, wanted) == Ordering::Less);
-    let mut near: Vec<&String> = Vec::new();
+    let mut nearest: Vec<&String> = Vec::new();
     for place in [at.checked_sub(1), Some(at), sorted.len().checked_sub(1)].into_iter().flatten() {
-        if let Some(version) = sorted.get(place).filter(|version| !near.contains(version)) {
-            near.push(version);
+        if let Some(version) = sorted.get(place).filter(|version| !nearest.contains(version)) {
+            nearest.push(version);
         }
     }
-    near.into_iter().take(NAMED).cloned().collect()
+    nearest.into_iter().take(NAMED).cloned().collect()
 }
 
-/// Precedence as in Semantic Versioning, with or without a `v` before it; what is no version goes by its letters.
+/// Compares by the precedence of Semantic Versioning, with or without a leading `v`; other texts compare alphabetically.
 fn compare(a: &str, b: &str) -> Ordering {
     let parts = |version: &str| {
         let version = version.trim_start_matches('v').split('+').next().unwrap_or_default().to_owned();
@@ -32,7 +32,7 @@ fn compare(a: &str, b: &str) -> Ordering {
     parts(a).cmp(&parts(b)).then_with(|| a.cmp(b))
 }
 
-/// The parts between dots: numbers by their value and before words.
+/// Splits at dots into comparable identifiers: numbers compare by value, and are lower than words.
 fn identifiers(text: &str) -> Vec<(bool, u64, String)> {
     let identifier = |part: &str| match part.parse() {
         Ok(number) => (false, number, String::new()),
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_neighbours_and_the_newest_are_named() {
+    fn returns_the_neighbours_and_the_latest() {
         let existing = ["v1.10.0", "v1.2.0", "v1.9.0", "v2.0.0", "v2.0.0-rc.1"].map(str::to_owned);
         assert_eq!(nearest("v1.9.1", &existing), ["v1.9.0", "v1.10.0", "v2.0.0"]);
         assert_eq!(nearest("v2.0.1", &existing), ["v2.0.0"]);

@@ -18,16 +18,16 @@ use self::pull_secrets::PullSecrets;
 use self::write::Write;
 use super::{Controller, Failure, Next, Permission, Tools, events};
 use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View};
+use crate::landscaper::components::cache::ComponentCache;
 use crate::landscaper::components::closure::{Closure, Gap};
 use crate::landscaper::components::inline::Inline;
-use crate::landscaper::components::library::Library;
 use crate::landscaper::components::note::TREE_ANNOTATION;
 use crate::landscaper::components::record::Record;
 use crate::landscaper::context::Context;
 use crate::landscaper::kinds::{
     CONTEXTS, CONTEXTS_BY_OVERWRITES, GROUP, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
 };
-use crate::landscaper::overwrites::effect::{self, Effect, Setting};
+use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::{PATCH_ANNOTATION, SOURCE_ANNOTATION, message};
 
 /// How long one tree may take at a time; what is known then is kept, and the rest is asked for next time. Shorter than
@@ -46,7 +46,7 @@ const MOST_CONTEXTS: usize = 1_000;
 #[derive(Clone, Default)]
 pub struct TreeSettings {
     /// What is known of component versions; without, nothing can be resolved.
-    pub library: Option<Arc<Library>>,
+    pub component_cache: Option<Arc<ComponentCache>>,
     /// Whether the condition is written that Landscaper writes too.
     pub writes_condition: bool,
 }
@@ -161,8 +161,8 @@ impl OverwriteTrees {
         let write = Write { object, installation: stored.value(), tools };
         let effect = match setting {
             // What is missing comes with a change of its own.
-            Setting::NotKnown => return Ok(Next::Done),
-            Setting::Overwritten(effect) => effect,
+            Evaluation::Unknown => return Ok(Next::Done),
+            Evaluation::Overwritten(effect) => effect,
             _ => return write.nothing().await.map(|()| Next::Done),
         };
         let closure = self.closure(object, stored, &effect, tools).await?;
@@ -181,8 +181,8 @@ impl OverwriteTrees {
         effect: &Effect,
         tools: &Tools,
     ) -> Result<Closure, Failure> {
-        let Some(library) = &self.settings.library else {
-            return Err(Failure::Unknown("there is no library of component descriptors".to_owned()));
+        let Some(component_cache) = &self.settings.component_cache else {
+            return Err(Failure::Unknown("there is no component cache".to_owned()));
         };
         let context = tools.catalog.find(&CONTEXTS, &object.namespace, &effect.context);
         let secrets = context.map(|context| context.view(Context::of).registry_pull_secrets).unwrap_or_default();
@@ -190,7 +190,9 @@ impl OverwriteTrees {
         let inline = Inline::of(stored.value()).and_then(Result::ok);
         let inside = |reference: &_| inline.as_ref().and_then(|inline| inline.find(reference));
         let original = effect.substitution.original.clone();
-        Ok(library.closure(&original, &effect.overwrites.entries, &keyring, inside, Instant::now() + FETCH).await)
+        Ok(component_cache
+            .closure(&original, &effect.overwrites.entries, &keyring, inside, Instant::now() + FETCH)
+            .await)
     }
 }
 

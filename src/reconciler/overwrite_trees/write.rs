@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::catalog::{Kind, Reference, Scope, cluster};
 use crate::landscaper::components::note::{Note, TREE_ANNOTATION};
-use crate::landscaper::components::record::{LABEL, MOST_PARTS, Part, Record, SUMMARY_KEY, difference, part_name};
+use crate::landscaper::components::record::{LABEL, MAX_PARTS, Part, Record, SUMMARY_KEY, difference, part_name};
 use crate::landscaper::overwrites::effect::Effect;
 use crate::landscaper::overwrites::message::Condition;
 use crate::landscaper::overwrites::{SOURCE_ANNOTATION, annotations, conditions};
@@ -65,7 +65,7 @@ impl Write<'_> {
     async fn take_away(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
         // The note is an annotation, which anybody who may write the Installation can write: names of ours only.
-        let is_ours = |name: &str| (0..MOST_PARTS).any(|at| *name == part_name(&self.object.name, at));
+        let is_ours = |name: &str| (0..MAX_PARTS).any(|at| *name == part_name(&self.object.name, at));
         let mut before = None;
         for name in noted.iter().filter(|name| is_ours(name) && !wanted.iter().any(|part| part.name == **name)) {
             let summary = self.delete(name).await?;

@@ -17,7 +17,7 @@ use crate::catalog::{Catalog, Confirmed, Stored, View};
 use crate::landscaper::components::closure::{Closure, Component, Step, Target};
 use crate::landscaper::components::patch;
 use crate::landscaper::components::split::splits;
-use crate::landscaper::overwrites::effect::{self, Effect, Setting};
+use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use source::Source;
 
 /// What overwrites make of the component references of Installations, and why.
@@ -44,7 +44,7 @@ pub(in crate::cli) struct Args {
 /// An Installation and its tree.
 struct Tree {
     name: String,
-    setting: Setting,
+    evaluation: Evaluation,
     closure: Closure,
 }
 
@@ -78,19 +78,19 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 impl Tree {
     fn of(stored: &Stored, catalog: &Catalog, source: &Source) -> Result<Self, Unusable> {
         let nothing = Confirmed::new();
-        let setting = effect::of(stored.value(), stored.namespace(), &View::new(catalog, &nothing));
-        let closure = match &setting {
-            Setting::Overwritten(effect) => {
+        let evaluation = effect::of(stored.value(), stored.namespace(), &View::new(catalog, &nothing));
+        let closure = match &evaluation {
+            Evaluation::Overwritten(effect) => {
                 source.closure(stored.value(), &effect.substitution.original, &effect.overwrites.entries)?
             }
             _ => Closure::default(),
         };
-        Ok(Self { name: format!("{}/{}", stored.namespace(), stored.name()), setting, closure })
+        Ok(Self { name: format!("{}/{}", stored.namespace(), stored.name()), evaluation, closure })
     }
 
     fn effect(&self) -> Option<&Effect> {
-        match &self.setting {
-            Setting::Overwritten(effect) => Some(effect),
+        match &self.evaluation {
+            Evaluation::Overwritten(effect) => Some(effect),
             _ => None,
         }
     }
@@ -99,7 +99,7 @@ impl Tree {
     fn lines(&self) -> Vec<String> {
         let Some(effect) = self.effect() else { return Vec::new() };
         let of = |step: &Step| {
-            let way = if step.from.is_some() { format!("{}: ", self.closure.way(step)) } else { String::new() };
+            let way = if step.from.is_some() { format!("{}: ", self.closure.path_to(step)) } else { String::new() };
             let lines = effect.lines_of(&step.substitution);
             lines.into_iter().map(|line| format!("{way}{line}")).collect::<Vec<_>>()
         };
@@ -108,7 +108,7 @@ impl Tree {
 
     fn json(&self) -> Value {
         let Some(effect) = self.effect() else {
-            return json!({"installation": self.name, "overwrites": null, "reason": why_not(&self.setting)});
+            return json!({"installation": self.name, "overwrites": null, "reason": why_not(&self.evaluation)});
         };
         let grouped = self.closure.by_component();
         let descriptor = |(component, steps): (&Component, &Vec<&Step>)| {
@@ -139,7 +139,7 @@ impl Tree {
             Target::Gap(gap) => ("gap", Some(gap.to_string())),
         };
         json!({
-            "way": self.closure.way(step),
+            "way": self.closure.path_to(step),
             "depth": step.depth,
             "name": step.name,
             "original": substitution.original.to_json(),

@@ -10,10 +10,10 @@ use super::super::super::{Unusable, inputs, walk};
 use super::Args;
 use crate::cryptography;
 use crate::landscaper::component_reference::ComponentReference;
+use crate::landscaper::components::cache::ComponentCache;
 use crate::landscaper::components::closure::{Closure, Found};
 use crate::landscaper::components::folder::Folder;
 use crate::landscaper::components::inline::Inline;
-use crate::landscaper::components::library::Library;
 use crate::landscaper::overwrites::substitution::Entry;
 use crate::oci::Keyring;
 
@@ -27,7 +27,7 @@ pub(super) enum Source {
     /// Files.
     Folder(Folder),
     /// OCI registries.
-    Registries { runtime: Runtime, library: Box<Library>, keyring: Keyring },
+    Registries { runtime: Runtime, component_cache: Box<ComponentCache>, keyring: Keyring },
 }
 
 impl Source {
@@ -45,7 +45,11 @@ impl Source {
             let config = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
             keyring.add(&config).map_err(|error| unusable(error.to_string()))?;
         }
-        Ok(Self::Registries { runtime: inputs::runtime()?, library: Box::new(args.registries.library()?), keyring })
+        Ok(Self::Registries {
+            runtime: inputs::runtime()?,
+            component_cache: Box::new(args.registries.component_cache()?),
+            keyring,
+        })
     }
 
     /// The tree of an Installation.
@@ -70,8 +74,9 @@ impl Source {
                 let find = |reference: &ComponentReference| folder.find(reference);
                 Closure::of(original.clone(), entries, &|reference: &_| beside(reference, &find))
             }
-            Self::Registries { runtime, library, keyring } => runtime
-                .block_on(async { library.closure(original, entries, keyring, inside, Instant::now() + WITHIN).await }),
+            Self::Registries { runtime, component_cache, keyring } => runtime.block_on(async {
+                component_cache.closure(original, entries, keyring, inside, Instant::now() + WITHIN).await
+            }),
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::landscaper::overwrites::substitution::Outcome;
 
 pub(super) fn text(tree: &Tree) -> String {
     let Some(effect) = tree.effect() else {
-        return format!("Installation {}\n  {}\n", tree.name, why_not(&tree.setting));
+        return format!("Installation {}\n  {}\n", tree.name, why_not(&tree.evaluation));
     };
     let mut text = format!(
         "Installation {}\n  context     {}\n  overwrites  {}\n\n",

@@ -1,7 +1,8 @@
-//! What is known of component versions: asked of registries once, kept within bounds, and refreshed.
+//! The component cache: fetches component descriptors from registries once, within a size limit, and refreshes them.
 //!
-//! Entries are told apart by repository, component, version and by who asked, so that nobody sees what only others may
-//! read; descriptors of one digest are kept once. What a registry does not answer while it is away stays as it was.
+//! An entry is identified by repository, component, version and credentials, so that no reader sees descriptors that only
+//! other credentials can read. Descriptors with the same digest are stored once. During an outage of a registry, known
+//! descriptors stay in the cache.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,28 +13,28 @@ use tokio::time::{Instant, timeout_at};
 
 use super::closure::{Closure, Found};
 use super::descriptor::Descriptor;
-use super::shelf::Shelf;
+use super::lru_cache::LruCache;
 use super::{artifact, repository, versions};
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::overwrites::substitution::Entry;
 use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Mirror, Repository};
 
-/// The descriptors of one tree that are asked for at once.
+/// Maximum number of descriptors of one tree that are fetched concurrently.
 const AT_ONCE: usize = 8;
-/// Those who want the same descriptor at the same time wait for the first of them; these many can ask for others.
+/// Number of locks for single flight: concurrent callers for the same descriptor share one fetch.
 const STRIPES: usize = 64;
-/// Registries whose outages are remembered.
+/// Maximum number of registries whose outages are remembered.
 const HOSTS: usize = 1_000;
 
-/// For how long something known is good.
+/// The time to live of cache entries, by result.
 #[derive(Debug, Clone, Copy)]
 pub struct Freshness {
-    /// A descriptor: versions are not published twice, by custom.
+    /// For descriptors. A version is normally not published again with other content.
     pub descriptor: Duration,
-    /// That a version does not exist: it may be on its way.
+    /// For versions that do not exist. They may be published soon.
     pub missing: Duration,
-    /// That something cannot be read, or that a registry is away.
-    pub trouble: Duration,
+    /// For descriptors that cannot be read, and outages of registries.
+    pub failure: Duration,
 }
 
 impl Default for Freshness {
@@ -41,18 +42,18 @@ impl Default for Freshness {
         Self {
             descriptor: Duration::from_secs(3600),
             missing: Duration::from_secs(60),
-            trouble: Duration::from_secs(30),
+            failure: Duration::from_secs(30),
         }
     }
 }
 
-/// What is known of component versions.
-pub struct Library {
+/// A cache of component descriptors that were read from OCI registries.
+pub struct ComponentCache {
     client: Client,
     freshness: Freshness,
     mirrors: Vec<Mirror>,
-    shelf: Mutex<Shelf<Key, Known>>,
-    contents: Mutex<Shelf<String, Arc<Descriptor>>>,
+    entries: Mutex<LruCache<Key, Known>>,
+    by_digest: Mutex<LruCache<String, Arc<Descriptor>>>,
     outages: Mutex<HashMap<String, (Instant, String)>>,
     stripes: Vec<tokio::sync::Mutex<()>>,
 }
@@ -62,7 +63,7 @@ struct Key {
     repository: Repository,
     component: String,
     version: String,
-    who: String,
+    credentials: String,
 }
 
 #[derive(Debug, Clone)]
@@ -72,44 +73,45 @@ struct Known {
     due: Instant,
 }
 
-/// What was asked and came of it.
+/// The result of a fetch.
 struct Answer {
     found: Found,
     digest: Option<String>,
     is_outage: bool,
 }
 
-impl Library {
-    /// A library that knows nothing yet.
+impl ComponentCache {
+    /// Creates an empty cache.
     pub fn new(client: Client, freshness: Freshness) -> Self {
         let stripes = (0..STRIPES).map(|_| tokio::sync::Mutex::new(())).collect();
         Self {
             client,
             freshness,
             mirrors: Vec::new(),
-            shelf: Mutex::default(),
-            contents: Mutex::default(),
+            entries: Mutex::default(),
+            by_digest: Mutex::default(),
             outages: Mutex::default(),
             stripes,
         }
     }
 
-    /// Reads from `mirrors` what is of the registries that they stand for.
+    /// Reads from `mirrors` instead of the registries that they mirror.
     #[must_use]
     pub fn mirrored(self, mirrors: Vec<Mirror>) -> Self {
         Self { mirrors, ..self }
     }
 
-    /// What is known of a component version; never waits.
+    /// Looks up a component version in the cache, without a fetch.
     pub fn find(&self, reference: &ComponentReference, keyring: &Keyring) -> Found {
-        match self.place(reference, keyring) {
-            Ok((key, _)) => lock(&self.shelf).get(&key).map_or(Found::Pending, |known| known.found),
+        match self.key(reference, keyring) {
+            Ok((key, _)) => lock(&self.entries).get(&key).map_or(Found::Pending, |known| known.found),
             Err(gap) => gap,
         }
     }
 
-    /// The tree of a component, with everything that can be known until `until`. `inside` knows what need not be asked
-    /// for; it goes first.
+    /// Computes the tree of a component and fetches missing descriptors until `until`.
+    ///
+    /// Descriptors that `inside` returns, such as inline ones, take precedence and are not fetched.
     pub async fn closure(
         &self,
         root: &ComponentReference,
@@ -122,85 +124,89 @@ impl Library {
             Some(descriptor) => Found::Descriptor(descriptor),
             None => self.find(reference, keyring),
         };
-        let mut asked = HashSet::new();
+        let mut requested = HashSet::new();
         loop {
             let closure = Closure::of(root.clone(), entries, &known);
             let results = closure.steps.iter().map(|step| &step.substitution.result);
             let wanted: Vec<_> = results
                 .filter(|reference| inside(reference).is_none())
-                .filter_map(|reference| self.place(reference, keyring).ok())
-                .filter(|(key, _)| self.is_due(key) && asked.insert(key.clone()))
+                .filter_map(|reference| self.key(reference, keyring).ok())
+                .filter(|(key, _)| self.is_due(key) && requested.insert(key.clone()))
                 .collect();
             if wanted.is_empty() {
                 return closure;
             }
-            let asking = stream::iter(wanted).for_each_concurrent(AT_ONCE, |(key, who)| self.learn(key, who));
-            if timeout_at(until, asking).await.is_err() {
+            let fetches =
+                stream::iter(wanted).for_each_concurrent(AT_ONCE, |(key, credentials)| self.refresh(key, credentials));
+            if timeout_at(until, fetches).await.is_err() {
                 return Closure::of(root.clone(), entries, &known);
             }
         }
     }
 
-    /// Where a component version is kept, and who asks; the other outcome says why it is nowhere.
-    fn place(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
+    /// Returns the cache key of a component version and the credentials for its repository.
+    ///
+    /// # Errors
+    /// The result for a reference without a usable repository.
+    fn key(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
         let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
         let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;
         let repository = Mirror::apply(&self.mirrors, repository);
         let repository = repository.map_err(|error| Found::Unreadable(error.to_string()))?;
-        let who = keyring.credentials(&repository);
+        let credentials = keyring.credentials(&repository);
         let key = Key {
             repository,
             component: reference.component_name.clone(),
             version: reference.version.clone(),
-            who: who.fingerprint(),
+            credentials: credentials.fingerprint(),
         };
-        Ok((key, who))
+        Ok((key, credentials))
     }
 
     fn is_due(&self, key: &Key) -> bool {
-        lock(&self.shelf).get(key).is_none_or(|known| known.due <= Instant::now())
+        lock(&self.entries).get(key).is_none_or(|known| known.due <= Instant::now())
     }
 
-    /// Asks for a component version, unless somebody else just did.
-    async fn learn(&self, key: Key, who: Credentials) {
-        let _turn = match self.stripes.get(stripe(&key)) {
+    /// Fetches a component version, unless a concurrent call has just done so.
+    async fn refresh(&self, key: Key, credentials: Credentials) {
+        let _guard = match self.stripes.get(stripe(&key)) {
             Some(stripe) => Some(stripe.lock().await),
             None => None,
         };
         if !self.is_due(&key) {
             return;
         }
-        let before = lock(&self.shelf).get(&key);
-        let answer = self.ask(&key, &who, before.as_ref()).await;
+        let before = lock(&self.entries).get(&key);
+        let answer = self.fetch_unless_outage(&key, &credentials, before.as_ref()).await;
         let now = Instant::now();
-        let due = now + self.good_for(&answer.found);
+        let due = now + self.time_to_live(&answer.found);
         let known = match before {
-            // A registry that is away takes nothing with it.
+            // A known descriptor stays during an outage.
             Some(before) if answer.is_outage && matches!(before.found, Found::Descriptor(_)) => {
-                Known { due: now + self.freshness.trouble, ..before }
+                Known { due: now + self.freshness.failure, ..before }
             }
             _ => Known { found: answer.found, digest: answer.digest, due },
         };
         let weight = match &known.found {
-            Found::Descriptor(descriptor) => SMALL + descriptor.weight(),
-            _ => SMALL,
+            Found::Descriptor(descriptor) => ENTRY_BYTES + descriptor.weight(),
+            _ => ENTRY_BYTES,
         };
-        lock(&self.shelf).insert(key, known, weight);
+        lock(&self.entries).insert(key, known, weight);
     }
 
-    fn good_for(&self, found: &Found) -> Duration {
+    fn time_to_live(&self, found: &Found) -> Duration {
         match found {
             Found::Descriptor(_) => self.freshness.descriptor,
             Found::Missing { .. } => self.freshness.missing,
-            Found::Unreadable(_) | Found::Pending => self.freshness.trouble,
+            Found::Unreadable(_) | Found::Pending => self.freshness.failure,
         }
     }
 
-    async fn ask(&self, key: &Key, who: &Credentials, before: Option<&Known>) -> Answer {
+    async fn fetch_unless_outage(&self, key: &Key, credentials: &Credentials, before: Option<&Known>) -> Answer {
         if let Some(why) = self.outage(&key.repository.host) {
             return Answer { found: Found::Unreadable(why), digest: None, is_outage: true };
         }
-        match self.fetch(key, who, before).await {
+        match self.fetch(key, credentials, before).await {
             Ok(answer) => answer,
             Err(error) => {
                 let is_outage = error.is_outage();
@@ -212,27 +218,27 @@ impl Library {
         }
     }
 
-    async fn fetch(&self, key: &Key, who: &Credentials, before: Option<&Known>) -> Result<Answer, Error> {
+    async fn fetch(&self, key: &Key, credentials: &Credentials, before: Option<&Known>) -> Result<Answer, Error> {
         let tag = match repository::tag(&key.version) {
             Ok(tag) => tag,
             Err(why) => return Ok(unreadable(why)),
         };
-        let manifest = match self.client.manifest(&key.repository, &tag, who).await {
-            Err(Error::NotFound { .. }) => return Ok(self.missing(key, who).await),
+        let manifest = match self.client.manifest(&key.repository, &tag, credentials).await {
+            Err(Error::NotFound { .. }) => return Ok(self.missing(key, credentials).await),
             manifest => manifest?,
         };
         if let Some(before) = before.filter(|before| before.digest.as_ref() == Some(&manifest.digest)) {
             return Ok(Answer { found: before.found.clone(), digest: before.digest.clone(), is_outage: false });
         }
-        let kept = lock(&self.contents).get(&manifest.digest);
+        let kept = lock(&self.by_digest).get(&manifest.digest);
         let descriptor = match kept {
             Some(descriptor) => descriptor,
-            None => match self.content(key, &manifest, who).await? {
+            None => match self.content(key, &manifest, credentials).await? {
                 Ok(descriptor) => {
                     let digest = Some(manifest.digest.clone());
                     let descriptor = Arc::new(Descriptor { digest, ..descriptor });
-                    let weight = SMALL + descriptor.weight();
-                    lock(&self.contents).insert(manifest.digest.clone(), descriptor.clone(), weight);
+                    let weight = ENTRY_BYTES + descriptor.weight();
+                    lock(&self.by_digest).insert(manifest.digest.clone(), descriptor.clone(), weight);
                     descriptor
                 }
                 Err(why) => return Ok(unreadable(format!("{}:{tag}: {why}", key.repository))),
@@ -245,28 +251,29 @@ impl Library {
         Ok(Answer { found: Found::Descriptor(descriptor), digest: Some(manifest.digest), is_outage: false })
     }
 
-    /// Reads a descriptor out of its artifact; the inner error is about the artifact, not the registry.
+    /// Reads a descriptor from its artifact. The inner error is about the artifact, the outer one about the registry.
     async fn content(
         &self,
         key: &Key,
         manifest: &Manifest,
-        who: &Credentials,
+        credentials: &Credentials,
     ) -> Result<Result<Descriptor, String>, Error> {
         if let Err(why) = artifact::check(&manifest.config) {
             return Ok(Err(why));
         }
-        let config = self.client.blob(&key.repository, &manifest.config, artifact::LARGEST_CONFIG, who).await?;
+        let config =
+            self.client.blob(&key.repository, &manifest.config, artifact::MAX_CONFIG_BYTES, credentials).await?;
         let layer = match artifact::layer(&config) {
             Ok(layer) => layer,
             Err(why) => return Ok(Err(why)),
         };
-        let content = self.client.blob(&key.repository, &layer, artifact::LARGEST_LAYER, who).await?;
+        let content = self.client.blob(&key.repository, &layer, artifact::MAX_LAYER_BYTES, credentials).await?;
         Ok(artifact::descriptor(&layer.media_type, &content))
     }
 
-    async fn missing(&self, key: &Key, who: &Credentials) -> Answer {
-        // Without a list there is nothing near to name.
-        let tags = self.client.tags(&key.repository, who).await.unwrap_or_default();
+    async fn missing(&self, key: &Key, credentials: &Credentials) -> Answer {
+        // Without the list of tags, no closest versions are known.
+        let tags = self.client.tags(&key.repository, credentials).await.unwrap_or_default();
         let existing: Vec<_> = tags.iter().map(|tag| repository::version(tag)).collect();
         let nearest = versions::nearest(&key.version, &existing);
         Answer { found: Found::Missing { nearest }, digest: None, is_outage: false }
@@ -287,12 +294,12 @@ impl Library {
         if outages.len() >= HOSTS {
             outages.clear();
         }
-        outages.insert(host.to_owned(), (Instant::now() + self.freshness.trouble, why));
+        outages.insert(host.to_owned(), (Instant::now() + self.freshness.failure, why));
     }
 }
 
-/// What an entry costs besides its descriptor, in bytes.
-const SMALL: usize = 512;
+/// The overhead of an entry besides its descriptor, in bytes.
+const ENTRY_BYTES: usize = 512;
 
 fn unreadable(why: String) -> Answer {
     Answer { found: Found::Unreadable(why), digest: None, is_outage: false }
