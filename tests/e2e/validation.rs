@@ -48,11 +48,11 @@ fn an_installation_is_judged(ctx: &Context) {
                 automaticReconcile: {failedReconcile: {cronSpec: x}}, blueprint: {}}";
     let expected = [
         "LS002 metadata.name: \"a.b\"",
-        "LS003 spec.blueprint: none of ref, inline is there",
-        "LS004 spec.imports.data[0]: none of dataRef, secretRef, configMapRef is there",
-        "LS004 spec.imports.targets[0]: the name \"a\" is there twice",
+        "LS003 spec.blueprint: none of ref, inline is set",
+        "LS004 spec.imports.data[0]: none of dataRef, secretRef, configMapRef is set",
+        "LS004 spec.imports.targets[0]: duplicate name \"a\"",
         "LS005 spec.exports.data[0].dataRef: dataRef is missing",
-        "LS006 spec.automaticReconcile.failedReconcile.cronSpec: \"x\" is no schedule: it has 1 fields, not five",
+        "LS006 spec.automaticReconcile.failedReconcile.cronSpec: \"x\" is not a schedule: it has 1 fields, not five",
         "help: write",
     ];
     rejects(ctx, &ns, &object("Installation", "a.b", spec), &expected);
@@ -77,7 +77,7 @@ fn an_execution_is_judged(ctx: &Context) {
     let expected = [
         "LS008 spec.deployItems[1].type: template \"b\": type is missing",
         "LS009 spec.deployItems: templates wait for each other: a → b → a",
-        "LS009 spec.deployItems[1]: template \"b\": it depends on \"c\", which is not there",
+        "LS009 spec.deployItems[1]: template \"b\": it depends on \"c\", which does not exist",
     ];
     rejects(ctx, &ns, &object("Execution", "execution", &spec), &expected);
 }

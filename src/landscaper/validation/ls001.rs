@@ -16,7 +16,7 @@ static SCOPE: [Match; 4] = [
     kinds::matches(&TARGETS, WRITES, Outage::Admit),
 ];
 
-/// The row of LS001.
+/// The definition of rule LS001.
 pub(super) static RULE: Rule = Rule {
     id: "LS001",
     name: "landscaper-undecodable",
@@ -27,10 +27,11 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "Landscaper reads objects into types of its own. Where a value does not fit, such as a version that \
-              YAML reads as a number, it cannot read the object at all, and nothing happens to it. The \
-              CustomResourceDefinitions catch most of this, but not all, and not in files. Landscaper's own \
-              webhook server refuses the same; the rule is off unless it is to stand in for that.",
+        why: "Landscaper decodes objects into Go types. If a value has the wrong type, such as a version that YAML \
+              reads as a number, Landscaper cannot read the object at all, and does nothing with it. The \
+              CustomResourceDefinitions reject most of these values, but not all, and not in files. Landscaper's \
+              own webhook server rejects the same objects. The rule is off by default; turn it on if Portcullis \
+              replaces that server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -59,7 +60,7 @@ spec:
   timeout: 5m
 ",
         },
-        mend: "Write a value of the type that is asked for; quote texts that look like numbers, such as `\"1.0\"`.",
+        mend: "Write a value of the expected type. Quote strings that look like numbers, such as `\"1.0\"`.",
     },
 };
 
@@ -77,7 +78,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
             );
         }
     }
-    // Of something else nothing more can be said.
+    // The schema of another kind is not known.
     if !findings.found.is_empty() {
         return findings.into_found();
     }
@@ -85,7 +86,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let (schema, is_execution) = schema_of(request);
     schema.problems(object, &FieldPath::root(), &mut problems);
     for Problem { field, is, found, wanted } in problems {
-        let message = format!("{found} is {is}, and Landscaper reads {wanted}: it cannot decode the object");
+        let message = format!("{found} is {is}, but Landscaper expects {wanted}: it cannot decode the object");
         findings.add(field, message, format!("write {wanted}"));
     }
     let spec = member(object, "spec");

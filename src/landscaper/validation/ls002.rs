@@ -1,4 +1,4 @@
-//! LS002: names of an Installation that Landscaper refuses.
+//! LS002: metadata of an Installation that Landscaper rejects.
 
 use serde_json::Value;
 
@@ -10,21 +10,21 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
-/// The row of LS002.
+/// The definition of rule LS002.
 pub(super) static RULE: Rule = Rule {
     id: "LS002",
     name: "landscaper-installation-name",
     level: Level::Off,
-    summary: "metadata of an Installation that Landscaper refuses, such as a name of more than 58 characters",
+    summary: "metadata of an Installation that Landscaper rejects, such as a name of more than 58 characters",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "An Installation becomes objects whose names begin with `Inst.` and its own, and whose names have at \
-              most 63 characters; so its own may have 58, a generated one 53 before what is added, and it must be \
-              a DNS label, without dots. Landscaper's own webhook server refuses the same; the rule is off unless \
-              it is to stand in for that.",
+        why: "Landscaper uses the name of an Installation in label values, with the prefix `Inst.`. Label values \
+              have at most 63 characters, so a name can have 58, and a `generateName` 53. The name must also be a \
+              DNS label, without dots. Landscaper's own webhook server rejects the same objects. The rule is off by \
+              default; turn it on if Portcullis replaces that server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -61,16 +61,16 @@ spec:
       resourceName: blueprint
 ",
         },
-        mend: "Choose a name of at most 58 small letters, digits and dashes.",
+        mend: "Choose a name of at most 58 lowercase letters, digits and dashes.",
     },
 };
 
-/// What is left of a label once Landscaper has put `Inst.` before the name.
-const LONGEST_NAME: usize = 58;
-/// What is left of that once the API server has added its random letters.
-const LONGEST_PREFIX: usize = 53;
-/// The most that keys and values of annotations have together.
-const ANNOTATIONS: usize = 256 * 1024;
+/// Maximum length of a name: a label value has 63 characters, and Landscaper adds the prefix `Inst.`.
+const MAX_NAME_LENGTH: usize = 58;
+/// Maximum length of `generateName`: the API server adds five random characters.
+const MAX_PREFIX_LENGTH: usize = 53;
+/// Maximum size of all annotations of an object, keys and values, in bytes.
+const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let mut findings = Findings::new(&RULE, request);
@@ -89,24 +89,24 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
 
 fn name(metadata: &Value, place: &FieldPath, findings: &mut Findings<'_>) {
     let (name, prefix) = (text(metadata, "name"), text(metadata, "generateName"));
-    let help = format!("write at most {LONGEST_NAME} small letters, digits and dashes");
+    let help = format!("write at most {MAX_NAME_LENGTH} lowercase letters, digits and dashes");
     if name.is_empty() {
         findings.add(place.key("name"), "name is missing", help.clone());
     }
-    // The dash at the end of a prefix is followed by letters.
-    let ended = prefix.strip_suffix('-').map(|prefix| format!("{prefix}a")).unwrap_or_else(|| prefix.to_owned());
-    for (key, text) in [("name", name), ("generateName", &*ended)] {
+    // The API server adds characters after the dash at the end of a prefix.
+    let completed = prefix.strip_suffix('-').map(|prefix| format!("{prefix}a")).unwrap_or_else(|| prefix.to_owned());
+    for (key, text) in [("name", name), ("generateName", &*completed)] {
         let problems = if text.is_empty() { Vec::new() } else { names::label(text) };
         problems
             .into_iter()
             .for_each(|problem| findings.add(place.key(key), format!("{text:?}: {problem}"), help.clone()));
     }
-    if name.len() > LONGEST_NAME {
-        let message = format!("{name:?} has {} characters, and may have {LONGEST_NAME}", name.len());
+    if name.len() > MAX_NAME_LENGTH {
+        let message = format!("{name:?} has {} characters; the maximum is {MAX_NAME_LENGTH}", name.len());
         findings.add(place.key("name"), message, help);
-    } else if prefix.len() > LONGEST_PREFIX {
-        let message = format!("{prefix:?} has {} characters, and may have {LONGEST_PREFIX}", prefix.len());
-        findings.add(place.key("generateName"), message, "write a shorter one");
+    } else if prefix.len() > MAX_PREFIX_LENGTH {
+        let message = format!("{prefix:?} has {} characters; the maximum is {MAX_PREFIX_LENGTH}", prefix.len());
+        findings.add(place.key("generateName"), message, "write a shorter prefix");
     }
 }
 
@@ -116,23 +116,31 @@ fn labels(metadata: &Value, place: &FieldPath, findings: &mut Findings<'_>) {
     for (key, value) in texts("annotations") {
         size += key.len() + value.as_str().map_or(0, str::len);
         if let Some(problem) = names::key(&key.to_lowercase()) {
-            findings.add(place.key("annotations"), format!("{key:?} is no key: {problem}"), "write another key");
+            findings.add(
+                place.key("annotations"),
+                format!("{key:?} is not a valid key: {problem}"),
+                "write another key",
+            );
         }
     }
-    if size > ANNOTATIONS {
-        let message = format!("the annotations have {size} bytes, and may have {ANNOTATIONS}");
-        findings.add(place.key("annotations"), message, "keep large texts elsewhere");
+    if size > MAX_ANNOTATION_BYTES {
+        let message = format!("the annotations have {size} bytes; the maximum is {MAX_ANNOTATION_BYTES}");
+        findings.add(place.key("annotations"), message, "store large texts in another object");
     }
     for (key, value) in texts("labels") {
         let wrong = names::key(key).or_else(|| names::label_value(value.as_str().unwrap_or_default()));
         if let Some(problem) = wrong {
-            findings.add(place.key("labels"), format!("{key:?} is no label: {problem}"), "write another label");
+            findings.add(
+                place.key("labels"),
+                format!("{key:?} is not a valid label: {problem}"),
+                "write another label",
+            );
         }
     }
     for (field, finalizer) in list(metadata, "finalizers", place) {
         let finalizer = finalizer.as_str().unwrap_or_default();
         if let Some(problem) = names::key(finalizer) {
-            findings.add(field, format!("{finalizer:?} is no finalizer: {problem}"), "write another name");
+            findings.add(field, format!("{finalizer:?} is not a valid finalizer: {problem}"), "write another name");
         }
     }
 }
@@ -148,7 +156,7 @@ fn owners(metadata: &Value, place: &FieldPath, findings: &mut Findings<'_>) {
     let controllers: Vec<_> =
         controllers.map(|(_, owner)| format!("{}/{}", text(owner, "kind"), text(owner, "name"))).collect();
     if controllers.len() > 1 {
-        let message = format!("{} are controllers, and there can be one", controllers.join(" and "));
-        findings.add(place.key("ownerReferences"), message, "leave controller: true at one of them");
+        let message = format!("{} are controllers; only one owner can be the controller", controllers.join(" and "));
+        findings.add(place.key("ownerReferences"), message, "keep controller: true on one of them");
     }
 }

@@ -1,4 +1,4 @@
-//! LS003: a blueprint or component descriptor that is given twice, or not at all.
+//! LS003: a blueprint or component descriptor with both, or neither, of `inline` and `ref`.
 
 use super::{Findings, WRITES, member};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
@@ -8,20 +8,21 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
-/// The row of LS003.
+/// The definition of rule LS003.
 pub(super) static RULE: Rule = Rule {
     id: "LS003",
     name: "landscaper-one-definition",
     level: Level::Off,
-    summary: "an Installation whose blueprint or component descriptor is neither or both of inline and ref",
+    summary: "an Installation whose blueprint or component descriptor has both, or neither, of inline and ref",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "A blueprint is either written into the Installation or referred to, and so is a component \
-              descriptor, where there is one. Landscaper cannot know which of two is meant. Landscaper's own \
-              webhook server refuses the same; the rule is off unless it is to stand in for that.",
+        why: "A blueprint is either inline in the Installation or a reference; the same applies to the optional \
+              component descriptor. If both are set, Landscaper cannot know which one to use. Landscaper's own \
+              webhook server rejects the same objects. The rule is off by default; turn it on if Portcullis \
+              replaces that server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -60,7 +61,7 @@ spec:
       resourceName: blueprint
 ",
         },
-        mend: "Write `ref` or `inline`, not both.",
+        mend: "Write either `ref` or `inline`.",
     },
 };
 

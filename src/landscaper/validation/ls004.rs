@@ -1,4 +1,4 @@
-//! LS004: imports of an Installation that cannot be.
+//! LS004: imports of an Installation that Landscaper rejects.
 
 use std::collections::HashSet;
 
@@ -12,20 +12,20 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
-/// The row of LS004.
+/// The definition of rule LS004.
 pub(super) static RULE: Rule = Rule {
     id: "LS004",
     name: "landscaper-imports",
     level: Level::Off,
-    summary: "an import without a name or a source, with several sources, or with a name that is there already",
+    summary: "an import without a name or a source, with several sources, or with a duplicate name",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "Every import has a name, unique among all of data and Targets, and one place that its value comes \
-              from. Landscaper's own webhook server refuses the same; the rule is off unless it is to stand in for \
-              that.",
+        why: "Every import has a name, unique among all data and Target imports, and exactly one source of its \
+              value. Landscaper's own webhook server rejects the same objects. The rule is off by default; turn it \
+              on if Portcullis replaces that server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -71,8 +71,8 @@ spec:
         dataRef: size
 ",
         },
-        mend: "Give each import a name of its own, and one source: `dataRef`, `secretRef` or `configMapRef` for \
-              data; `target`, `targets`, `targetMap`, `targetMapRef` or `targetListRef` for Targets.",
+        mend: "Give each import a unique name and one source: `dataRef`, `secretRef` or `configMapRef` for data; \
+               `target`, `targets`, `targetMap`, `targetMapRef` or `targetListRef` for Targets.",
     },
 };
 
@@ -109,16 +109,16 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
 fn targets(import: &Value, place: &FieldPath, findings: &mut Findings<'_>) {
     let named = list(import, "targets", place);
     for (field, _) in named.into_iter().filter(|(_, target)| target.as_str().is_none_or(str::is_empty)) {
-        findings.add(field, "a Target has no name", "write the name of a Target, or leave the entry out");
+        findings.add(field, "a Target has no name", "write the name of a Target, or remove the entry");
     }
     for (key, target) in member(import, "targetMap").as_object().into_iter().flatten() {
         let field = place.key("targetMap").key(key);
         if !is_key(key) {
-            let help = "write 1 to 63 small letters, digits, dots and dashes, with a letter or digit at both ends";
-            findings.add(field.clone(), format!("{key:?} cannot be a key"), help);
+            let help = "write 1 to 63 lowercase letters, digits, dots and dashes, with a letter or digit at both ends";
+            findings.add(field.clone(), format!("{key:?} is not a valid key"), help);
         }
         if target.as_str().is_none_or(str::is_empty) {
-            findings.add(field, "a Target has no name", "write the name of a Target, or leave the entry out");
+            findings.add(field, "a Target has no name", "write the name of a Target, or remove the entry");
         }
     }
 }

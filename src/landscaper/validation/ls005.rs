@@ -1,4 +1,4 @@
-//! LS005: exports of an Installation that cannot be.
+//! LS005: exports of an Installation that Landscaper rejects.
 
 use std::collections::HashSet;
 
@@ -10,20 +10,20 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
-/// The row of LS005.
+/// The definition of rule LS005.
 pub(super) static RULE: Rule = Rule {
     id: "LS005",
     name: "landscaper-exports",
     level: Level::Off,
-    summary: "an export without a name or a destination, or with a name that is there already",
+    summary: "an export without a name or a destination, or with a duplicate name",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "Every export has a name and a place that it goes to. Data and Targets may share a name; two of the \
-              same sort may not. Landscaper's own webhook server refuses the same; the rule is off unless it is to \
-              stand in for that.",
+        why: "Every export has a name and a destination. A data export and a Target export can have the same name; \
+              two data exports, or two Target exports, cannot. Landscaper's own webhook server rejects the same \
+              objects. The rule is off by default; turn it on if Portcullis replaces that server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -67,7 +67,7 @@ spec:
         dataRef: size
 ",
         },
-        mend: "Write `name` and `dataRef`, or `name` and `target`; each name once.",
+        mend: "Write `name` and `dataRef` for data, or `name` and `target` for Targets; use each name once.",
     },
 };
 

@@ -1,4 +1,4 @@
-//! LS006: a schedule that is none.
+//! LS006: an invalid cron schedule.
 
 use super::{Findings, WRITES, member, text};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
@@ -9,21 +9,21 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
-/// The row of LS006.
+/// The definition of rule LS006.
 pub(super) static RULE: Rule = Rule {
     id: "LS006",
     name: "landscaper-schedule",
     level: Level::Off,
-    summary: "a cronSpec of an Installation that is no schedule",
+    summary: "a cronSpec of an Installation that is not a valid schedule",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "With `spec.automaticReconcile` an Installation is processed again by a schedule of five fields, or a \
-              word such as `@daily`. One that cannot be read would never come. Of a time zone only its area is \
-              looked at. Landscaper's own webhook server refuses the same; the rule is off unless it is to stand \
-              in for that.",
+        why: "With `spec.automaticReconcile` Landscaper reconciles an Installation on a schedule: five fields, or a \
+              descriptor such as `@daily`. With an invalid schedule, Landscaper would never reconcile. Of a time \
+              zone, the rule checks only the area. Landscaper's own webhook server rejects the same objects. The \
+              rule is off by default; turn it on if Portcullis replaces that server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -79,7 +79,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
         if let Some(problem) = problem {
             let field = FieldPath::of(["spec", "automaticReconcile", when, "cronSpec"]);
             let help = "write five fields, such as \"0 6 * * 1-5\", or @daily, or @every 1h";
-            findings.add(field, format!("{schedule:?} is no schedule: {problem}"), help);
+            findings.add(field, format!("{schedule:?} is not a schedule: {problem}"), help);
         }
     }
     findings.into_found()

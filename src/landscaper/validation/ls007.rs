@@ -1,4 +1,4 @@
-//! LS007: a DeployItem without a type, or with half a Target.
+//! LS007: a DeployItem without a type, or with an incomplete Target.
 
 use super::{Findings, WRITES, member};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
@@ -8,20 +8,21 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit)];
 
-/// The row of LS007.
+/// The definition of rule LS007.
 pub(super) static RULE: Rule = Rule {
     id: "LS007",
     name: "landscaper-deploy-item",
     level: Level::Off,
-    summary: "a DeployItem without type, or whose target lacks name or namespace",
+    summary: "a DeployItem without type, or whose target has no name or namespace",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "A type says which deployer a DeployItem is for; a Target has a name and a namespace, both of which \
-              Landscaper writes. That the type stays is the business of DP007. Landscaper's own webhook server \
-              refuses the same; the rule is off unless it is to stand in for that.",
+        why: "The type determines which deployer processes a DeployItem. A Target has a name and a namespace; \
+              Landscaper writes both. Rule DP007 checks that the type does not change. Landscaper's own webhook \
+              server rejects the same objects. The rule is off by default; turn it on if Portcullis replaces that \
+              server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -53,7 +54,7 @@ spec:
     namespace: cu-example
 ",
         },
-        mend: "Write `spec.type`, and name and namespace of the Target, or leave `spec.target` out.",
+        mend: "Write `spec.type`, and name and namespace of the Target, or remove `spec.target`.",
     },
 };
 

@@ -1,4 +1,4 @@
-//! LS008: templates of DeployItems that cannot be.
+//! LS008: templates of DeployItems that Landscaper rejects.
 
 use std::collections::HashSet;
 
@@ -12,21 +12,21 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
 
-/// The row of LS008.
+/// The definition of rule LS008.
 pub(super) static RULE: Rule = Rule {
     id: "LS008",
     name: "landscaper-templates",
     level: Level::Off,
-    summary: "a template in an Execution without name or type, with half a Target, a wrong label, or a name that is there already",
+    summary: "a template in an Execution without name or type, with an incomplete Target, an invalid label, or a duplicate name",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "Every template of an Execution becomes a DeployItem: it needs a name of its own, a type, and a whole \
-              Target where it has one; its labels become those of the DeployItem. Compressed templates are read \
-              too. Landscaper's own webhook server refuses the same; the rule is off unless it is to stand in for \
-              that.",
+        why: "Landscaper creates a DeployItem for every template of an Execution. A template needs a unique name \
+              and a type; if it has a Target, the Target needs name and namespace; its labels become labels of the \
+              DeployItem. The rule also reads compressed templates. Landscaper's own webhook server rejects the \
+              same objects. The rule is off by default; turn it on if Portcullis replaces that server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -62,7 +62,7 @@ spec:
       config: {}
 ",
         },
-        mend: "Give each template a name of its own and a type; write name and namespace of its Target.",
+        mend: "Give each template a unique name and a type. Write name and namespace of its Target.",
     },
 };
 
@@ -74,18 +74,18 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     for template in &templates {
         let name = template.text("name");
         if name.is_empty() {
-            missing(template, &["name"], &mut findings);
+            report_missing(template, &["name"], &mut findings);
         } else if !seen.insert(name) {
-            let message = template.message(&format!("the name {name:?} is there twice"));
-            findings.add(template.place.clone(), message, "give each template a name of its own");
+            let message = template.message(&format!("duplicate name {name:?}"));
+            findings.add(template.place.clone(), message, "give each template a unique name");
         }
         if template.text("type").is_empty() {
-            missing(template, &["type"], &mut findings);
+            report_missing(template, &["type"], &mut findings);
         }
         for key in ["name", "namespace"] {
             let target = execution::member(template.value, "target").filter(|target| !target.is_null());
             if target.is_some_and(|target| templates::text(target, key).is_empty()) {
-                missing(template, &["target", key], &mut findings);
+                report_missing(template, &["target", key], &mut findings);
             }
         }
         labels(template, &mut findings);
@@ -93,7 +93,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     findings.into_found()
 }
 
-fn missing(template: &Template<'_>, keys: &[&str], findings: &mut Findings<'_>) {
+fn report_missing(template: &Template<'_>, keys: &[&str], findings: &mut Findings<'_>) {
     let key = keys.join(".");
     findings.add(template.field(keys), template.message(&format!("{key} is missing")), format!("write {key}"));
 }
@@ -103,7 +103,7 @@ fn labels(template: &Template<'_>, findings: &mut Findings<'_>) {
     for (key, value) in labels.into_iter().flatten() {
         let wrong = names::key(key).or_else(|| names::label_value(value.as_str().unwrap_or_default()));
         if let Some(problem) = wrong {
-            let message = template.message(&format!("{key:?} is no label: {problem}"));
+            let message = template.message(&format!("{key:?} is not a valid label: {problem}"));
             findings.add(template.field(&["labels"]), message, "write another label");
         }
     }

@@ -1,4 +1,4 @@
-//! LS009: templates that wait for each other, or for nothing.
+//! LS009: templates with circular dependencies, or dependencies that do not exist.
 
 use std::collections::HashMap;
 
@@ -15,21 +15,22 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
 
-/// The row of LS009.
+/// The definition of rule LS009.
 pub(super) static RULE: Rule = Rule {
     id: "LS009",
     name: "landscaper-dependencies",
     level: Level::Off,
-    summary: "a template in an Execution that depends on one that is not there, or on itself by way of others",
+    summary: "a template in an Execution that depends on a missing template, or on itself through other templates",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "A DeployItem waits for those that its template depends on. Templates that wait for each other in a \
-              circle, or for one that there is not, wait for ever. Where two have one name nothing is said, as it \
-              is not clear which is meant; LS008 tells of these. Landscaper's own webhook server refuses the same; \
-              the rule is off unless it is to stand in for that.",
+        why: "A DeployItem waits for the DeployItems that its template depends on. Templates with circular \
+              dependencies, or with a dependency that does not exist, wait forever. If two templates have the same \
+              name, the rule reports nothing, because a dependency is then ambiguous; LS008 reports duplicate \
+              names. Landscaper's own webhook server rejects the same objects. The rule is off by default; turn it \
+              on if Portcullis replaces that server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -71,7 +72,7 @@ spec:
       dependsOn: [first]
 ",
         },
-        mend: "Take one of the dependencies of the circle away; spell the name as the other template does.",
+        mend: "Remove one of the dependencies of the cycle, or correct the name of the missing template.",
     },
 };
 
@@ -80,7 +81,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let Ok(templates) = execution::list(findings.spec()) else { return Vec::new() };
     let templates = templates::of(&templates);
     let names: HashMap<_, _> = templates.iter().enumerate().map(|(at, template)| (template.text("name"), at)).collect();
-    // Which of two of one name is meant is not clear; that is for another rule to tell. Several may have none.
+    // With duplicate names, a dependency is ambiguous; LS008 reports these. Several templates may have no name.
     let unnamed = templates.iter().filter(|template| template.text("name").is_empty()).count();
     if names.len() + unnamed.saturating_sub(1) < templates.len() {
         return Vec::new();
@@ -88,18 +89,18 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     for template in &templates {
         for missing in dependencies(template).filter(|name| !names.contains_key(name)) {
             let near = near::nearest(missing, names.keys().copied()).map(|near| format!(", did you mean {near:?}?"));
-            let message = template.message(&format!("it depends on {missing:?}, which is not there"));
+            let message = template.message(&format!("it depends on {missing:?}, which does not exist"));
             let help = format!("name a template of this Execution{}", near.unwrap_or_default());
             findings.add(template.place.clone(), message, help);
         }
     }
     for cycle in cycles(&templates, &names) {
         let place = templates.first().map_or_else(FieldPath::root, |template| template.list.clone());
-        let mut told: Vec<_> = cycle.iter().take(MOST_NAMES).map(|at| templates[*at].text("name")).collect();
-        told.extend((cycle.len() > MOST_NAMES).then_some("…"));
-        told.extend(cycle.first().map(|at| templates[*at].text("name")));
-        let message = format!("templates wait for each other: {}", told.join(" → "));
-        findings.add(place, message, "take one of these dependencies away");
+        let mut path: Vec<_> = cycle.iter().take(MAX_NAMES).map(|at| templates[*at].text("name")).collect();
+        path.extend((cycle.len() > MAX_NAMES).then_some("…"));
+        path.extend(cycle.first().map(|at| templates[*at].text("name")));
+        let message = format!("templates wait for each other: {}", path.join(" → "));
+        findings.add(place, message, "remove one of these dependencies");
     }
     findings.into_found()
 }
@@ -109,12 +110,12 @@ fn dependencies<'t>(template: &Template<'t>) -> impl Iterator<Item = &'t str> + 
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// The most circles that are told: each may be as long as the list.
-const MOST_CYCLES: usize = 10;
-/// The most templates that are named of one.
-const MOST_NAMES: usize = 20;
+/// Maximum number of reported cycles: each may be as long as the list.
+const MAX_CYCLES: usize = 10;
+/// Maximum number of templates that are named for a cycle.
+const MAX_NAMES: usize = 20;
 
-/// The circles, each once: a walk in depth, whose path is kept in a list because it can be long.
+/// Finds cycles, each once, with an iterative depth-first search: recursion could overflow the stack.
 fn cycles(templates: &[Template<'_>], names: &HashMap<&str, usize>) -> Vec<Vec<usize>> {
     let next = |at: usize| -> Vec<usize> {
         dependencies(&templates[at]).filter_map(|name| names.get(name).copied()).collect()
@@ -122,10 +123,10 @@ fn cycles(templates: &[Template<'_>], names: &HashMap<&str, usize>) -> Vec<Vec<u
     let mut walk = Walk { seen: vec![false; templates.len()], depth: vec![None; templates.len()], path: Vec::new() };
     let mut cycles = Vec::new();
     for start in 0..templates.len() {
-        if !walk.seen[start] && cycles.len() < MOST_CYCLES {
+        if !walk.seen[start] && cycles.len() < MAX_CYCLES {
             walk.enter(start, next(start));
         }
-        while let Some((at, ahead)) = walk.path.last_mut().filter(|_| cycles.len() < MOST_CYCLES) {
+        while let Some((at, ahead)) = walk.path.last_mut().filter(|_| cycles.len() < MAX_CYCLES) {
             match ahead.next() {
                 None => {
                     walk.depth[*at] = None;
@@ -142,10 +143,10 @@ fn cycles(templates: &[Template<'_>], names: &HashMap<&str, usize>) -> Vec<Vec<u
     cycles
 }
 
-/// A walk from template to template.
+/// The state of the depth-first search.
 struct Walk {
     seen: Vec<bool>,
-    /// How far up the path a template is; `None` beside it.
+    /// The index of each template in `path`; `None` if it is not in the path.
     depth: Vec<Option<usize>>,
     path: Vec<(usize, std::vec::IntoIter<usize>)>,
 }

@@ -8,7 +8,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&TARGETS, WRITES, Outage::Admit)];
 
-/// The row of LS010.
+/// The definition of rule LS010.
 pub(super) static RULE: Rule = Rule {
     id: "LS010",
     name: "landscaper-target",
@@ -19,9 +19,9 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "What a Target holds is written into it, or into a Secret that it names. Landscaper cannot know which \
-              of two is meant. Landscaper's own webhook server refuses the same; the rule is off unless it is to \
-              stand in for that.",
+        why: "The configuration of a Target is either inline or in a Secret that it names. If both are set, \
+              Landscaper cannot know which one to use. Landscaper's own webhook server rejects the same objects. \
+              The rule is off by default; turn it on if Portcullis replaces that server.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -51,7 +51,8 @@ spec:
   secretRef: {name: my-secret}
 ",
         },
-        mend: "Leave `config` or `secretRef` out; a Secret keeps credentials from those who may only read Targets.",
+        mend: "Remove `config` or `secretRef`. With a Secret, users who can only read Targets cannot read the \
+               credentials.",
     },
 };
 
@@ -59,7 +60,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let mut findings = Findings::new(&RULE, request);
     let has = |key: &str| !member(findings.spec(), key).is_null();
     if has("config") && has("secretRef") {
-        findings.add(FieldPath::of(["spec"]), "config and secretRef exclude each other", "leave one of them out");
+        findings.add(FieldPath::of(["spec"]), "config and secretRef exclude each other", "remove one of them");
     }
     findings.into_found()
 }

@@ -1,4 +1,4 @@
-//! LS011: an export of a DeployItem that lacks what it needs.
+//! LS011: an export of a DeployItem without a required field.
 
 use super::schema;
 use super::{Findings, WRITES, list, member};
@@ -10,7 +10,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit)];
 
-/// The row of LS011.
+/// The definition of rule LS011.
 pub(super) static RULE: Rule = Rule {
     id: "LS011",
     name: "landscaper-export-of-an-item",
@@ -22,8 +22,8 @@ pub(super) static RULE: Rule = Rule {
     check,
     page: Page {
         why: "An export needs a key, a path, and apiVersion, kind and name of the object that it reads. Landscaper \
-              has this check but calls it nowhere, so that such an export fails after ten minutes. DR008 looks \
-              closer, and is on by default; this one is for those who want to hear just what Landscaper would say.",
+              has this check but never calls it, so such an export fails after ten minutes. DR008 checks more, and \
+              is on by default. Turn this rule on if you want exactly Landscaper's check.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -61,7 +61,7 @@ spec:
           fromResource: {apiVersion: v1, kind: Secret, name: token, namespace: app}
 ",
         },
-        mend: "Write what is missing.",
+        mend: "Write the missing field.",
     },
 };
 
@@ -72,7 +72,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
         let mut problems = Vec::new();
         schema::EXPORT.problems(export, &field, &mut problems);
         for Problem { field, is, found, wanted } in problems {
-            findings.add(field, format!("{found} is {is}, and Landscaper reads {wanted}"), format!("write {wanted}"));
+            findings.add(field, format!("{found} is {is}, but Landscaper expects {wanted}"), format!("write {wanted}"));
         }
         for (part, keys) in PARTS {
             let (object, place) = match part {
@@ -87,7 +87,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     findings.into_found()
 }
 
-/// The parts of an export, itself first, and what each must have.
+/// The objects of an export, the export itself first, with their required fields.
 const PARTS: [(&str, &[&str]); 3] = [
     ("", &["key", "jsonPath"]),
     ("fromResource", &["apiVersion", "kind", "name"]),

@@ -1,7 +1,7 @@
-//! What Landscaper's own webhook server validates, so that this one can stand in for it. Off by default.
+//! The checks of Landscaper's own webhook server, for clusters where Portcullis replaces it. Off by default.
 //!
-//! Landscaper's server says the first thing that a decoder stumbles over, or all that its validation finds; these rules
-//! say everything at once. What they admit and refuse is the same, case by case.
+//! Landscaper's server reports either the first decoding error or all validation errors; these rules report all of them at
+//! once. They admit and deny the same objects.
 //!
 //! Source: `apis/core/validation` and `pkg/utils/webhook` in Landscaper; executed cases in
 //! `tests/vectors/landscaper/validation.json`.
@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::admission::{FieldPath, Finding, Operation, Request};
 use crate::rule::Rule;
 
-/// The rules that stand in for Landscaper's webhook server.
+/// The rules that replace Landscaper's webhook server, in the order of their ids.
 pub(super) static RULES: &[&Rule] = &[
     &ls001::RULE,
     &ls002::RULE,
@@ -43,16 +43,16 @@ pub(super) static RULES: &[&Rule] = &[
     &ls011::RULE,
 ];
 
-/// Landscaper's webhook server is not called for objects with this label at `"true"`.
+/// The label that excludes an object from Landscaper's webhook server if its value is `"true"`.
 const SKIP_LABEL: &str = "validation.landscaper.gardener.cloud/skip-validation";
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
-/// The most that one rule says of one object: an object of 3 MiB can have more mistakes than anybody reads.
-const MOST: usize = 500;
+/// Maximum number of findings of one rule for one object: an object of 3 MiB can have more mistakes than a user can read.
+const MAX_FINDINGS: usize = 500;
 
-/// Whether Landscaper's webhook server would not be called: the API server looks at the labels before and after, and
-/// calls if either object is selected.
+/// Reports whether the API server would not call Landscaper's webhook server: it does so only if the label selector excludes
+/// the object before and after the change.
 pub(super) fn is_bypassed(request: &Request<'_>) -> bool {
     let skips = |object: &Value| {
         object.pointer("/metadata/labels").and_then(|labels| labels.get(SKIP_LABEL)).and_then(Value::as_str)
@@ -61,7 +61,7 @@ pub(super) fn is_bypassed(request: &Request<'_>) -> bool {
     skips(request.object()) && (request.operation != Operation::Update || skips(request.old_object()))
 }
 
-/// Findings of one rule about one object.
+/// Collects the findings of one rule for one object.
 struct Findings<'a> {
     rule: &'static Rule,
     request: &'a Request<'a>,
@@ -74,34 +74,34 @@ impl<'a> Findings<'a> {
     }
 
     fn add(&mut self, field: FieldPath, message: impl Into<String>, help: impl Into<String>) {
-        if self.found.len() >= MOST {
+        if self.found.len() >= MAX_FINDINGS {
             return;
         }
         self.found.push(self.rule.finding(field, message).help(help));
     }
 
-    /// A text that must be there.
+    /// Reports a missing or empty string field.
     fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
         if text(object, key).is_empty() {
             self.add(place.key(key), format!("{key} is missing"), format!("write {key}"));
         }
     }
 
-    /// That just one of some members is there.
+    /// Reports if not exactly one of these fields is set.
     fn exactly_one(&mut self, object: &Value, place: &FieldPath, keys: &[&str]) {
         let set: Vec<_> = keys.iter().copied().filter(|key| is_set(object, key)).collect();
         let help = format!("write exactly one of {}", keys.join(", "));
         match set.as_slice() {
             [_] => {}
-            [] => self.add(place.clone(), format!("none of {} is there", keys.join(", ")), help),
+            [] => self.add(place.clone(), format!("none of {} is set", keys.join(", ")), help),
             several => self.add(place.clone(), format!("{} exclude each other", several.join(" and ")), help),
         }
     }
 
-    /// Tells of a name that is there twice; one that is missing is told of as such where `required`.
+    /// Reports a name that is already in `seen`, and adds it.
     fn unique<'v>(&mut self, name: &'v str, place: FieldPath, seen: &mut HashSet<&'v str>) {
         if !seen.insert(name) {
-            self.add(place, format!("the name {name:?} is there twice"), "give each a name of its own");
+            self.add(place, format!("duplicate name {name:?}"), "give each a unique name");
         }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Findings<'a> {
         member(self.request.object(), "spec")
     }
 
-    /// What was found: nothing where Landscaper's webhook server would not be called.
+    /// Returns the findings: none if the API server would not call Landscaper's webhook server.
     fn into_found(self) -> Vec<Finding> {
         if is_bypassed(self.request) { Vec::new() } else { self.found }
     }
@@ -117,7 +117,7 @@ impl<'a> Findings<'a> {
 
 static NOTHING: Value = Value::Null;
 
-/// A member of an object; `null` where there is none.
+/// Returns a field of an object; `null` if it is missing.
 fn member<'v>(object: &'v Value, key: &str) -> &'v Value {
     object.get(key).unwrap_or(&NOTHING)
 }
@@ -126,13 +126,13 @@ fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     member(object, key).as_str().unwrap_or_default()
 }
 
-/// Whether a member is there as Go sees it: an empty text is none, an empty list or object is one.
+/// Reports whether a field is set, as in Go: an empty string is not set, an empty list or object is.
 fn is_set(object: &Value, key: &str) -> bool {
     let value = member(object, key);
     !value.is_null() && value.as_str() != Some("")
 }
 
-/// The elements of a list with their places.
+/// Returns the elements of a list with their field paths.
 fn list<'v>(object: &'v Value, key: &str, place: &FieldPath) -> Vec<(FieldPath, &'v Value)> {
     let place = place.key(key);
     let items = member(object, key).as_array().into_iter().flatten().enumerate();

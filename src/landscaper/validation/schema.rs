@@ -1,7 +1,7 @@
-//! The types that Landscaper decodes objects into: what they hold, so far as it can be wrong.
+//! The types that Landscaper decodes objects into: the fields whose values can have a wrong type.
 //!
-//! Source: the Go types in Landscaper's `apis/core/v1alpha1`. `null` stands for nothing anywhere, and members that a
-//! type does not have are dropped.
+//! Source: the Go types in Landscaper's `apis/core/v1alpha1`. `null` is the same as a missing field, and unknown fields are
+//! ignored.
 
 use serde_json::Value;
 
@@ -9,25 +9,25 @@ use crate::admission::{FieldPath, json as wire};
 use crate::landscaper::decode::Problem;
 use crate::landscaper::duration;
 
-/// What a value must be.
+/// The type that a value must have.
 pub(super) enum Type {
-    /// Anything.
+    /// Any value.
     Any,
     /// A string.
     Text,
     /// A boolean.
     Flag,
-    /// A whole number.
+    /// An integer.
     Whole,
-    /// A duration, as text.
+    /// A duration, as a string.
     Duration,
-    /// An object with any members.
+    /// An object with any fields.
     Object,
-    /// An object whose members are of one type.
+    /// An object whose values all have this type.
     Map(&'static Type),
-    /// A list.
+    /// A list whose elements all have this type.
     List(&'static Type),
-    /// An object with these members.
+    /// An object with these fields; others are ignored.
     Struct(&'static [(&'static str, Type)]),
 }
 
@@ -81,7 +81,7 @@ static TARGET_IMPORT: Type = Struct(&[
 static DATA_EXPORT: Type = Struct(&[("name", Text), ("dataRef", Text)]);
 static TARGET_EXPORT: Type = Struct(&[("name", Text), ("target", Text)]);
 
-/// An Installation.
+/// The schema of an Installation.
 pub(super) static INSTALLATION: Type = Struct(&[
     ("metadata", METADATA),
     (
@@ -113,7 +113,7 @@ pub(super) static INSTALLATION: Type = Struct(&[
     ),
 ]);
 
-/// A DeployItem.
+/// The schema of a DeployItem.
 pub(super) static DEPLOY_ITEM: Type = Struct(&[
     ("metadata", METADATA),
     (
@@ -130,16 +130,16 @@ pub(super) static DEPLOY_ITEM: Type = Struct(&[
     ),
 ]);
 
-/// An Execution, but for its templates.
+/// The schema of an Execution, except its templates.
 pub(super) static EXECUTION: Type = Struct(&[("metadata", METADATA), ("spec", Object)]);
 
-/// A Target.
+/// The schema of a Target.
 pub(super) static TARGET: Type = Struct(&[
     ("metadata", METADATA),
     ("spec", Struct(&[("type", Text), ("config", Any), ("secretRef", Struct(&[("name", Text), ("key", Text)]))])),
 ]);
 
-/// An export of a DeployItem.
+/// The schema of an export in a DeployItem.
 pub(super) static EXPORT: Type = Struct(&[
     ("key", Text),
     ("jsonPath", Text),
@@ -149,7 +149,7 @@ pub(super) static EXPORT: Type = Struct(&[
 ]);
 
 impl Type {
-    /// What Landscaper cannot decode of a value.
+    /// Adds the parts of a value that Landscaper cannot decode to `problems`.
     pub(super) fn problems(&self, value: &Value, field: &FieldPath, problems: &mut Vec<Problem>) {
         if value.is_null() {
             return;
@@ -192,7 +192,7 @@ impl Type {
             Any => "anything",
             Text => "a string",
             Flag => "true or false",
-            Whole => "a whole number",
+            Whole => "an integer",
             Duration => "a duration, such as 5m or none",
             Object | Map(_) | Struct(_) => "an object",
             List(_) => "a list",

@@ -1,4 +1,4 @@
-//! The templates of an Execution, plain or compressed, with their places.
+//! The templates of an Execution, plain or compressed, with their field paths.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use crate::admission::FieldPath;
 use crate::landscaper::execution;
 
-/// A template.
+/// A template of a DeployItem, with its field path.
 pub(super) struct Template<'t> {
-    /// The template as it is written; Landscaper reads its members whatever the case of their letters.
+    /// The template as written. Landscaper reads its fields case-insensitively.
     pub(super) value: &'t Value,
-    /// Where it stands: compressed templates have no place of their own.
+    /// The field path of the template, or of the whole field if the templates are compressed.
     pub(super) place: FieldPath,
-    /// Where all of them stand.
+    /// The field path of the list of templates.
     pub(super) list: FieldPath,
     at: usize,
     is_compressed: bool,
 }
 
-/// The templates in a list that [`execution::list`] has read.
+/// Returns the templates in the result of [`execution::list`].
 pub(super) fn of<'t>((list, is_compressed): &'t (Option<Cow<'_, Value>>, bool)) -> Vec<Template<'t>> {
     let items = list.as_deref().and_then(Value::as_array).into_iter().flatten().enumerate();
     let key = if *is_compressed { "deployItemsCompressed" } else { "deployItems" };
@@ -32,18 +32,18 @@ pub(super) fn of<'t>((list, is_compressed): &'t (Option<Cow<'_, Value>>, bool)) 
 }
 
 impl<'t> Template<'t> {
-    /// A text of it, empty without.
+    /// Returns a string field; empty if it is missing.
     pub(super) fn text(&self, key: &str) -> &'t str {
         text(self.value, key)
     }
 
-    /// Where a member of it stands.
+    /// Returns the field path of a nested field.
     pub(super) fn field(&self, keys: &[&str]) -> FieldPath {
         let keys = if self.is_compressed { &[] } else { keys };
         keys.iter().fold(self.place.clone(), |place, key| place.key(key))
     }
 
-    /// A message about it, with what its place does not say.
+    /// Adds the name or index of the template to a message, if the field path does not show it.
     pub(super) fn message(&self, text: &str) -> String {
         match (self.text("name"), self.is_compressed) {
             ("", true) => format!("template {}: {text}", self.at),
@@ -53,7 +53,7 @@ impl<'t> Template<'t> {
     }
 }
 
-/// A text of an object in a template, empty without.
+/// Returns a string field of an object in a template; empty if it is missing.
 pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     execution::member(object, key).and_then(Value::as_str).unwrap_or_default()
 }
