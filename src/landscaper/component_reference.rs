@@ -1,8 +1,8 @@
-//! References to component versions: a name, a version, and the repository context they come from.
+//! References to component versions: a name, a version and a repository context.
 //!
 //! Source: `ComponentDescriptorReference` and `ComponentVersionOverwriteReference` in Landscaper's
-//! `apis/core/v1alpha1`. An empty name or version is the same as a missing one; of repository contexts only `null` and
-//! a missing one are.
+//! `apis/core/v1alpha1`. An empty name or version counts as missing. A repository context counts as missing only if it
+//! is `null` or absent.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::decode::{Problem, problem, within};
 use super::repository_context::RepositoryContext;
 use crate::admission::{FieldPath, json as wire};
 
-/// One of the three parts of a reference, in the order in which messages tell them.
+/// One of the three attributes of a reference, in the order of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Attribute {
@@ -26,10 +26,10 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    /// All three.
+    /// All attributes, in the order of messages.
     pub const ALL: [Self; 3] = [Self::RepositoryContext, Self::ComponentName, Self::Version];
 
-    /// The name of the field.
+    /// Returns the name of the field in Landscaper's objects.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::RepositoryContext => "repositoryContext",
@@ -45,26 +45,26 @@ impl fmt::Display for Attribute {
     }
 }
 
-/// A reference to a component version; in a source or a substitution, any part may be unspecified.
+/// A reference to a component version. In a source or a substitution, any attribute may be unspecified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ComponentReference {
-    /// Where it comes from.
+    /// The repository of the component version; `None` if unspecified.
     pub repository_context: Option<RepositoryContext>,
-    /// The component's name; empty where it is unspecified.
+    /// The name of the component; empty if unspecified.
     pub component_name: String,
-    /// Its version; empty where it is unspecified.
+    /// The version of the component; empty if unspecified.
     pub version: String,
 }
 
 impl ComponentReference {
-    /// Reads one from its JSON text; what Landscaper cannot decode is told in `problems` and counts as unspecified.
+    /// Reads a reference from JSON. Values that Landscaper cannot decode are added to `problems` and count as unspecified.
     pub fn parse(text: &str, field: &FieldPath, problems: &mut Vec<Problem>) -> Self {
         let mut reference = Self::default();
         within(problems, || field.clone(), |problems| reference.fill(text, problems));
         reference
     }
 
-    /// Reads one from a value; what Landscaper cannot decode is told in `problems` and counts as unspecified.
+    /// Reads a reference from a value. Values that Landscaper cannot decode are added to `problems` and count as unspecified.
     pub(super) fn of(value: &Value, problems: &mut Vec<Problem>) -> Self {
         let mut reference = Self::default();
         match value {
@@ -90,7 +90,7 @@ impl ComponentReference {
         }
     }
 
-    /// Reads members on top of what is there, as Go does with a second member of the same name.
+    /// Reads fields from JSON over the present values, as Go does for a duplicate field.
     pub(super) fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let Ok(members) = wire::members(text) else {
             return not_an_object(text, problems);
@@ -112,7 +112,7 @@ impl ComponentReference {
         }
     }
 
-    /// Whether a part is specified.
+    /// Reports whether an attribute is specified.
     pub fn specifies(&self, attribute: Attribute) -> bool {
         match attribute {
             Attribute::RepositoryContext => self.repository_context.is_some(),
@@ -121,12 +121,12 @@ impl ComponentReference {
         }
     }
 
-    /// The parts that are specified.
+    /// Returns the specified attributes.
     pub fn specified(&self) -> impl Iterator<Item = Attribute> + '_ {
         Attribute::ALL.into_iter().filter(|attribute| self.specifies(*attribute))
     }
 
-    /// Whether a part is the same in `other`.
+    /// Reports whether an attribute is equal in `other`.
     pub fn agrees(&self, other: &Self, attribute: Attribute) -> bool {
         match attribute {
             Attribute::RepositoryContext => self.repository_context == other.repository_context,
@@ -135,7 +135,7 @@ impl ComponentReference {
         }
     }
 
-    /// Takes a part from `other`.
+    /// Copies an attribute from `other`.
     pub fn take(&mut self, other: &Self, attribute: Attribute) {
         match attribute {
             Attribute::RepositoryContext => self.repository_context.clone_from(&other.repository_context),
@@ -144,7 +144,7 @@ impl ComponentReference {
         }
     }
 
-    /// A part as it stands in the object; `null` where it is unspecified.
+    /// Returns an attribute as a JSON value; an unspecified repository context is `null`, other attributes are empty strings.
     pub fn value(&self, attribute: Attribute) -> Value {
         match attribute {
             Attribute::RepositoryContext => {
@@ -155,7 +155,7 @@ impl ComponentReference {
         }
     }
 
-    /// A part for people.
+    /// Returns an attribute as a short text for messages.
     pub fn brief(&self, attribute: Attribute) -> String {
         match attribute {
             Attribute::RepositoryContext => {
@@ -166,7 +166,7 @@ impl ComponentReference {
         }
     }
 
-    /// The reference with the context's repository context where it has none of its own.
+    /// Fills in the repository context of a Context, if the reference has none.
     #[must_use]
     pub fn or_repository_context(mut self, context: Option<&RepositoryContext>) -> Self {
         if self.repository_context.is_none() {
@@ -175,7 +175,7 @@ impl ComponentReference {
         self
     }
 
-    /// It as JSON, unspecified parts left out.
+    /// Returns the reference as JSON, without unspecified attributes.
     pub fn to_json(&self) -> Value {
         let parts = self.specified().map(|attribute| (attribute.to_string(), self.value(attribute)));
         Value::Object(parts.collect())

@@ -1,4 +1,4 @@
-//! `Context`: what the Installations that name it share. It has no spec; its fields are at the top.
+//! `Context`: the settings shared by the Installations that name it. A Context has no `spec`; its fields are at the top level.
 //!
 //! Source: Landscaper `apis/core/v1alpha1/types_context.go`.
 
@@ -8,22 +8,22 @@ use super::decode::{Problem, text};
 use super::repository_context::RepositoryContext;
 use crate::admission::FieldPath;
 
-/// The context of an Installation that names none (`SetDefaults_Installation`).
+/// The Context of an Installation that names none (`SetDefaults_Installation`).
 pub const DEFAULT: &str = "default";
 
-/// What overwrites need to know of a Context.
+/// The fields of a Context that overwrites need.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    /// The repository context of component references that have none.
+    /// The default repository context of component references.
     pub repository_context: Option<RepositoryContext>,
-    /// The name of its ComponentVersionOverwrites, in the same namespace.
+    /// The name of a ComponentVersionOverwrites object in the same namespace.
     pub overwrites: Option<String>,
     /// The names of the Secrets with credentials for registries, in the same namespace.
     pub registry_pull_secrets: Vec<String>,
 }
 
 impl Context {
-    /// Reads a Context; what Landscaper could not decode is taken for missing, and told in `problems`.
+    /// Reads a Context. Values that Landscaper cannot decode are added to `problems` and count as missing.
     pub fn read(object: &Value, problems: &mut Vec<Problem>) -> Self {
         let field = FieldPath::of(["repositoryContext"]);
         Self {
@@ -33,13 +33,13 @@ impl Context {
         }
     }
 
-    /// Reads a stored Context.
+    /// Reads a Context, without reporting problems.
     pub fn of(object: &Value) -> Self {
         Self::read(object, &mut Vec::new())
     }
 }
 
-/// The name of the overwrites that a Context uses.
+/// Returns the name of the overwrites that a Context uses.
 pub fn overwrites_name(context: &Value) -> Option<&str> {
     text(context, "componentVersionOverwrites")
 }

@@ -1,11 +1,11 @@
-//! Cron schedules, as Landscaper reads them.
+//! Checks cron schedules as Landscaper does.
 //!
-//! Source: `ParseStandard` of robfig/cron v3: five fields or a descriptor, with a time zone before them if wanted. Its
-//! leniencies are its own: `?` is `*`, empty parts between commas are dropped, `5/2` runs from 5 to the end.
+//! Source: `ParseStandard` of robfig/cron v3: five fields or a descriptor, with an optional time zone before them. It also
+//! accepts `?` as `*`, ignores empty parts between commas, and reads `5/2` as every second value from 5.
 
 use super::duration;
 
-/// A field: its least and greatest number, and names that begin with the least.
+/// A field of a schedule: its range, and names for the numbers from `least` on.
 struct Field {
     name: &'static str,
     least: u32,
@@ -26,7 +26,7 @@ static FIELDS: [Field; 5] = [
 
 const DESCRIPTORS: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// The areas of the time zone database, and zones without one.
+/// The areas of the time zone database.
 const AREAS: &[&str] = &[
     "Africa",
     "America",
@@ -45,6 +45,7 @@ const AREAS: &[&str] = &[
     "Pacific",
     "US",
 ];
+/// The zones of the time zone database that belong to no area.
 const ZONES: &[&str] = &[
     "",
     "CET",
@@ -89,18 +90,18 @@ const ZONES: &[&str] = &[
     "Zulu",
 ];
 
-/// What is wrong with a schedule; `None` for one that Landscaper can use.
+/// Describes the mistake in a schedule; `None` if Landscaper accepts it.
 ///
-/// Of a time zone only the area is looked at: which cities there are changes every year.
+/// Of a time zone only the area is checked, because the list of cities changes every year.
 pub fn problem(schedule: &str) -> Option<String> {
     let schedule = match schedule.strip_prefix("CRON_TZ=").or_else(|| schedule.strip_prefix("TZ=")) {
         Some(zoned) => {
             let Some((zone, rest)) = zoned.split_once(' ') else {
-                return Some("there is nothing after its time zone".to_owned());
+                return Some("the schedule after the time zone is missing".to_owned());
             };
             let area = zone.split_once('/').map(|(area, _)| area);
             if !area.map_or(ZONES.contains(&zone), |area| AREAS.contains(&area)) {
-                return Some(format!("there is no time zone {zone:?}"));
+                return Some(format!("unknown time zone {zone:?}"));
             }
             rest.trim()
         }
@@ -115,8 +116,8 @@ fn descriptor(text: &str) -> Option<String> {
     }
     match text.strip_prefix("@every ") {
         Some(every) if every != "none" && duration::is_duration(every) => None,
-        Some(every) => Some(format!("{every:?} is no duration, such as 1h30m")),
-        None => Some(format!("there is no {text:?}; there are {}, @every 1h", DESCRIPTORS.join(", "))),
+        Some(every) => Some(format!("{every:?} is not a duration, such as 1h30m")),
+        None => Some(format!("unknown descriptor {text:?}; use one of {}, @every 1h", DESCRIPTORS.join(", "))),
     }
 }
 
@@ -129,12 +130,12 @@ fn fields(text: &str) -> Option<String> {
     let mut pairs = FIELDS.iter().zip(parts);
     pairs.find_map(|(field, part)| {
         let mut ranges = part.split(',').filter(|range| !range.is_empty());
-        ranges.find(|range| !field.has(range)).map(|range| format!("{range:?} is no {}", field.name))
+        ranges.find(|range| !field.has(range)).map(|range| format!("{range:?} is not a valid {}", field.name))
     })
 }
 
 impl Field {
-    /// Whether a range is one of its.
+    /// Reports whether a range is valid for the field.
     fn has(&self, range: &str) -> bool {
         let (range, step) = match range.split_once('/') {
             Some((range, step)) => (range, number(step)),
@@ -162,7 +163,7 @@ impl Field {
     }
 }
 
-/// A number as Go's `Atoi` reads it, where none may be negative.
+/// Parses a number as Go's `Atoi` does, without negative numbers.
 fn number(text: &str) -> Option<u32> {
     text.strip_prefix('+').unwrap_or(text).bytes().all(|digit| digit.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -172,7 +173,7 @@ mod tests {
     use super::problem;
 
     #[test]
-    fn reads_what_robfig_cron_reads() {
+    fn accepts_the_schedules_of_robfig_cron() {
         let right = [
             "0 0 * * 0",
             "@daily",
@@ -202,7 +203,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_without_harm(text in "[@*?0-9a-z,/ +=-]{0,30}|CRON_TZ=.{0,10}") {
+        fn never_panics(text in "[@*?0-9a-z,/ +=-]{0,30}|CRON_TZ=.{0,10}") {
             let _ = problem(&text);
         }
     }

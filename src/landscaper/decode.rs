@@ -1,35 +1,35 @@
-//! Values as Landscaper's types decode them, and what they cannot.
+//! Reports values that Landscaper's Go types cannot decode.
 
 use serde_json::Value;
 
 use crate::admission::{FieldPath, json as wire};
 
-/// A value that Landscaper cannot decode, so that it cannot work with the object at all.
+/// A value that Landscaper cannot decode. Landscaper then cannot read the whole object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it is.
+    /// The field of the value.
     pub field: FieldPath,
-    /// What it is, such as `a string`.
+    /// The type of the value, such as `a string`.
     pub is: &'static str,
-    /// Its text, shortened.
+    /// The value as text, shortened.
     pub found: String,
-    /// What it must be.
+    /// The expected type, such as `an object`.
     pub wanted: &'static str,
 }
 
-/// What is wrong with a value that is not `wanted`.
+/// Describes a value that does not have the type `wanted`.
 pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> Problem {
     Problem { field, is: wire::kind_of(value), found: wire::brief(value), wanted }
 }
 
-/// A string member of an object; an empty string counts as missing, as in Landscaper's types.
+/// Returns a string field of an object; an empty string counts as missing, as in Landscaper's types.
 pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Lets `read` tell problems with their place in a part of an object, and puts the place of that part before it.
+/// Calls `read` for a part of an object, and prefixes the fields of its problems with the field `place` of that part.
 ///
-/// Places are worked out only where there is a problem: mostly there is none, and many parts are read.
+/// `place` is called only if there is a problem, because most objects have none.
 pub(super) fn within(
     problems: &mut Vec<Problem>,
     place: impl FnOnce() -> FieldPath,

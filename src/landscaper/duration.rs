@@ -1,11 +1,11 @@
-//! Durations as Landscaper writes them: Go's, or `none`.
+//! Durations in Landscaper's format: Go's, or `none`.
 //!
 //! Source: `Duration` in Landscaper's `apis/core/v1alpha1/shared_types.go`, and `time.ParseDuration` and
 //! `Duration.String`; executed cases in `tests/vectors/landscaper/phases.json`.
 
 const SECOND: i128 = 1_000_000_000;
 
-/// Go's units in nanoseconds; the two micro signs are two letters.
+/// Go's units in nanoseconds. Unicode has two micro signs.
 const UNITS: [(&str, i128); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -17,12 +17,12 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3600 * SECOND),
 ];
 
-/// Whether a text is a duration.
+/// Reports whether a text is a duration.
 pub(super) fn is_duration(text: &str) -> bool {
     nanoseconds(text).is_some()
 }
 
-/// A duration in nanoseconds, 0 for `none`; `None` for a text that is none, or more than Go's 292 years.
+/// Parses a duration into nanoseconds, 0 for `none`. Returns `None` for an invalid text, or one beyond Go's 292 years.
 pub fn nanoseconds(text: &str) -> Option<i64> {
     if text == "none" {
         return Some(0);
@@ -33,7 +33,7 @@ pub fn nanoseconds(text: &str) -> Option<i64> {
     i64::try_from(signed).ok()
 }
 
-/// The sum of one number with a unit after another.
+/// Adds up a sequence of numbers with units, such as `1h30m`.
 fn sum(mut text: &str) -> Option<i128> {
     let mut total: i128 = 0;
     if text.is_empty() {
@@ -51,7 +51,7 @@ fn sum(mut text: &str) -> Option<i128> {
     Some(total)
 }
 
-/// `1.5` of a unit; what is less than a nanosecond is dropped.
+/// Multiplies a decimal number by a unit, and drops fractions of a nanosecond.
 fn part(number: &str, unit: i128) -> Option<i128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
@@ -59,7 +59,7 @@ fn part(number: &str, unit: i128) -> Option<i128> {
     }
     let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let (mut numerator, mut denominator) = (0, 1);
-    // An hour has 13 places of nanoseconds; further ones cannot count.
+    // An hour has 13 digits in nanoseconds, so digits after the 18th have no effect.
     for digit in fraction.bytes().take(18) {
         numerator = numerator * 10 + i128::from(digit - b'0');
         denominator *= 10;
@@ -67,7 +67,7 @@ fn part(number: &str, unit: i128) -> Option<i128> {
     i128::from(whole).checked_mul(unit)?.checked_add(numerator * unit / denominator)
 }
 
-/// A duration as Landscaper writes it.
+/// Formats nanoseconds as Landscaper does.
 pub fn text(nanoseconds: i64) -> String {
     let size = i128::from(nanoseconds).abs();
     let text = match size {
@@ -87,7 +87,7 @@ pub fn text(nanoseconds: i64) -> String {
     if nanoseconds < 0 { format!("-{text}") } else { text }
 }
 
-/// A number of units with its decimals, as few as there are.
+/// Formats `size` as a decimal number of units, without trailing zeros.
 fn decimal(size: i128, unit: i128) -> String {
     let places = unit.ilog10() as usize;
     let text = format!("{}.{:0places$}", size / unit, size % unit);
@@ -101,19 +101,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_go_reads() {
+    fn accepts_the_durations_of_go() {
         assert!(["none", "0", "5m", "1h30m", "1.5s", "-2ms", ".5h", "10µs", "-0"].into_iter().all(is_duration));
         assert!(!["5x", "5", "m", ".s", "1.2.3s", "-", "5 m", "", "None", "2562048h"].into_iter().any(is_duration));
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(nanos: i64) {
+        fn parses_what_it_formats(nanos: i64) {
             prop_assert_eq!(nanoseconds(&text(nanos)), Some(nanos));
         }
 
         #[test]
-        fn any_text_is_read_without_harm(any in "[0-9.hmsnuµ+-]{0,40}") {
+        fn never_panics(any in "[0-9.hmsnuµ+-]{0,40}") {
             let _ = nanoseconds(&any);
         }
     }

@@ -1,4 +1,4 @@
-//! `Execution`: the templates of DeployItems in it, which Landscaper writes compressed.
+//! `Execution`: its templates of DeployItems, which Landscaper stores compressed.
 //!
 //! Source: `ExecutionSpec.UnmarshalJSON` in Landscaper's `apis/core/v1alpha1/types_execution.go`; executed cases in
 //! `tests/vectors/landscaper/compressed.json`.
@@ -16,76 +16,76 @@ use serde_json::Value;
 use super::duration;
 use crate::admission::json as wire;
 
-/// The most that is decompressed: an API server takes objects of 3 MiB, and templates are text that shrinks to a tenth.
+/// Maximum size of decompressed templates, in bytes. An API server accepts 3 MiB, and text compresses to about a tenth.
 pub const MAX_DECOMPRESSED_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Spare bits are as good as zeros to Go, missing padding is not.
+/// Base64 as in Go: trailing bits are ignored, and padding is required.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
 /// A template of a DeployItem.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
-    /// Its name, unique in the Execution.
+    /// The name, unique in the Execution.
     pub name: String,
     /// The type of the DeployItem.
     pub type_name: String,
-    /// The name of its Target, empty without.
+    /// The name of the Target; empty if there is none.
     pub target: String,
-    /// The deployer's own configuration, with the exports.
+    /// The configuration for the deployer, including exports.
     pub config: Value,
 }
 
 /// The templates of an Execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Templates {
-    /// In their order.
+    /// The templates, in order.
     pub items: Vec<Template>,
-    /// Whether they stand in `spec.deployItemsCompressed`.
+    /// Whether they were read from `spec.deployItemsCompressed`.
     pub compressed: bool,
 }
 
-/// Why the templates of an Execution cannot be read; Landscaper cannot read such an Execution either, unless it is
+/// The reason why the templates of an Execution cannot be read. Landscaper cannot read them either, except for
 /// [`Unreadable::TooLarge`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// A value is not what it must be.
+    /// A value has the wrong type.
     #[error("{field} is {is}, not {wanted}")]
     Type {
-        /// Where.
+        /// The field.
         field: String,
-        /// What it is.
+        /// The type of the value.
         is: &'static str,
-        /// What it must be.
+        /// The expected type.
         wanted: &'static str,
     },
-    /// It is no base64.
+    /// The compressed field is not base64.
     #[error("spec.deployItemsCompressed is not base64: {0}")]
     Base64(String),
-    /// It is no gzip.
+    /// The compressed field is not gzip.
     #[error("spec.deployItemsCompressed is not gzip: {0}")]
     Gzip(String),
-    /// What was compressed is no JSON.
-    #[error("what spec.deployItemsCompressed holds is not JSON: {0}")]
+    /// The decompressed text is not JSON.
+    #[error("the content of spec.deployItemsCompressed is not JSON: {0}")]
     Json(String),
-    /// It is larger than [`MAX_DECOMPRESSED_BYTES`].
-    #[error("spec.deployItemsCompressed holds more than {} MiB", MAX_DECOMPRESSED_BYTES / 1024 / 1024)]
+    /// The decompressed text is larger than [`MAX_DECOMPRESSED_BYTES`].
+    #[error("spec.deployItemsCompressed contains more than {} MiB", MAX_DECOMPRESSED_BYTES / 1024 / 1024)]
     TooLarge,
 }
 
-/// The templates of an Execution, from its `spec`.
+/// Reads the templates of an Execution from its `spec`.
 ///
 /// # Errors
-/// What Landscaper cannot read, or is too large to be read here.
+/// The first value that Landscaper cannot read, or [`Unreadable::TooLarge`].
 pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
     let (list, compressed) = list(spec)?;
     Ok(Templates { items: read(list.as_deref())?, compressed })
 }
 
-/// The list of templates as it is written, and whether it was compressed. An element is what [`templates`] reads.
+/// Returns the list of templates as JSON, and whether it was compressed.
 ///
 /// # Errors
-/// As [`templates`].
+/// As for [`templates`]; the elements of the list are not checked.
 pub fn list(spec: &Value) -> Result<(Option<Cow<'_, Value>>, bool), Unreadable> {
     if !spec.is_object() {
         return Err(wrong("spec", spec, "an object"));
@@ -100,7 +100,7 @@ pub fn list(spec: &Value) -> Result<(Option<Cow<'_, Value>>, bool), Unreadable> 
     Ok((Some(Cow::Owned(list)), true))
 }
 
-/// A byte slice as Go's JSON has it: base64, or a list of numbers.
+/// Decodes a byte slice as Go's JSON does: from base64, or from a list of numbers.
 fn compressed(value: Option<&Value>) -> Result<Vec<u8>, Unreadable> {
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -164,7 +164,7 @@ fn optional(
     }
 }
 
-/// A member of an object; Go takes one in other letter case where there is none of that name.
+/// Returns a field of an object. As in Go, a field whose name differs only in case is used if there is no exact match.
 pub(super) fn member<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
     let members = object.as_object()?;
     let folded = || members.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);

@@ -1,8 +1,8 @@
-//! `Installation`: the parts that overwrites look at.
+//! `Installation`: the fields that overwrites read.
 //!
 //! Source: `GetReferenceFromComponentDescriptorDefinition` in Landscaper's
-//! `pkg/landscaper/installations/helper.go`: an inline component descriptor stands for a reference made of its name,
-//! its version and the last of its repository contexts.
+//! `pkg/landscaper/installations/helper.go`: an inline component descriptor counts as a reference with its name, its
+//! version and the last of its repository contexts.
 
 use serde_json::{Value, json};
 
@@ -12,27 +12,27 @@ use super::decode::{Problem, text, within};
 use super::repository_context::RepositoryContext;
 use crate::admission::{FieldPath, Path};
 
-/// The name of an Installation's context.
+/// Returns the name of an Installation's Context.
 pub fn context_name(installation: &Value) -> &str {
     installation.get("spec").and_then(|spec| text(spec, "context")).unwrap_or(context::DEFAULT)
 }
 
-/// Where the component reference of an Installation stands.
+/// The place of the component reference in an Installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Location {
     /// `spec.componentDescriptor.ref`
     Ref,
     /// `spec.componentDescriptor.inline`
     Inline {
-        /// How many repository contexts it lists; `None` where it has no list.
+        /// The number of repository contexts; `None` if the descriptor has no list of them.
         repository_contexts: Option<usize>,
     },
 }
 
 impl Location {
-    /// The JSON pointer of a part of the reference, in the Installation.
+    /// Returns the JSON pointer of an attribute of the reference in the Installation.
     ///
-    /// For a repository context that an inline descriptor does not have yet, it is where one is added.
+    /// If an inline descriptor has no repository context, the pointer is the place to add one.
     pub fn pointer(self, attribute: Attribute) -> String {
         let part = match (self, attribute) {
             (Self::Ref, attribute) => return format!("/spec/componentDescriptor/ref/{attribute}"),
@@ -45,7 +45,7 @@ impl Location {
         format!("/spec/componentDescriptor/inline/component/{part}")
     }
 
-    /// What is written there for a part: a list for a descriptor that had no list of repository contexts.
+    /// Returns the value to write at the pointer: a new list, if the descriptor has no list of repository contexts.
     pub fn wrap(self, attribute: Attribute, value: Value) -> Value {
         match (self, attribute) {
             (Self::Inline { repository_contexts: None }, Attribute::RepositoryContext) => json!([value]),
@@ -54,12 +54,12 @@ impl Location {
     }
 }
 
-/// Where an Installation says which component it is of, and in which context.
+/// The fields of an Installation that determine its Context and component.
 pub(super) const REFERENCE: &[Path] = &[&["spec", "context"], &["spec", "componentDescriptor"]];
 
-/// The component reference of an Installation and where it stands; `None` where it has no component descriptor.
+/// Reads the component reference of an Installation and its place; `None` if there is no component descriptor.
 ///
-/// What Landscaper cannot decode is told in `problems` and counts as missing.
+/// Values that Landscaper cannot decode are added to `problems` and count as missing.
 pub fn component_reference(
     installation: &Value,
     problems: &mut Vec<Problem>,

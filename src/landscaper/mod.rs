@@ -1,8 +1,8 @@
 //! Landscaper: Installations with their Executions and DeployItems, Contexts and ComponentVersionOverwrites
-//! (`landscaper.gardener.cloud/v1alpha1`), and the DryRunConfigurations that we add.
+//! (`landscaper.gardener.cloud/v1alpha1`), and DryRunConfigurations, a kind of Portcullis.
 //!
-//! What it really does was read in its source and executed; `tests/vectors/landscaper/` holds the cases. Names in here
-//! are Landscaper's own.
+//! The behaviour follows Landscaper's source code and executed cases in `tests/vectors/landscaper/`. The names are
+//! Landscaper's names.
 
 pub mod annotations;
 pub mod component_reference;
@@ -10,6 +10,7 @@ pub mod components;
 pub mod context;
 pub mod cron;
 pub mod decode;
+mod deletion;
 pub mod deployer;
 pub mod dry_run;
 pub mod duration;
@@ -17,29 +18,28 @@ pub mod execution;
 pub mod export_path;
 pub mod installation;
 pub mod kinds;
-mod namespace;
 pub mod overwrites;
 pub mod repository_context;
 mod validation;
 
 use crate::rule::{Definition, Mutator, Rule, Section};
 
-/// The rules of this system, in the order of their ids.
+/// Returns the rules of Landscaper, in the order of their ids.
 pub fn rules() -> Vec<&'static Rule> {
     [deployer::RULES, dry_run::RULES, validation::RULES, overwrites::RULES].concat()
 }
 
-/// The mutators of this system.
+/// Returns the mutators of Landscaper.
 pub fn mutators() -> Vec<&'static Mutator> {
     [overwrites::MUTATORS, dry_run::MUTATORS].concat()
 }
 
-/// The sections of the configuration file that this system reads.
+/// Returns the sections of the configuration file for Landscaper.
 pub fn sections() -> Vec<&'static Section> {
     vec![&deployer::configuration::SECTION, &dry_run::configuration::SECTION]
 }
 
-/// The kinds that this system adds.
+/// Returns the CustomResourceDefinitions that Portcullis adds for Landscaper.
 pub fn definitions() -> Vec<&'static Definition> {
     dry_run::DEFINITIONS.to_vec()
 }

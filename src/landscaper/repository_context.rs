@@ -1,8 +1,8 @@
-//! Repository contexts: where component versions come from. An object with a `type` and anything else.
+//! Repository contexts: the locations of component versions. Each is an object with a `type` and other fields.
 //!
 //! Source: `UnstructuredTypedObject` and `UnstructuredTypesEqual` in Landscaper's
-//! `legacy-component-spec/bindings-go/apis/v2/unstructured.go`. It keeps the text that it received, and compares the
-//! `type` first and then the whole as JSON with sorted keys and every number a float.
+//! `legacy-component-spec/bindings-go/apis/v2/unstructured.go`. It keeps the received text. Two contexts are equal if
+//! their `type` is equal, and their JSON with sorted keys and all numbers as floats.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,37 +17,37 @@ pub struct RepositoryContext(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The text as it was received; written when it is asked for where it was received as a value.
+    /// The JSON text as received; generated on demand if it was read from a value.
     raw: OnceLock<String>,
     type_name: String,
     value: Value,
 }
 
-/// The fields of a repository context of type `ociRegistry` that messages show.
+/// The fields of a repository context of type `ociRegistry` that messages contain.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct OciRegistry {
-    /// The registry and the path in it.
+    /// The host of the registry, and an optional path.
     pub base_url: String,
-    /// How component names become repository names; empty where it is not said.
+    /// The mapping of component names to repository names; empty if unspecified.
     pub component_name_mapping: String,
 }
 
 impl RepositoryContext {
-    /// Reads one from its JSON text, which is kept as it is; `None` for `null`.
+    /// Parses a repository context from JSON and keeps the text; returns `None` for `null`.
     ///
     /// # Errors
-    /// What stands there instead of an object with a string `type`.
+    /// A problem, if the value is not an object or its `type` is not a string.
     pub fn parse(text: &str, field: &FieldPath) -> Result<Option<Self>, Problem> {
         let value = json::parse(text).unwrap_or(Value::Null);
         if !value.is_object() {
             return not_an_object(&value, field);
         }
-        // The type is that of the member that comes last in the text, not in the order of a map.
+        // With duplicate fields, the last `type` in the text counts; a map would lose the order.
         let type_name = string_of_text(text, "type").map_err(|wrong| not_a_string(&wrong, field))?;
         Ok(Some(Self(Arc::new(Inner { raw: OnceLock::from(text.to_owned()), type_name, value }))))
     }
 
-    /// Reads one from a value, as its text from an API server would be read; `None` for `null`.
+    /// Reads a repository context from a value, with the result for the text of the API server; returns `None` for `null`.
     ///
     /// # Errors
     /// As for [`RepositoryContext::parse`].
@@ -57,7 +57,7 @@ impl RepositoryContext {
         Ok(Some(Self(Arc::new(Inner { raw: OnceLock::new(), type_name, value: value.clone() }))))
     }
 
-    /// Reads one from a value; what is no repository context is told in `problems` and counts as missing.
+    /// Reads a repository context from a value. An invalid one is added to `problems` and counts as missing.
     pub fn read(value: Option<&Value>, field: &FieldPath, problems: &mut Vec<Problem>) -> Option<Self> {
         Self::of(value?, field).unwrap_or_else(|problem| {
             problems.push(problem);
@@ -65,22 +65,22 @@ impl RepositoryContext {
         })
     }
 
-    /// The JSON text as it was received.
+    /// Returns the JSON text as received.
     pub fn raw(&self) -> &str {
         self.0.raw.get_or_init(|| json::to_go_string(&self.0.value))
     }
 
-    /// It as a value.
+    /// Returns the repository context as a JSON value.
     pub fn value(&self) -> &Value {
         &self.0.value
     }
 
-    /// Its `type`; empty where it has none.
+    /// Returns the `type`; empty if it is missing.
     pub fn type_name(&self) -> &str {
         &self.0.type_name
     }
 
-    /// A text member, its name in any letter case; empty where there is none, `None` where it is no text.
+    /// Returns a string field by its case-insensitive name; empty if it is missing, `None` if it is not a string.
     pub fn text(&self, name: &str) -> Option<String> {
         match self.0.raw.get() {
             Some(text) => string_of_text(text, name).ok(),
@@ -88,7 +88,7 @@ impl RepositoryContext {
         }
     }
 
-    /// The fields of an `ociRegistry`; `None` for other types, and where a field is no string.
+    /// Returns the fields of an `ociRegistry`; `None` for other types, or if a field is not a string.
     pub fn oci_registry(&self) -> Option<OciRegistry> {
         if self.0.type_name != "ociRegistry" {
             return None;
@@ -99,7 +99,7 @@ impl RepositoryContext {
         })
     }
 
-    /// A short text for people: the base URL of an `ociRegistry`, the JSON of others.
+    /// Returns a short text for messages: the base URL of an `ociRegistry`, or the JSON of other types.
     pub fn brief(&self) -> String {
         match self.oci_registry() {
             Some(oci) if !oci.base_url.is_empty() => oci.base_url,
@@ -116,7 +116,7 @@ impl PartialEq for RepositoryContext {
 
 impl Eq for RepositoryContext {}
 
-/// Equality of the texts that Go would write: every number a float, so that 1 is 1.0 but 0 is not -0.
+/// Compares values by the JSON that Go writes: all numbers are floats, so 1 equals 1.0, but 0 does not equal -0.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits),
@@ -136,8 +136,8 @@ fn not_a_string(value: &Value, field: &FieldPath) -> Problem {
     problem(field.key("type"), value, "a string")
 }
 
-/// A string field decoded as Go's `encoding/json` does: keys in any letter case, the last one wins, `null` changes
-/// nothing. The order of a map is that of an API server's text.
+/// Decodes a string field as Go's `encoding/json` does: keys are case-insensitive, the last one wins, and `null` is ignored.
+/// A map has the order of the API server's text.
 fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str, &'v Value> {
     let mut field = "";
     for (_, value) in members.iter().filter(|(key, _)| fold(key).eq(fold(name))) {
@@ -150,7 +150,7 @@ fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str,
     Ok(field)
 }
 
-/// The same in the order of a text.
+/// Decodes a string field as [`string_of`] does, in the order of a JSON text.
 fn string_of_text(text: &str, name: &str) -> Result<String, Value> {
     let mut field = String::new();
     for (key, raw) in json::members(text).unwrap_or_default() {
@@ -166,7 +166,7 @@ fn string_of_text(text: &str, name: &str) -> Result<String, Value> {
     Ok(field)
 }
 
-/// Go folds by simple case folding, which takes the long s and the Kelvin sign for s and k.
+/// Folds case as Go does: simple case folding, which maps the long s to s and the Kelvin sign to k.
 fn fold(key: &str) -> impl Iterator<Item = char> {
     key.chars().map(|c| match c {
         '\u{17f}' => 's',

@@ -8,8 +8,8 @@ use super::mark::Mark;
 use super::reading::MAX_ITEMS;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Confirmation, NAMESPACES, Reference, View};
+use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::kinds::{self, BY_DRY_RUN_CONFIGURATION, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, INSTALLATIONS};
-use crate::landscaper::namespace::is_terminating;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, DELETION, Outage::Admit)];

@@ -1,24 +1,26 @@
-//! The condition `ComponentReferenceOverwrite` among the others of an Installation, written as Landscaper writes it.
+//! Updates the condition `ComponentReferenceOverwrite` in the conditions of an Installation, as Landscaper does.
 //!
 //! Source: `GetOrInitCondition`, `UpdatedCondition` and `MergeConditions` in Landscaper's
-//! `apis/core/v1alpha1/helper/helpers.go`: the time of an update moves when anything in the condition becomes another, the
-//! time of a transition when its status does.
+//! `apis/core/v1alpha1/helper/helpers.go`: `lastUpdateTime` changes when any field of the condition changes, and
+//! `lastTransitionTime` when its status changes.
 
 use serde_json::{Value, json};
 
 use super::message::{CONDITION_TYPE, Condition};
 
-/// The conditions with `wanted` among them; `None` where it stands there already. `now` is a time in RFC 3339, in seconds.
+/// Returns the conditions with `wanted` added or updated; `None` if they already contain it.
+///
+/// `now` is a time in RFC 3339, with a precision of seconds.
 pub fn with(conditions: &[Value], wanted: &Condition, now: &str) -> Option<Vec<Value>> {
-    let place =
+    let index =
         conditions.iter().position(|condition| condition.get("type").is_some_and(|kind| kind == CONDITION_TYPE));
-    let before = place.and_then(|at| conditions.get(at));
-    let says = |key: &str| before.and_then(|condition| condition.get(key)?.as_str()).unwrap_or_default();
-    let (status, reason) = (says("status"), says("reason"));
-    if status == wanted.status && reason == wanted.reason && says("message") == wanted.message {
+    let before = index.and_then(|at| conditions.get(at));
+    let text = |key: &str| before.and_then(|condition| condition.get(key)?.as_str()).unwrap_or_default();
+    let (status, reason) = (text("status"), text("reason"));
+    if status == wanted.status && reason == wanted.reason && text("message") == wanted.message {
         return None;
     }
-    let since = if status == wanted.status { says("lastTransitionTime") } else { now };
+    let since = if status == wanted.status { text("lastTransitionTime") } else { now };
     let condition = json!({
         "type": CONDITION_TYPE,
         "status": wanted.status,
@@ -28,7 +30,7 @@ pub fn with(conditions: &[Value], wanted: &Condition, now: &str) -> Option<Vec<V
         "message": wanted.message,
     });
     let mut all = conditions.to_vec();
-    match place.and_then(|at| all.get_mut(at)) {
+    match index.and_then(|at| all.get_mut(at)) {
         Some(place) => *place = condition,
         None => all.push(condition),
     }
@@ -44,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn times_move_as_landscaper_moves_them() {
+    fn changes_the_times_as_landscaper_does() {
         let other = json!({"type": "ValidateImports", "status": "True"});
         let first = with(std::slice::from_ref(&other), &condition("True", "a"), "1").unwrap();
         assert_eq!(first[0], other);

@@ -1,4 +1,4 @@
-//! What overwrites do to an Installation: the substitution with everything around it that decides it.
+//! Computes the effect of overwrites on an Installation, from its Context and the overwrites that the Context names.
 
 use std::sync::Arc;
 
@@ -16,85 +16,85 @@ use crate::landscaper::context::Context;
 use crate::landscaper::installation::{self, Location};
 use crate::landscaper::kinds::{CONTEXTS, OVERWRITES};
 
-/// The overwrites that a context uses.
+/// A ComponentVersionOverwrites object that a Context names.
 #[derive(Debug, Clone)]
 pub struct Overwrites {
-    /// Name of the object.
+    /// `metadata.name`.
     pub name: String,
-    /// Its `metadata.generation`, where the API server set one.
+    /// `metadata.generation`, if the API server has set one.
     pub generation: Option<i64>,
-    /// Its entries.
+    /// The entries, in order.
     pub entries: Arc<Vec<Entry>>,
 }
 
-/// What decides the substitution of an Installation.
+/// The result of looking up and applying the overwrites of an Installation.
 #[derive(Debug, Clone)]
-pub enum Setting {
-    /// The Installation has no component descriptor: there is nothing to overwrite.
+pub enum Evaluation {
+    /// The Installation has no component descriptor, so there is nothing to overwrite.
     NoComponent,
-    /// Something that decides it is not known yet, because the catalog is still being filled.
-    NotKnown,
-    /// Its Context does not exist.
+    /// The Context or the overwrites are not known, because the catalog is still loading.
+    Unknown,
+    /// The Context with this name does not exist.
     NoContext(String),
-    /// Its Context names no overwrites.
+    /// The Context with this name has no `componentVersionOverwrites`.
     NoOverwrites(String),
-    /// Its Context names overwrites that do not exist.
+    /// The Context names overwrites that do not exist.
     MissingOverwrites {
-        /// The Context.
+        /// Name of the Context.
         context: String,
-        /// What it names.
+        /// Name of the missing overwrites.
         overwrites: String,
     },
-    /// There are overwrites.
+    /// The overwrites exist and were applied; they may change nothing.
     Overwritten(Box<Effect>),
 }
 
-/// The substitution of one Installation, and what it was worked out from.
+/// The substitution of one Installation, with the objects it was computed from.
 #[derive(Debug, Clone)]
 pub struct Effect {
     /// Name of the Context.
     pub context: String,
-    /// The overwrites that it names.
+    /// The overwrites that the Context names.
     pub overwrites: Overwrites,
-    /// Where the reference stands.
+    /// The place of the component reference in the Installation.
     pub location: Location,
-    /// Whether the reference has a repository context of its own.
+    /// Whether the reference has its own repository context, instead of that of the Context.
     pub own_repository_context: bool,
-    /// The substitution.
+    /// The substitution of the Installation's component reference.
     pub substitution: Substitution,
-    /// What becomes of the references of an inline descriptor.
+    /// The references of the inline descriptor that the overwrites change.
     pub references: Vec<InlineReference>,
 }
 
-/// A reference of a descriptor that stands in the Installation, which becomes another.
+/// A reference of an inline component descriptor that the overwrites change.
 #[derive(Debug, Clone)]
 pub struct InlineReference {
-    /// JSON pointer in the Installation.
+    /// JSON pointer of the reference in the Installation.
     pub pointer: String,
-    /// The reference.
+    /// The reference before the substitution.
     pub reference: Reference,
-    /// What becomes of it.
+    /// Its substitution.
     pub substitution: Substitution,
 }
 
-/// The largest patch that is written into an annotation, in bytes: all annotations of an object have 256 KiB together.
+/// Maximum size in bytes of a patch in an annotation. All annotations of an object may have 256 KiB together.
 const MAX_PATCH: usize = 100 * 1024;
 
-/// Finds out what overwrites do to an Installation.
-pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Setting {
+/// Looks up and applies the overwrites of an Installation.
+pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Evaluation {
     let Some((location, reference)) = installation::component_reference(installation, &mut Vec::new()) else {
-        return Setting::NoComponent;
+        return Evaluation::NoComponent;
     };
     let context_name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, context_name) else {
-        let missing = Setting::NoContext(context_name.to_owned());
-        return if view.is_missing(&CONTEXTS, namespace, context_name) { missing } else { Setting::NotKnown };
+        let missing = Evaluation::NoContext(context_name.to_owned());
+        return if view.is_missing(&CONTEXTS, namespace, context_name) { missing } else { Evaluation::Unknown };
     };
     let context = stored.view(Context::of);
-    let Some(name) = &context.overwrites else { return Setting::NoOverwrites(context_name.to_owned()) };
+    let Some(name) = &context.overwrites else { return Evaluation::NoOverwrites(context_name.to_owned()) };
     let Some(overwrites) = find(namespace, name, view) else {
-        let missing = Setting::MissingOverwrites { context: context_name.to_owned(), overwrites: name.clone() };
-        return if view.is_missing(&OVERWRITES, namespace, name) { missing } else { Setting::NotKnown };
+        let missing = Evaluation::MissingOverwrites { context: context_name.to_owned(), overwrites: name.clone() };
+        return if view.is_missing(&OVERWRITES, namespace, name) { missing } else { Evaluation::Unknown };
     };
     let own_repository_context = reference.repository_context.is_some();
     let original = reference.or_repository_context(context.repository_context.as_ref());
@@ -103,7 +103,7 @@ pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Setting {
         Location::Ref => Vec::new(),
         Location::Inline { .. } => inline_references(installation, &overwrites.entries, &substitution.result),
     };
-    Setting::Overwritten(Box::new(Effect {
+    Evaluation::Overwritten(Box::new(Effect {
         context: context_name.to_owned(),
         overwrites,
         location,
@@ -113,7 +113,7 @@ pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Setting {
     }))
 }
 
-/// The references of inline descriptors that become others. An unreadable descriptor has none.
+/// Returns the references of inline descriptors that the overwrites change; none if a descriptor is unreadable.
 fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentReference) -> Vec<InlineReference> {
     let Some(Ok(inline)) = Inline::of(installation) else { return Vec::new() };
     let mut found = Vec::new();
@@ -134,8 +134,7 @@ fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentRe
     found
 }
 
-/// What to confirm before the effect on an Installation is told: the Context and the overwrites, where the catalog does
-/// not have them.
+/// Returns the live reads that [`of`] needs: the Context and the overwrites, if the catalog does not contain them.
 pub fn confirm(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<catalog::Reference> {
     let name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, name) else {
@@ -145,7 +144,7 @@ pub fn confirm(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<ca
     overwrites.and_then(|name| view.unless_found(&OVERWRITES, namespace, &name)).into_iter().collect()
 }
 
-/// The overwrites of that name.
+/// Finds the overwrites with this name in the catalog.
 pub fn find(namespace: &str, name: &str, view: &View<'_>) -> Option<Overwrites> {
     let stored = view.find(&OVERWRITES, namespace, name)?;
     Some(Overwrites {
@@ -155,19 +154,21 @@ pub fn find(namespace: &str, name: &str, view: &View<'_>) -> Option<Overwrites> 
     })
 }
 
-/// The entries of a ComponentVersionOverwrites object.
+/// Reads the entries of a ComponentVersionOverwrites object, without reporting problems.
 pub fn entries(object: &Value) -> Arc<Vec<Entry>> {
     Arc::new(substitution::read_entries(object, &mut Vec::new()))
 }
 
 impl Effect {
-    /// Whether the Installation gets another component, or its inline descriptor another reference.
+    /// Reports whether the overwrites change the component reference or a reference of the inline descriptor.
     pub fn changes_anything(&self) -> bool {
         self.substitution.changed().next().is_some() || !self.references.is_empty()
     }
 
-    /// The substitution as an RFC 6902 patch of the Installation: each replaced value is tested first, so that the patch
-    /// does not fit an Installation that was changed since. Of an inline descriptor, its references are patched too.
+    /// Returns the substitution as an RFC 6902 patch of the Installation.
+    ///
+    /// The patch tests each value before it replaces it, so it fails on an Installation that has changed since. It also
+    /// changes the references of an inline descriptor, unless that makes it too large for an annotation.
     pub fn patch(&self) -> Patch {
         let (own, inline) = (self.own_operations(), self.inline_operations());
         if inline.is_empty() {
@@ -185,10 +186,10 @@ impl Effect {
     fn own_operations(&self) -> Vec<PatchOperation> {
         let mut operations = Vec::new();
         for attribute in self.substitution.changed() {
-            // Paths of our own making are pointers; an attribute without one would be left out.
+            // Our own paths are valid pointers, so no attribute is skipped.
             let Ok(path) = PointerBuf::parse(self.location.pointer(attribute)) else { continue };
             let value = self.location.wrap(attribute, self.substitution.result.value(attribute));
-            if self.stands_in_object(attribute) {
+            if self.is_in_object(attribute) {
                 let old = self.substitution.original.value(attribute);
                 operations.push(PatchOperation::Test(TestOperation { path: path.clone(), value: old }));
                 operations.push(PatchOperation::Replace(ReplaceOperation { path, value }));
@@ -199,7 +200,7 @@ impl Effect {
         operations
     }
 
-    fn stands_in_object(&self, attribute: Attribute) -> bool {
+    fn is_in_object(&self, attribute: Attribute) -> bool {
         match attribute {
             Attribute::RepositoryContext => self.own_repository_context,
             Attribute::ComponentName => !self.substitution.original.component_name.is_empty(),
@@ -207,8 +208,9 @@ impl Effect {
         }
     }
 
-    /// One line for each attribute that becomes another, of the Installation's own reference and then of those in its
-    /// inline descriptor: from what to what, by which entry of which object.
+    /// Describes the changes, one line per attribute: the old value, the new value, and the entry that sets it.
+    ///
+    /// The lines of the Installation's own reference come first, then those of its inline descriptor.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = self.lines_of(&self.substitution);
         for at in &self.references {
@@ -221,7 +223,7 @@ impl Effect {
         lines
     }
 
-    /// One line for each attribute of a reference that becomes another.
+    /// Describes the changes of one reference, one line per changed attribute.
     pub fn lines_of(&self, substitution: &Substitution) -> Vec<String> {
         let Substitution { original, result, .. } = substitution;
         let line = |attribute: Attribute| {
@@ -232,7 +234,7 @@ impl Effect {
         substitution.changed().map(line).collect()
     }
 
-    /// The entries that set something.
+    /// Returns the indexes of the entries that set an attribute, sorted.
     pub fn entries(&self) -> Vec<usize> {
         let all = std::iter::once(&self.substitution).chain(self.references.iter().map(|at| &at.substitution));
         let mut entries: Vec<_> =
@@ -244,6 +246,6 @@ impl Effect {
 }
 
 fn is_too_large(patch: &Patch) -> bool {
-    // It holds nothing that JSON could not say.
+    // A patch can always be written as JSON.
     serde_json::to_string(patch).unwrap_or_default().len() > MAX_PATCH
 }

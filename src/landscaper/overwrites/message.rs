@@ -1,4 +1,4 @@
-//! The substitution in Landscaper's own words: what it writes into the Installation's condition.
+//! The text that Landscaper writes into an Installation's condition after a substitution.
 //!
 //! Source: `OverwriteToString`, `ReferenceDiff.String` and `repositoryContextDiff` in Landscaper's
 //! `pkg/components/model/componentoverwrites/component_overwrites.go`, and `ApplyComponentOverwrite` in
@@ -11,18 +11,18 @@ use crate::landscaper::repository_context::RepositoryContext;
 /// The condition `ComponentReferenceOverwrite` that Landscaper sets on an Installation whose Context has overwrites.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// `True` where an entry matched.
+    /// `True` if an entry matched, else `False`.
     pub status: &'static str,
-    /// Landscaper's reason; one has blanks.
+    /// Landscaper's reason. One of the two contains spaces.
     pub reason: &'static str,
-    /// What was overwritten.
+    /// The text of [`diff_text`], or that nothing was overwritten.
     pub message: String,
 }
 
 /// The type of the condition.
 pub const CONDITION_TYPE: &str = "ComponentReferenceOverwrite";
 
-/// The condition that follows from a substitution.
+/// Returns the condition that Landscaper sets for a substitution.
 pub fn condition(substitution: &Substitution) -> Condition {
     if substitution.matched {
         return Condition { status: "True", reason: "FoundOverwrite", message: diff_text(substitution) };
@@ -34,7 +34,7 @@ pub fn condition(substitution: &Substitution) -> Condition {
     }
 }
 
-/// What was overwritten: one line, or a heading and a line for each attribute.
+/// Describes a substitution: one line if nothing changed, else a heading and one line per attribute.
 pub fn diff_text(substitution: &Substitution) -> String {
     if substitution.changed().next().is_none() {
         return "Component reference has not been overwritten.".to_owned();
@@ -43,7 +43,7 @@ pub fn diff_text(substitution: &Substitution) -> String {
     format!("Component reference has been overwritten:\n{}", lines.join("\n"))
 }
 
-/// The line of one attribute.
+/// Describes the change of one attribute in one line, as Landscaper does.
 pub fn line(substitution: &Substitution, attribute: Attribute) -> String {
     let (old, new) = (&substitution.original, &substitution.result);
     if !substitution.changes(attribute) {
@@ -67,7 +67,7 @@ fn heading(attribute: Attribute) -> &'static str {
 }
 
 fn repository_context_line(old: Option<&RepositoryContext>, new: Option<&RepositoryContext>) -> String {
-    // A substitution can set a repository context but not take it away.
+    // A substitution can set a repository context but cannot remove it.
     let Some(new) = new else { return String::new() };
     let Some(old) = old else { return format!("-> {}", new.raw()) };
     match (old.oci_registry(), new.oci_registry()) {

@@ -1,8 +1,8 @@
-//! ComponentVersionOverwrites: component references that are replaced while something is tried out.
+//! ComponentVersionOverwrites: lists that replace component references, for example to test another version.
 //!
 //! A Context names one ComponentVersionOverwrites object; Landscaper passes the component reference of every Installation
-//! in that context through its entries. Here the same substitution is worked out at admission: the mutator writes it into
-//! annotations, the rules say what is wrong with a list before anybody uses it.
+//! in that context through its entries. This module computes the same substitution at admission: the mutator writes it into
+//! annotations, and the rules report mistakes in a list before an Installation uses it.
 
 pub mod conditions;
 pub mod effect;
@@ -23,7 +23,7 @@ pub mod substitution;
 use crate::admission::Operation;
 use crate::rule::{Mutator, Rule};
 
-/// The rules about overwrites.
+/// The rules of family OW, in the order of their ids.
 pub static RULES: &[&Rule] = &[
     &ow001::RULE,
     &ow002::RULE,

@@ -1,16 +1,16 @@
-//! The precomputed substitution on an Installation.
+//! Writes the precomputed substitution into an Installation.
 //!
-//! `annotate` writes two annotations and leaves the spec as the user wrote it; `apply` patches the spec too. Both are
-//! gone again when nothing is overwritten any more. In mode `apply` the patch in the annotation, with the values that it
-//! tested, is also the way back: the substitution is always worked out from what the user wrote, so that applied twice
-//! it is applied once.
+//! Mode `annotate` writes two annotations and does not change the spec; mode `apply` also patches the spec. Both remove
+//! their changes when nothing is overwritten any more. In mode `apply` the patch in the annotation contains the original
+//! values, so the mutator first restores what the user wrote and then computes the substitution from it. That makes the
+//! mutator idempotent.
 
 use json_patch::Patch;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::WRITES;
-use super::effect::{self, Effect, Setting};
+use super::effect::{self, Effect, Evaluation};
 use crate::admission::patch::Draft;
 use crate::admission::{Request, json as wire};
 use crate::catalog::View;
@@ -18,17 +18,17 @@ use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
-/// The substitution as a JSON Patch of the Installation.
+/// Annotation with the substitution, as a JSON Patch of the Installation.
 pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
-/// What it was worked out from.
+/// Annotation with the objects and values that the substitution was computed from.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 
-/// How many changes a user is told of: kubectl prints each on a line of its own.
+/// Maximum number of changes reported as warnings: kubectl prints one line for each.
 const NAMED: usize = 12;
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];
 
-/// Works out what overwrites do to an Installation.
+/// The definition of the mutator `overwrites`.
 pub(super) static MUTATOR: Mutator = Mutator {
     name: "overwrites",
     family: "OW",
@@ -42,28 +42,28 @@ pub(super) static MUTATOR: Mutator = Mutator {
 
 fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Mutated {
     let object = draft.value();
-    let undone = Undone::of(&object);
-    let written = undone.as_ref().map_or(&*object, |undone| &undone.0);
+    let restored = Restored::of(&object);
+    let written = restored.as_ref().map_or(&*object, |restored| &restored.0);
     let effect = match effect::of(written, &request.namespace, view) {
-        // Without knowing, what an earlier admission wrote stands.
-        Setting::NotKnown => return Ok(Vec::new()),
-        Setting::Overwritten(effect) if effect.changes_anything() => Some(effect),
+        // The result of an earlier admission stays until the effect is known.
+        Evaluation::Unknown => return Ok(Vec::new()),
+        Evaluation::Overwritten(effect) if effect.changes_anything() => Some(effect),
         _ => None,
     };
-    if let Some(Undone(written)) = undone {
+    if let Some(Restored(written)) = restored {
         *draft.to_mut() = written;
     }
     let patch = effect.as_deref().map(Effect::patch);
     annotate(draft, effect.as_deref().zip(patch.as_ref()), mode);
     let Some((effect, patch)) = effect.zip(patch) else { return Ok(Vec::new()) };
     if mode == Mode::Apply {
-        // A patch that does not fit changes nothing; the annotation still says what would have been done.
+        // A patch that fails changes nothing; the annotation still shows it.
         let _ = json_patch::patch(draft.to_mut(), &patch);
     }
     Ok(notices(&effect))
 }
 
-/// What the user should know, of many references only the first.
+/// Returns the warnings about the changes: the first [`NAMED`], and how many more there are.
 fn notices(effect: &Effect) -> Vec<String> {
     let lines = effect.lines();
     let mut notices: Vec<_> = lines.iter().take(NAMED).map(|line| ["component overwritten: ", line].concat()).collect();
@@ -73,10 +73,10 @@ fn notices(effect: &Effect) -> Vec<String> {
     notices
 }
 
-/// An Installation as the user wrote it, where an earlier admission patched its spec in mode `apply`.
-struct Undone(Value);
+/// An Installation as the user wrote it, restored after an earlier admission patched its spec in mode `apply`.
+struct Restored(Value);
 
-impl Undone {
+impl Restored {
     fn of(installation: &Value) -> Option<Self> {
         let annotations = installation.get("metadata")?.get("annotations")?;
         let read = |key: &str| wire::parse(annotations.get(key)?.as_str()?).ok();
@@ -85,17 +85,17 @@ impl Undone {
         }
         let operations = read(PATCH_ANNOTATION)?;
         let operations = operations.as_array()?;
-        let mut undone = installation.clone();
+        let mut restored = installation.clone();
         for (at, operation) in operations.iter().enumerate() {
             let before = at.checked_sub(1).and_then(|at| operations.get(at));
-            // What was edited since is the user's, and stays.
-            let _ = undo(&mut undone, before, operation);
+            // Values that the user has edited since then stay.
+            let _ = undo(&mut restored, before, operation);
         }
-        Some(Self(undone))
+        Some(Self(restored))
     }
 }
 
-/// Undoes one operation, if what it wrote still stands. `before` is the operation before it: the test of the old value.
+/// Reverts one operation, unless its value was changed since. `before` is the preceding operation, which tests the old value.
 fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option<()> {
     let path = operation.get("path")?.as_str().filter(|path| path.starts_with("/spec/componentDescriptor/"))?;
     let written = operation.get("value").unwrap_or(&Value::Null);
@@ -104,7 +104,7 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
         "replace" if object.pointer(path)? == written => {
             *object.pointer_mut(path)? = before?.get("value")?.clone();
         }
-        // A member that was taken away, such as a digest, was tested just before.
+        // The operation before a removal tests the removed value, such as a digest.
         "remove" => {
             let (value, parent) = (before?.get("value")?.clone(), object.pointer_mut(parent)?.as_object_mut()?);
             parent.entry(key).or_insert(value);
@@ -119,15 +119,16 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
     Some(())
 }
 
-/// The two annotations of an Installation whose spec stays as the user wrote it: the patch, and its source.
+/// Returns the patch annotation and the source annotation of mode `annotate`; both without a value if nothing is overwritten.
 pub fn annotations(effect: Option<&Effect>) -> [(&'static str, Option<String>); 2] {
     let patch = effect.map(Effect::patch);
     let (patch, source) = effect.zip(patch.as_ref()).map(|both| texts(both, Mode::Annotate)).unzip();
     [(PATCH_ANNOTATION, patch), (SOURCE_ANNOTATION, source)]
 }
 
-/// Neither holds anything that JSON could not say.
+/// Returns the texts of the two annotations.
 fn texts((effect, patch): (&Effect, &Patch), mode: Mode) -> (String, String) {
+    // Both can always be written as JSON.
     let text = serde_json::to_string(patch).unwrap_or_default();
     (text, serde_json::to_string(&source(effect, mode)).unwrap_or_default())
 }
@@ -138,7 +139,7 @@ fn annotate(draft: &mut Draft<'_>, effect: Option<(&Effect, &Patch)>, mode: Mode
     draft.annotate(SOURCE_ANNOTATION, source);
 }
 
-/// What the patch was worked out from: enough to tell whether it is still right. Members are sorted, as elsewhere.
+/// The content of [`SOURCE_ANNOTATION`]: enough to decide whether the patch is still valid. The fields are sorted by name.
 #[derive(Serialize)]
 struct Source<'e> {
     context: &'e str,

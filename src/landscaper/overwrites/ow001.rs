@@ -10,8 +10,8 @@ use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::rule::{Example, Match, Outage, Page, Rule, Spared};
 
-/// Landscaper's context controller creates a Context `default` in every namespace, and retries a denied write about every
-/// 40 ms. It names no overwrites, and Landscaper can decode what it writes itself.
+/// Excludes Contexts without overwrites from failure policy `Fail`. Landscaper's context controller creates a Context
+/// `default` in every namespace, and retries a denied write about every 40 ms; such a Context names no overwrites.
 static WITHOUT_OVERWRITES: Spared = Spared {
     name: "without-overwrites",
     expression:
@@ -25,23 +25,23 @@ static SCOPE: [Match; 3] = [
     kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
 ];
 
-/// The row of OW001.
+/// The definition of rule OW001.
 pub(super) static RULE: Rule = Rule {
     id: "OW001",
     name: "undecodable",
     level: Level::Deny,
-    summary: "a repositoryContext that is no object, or another value that Landscaper cannot decode",
+    summary: "a repositoryContext that is not an object, or another value that Landscaper cannot decode",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "The CRDs of ComponentVersionOverwrites and Context accept any value as `repositoryContext`. Landscaper \
-              decodes it as an object with a `type`; anything else makes the whole object unreadable for it, and with \
-              it every Installation that uses the Context. The same holds for other values of the wrong kind in these \
-              objects, and for a number beyond the range of a 64-bit float, such as `1e999`, which makes the request \
-              itself unreadable. Nothing says so when the object is applied: the Installations fail at their next reconcile, \
-              with a message about Go types.",
+        why: "The CRDs of ComponentVersionOverwrites and Context accept any value as `repositoryContext`, but \
+              Landscaper decodes it as an object with a `type`. If the value has another type, Landscaper cannot \
+              read the whole object, and every Installation that uses the Context fails. The same applies to other \
+              values of the wrong type in these objects, and to numbers beyond the range of a 64-bit float, such as \
+              `1e999`, which make the request itself unreadable. The API server does not report this when you apply \
+              the object: the Installations fail at their next reconcile, with a message about Go types.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,

@@ -13,21 +13,22 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
-/// The row of OW002.
+/// The definition of rule OW002.
 pub(super) static RULE: Rule = Rule {
     id: "OW002",
     name: "shadowed-entry",
     level: Level::Warn,
-    summary: "an entry that can never take effect, because earlier ones always take what it needs",
+    summary: "an entry that can never take effect, because earlier entries always set its attributes first",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "No attribute is overwritten twice, and an entry is applied whole or not at all. So an entry has no effect \
-              on a reference for which an earlier entry has set one of its attributes. Where that is so for *every* \
-              reference that the entry could match, it is dead: usually a general entry stands before a special one. \
-              The rule says so only when no reference at all would make the entry take effect.",
+        why: "Landscaper overwrites no attribute twice, and applies an entry completely or not at all. So an entry \
+              has no effect on a reference if an earlier entry has set one of its attributes. If that holds for \
+              *every* reference that the entry can match, the entry is dead. The usual reason is a general entry \
+              before a specific one. The rule reports an entry only if no reference at all would make it take \
+              effect.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -70,7 +71,7 @@ overwrites:
       version: v2.0.0
 ",
         },
-        mend: "Put the more special entry before the more general one, or take it out.",
+        mend: "Move the more specific entry before the more general one, or remove it.",
     },
 };
 
@@ -83,24 +84,24 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
 }
 
 fn finding(at: usize, by: &[usize]) -> Finding {
-    let by: Vec<_> = by.iter().map(|by| format!("overwrites[{by}]")).collect();
-    let message = format!("never takes effect: {} always sets before it what it would set", by.join(" or "));
+    let by: Vec<_> = by.iter().map(|index| format!("overwrites[{index}]")).collect();
+    let message = format!("never takes effect: {} always sets the same attributes first", by.join(" or "));
     RULE.finding(FieldPath::of(["overwrites"]).index(at), message)
-        .help("put it before them if it is more special, or take it out")
+        .help("move it before them if it is more specific, or remove it")
 }
 
-/// The most references that are tried for one entry; beyond it only the simple test is made.
+/// Maximum number of references that are tried for one entry; beyond it, only the simple test is made.
 const MAX_TRIED: usize = 4096;
-/// The most turns of entries that are taken for one object, so that a long list costs milliseconds, not seconds.
-const MAX_TURNS: usize = 2_000_000;
+/// Maximum number of matches of an entry with a reference for one object, so that a long list takes milliseconds.
+const MAX_MATCHES: usize = 2_000_000;
 
-/// The entries that never take effect, each with the entries that are applied in its place.
+/// Returns the entries that never take effect, each with the entries that set its attributes first.
 ///
-/// An entry's fate depends on a reference only through which sources match it. For each attribute it is enough to try
-/// the values that sources name, and one that none names: that covers every reference there is.
+/// The result for a reference depends only on which sources match it. So for each attribute it is enough to try the values
+/// that occur in sources and one other value: these represent every possible reference.
 fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     let forms = Forms::of(entries);
-    let mut turns = 0;
+    let mut matches_made = 0;
     let mut found = Vec::new();
     for at in 0..entries.len() {
         if forms.0[at].sets == [false; 3] {
@@ -108,14 +109,14 @@ fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
         }
         if let Some(by) = forms.simply_shadowed(at) {
             found.push((at, vec![by]));
-        } else if let Some(by) = forms.always_shadowed(at, &mut turns) {
+        } else if let Some(by) = forms.always_shadowed(at, &mut matches_made) {
             found.push((at, by));
         }
     }
     found
 }
 
-/// An entry with its values replaced by numbers; 0 is "unspecified".
+/// An entry with its values replaced by numbers; 0 means "unspecified".
 struct Form {
     wants: [u32; 3],
     sets: [bool; 3],
@@ -133,8 +134,8 @@ impl Forms {
         Self(entries.iter().map(form).collect())
     }
 
-    /// An earlier entry that matches whenever this one does and sets nothing that this one does not: if it is applied,
-    /// this one is not; if it is rejected, what it lacks is lacking here too.
+    /// Returns an earlier entry that matches every reference of this entry and sets a subset of its attributes. If that
+    /// entry is applied, this one is rejected; if it is rejected, this one is rejected for the same reason.
     fn simply_shadowed(&self, at: usize) -> Option<usize> {
         let this = &self.0[at];
         let shadows = |earlier: &Form| {
@@ -145,13 +146,13 @@ impl Forms {
         self.0[..at].iter().position(shadows)
     }
 
-    /// Tries every kind of reference that the entry matches; `None` as soon as one makes it take effect, and where there
-    /// are too many to try.
-    fn always_shadowed(&self, at: usize, turns: &mut usize) -> Option<Vec<usize>> {
+    /// Tries every kind of reference that the entry matches, and returns the entries that block it. Returns `None` if the
+    /// entry takes effect for a reference, or if there are too many references to try.
+    fn always_shadowed(&self, at: usize, matches_made: &mut usize) -> Option<Vec<usize>> {
         let values: Vec<Vec<u32>> = (0..3).map(|part| self.values(at, part)).collect();
         let tried = values.iter().map(Vec::len).try_fold(1usize, usize::checked_mul)?;
-        *turns = turns.saturating_add(tried.saturating_mul(at));
-        if tried > MAX_TRIED || *turns > MAX_TURNS {
+        *matches_made = matches_made.saturating_add(tried.saturating_mul(at));
+        if tried > MAX_TRIED || *matches_made > MAX_MATCHES {
             return None;
         }
         let mut by = Vec::new();
@@ -167,7 +168,8 @@ impl Forms {
         Some(by)
     }
 
-    /// The values to try for one attribute: the one that the entry names, or all that earlier ones name and another.
+    /// Returns the values to try for one attribute: the value in the entry's source, or else all values in earlier sources
+    /// and one other value.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -179,15 +181,16 @@ impl Forms {
         values
     }
 
-    /// The entries that set for this reference what the entry at `at` would set; `None` if it takes effect.
+    /// Returns the entries that set attributes of the entry at `at` first, for this reference; `None` if the entry takes
+    /// effect.
     fn blockers(&self, at: usize, reference: [u32; 3]) -> Option<Vec<usize>> {
         let mut set_by: [Option<usize>; 3] = [None; 3];
-        for (turn, form) in self.0[..at].iter().enumerate() {
+        for (index, form) in self.0[..at].iter().enumerate() {
             let matches = form.wants.iter().zip(reference).all(|(wants, is)| *wants == 0 || *wants == is);
             let free = form.sets.iter().zip(set_by).all(|(sets, by)| !*sets || by.is_none());
             if matches && free {
                 for (by, _) in set_by.iter_mut().zip(form.sets).filter(|(_, sets)| *sets) {
-                    *by = Some(turn);
+                    *by = Some(index);
                 }
             }
         }
@@ -197,7 +200,7 @@ impl Forms {
     }
 }
 
-/// Numbers for the values of sources: the same for equal values.
+/// Assigns numbers to the values in sources; equal values get the same number.
 #[derive(Default)]
 struct Numbers {
     texts: HashMap<(usize, String), u32>,
@@ -249,7 +252,7 @@ mod tests {
         proptest::collection::vec(entry, 1..7)
     }
 
-    /// Every reference over the values that the strategy makes, and one beyond each.
+    /// Returns every reference over the values of the strategy and one other value per attribute.
     fn references() -> Vec<ComponentReference> {
         let mut all = Vec::new();
         for component_name in ["a", "b", "z"] {
@@ -265,9 +268,9 @@ mod tests {
     }
 
     proptest! {
-        /// Sound and complete: an entry is reported exactly when no reference makes it set something.
+        /// An entry is reported if and only if no reference makes it set an attribute.
         #[test]
-        fn says_it_exactly_of_dead_entries(entries in entries()) {
+        fn reports_exactly_the_entries_that_never_apply(entries in entries()) {
             let reported: Vec<usize> = shadowed(&entries).into_iter().map(|(at, _)| at).collect();
             let runs: Vec<_> = references().into_iter().map(|reference| Substitution::of(&entries, reference)).collect();
             for (at, entry) in entries.iter().enumerate() {
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_bounded() {
+    fn bounds_the_work_for_a_long_list() {
         let reference =
             |text: String| ComponentReference { component_name: text.clone(), version: text, ..Default::default() };
         let entries: Vec<Entry> = (0..3000)

@@ -9,20 +9,21 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
-/// The row of OW003.
+/// The definition of rule OW003.
 pub(super) static RULE: Rule = Rule {
     id: "OW003",
     name: "substitution-without-effect",
     level: Level::Warn,
-    summary: "a substitution that sets nothing, or sets what its source fixes already",
+    summary: "a substitution that sets nothing, or sets the value that its source already requires",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "An entry whose substitution sets nothing matches and does nothing; Landscaper's condition then says \
-              FoundOverwrite all the same. An attribute that the substitution sets to the value that the source asks \
-              for stays what it is, but counts as taken: later entries can no longer set it.",
+        why: "An entry whose substitution sets nothing matches references but does not change them; Landscaper's \
+              condition still reports FoundOverwrite. If the substitution sets an attribute to the value that the \
+              source requires, the attribute does not change, but it counts as set: later entries can no longer set \
+              it.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -59,30 +60,33 @@ overwrites:
       version: v2.0.0
 ",
         },
-        mend: "Leave out of the substitution what is to stay as it is; take out an entry that sets nothing.",
+        mend: "Remove attributes that should not change from the substitution. Remove entries that set nothing.",
     },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let list = FieldPath::of(["overwrites"]);
     let entries = Entries::of(request);
-    let whole = entries.iter().enumerate().filter(|(at, _)| !entries.is_damaged(*at));
-    whole.flat_map(|(at, entry)| of_entry(entry, &list.index(at))).collect()
+    let decoded = entries.iter().enumerate().filter(|(at, _)| !entries.has_problem(*at));
+    decoded.flat_map(|(at, entry)| of_entry(entry, &list.index(at))).collect()
 }
 
 fn of_entry(entry: &Entry, field: &FieldPath) -> Vec<Finding> {
     let substitution = field.key("substitution");
     if entry.substitution.specified().next().is_none() {
-        let message = "sets nothing: what the entry matches stays as it is";
-        return vec![RULE.finding(substitution, message).help("set what is to change, or take the entry out")];
+        let message = "sets nothing: the entry does not change the references that it matches";
+        return vec![
+            RULE.finding(substitution, message).help("set the attributes that should change, or remove the entry"),
+        ];
     }
     let fixed =
         |attribute: &_| entry.source.specifies(*attribute) && entry.source.agrees(&entry.substitution, *attribute);
-    let told = entry.substitution.specified().filter(fixed).map(|attribute| {
-        let message = "sets what the source asks for: it changes nothing, and keeps later entries from setting it";
+    let findings = entry.substitution.specified().filter(fixed).map(|attribute| {
+        let message =
+            "sets the value of the source: it changes nothing, and prevents later entries from setting this attribute";
         RULE.finding(substitution.key(attribute.as_str()), message)
             .found(entry.substitution.brief(attribute))
-            .help("leave it out")
+            .help("remove it")
     });
-    told.collect()
+    findings.collect()
 }

@@ -12,21 +12,21 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
-/// The row of OW004.
+/// The definition of rule OW004.
 pub(super) static RULE: Rule = Rule {
     id: "OW004",
     name: "source-matches-everything",
     level: Level::Warn,
-    summary: "a source that matches every component, on purpose or by accident",
+    summary: "a source that matches every component, intentionally or by mistake",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "An attribute that a source does not specify matches any value. A source that specifies none matches every \
-              component of every Installation in the context, and every component that those refer to. It happens by \
-              accident: an empty string, or a misspelled name. Names of attributes are case-sensitive, and unknown \
-              ones are ignored.",
+        why: "An attribute that a source does not specify matches any value. A source without attributes matches \
+              every component of every Installation in the context, and every component that those refer to. This \
+              often happens by mistake: an empty string, or a misspelled name. Names of attributes are \
+              case-sensitive, and Landscaper ignores unknown names.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -59,8 +59,9 @@ overwrites:
       version: v2.0.0
 ",
         },
-        mend: "Name the component that is meant, in `componentName`. Where every component is meant, as when a whole \
-               registry is replaced, name the `repositoryContext` to replace, or set this rule to `off`.",
+        mend: "Set `componentName` to the component that you mean. If you mean every component, for example to \
+               replace a whole registry, set `repositoryContext` to the registry to replace, or set this rule to \
+               `off`.",
     },
 };
 
@@ -68,23 +69,24 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let field = FieldPath::of(["overwrites"]);
     let entries = Entries::of(request);
     let general = entries.iter().enumerate().filter(|(_, entry)| entry.source.specified().next().is_none());
-    let general = general.filter(|(at, _)| !entries.is_damaged(*at));
+    let general = general.filter(|(at, _)| !entries.has_problem(*at));
     general.map(|(at, _)| finding(&field.index(at), request.object(), at)).collect()
 }
 
 fn finding(entry: &FieldPath, object: &Value, at: usize) -> Finding {
     let source = object.get("overwrites").and_then(|list| list.get(at)?.get("source")).unwrap_or(&Value::Null);
-    let accident = source.as_object().and_then(|members| members.iter().find_map(|(key, value)| slip(key, value)));
-    let (field, why) = match accident {
+    let mistake =
+        source.as_object().and_then(|members| members.iter().find_map(|(key, value)| ineffective(key, value)));
+    let (field, why) = match mistake {
         Some((key, why)) => (entry.key("source").key(key), why),
-        None => (entry.key("source"), "it specifies nothing".to_owned()),
+        None => (entry.key("source"), "the source specifies nothing".to_owned()),
     };
     let message = format!("{why}: the entry matches every component of every Installation in the context");
-    RULE.finding(field, message).help("name the component that is meant, in componentName")
+    RULE.finding(field, message).help("set componentName to the component that you mean")
 }
 
-/// Why a member of a source says nothing.
-fn slip<'k>(key: &'k str, value: &Value) -> Option<(&'k str, String)> {
+/// Returns the key and the reason why a field of the source has no effect; `None` if it has one.
+fn ineffective<'k>(key: &'k str, value: &Value) -> Option<(&'k str, String)> {
     if Attribute::ALL.iter().any(|attribute| attribute.as_str() == key) {
         return (value == "").then(|| (key, "an empty string means any value".to_owned()));
     }
@@ -94,7 +96,7 @@ fn slip<'k>(key: &'k str, value: &Value) -> Option<(&'k str, String)> {
         None if key.eq_ignore_ascii_case("component") || key.eq_ignore_ascii_case("name") => {
             "; did you mean componentName?".to_owned()
         }
-        None => "; componentName, version and repositoryContext are known".to_owned(),
+        None => "; the known names are componentName, version and repositoryContext".to_owned(),
     };
     Some((key, format!("unknown names are ignored{hint}")))
 }

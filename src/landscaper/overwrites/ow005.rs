@@ -1,4 +1,4 @@
-//! OW005: a name that names nothing.
+//! OW005: a Context or overwrites that do not exist.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
@@ -12,7 +12,7 @@ static SCOPE: [Match; 2] = [
     kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
 ];
 
-/// The row of OW005.
+/// The definition of rule OW005.
 pub(super) static RULE: Rule = Rule {
     id: "OW005",
     name: "dangling-name",
@@ -23,10 +23,10 @@ pub(super) static RULE: Rule = Rule {
     confirm: Some(confirm),
     check,
     page: Page {
-        why: "Every Installation in a Context whose overwrites do not exist fails, and so does an Installation whose \
-              Context does not exist. The order in which objects are applied is free, so this is a warning: it is right \
-              again as soon as the missing object is there. Landscaper itself makes a Context `default` in every \
-              namespace, unless it is told not to.",
+        why: "Every Installation in a Context whose overwrites do not exist fails, and so does an Installation \
+              whose Context does not exist. You can apply objects in any order, so this is a warning: the problem \
+              ends when the missing object is applied. Landscaper itself creates a Context `default` in every \
+              namespace, unless this is disabled.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -58,20 +58,20 @@ metadata:
 componentVersionOverwrites: my-overwrites
 ",
         },
-        mend: "Apply the object that is named, in the same namespace, or correct the name.",
+        mend: "Apply the missing object in the same namespace, or correct the name.",
     },
 };
 
-/// An object that must exist, and where its name comes from.
+/// An object that must exist, and the field that names it.
 struct Named {
     kind: &'static Kind,
     name: String,
     field: FieldPath,
-    /// The Context that names it, where the object under admission does not name it itself.
+    /// The Context that names the object, if the object under admission does not name it itself.
     by: Option<String>,
 }
 
-/// The objects that must exist for an Installation or a Context to work, as far as they are known.
+/// Returns the objects that the Installation or Context needs, as far as the catalog knows them.
 fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
     let object = request.object();
     if kinds::is(&CONTEXTS, request) {
@@ -80,14 +80,14 @@ fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
         return context::overwrites_name(object).map(named).into_iter().collect();
     }
     let (name, field) = (installation::context_name(object).to_owned(), FieldPath::of(["spec", "context"]));
-    // Landscaper fails any Installation in such a Context, one without a component descriptor too.
+    // Landscaper fails every Installation in such a Context, even one without a component descriptor.
     let context = view.find(&CONTEXTS, &request.namespace, &name);
     let overwrites = context.as_ref().and_then(|context| context::overwrites_name(context.value()));
-    let below = overwrites.map(|overwrites| {
+    let indirect = overwrites.map(|overwrites| {
         let (field, by) = (field.clone(), Some(name.clone()));
         Named { kind: &OVERWRITES, name: overwrites.to_owned(), field, by }
     });
-    let mut named: Vec<_> = below.into_iter().collect();
+    let mut named: Vec<_> = indirect.into_iter().collect();
     named.push(Named { kind: &CONTEXTS, name, field, by: None });
     named
 }
@@ -109,9 +109,9 @@ fn finding(named: Named, namespace: &str) -> Finding {
     let by = by.map(|context| format!(", which Context {context:?} names,")).unwrap_or_default();
     let message = format!("{} {name:?}{by} {verb} not exist in namespace {namespace}", kind.kind);
     let help = match (kind.kind, name.as_str()) {
-        ("Context", context::DEFAULT) => "Landscaper makes it by itself unless it is told not to",
-        ("Context", _) => "apply it, or the Installation fails",
-        _ => "apply them, or every Installation in this Context fails",
+        ("Context", context::DEFAULT) => "Landscaper creates it automatically, unless this is disabled",
+        ("Context", _) => "apply the Context, or the Installation fails",
+        _ => "apply the overwrites, or every Installation in this Context fails",
     };
     RULE.finding(field, message).found(name).help(help)
 }

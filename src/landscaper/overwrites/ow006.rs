@@ -1,32 +1,33 @@
-//! OW006: a deletion that breaks those who use the object.
+//! OW006: deletion of a Context or overwrites that are still used.
 
 use super::DELETION;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Confirmation, Index, Kind, NAMESPACES, Reference, View};
+use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::kinds::{
     self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
 };
-use crate::landscaper::namespace::is_terminating;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 2] =
     [kinds::matches(&OVERWRITES, DELETION, Outage::Admit), kinds::matches(&CONTEXTS, DELETION, Outage::Admit)];
 
-/// The row of OW006.
+/// The definition of rule OW006.
 pub(super) static RULE: Rule = Rule {
     id: "OW006",
     name: "deleted-while-used",
     level: Level::Deny,
-    summary: "deleting overwrites that a Context still names, or a Context that Installations still use",
+    summary: "deletion of overwrites that a Context still names, or of a Context that Installations still use",
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &INSTALLATIONS, &NAMESPACES],
     confirm: Some(confirm),
     check,
     page: Page {
-        why: "Without the overwrites that its Context names, and without its Context, an Installation fails at its next \
-              reconcile; it can then not even be deleted in order. The users are read from the API server before a \
-              deletion is refused, so that deleting both in one command works. While the namespace is being deleted, \
-              and for the namespace controller and the garbage collector, nothing is refused.",
+        why: "Without its Context, or without the overwrites that the Context names, an Installation fails at its \
+              next reconcile, and Landscaper cannot delete it properly. The rule reads the users from the API \
+              server before it denies a deletion, so you can delete both in one command. It denies nothing while \
+              the namespace is being deleted, and nothing that the namespace controller or the garbage collector \
+              deletes.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -64,13 +65,13 @@ metadata:
 overwrites: []
 ",
         },
-        mend: "First take the name out of the Context (`kubectl patch context default --type=json -p \
-               '[{\"op\":\"remove\",\"path\":\"/componentVersionOverwrites\"}]'`), or delete the Installations; then \
-               delete the object.",
+        mend: "First remove the name from the Context (`kubectl patch context default --type=json -p \
+               '[{\"op\":\"remove\",\"path\":\"/componentVersionOverwrites\"}]'`), or delete the Installations. \
+               Then delete the object.",
     },
 };
 
-/// How many users are confirmed at a time, and named in the message.
+/// Maximum number of users that are read live and named in the message.
 const NAMED: usize = 5;
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -91,7 +92,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let users = Users::of(request, view);
-    let Some(first) = users.references(request).find(|reference| users.still_use(reference, request, view)) else {
+    let Some(first) = users.references(request).find(|reference| users.is_still_used_by(reference, request, view))
+    else {
         return Vec::new();
     };
     vec![finding(request, &users, &first.name)]
@@ -108,12 +110,12 @@ fn finding(request: &Request<'_>, users: &Users, first: &str) -> Finding {
     );
     let found = format!("{} of kind {}", users.names.join(", "), users.kind.kind);
     RULE.finding(FieldPath::root(), message).found(found).help(match users.kind.plural {
-        "contexts" => "take componentVersionOverwrites out of that Context first",
-        _ => "delete those Installations, or give them another spec.context, first",
+        "contexts" => "remove componentVersionOverwrites from that Context first",
+        _ => "first delete those Installations, or set their spec.context to another Context",
     })
 }
 
-/// Those who use an object, as far as the catalog knows.
+/// The objects in the catalog that use the object to be deleted.
 struct Users {
     kind: &'static Kind,
     names: Vec<String>,
@@ -133,8 +135,8 @@ impl Users {
         self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
     }
 
-    /// Whether a user, as the API server has it, names the object still. Where it could not be asked, the watch counts.
-    fn still_use(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
+    /// Reports whether a user still names the object, by the live read. If that read failed, the catalog decides.
+    fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
         match view.confirmation(reference) {
             Some(Confirmation::Gone) => false,

@@ -1,4 +1,4 @@
-//! OW007: what a change will change.
+//! OW007: a change of overwrites or a Context that changes the components of Installations.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 static SCOPE: [Match; 2] =
     [kinds::matches(&OVERWRITES, WRITES, Outage::Admit), kinds::matches(&CONTEXTS, WRITES, Outage::Admit)];
 
-/// The row of OW007.
+/// The definition of rule OW007.
 pub(super) static RULE: Rule = Rule {
     id: "OW007",
     name: "changes-installations",
@@ -30,10 +30,10 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "A change of overwrites, or of the Context that names them, reaches every Installation in that Context at \
-              its next reconcile, far from the object that was changed. The rule works out the component reference of \
-              each with the objects as they were and as they are to be, and names the Installations for which they \
-              differ.",
+        why: "A change of overwrites, or of the Context that names them, takes effect in every Installation of that \
+              Context at its next reconcile, far from the object that you changed. The rule computes the component \
+              reference of each Installation before and after the change, and names the Installations for which it \
+              differs.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -102,16 +102,16 @@ overwrites:
       version: v2.0.0
 ",
         },
-        mend: "Nothing, if that is what is meant. `portcullis explain overwrites` shows for each Installation which \
-               entry does what.",
+        mend: "Nothing, if you intend the change. `portcullis explain overwrites` shows the effect of each entry \
+               for each Installation.",
     },
 };
 
-/// The most Installations that are looked at for one change: a decision is bounded, whatever is stored.
+/// Maximum number of Installations that are compared for one change, to bound the time of a decision.
 const MAX_EXAMINED: usize = 10_000;
-/// The most Contexts that are looked at for one change of overwrites.
+/// Maximum number of Contexts that are compared for one change of overwrites.
 const MAX_CONTEXTS: usize = 100;
-/// How many Installations a warning names.
+/// Maximum number of Installations that a warning names.
 const NAMED: usize = 3;
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -121,7 +121,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     changes.message().map(|message| RULE.finding(field, message)).into_iter().collect()
 }
 
-/// The Installations that a change reaches.
+/// The Installations that a change affects.
 #[derive(Default)]
 struct Changes {
     names: Vec<String>,
@@ -130,20 +130,20 @@ struct Changes {
     not_examined: usize,
 }
 
-/// A Context together with the entries that it brings: what decides a reference.
-struct Deciding<'a> {
+/// A Context with its overwrites, which together determine the result for a reference.
+struct Resolver<'a> {
     context: &'a Context,
     entries: &'a [Entry],
 }
 
-impl Deciding<'_> {
+impl Resolver<'_> {
     fn result(&self, reference: &ComponentReference) -> ComponentReference {
         let original = reference.clone().or_repository_context(self.context.repository_context.as_ref());
         Substitution::of(self.entries, original).result
     }
 }
 
-/// The object as it was. Offline, the files that are checked are the catalog too: nothing changes by them.
+/// Reads the object before the change. In `portcullis check` the files are also the catalog, so nothing changes.
 fn before<T>(request: &Request<'_>, view: &View<'_>, kind: &'static Kind, read: fn(&Value) -> T) -> T {
     if request.operation == Operation::Update {
         return read(request.old_object());
@@ -161,8 +161,8 @@ fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Changes {
     let (namespace, name) = (&request.namespace, request.display_name());
     for stored in view.indexed(&CONTEXTS, &CONTEXTS_BY_OVERWRITES, namespace, &name, MAX_CONTEXTS) {
         let context = stored.view(Context::of);
-        let before = Deciding { context: &context, entries: &old };
-        let after = Deciding { context: &context, entries: &new };
+        let before = Resolver { context: &context, entries: &old };
+        let after = Resolver { context: &context, entries: &new };
         changes.examine(stored.name(), namespace, view, &before, &after);
     }
     changes
@@ -180,8 +180,8 @@ fn of_context(request: &Request<'_>, view: &View<'_>) -> Changes {
         found.map(|overwrites| overwrites.entries).unwrap_or_default()
     };
     let (before, after) = (entries(&old), entries(&new));
-    let before = Deciding { context: &old, entries: &before };
-    let after = Deciding { context: &new, entries: &after };
+    let before = Resolver { context: &old, entries: &before };
+    let after = Resolver { context: &new, entries: &after };
     changes.examine(&request.display_name(), &request.namespace, view, &before, &after);
     changes
 }
@@ -192,11 +192,11 @@ impl Changes {
         context: &str,
         namespace: &str,
         view: &View<'_>,
-        before: &Deciding<'_>,
-        after: &Deciding<'_>,
+        before: &Resolver<'_>,
+        after: &Resolver<'_>,
     ) {
-        let room = MAX_EXAMINED.saturating_sub(self.examined);
-        let found = view.indexed(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, context, room);
+        let limit = MAX_EXAMINED.saturating_sub(self.examined);
+        let found = view.indexed(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, context, limit);
         let all = view.count(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, context);
         self.examined += found.len();
         self.not_examined += all.saturating_sub(found.len());
@@ -223,13 +223,13 @@ impl Changes {
         };
         let bound = match self.not_examined {
             0 => String::new(),
-            unseen => format!("; {unseen} others were not looked at"),
+            unseen => format!("; {unseen} more were not checked"),
         };
         Some(format!("{count}{subject} another component: {}{more}{bound}", self.names.join(", ")))
     }
 }
 
-/// The reference of a stored Installation, read once for as long as it is stored.
+/// Returns the component reference of a stored Installation; the result is cached with the object.
 fn reference(installation: &Stored) -> Option<ComponentReference> {
     installation.view(|object: &Value| {
         installation::component_reference(object, &mut Vec::new()).map(|(_, reference)| reference)

@@ -1,9 +1,9 @@
-//! OW008: an overwritten reference whose target does not exist.
+//! OW008: an overwritten reference to a component version that does not exist.
 
 use std::collections::BTreeMap;
 
 use super::WRITES;
-use super::effect::{self, Setting};
+use super::effect::{self, Evaluation};
 use super::substitution::{Entries, Entry};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
@@ -19,21 +19,21 @@ static SCOPE: [Match; 2] = [
     kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
 ];
 
-/// The row of OW008.
+/// The definition of rule OW008.
 pub(super) static RULE: Rule = Rule {
     id: "OW008",
     name: "target-does-not-exist",
     level: Level::Warn,
-    summary: "overwrites that lead to a component version that its repository does not have",
+    summary: "overwrites that produce a reference to a component version that its repository does not have",
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &INSTALLATIONS, &OVERWRITES],
     confirm: None,
     check,
     page: Page {
-        why: "Landscaper stops at the first component of a tree that it does not find, and the Installation fails. The \
-              companion (`portcullis reconcile --overwrite-trees`) follows the trees, and notes on each Installation \
-              which overwritten references lead nowhere, and which versions are near. The rule knows what is noted: \
-              nothing is asked of a registry while an object is admitted.",
+        why: "Landscaper stops at the first component of a tree that it does not find, and the Installation fails. \
+              The controller manager (`portcullis reconcile --overwrite-trees`) follows the trees, and writes an \
+              annotation on each Installation: which overwritten references do not exist, and the closest versions \
+              that do. The rule reads only this annotation; it asks no registry during admission.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -110,8 +110,9 @@ overwrites:
       version: v2.0.0
 ",
         },
-        mend: "Name a version that exists, or publish the one that is named into the repository that the tree is read \
-               from: that of the root as it is overwritten. `portcullis explain overwrites --tree` shows the way.",
+        mend: "Choose a version that exists, or publish the missing version in the repository that the tree is read \
+               from: the repository of the root reference after the overwrites. `portcullis explain overwrites \
+               --tree` shows the path to the reference.",
     },
 };
 
@@ -121,7 +122,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 
 fn of_installation(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let Some(note) = Note::read(request.object()).filter(|note| !note.missing.is_empty()) else { return Vec::new() };
-    let Setting::Overwritten(effect) = effect::of(request.object(), &request.namespace, view) else {
+    let Evaluation::Overwritten(effect) = effect::of(request.object(), &request.namespace, view) else {
         return Vec::new();
     };
     if !note.is_about(&effect.overwrites.entries, &effect.substitution.original) {
@@ -131,7 +132,7 @@ fn of_installation(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     note.missing.iter().map(|missing| finding(field.clone(), missing)).collect()
 }
 
-/// The entries that lead to what is noted as missing on any Installation that they are for.
+/// Reports entries that produce a reference which a tree annotation of any Installation lists as missing.
 fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let entries = Entries::of(request);
     let mut found: BTreeMap<usize, Missing> = BTreeMap::new();
@@ -139,8 +140,8 @@ fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     for note in users.installations.iter().filter_map(|user| user.installation.view(Note::read)) {
         for missing in note.missing {
             let target = ComponentReference::of(&missing.target, &mut Vec::new());
-            let leads = entries.iter().position(|entry| leads_to(entry, &target));
-            if let Some(at) = leads.filter(|at| !entries.is_damaged(*at)) {
+            let index = entries.iter().position(|entry| produces(entry, &target));
+            if let Some(at) = index.filter(|at| !entries.has_problem(*at)) {
                 found.entry(at).or_insert(missing);
             }
         }
@@ -149,14 +150,14 @@ fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     found.iter().map(|(at, missing)| finding(field.index(*at).key("substitution"), missing)).collect()
 }
 
-/// Whether an entry, where it is applied, gives this reference: name and version are what it sets, or wants.
-fn leads_to(entry: &Entry, target: &ComponentReference) -> bool {
+/// Reports whether an applied entry produces this reference: the entry must set or require its name and version.
+fn produces(entry: &Entry, target: &ComponentReference) -> bool {
     let sets = entry.substitution.specified().next().is_some();
     sets && Attribute::ALL.into_iter().all(|part| {
-        let said = [&entry.substitution, &entry.source].into_iter().find(|reference| reference.specifies(part));
-        match said {
+        let specified = [&entry.substitution, &entry.source].into_iter().find(|reference| reference.specifies(part));
+        match specified {
             Some(reference) => reference.agrees(target, part),
-            // From where is mostly not said; which version of what is.
+            // Most entries do not specify the repository, but name and version must match.
             None => part == Attribute::RepositoryContext,
         }
     })
@@ -167,12 +168,12 @@ fn finding(field: FieldPath, missing: &Missing) -> Finding {
     let (name, version) = (&target.component_name, &target.version);
     let from = target.repository_context.as_ref().map(|context| format!(" in {}", context.brief()));
     let message = format!(
-        "{name} {version} did not exist{} when it was last looked for ({}): Landscaper stops there",
+        "{name} {version} did not exist{} when it was last checked ({}): the Installation fails",
         from.unwrap_or_default(),
         missing.way
     );
     let help = match missing.nearest.as_slice() {
-        [] => "publish it there, or name a version that exists".to_owned(),
+        [] => "publish it there, or choose a version that exists".to_owned(),
         nearest => format!("these versions exist: {}", nearest.join(", ")),
     };
     RULE.finding(field, message).found(version.clone()).help(help)

@@ -14,7 +14,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
-/// A Context and an Installation whose note says that the first of some entries matches.
+/// A Context, and an Installation with a tree annotation that says that the first entry matches.
 macro_rules! stored {
     ($from:literal) => {
         concat!(
@@ -44,23 +44,23 @@ spec:
         )
     };
 }
-/// The row of OW009.
+/// The definition of rule OW009.
 pub(super) static RULE: Rule = Rule {
     id: "OW009",
     name: "matches-no-component",
     level: Level::Audit,
-    summary: "an entry of overwrites that matches no component in the tree of any Installation that uses them",
+    summary: "an entry that matches no component in the tree of any Installation that uses these overwrites",
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &INSTALLATIONS],
     confirm: None,
     check,
     page: Page {
-        why: "Overwrites outlive what they were written for. An entry that matches nothing any more misleads whoever \
-              reads the list, and takes effect by surprise when a component of that name comes back. It is recorded, \
-              not shown: an entry may well be written before the Installation that it is for. `portcullis audit` shows it, and \
-              the policy reports have it. The rule speaks only where \
-              the companion (`portcullis reconcile --overwrite-trees`) has followed the tree of every Installation \
-              that uses the overwrites, to its leaves, with these very entries.",
+        why: "Overwrites often stay longer than they are needed. An entry that matches nothing misleads readers of \
+              the list, and takes effect unexpectedly when a component with that name comes back. The finding is \
+              recorded but not shown to the user, because you can write an entry before the Installation that needs \
+              it. `portcullis audit` and the policy reports show it. The rule reports an entry only if the \
+              controller manager (`portcullis reconcile --overwrite-trees`) has followed the complete tree of every \
+              Installation that uses the overwrites, with exactly these entries.",
         wrong: Example {
             stored: stored!("2c5ef597112956f2"),
             operation: Operation::Create,
@@ -97,7 +97,7 @@ overwrites:
       version: v2.0.0
 ",
         },
-        mend: "Take the entry out, or correct the name, version or repository context of its source.",
+        mend: "Remove the entry, or correct the name, version or repository context of its source.",
     },
 };
 
@@ -113,22 +113,22 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         let Some((_, reference)) = read else { continue };
         let original = reference.or_repository_context(user.context.repository_context.as_ref());
         let note = user.installation.view(Note::read);
-        // What is not known of one tree might be what the entry is for.
+        // The entry might match an unknown part of this tree.
         let Some(note) = note.filter(|note| note.complete && note.is_about(&entries, &original)) else {
             return Vec::new();
         };
         matched.extend(note.matched);
     }
     let field = FieldPath::of(["overwrites"]);
-    let idle = (0..entries.len()).filter(|at| !matched.contains(at) && !entries.is_damaged(*at));
-    idle.map(|at| finding(field.index(at), users.installations.len())).collect()
+    let unmatched = (0..entries.len()).filter(|at| !matched.contains(at) && !entries.has_problem(*at));
+    unmatched.map(|at| finding(field.index(at), users.installations.len())).collect()
 }
 
 fn finding(field: FieldPath, count: usize) -> Finding {
     let among =
-        if count == 1 { "the one Installation".to_owned() } else { format!("any of the {count} Installations") };
-    let message = format!("matches no component in the tree of {among} that it is for");
-    RULE.finding(field.key("source"), message).help("take it out, or correct its source")
+        if count == 1 { "the only Installation".to_owned() } else { format!("any of the {count} Installations") };
+    let message = format!("matches no component in the tree of {among} that use these overwrites");
+    RULE.finding(field.key("source"), message).help("remove the entry, or correct its source")
 }
 
 #[cfg(test)]
@@ -139,9 +139,9 @@ mod tests {
     use crate::landscaper::components::note::fingerprint;
     use crate::yaml;
 
-    /// What is in the notes of the page is run by the test of all pages.
+    /// Keeps the fingerprints in the examples current; another test runs the examples.
     #[test]
-    fn the_notes_of_the_page_are_about_its_entries() {
+    fn examples_contain_the_fingerprints_of_their_entries() {
         for example in [&RULE.page.wrong, &RULE.page.right] {
             let document = yaml::read(example.object, &yaml::Limits::default()).unwrap().remove(0);
             let entries = read_entries(&document.value, &mut Vec::new());

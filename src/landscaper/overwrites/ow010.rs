@@ -1,7 +1,7 @@
-//! OW010: two versions of one component in a tree, because an entry matches only one reference to it.
+//! OW010: two versions of one component in a tree, because an entry matches only some references to it.
 
 use super::WRITES;
-use super::effect::{self, Effect, Setting};
+use super::effect::{self, Effect, Evaluation};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::ComponentReference;
@@ -15,21 +15,22 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];
 
-/// The row of OW010.
+/// The definition of rule OW010.
 pub(super) static RULE: Rule = Rule {
     id: "OW010",
     name: "different-versions-in-a-tree",
     level: Level::Warn,
-    summary: "a tree that holds two versions of a component because an entry matches only one reference to it",
+    summary: "a tree that contains two versions of a component because an entry matches only some references to it",
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &OVERWRITES],
     confirm: None,
     check,
     page: Page {
-        why: "An entry with a version in its source matches the references to that version, and not those to another one \
-              deeper in the tree. Both versions are then deployed side by side, which is seldom what a test of one of \
-              them is after. Of inline component descriptors the rule sees for itself what they refer to; of others it \
-              knows what the companion (`portcullis reconcile --overwrite-trees`) has noted on the Installation.",
+        why: "An entry with a version in its source matches the references to that version, but not references to \
+              another version deeper in the tree. Landscaper then deploys both versions, which is rarely intended. \
+              The rule reads the references of inline component descriptors itself. For other descriptors it uses \
+              the annotation that the controller manager (`portcullis reconcile --overwrite-trees`) writes on the \
+              Installation.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -77,8 +78,8 @@ overwrites:
             operation: Operation::Create,
             object: INSTALLATION,
         },
-        mend: "Leave the version out of the entry's source, so that it matches every reference to the component, or add \
-               an entry for the other version.",
+        mend: "Remove the version from the source of the entry, so that it matches every reference to the \
+               component, or add an entry for the other version.",
     },
 };
 
@@ -114,7 +115,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if note.is_none() && inline.is_none() {
         return Vec::new();
     }
-    let Setting::Overwritten(effect) = effect::of(request.object(), &request.namespace, view) else {
+    let Evaluation::Overwritten(effect) = effect::of(request.object(), &request.namespace, view) else {
         return Vec::new();
     };
     let is_about = |note: &Note| note.is_about(&effect.overwrites.entries, &effect.substitution.original);
@@ -127,7 +128,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     sentences.into_iter().map(|sentence| finding(&field, sentence, &effect)).collect()
 }
 
-/// What an inline descriptor shows of its tree.
+/// Describes the splits that the inline descriptors show, without asking a registry.
 fn within(inline: &Inline, effect: &Effect) -> Vec<String> {
     let find = |reference: &ComponentReference| inline.find(reference).map_or(Found::Pending, Found::Descriptor);
     let closure = Closure::of(effect.substitution.original.clone(), &effect.overwrites.entries, &find);
@@ -135,6 +136,9 @@ fn within(inline: &Inline, effect: &Effect) -> Vec<String> {
 }
 
 fn finding(field: &FieldPath, sentence: String, effect: &Effect) -> Finding {
-    let help = format!("leave the version out of that entry's source in {:?}, or add an entry", effect.overwrites.name);
+    let help = format!(
+        "remove the version from that entry's source in {:?}, or add an entry for the other version",
+        effect.overwrites.name
+    );
     RULE.finding(field.clone(), sentence).help(help)
 }

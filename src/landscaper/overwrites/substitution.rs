@@ -1,8 +1,8 @@
-//! The substitution: what a list of overwrites makes of one component reference, and why.
+//! Applies a list of overwrites to one component reference, and records what each entry did.
 //!
 //! Source: `Substitutions.Replace` in Landscaper's `pkg/components/model/componentoverwrites/substitutor.go`. Entries
 //! are matched against the *original* reference, in order; an entry sets all its attributes or none; no attribute is set
-//! twice; once all three are set, the rest is not looked at.
+//! twice; once all three are set, the remaining entries are skipped.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::landscaper::decode::{Problem, problem, within};
 /// One entry of `overwrites`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Which references it is for: those that agree with every part that is specified here.
+    /// The references that the entry matches: those equal in every attribute that is specified here.
     pub source: ComponentReference,
-    /// What it sets.
+    /// The attributes that the entry sets.
     pub substitution: ComponentReference,
 }
 
 impl Entry {
-    /// Whether it is for `reference`.
+    /// Reports whether the source matches `reference`.
     pub fn matches(&self, reference: &ComponentReference) -> bool {
         self.source.specified().all(|attribute| self.source.agrees(reference, attribute))
     }
 
     fn of(value: &Value, problems: &mut Vec<Problem>) -> Self {
         let Some(members) = value.as_object() else {
-            // A null entry is an empty one, which matches everything and sets nothing.
+            // A null entry is an empty entry: it matches everything and sets nothing.
             if !value.is_null() {
                 problems.push(problem(FieldPath::root(), value, "an object"));
             }
@@ -48,8 +48,8 @@ impl Entry {
     fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let members = match json::members(text) {
             Ok(members) => members,
-            // A null entry is an empty one, which matches everything and sets nothing.
-            Err(_) => return told_unless_null(text, "an object", problems),
+            // A null entry is an empty entry: it matches everything and sets nothing.
+            Err(_) => return report_unless_null(text, "an object", problems),
         };
         for (key, raw) in members {
             let part = match key.as_str() {
@@ -62,16 +62,16 @@ impl Entry {
     }
 }
 
-/// The entries of a ComponentVersionOverwrites object, and what Landscaper could not decode in them.
+/// The entries of a ComponentVersionOverwrites object, with the values that Landscaper cannot decode.
 #[derive(Debug, Default)]
 pub struct Entries {
     list: Vec<Entry>,
-    /// What Landscaper could not decode.
+    /// The values that Landscaper cannot decode.
     pub problems: Vec<Problem>,
 }
 
 impl Entries {
-    /// The entries of the object of a request, read once for all rules.
+    /// Returns the entries of the object in a request, which are read once for all rules.
     pub fn of(request: &Request<'_>) -> Arc<Self> {
         request.object.view(|object| Arc::new(Self::read(object)))
     }
@@ -83,8 +83,8 @@ impl Entries {
         Self { list, problems }
     }
 
-    /// Whether something in an entry could not be decoded, so that what it says is not known.
-    pub fn is_damaged(&self, at: usize) -> bool {
+    /// Reports whether the entry at index `at` contains a value that cannot be decoded, so that its meaning is unknown.
+    pub fn has_problem(&self, at: usize) -> bool {
         if self.problems.is_empty() {
             return false;
         }
@@ -103,7 +103,7 @@ impl std::ops::Deref for Entries {
 
 /// Reads the list `overwrites` of a ComponentVersionOverwrites object.
 ///
-/// What Landscaper cannot decode is told in `problems` and counts as unspecified.
+/// Values that Landscaper cannot decode are added to `problems` and count as unspecified.
 pub fn read_entries(object: &Value, problems: &mut Vec<Problem>) -> Vec<Entry> {
     let place = || FieldPath::of(["overwrites"]);
     let list = match object.get("overwrites") {
@@ -122,11 +122,11 @@ pub fn read_entries(object: &Value, problems: &mut Vec<Problem>) -> Vec<Entry> {
     list.iter().enumerate().map(read).collect()
 }
 
-/// Reads the list from its JSON text, which the repository contexts in it keep as it is spelled.
+/// Reads the list from its JSON text; repository contexts keep their original text.
 pub fn parse_entries(text: &str, problems: &mut Vec<Problem>) -> Vec<Entry> {
     let place = || FieldPath::of(["overwrites"]);
     let Ok(list) = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(text) else {
-        within(problems, place, |problems| told_unless_null(text, "a list", problems));
+        within(problems, place, |problems| report_unless_null(text, "a list", problems));
         return Vec::new();
     };
     let read = |(at, raw): (usize, &&serde_json::value::RawValue)| {
@@ -137,47 +137,47 @@ pub fn parse_entries(text: &str, problems: &mut Vec<Problem>) -> Vec<Entry> {
     list.iter().enumerate().map(read).collect()
 }
 
-fn told_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Problem>) {
+fn report_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Problem>) {
     let value = json::parse(text).unwrap_or(Value::Null);
     if !value.is_null() {
         problems.push(problem(FieldPath::root(), &value, wanted));
     }
 }
 
-/// What became of one entry.
+/// The result of one entry for a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Its source does not match the original reference.
+    /// The source does not match the original reference.
     NotMatched {
-        /// The parts in which they differ.
+        /// The attributes that differ.
         differs: Vec<Attribute>,
     },
-    /// It was applied.
+    /// The entry was applied.
     Applied {
-        /// The parts that it set; none for an empty substitution.
+        /// The attributes that it set; none for an empty substitution.
         set: Vec<Attribute>,
     },
-    /// It matches, but a part that it would set was set already; so it set nothing at all.
+    /// The source matches, but an earlier entry has set one of the attributes; so this entry set none.
     Rejected {
-        /// Those parts, and the entry that had set each.
+        /// The attributes that were already set, each with the index of the entry that set it.
         taken: Vec<(Attribute, usize)>,
     },
-    /// All three parts were set before its turn came.
+    /// The entry was skipped because earlier entries had set all three attributes.
     NotReached,
 }
 
-/// What a list of overwrites makes of a reference.
+/// The result of applying a list of overwrites to a component reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Substitution {
-    /// The reference as it was, its repository context defaulted from the Context.
+    /// The reference before the substitution, with the repository context of the Context as default.
     pub original: ComponentReference,
-    /// The reference that Landscaper uses instead.
+    /// The reference that Landscaper uses.
     pub result: ComponentReference,
-    /// Whether any entry matched; what it then set may still be what was there.
+    /// Whether any entry matched. A matching entry may set the value that the reference already has.
     pub matched: bool,
-    /// What became of each entry.
+    /// The result of each entry, in order.
     pub trace: Vec<Outcome>,
-    /// Which entry set each part.
+    /// The index of the entry that set each attribute, in the order of [`Attribute::ALL`].
     set_by: [Option<usize>; 3],
 }
 
@@ -192,13 +192,13 @@ impl Substitution {
             set_by: [None; 3],
         };
         for (at, entry) in entries.iter().enumerate() {
-            let outcome = substitution.take_turn(at, entry);
+            let outcome = substitution.apply(at, entry);
             substitution.trace.push(outcome);
         }
         substitution
     }
 
-    fn take_turn(&mut self, at: usize, entry: &Entry) -> Outcome {
+    fn apply(&mut self, at: usize, entry: &Entry) -> Outcome {
         if self.set_by.iter().all(Option::is_some) {
             return Outcome::NotReached;
         }
@@ -220,17 +220,17 @@ impl Substitution {
         Outcome::Applied { set: wanted }
     }
 
-    /// The entry that set a part.
+    /// Returns the index of the entry that set an attribute.
     pub fn set_by(&self, attribute: Attribute) -> Option<usize> {
         self.set_by[attribute as usize]
     }
 
-    /// Whether a part became another.
+    /// Reports whether the result differs from the original in an attribute.
     pub fn changes(&self, attribute: Attribute) -> bool {
         !self.original.agrees(&self.result, attribute)
     }
 
-    /// The parts that became others.
+    /// Returns the attributes in which the result differs from the original.
     pub fn changed(&self) -> impl Iterator<Item = Attribute> + '_ {
         Attribute::ALL.into_iter().filter(|attribute| self.changes(*attribute))
     }
