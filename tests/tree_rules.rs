@@ -1,10 +1,14 @@
-//! OW008, OW009 and OW010 beyond what their pages show: they speak only of what is known of these very overwrites.
+//! Cases of OW008 to OW011 that their pages do not show: outdated tree annotations, and live reads of Contexts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
 
+use std::sync::Arc;
+
 use cases::{Case, objects};
 use portcullis::admission::{Level, Operation, Phase};
+use portcullis::catalog::{Confirm, Confirming, Reference};
+use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::landscaper::component_reference::ComponentReference;
 use portcullis::landscaper::components::note::{Missing, Note, fingerprint};
 use portcullis::landscaper::overwrites::substitution::read_entries;
@@ -23,7 +27,7 @@ fn overwrites(version: &str) -> Value {
            "overwrites": [{"source": {"componentName": "db"}, "substitution": {"version": version}}]})
 }
 
-/// An Installation with a note that was made with `overwrites`.
+/// Returns an Installation with a tree annotation for `overwrites`.
 fn installation(name: &str, overwrites: &Value, note: Note) -> Value {
     let original =
         ComponentReference { component_name: "app".into(), version: "v1".into(), ..ComponentReference::default() };
@@ -51,21 +55,18 @@ fn stored(others: Vec<Value>) -> Vec<Value> {
 }
 
 #[test]
-fn an_installation_is_told_what_its_tree_lacks_while_that_is_so() {
+fn reports_missing_components_while_the_annotation_is_current() {
     let object = installation("a", &overwrites("v9"), missing());
     let found = findings(object.clone(), stored(vec![overwrites("v9")]), "OW008");
     assert_eq!(found.len(), 1);
-    assert!(
-        found[0].contains("db v9 did not exist in r.example when it was last looked for (store → db)"),
-        "{found:?}"
-    );
+    assert!(found[0].contains("db v9 did not exist in r.example when it was last checked (store → db)"), "{found:?}");
     assert!(found[0].contains("these versions exist: v8"), "{found:?}");
-    // The overwrites are others by now: nobody knows.
+    // The annotation is about other overwrites.
     assert!(findings(object, stored(vec![overwrites("v8")]), "OW008").is_empty());
 }
 
 #[test]
-fn overwrites_are_told_which_entry_leads_nowhere() {
+fn reports_the_entry_that_produces_a_missing_reference() {
     let user = installation("a", &overwrites("v9"), missing());
     let found = findings(overwrites("v9"), stored(vec![user.clone()]), "OW008");
     assert!(found.len() == 1 && found[0].contains("overwrites[0].substitution"), "{found:?}");
@@ -73,7 +74,7 @@ fn overwrites_are_told_which_entry_leads_nowhere() {
 }
 
 #[test]
-fn an_idle_entry_is_recorded_once_every_tree_is_known() {
+fn records_unmatched_entries_once_every_tree_is_known() {
     let mine = overwrites("v9");
     let known = |name: &str, matched: Vec<usize>| {
         installation(name, &mine, Note { complete: true, matched, ..Note::default() })
@@ -82,15 +83,15 @@ fn an_idle_entry_is_recorded_once_every_tree_is_known() {
     assert_eq!(found(vec![known("a", vec![]), known("b", vec![])]).len(), 1);
     assert!(found(vec![known("a", vec![]), known("b", vec![0])]).is_empty(), "one of them uses it");
     let half = installation("b", &mine, Note::default());
-    assert!(found(vec![known("a", vec![]), half]).is_empty(), "what is not known might be what it is for");
+    assert!(found(vec![known("a", vec![]), half]).is_empty(), "the entry may match the unknown part");
     let stale = installation("b", &overwrites("v1"), Note { complete: true, ..Note::default() });
-    assert!(found(vec![known("a", vec![]), stale]).is_empty(), "that was about other entries");
+    assert!(found(vec![known("a", vec![]), stale]).is_empty(), "the annotation is about other entries");
     assert!(found(vec![]).is_empty(), "nobody uses it yet");
 }
 
-/// What is only recorded is not shown to whoever writes the overwrites.
+/// Findings of level `audit` are not shown to the user.
 #[test]
-fn an_idle_entry_is_not_shown_at_admission() {
+fn hides_unmatched_entries_at_admission() {
     let mine = overwrites("v9");
     let user = installation("a", &mine, Note { complete: true, ..Note::default() });
     let case = Case::new(Operation::Update, mine.clone()).update(mine).stored(stored(vec![user]));
@@ -100,7 +101,7 @@ fn an_idle_entry_is_not_shown_at_admission() {
 }
 
 #[test]
-fn a_note_of_two_versions_is_told_while_it_is_about_these_overwrites() {
+fn reports_two_versions_while_the_annotation_is_current() {
     let sentence =
         "component log is in the tree as v1 (a, by overwrites[0]) and as v2 (b, which that entry does not match)";
     let note = Note { splits: vec![sentence.to_owned()], ..Note::default() };
@@ -108,4 +109,57 @@ fn a_note_of_two_versions_is_told_while_it_is_about_these_overwrites() {
     let found = findings(object.clone(), stored(vec![overwrites("v9")]), "OW010");
     assert!(found.len() == 1 && found[0].contains(sentence), "{found:?}");
     assert!(findings(object, stored(vec![overwrites("v8")]), "OW010").is_empty());
+}
+
+/// An API server that answers live reads of one Context; `None` if it does not answer at all.
+struct Live(Option<Option<Value>>);
+
+impl Confirm for Live {
+    fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
+        let context = self.0.clone().map(|context| context.filter(|_| reference.kind.kind == "Context"));
+        Box::pin(async move { context.ok_or_else(|| "no answer".to_owned()) })
+    }
+}
+
+fn context(deleted: bool) -> Value {
+    let mut context = objects(CONTEXT).remove(0);
+    context["metadata"]["finalizers"] = json!(["example.org/hold"]);
+    context["metadata"]["deletionTimestamp"] = if deleted { json!("2026-01-01T12:00:00Z") } else { Value::Null };
+    context
+}
+
+/// Returns the findings of OW011 for `object`, with a Context in the catalog that is being deleted.
+fn findings_of_ow011(object: &Value, live: Option<Option<Value>>) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let registry = Registry::standard();
+    let mut catalog = registry.catalog_of(vec![context(true)]);
+    catalog.set_confirm(Arc::new(Live(live)));
+    let gate = Gate::new(registry, Policy::default(), Arc::new(catalog));
+    let request = Case::new(Operation::Create, object.clone()).request();
+    let found = runtime.block_on(gate.decide(Phase::Validate, &request)).findings;
+    found.iter().filter(|finding| finding.rule == "OW011").map(|finding| finding.paragraph()).collect()
+}
+
+#[test]
+fn warns_about_a_context_only_if_a_live_read_shows_its_deletion() {
+    let object = installation("a", &overwrites("v1"), Note::default());
+    let found = |live| findings_of_ow011(&object, live);
+    let warned = found(Some(Some(context(true))));
+    assert!(warned.len() == 1 && warned[0].contains("Context \"default\" is being deleted"), "{warned:?}");
+    assert!(found(Some(Some(context(false)))).is_empty(), "created again");
+    assert!(found(Some(None)).is_empty(), "gone: OW005 reports that");
+    assert!(found(None).is_empty(), "unknown");
+}
+
+#[test]
+fn does_not_warn_about_the_context_of_an_installation_that_is_deleted_too() {
+    let live = Some(Some(context(true)));
+    let mut object = installation("a", &overwrites("v1"), Note::default());
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"},
+                           "status": {"phase": "Terminating"}});
+    let terminating = Case::new(Operation::Create, object.clone()).stored(vec![context(true), namespace]);
+    let found = terminating.decide(Phase::Validate).findings;
+    assert!(!found.iter().any(|finding| finding.rule == "OW011"), "{found:?}");
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T12:00:00Z");
+    assert!(findings_of_ow011(&object, live).is_empty());
 }

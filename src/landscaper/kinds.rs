@@ -1,4 +1,4 @@
-//! The kinds that Landscaper's rules look up.
+//! The kinds of Landscaper's API that rules look up, and their indexes.
 
 use super::components::note::TREE_ANNOTATION;
 use super::deployer::TYPE_ANNOTATION;
@@ -9,12 +9,12 @@ use super::{context, installation};
 use crate::catalog::{EVERY, Index, Kind, Scope};
 use crate::rule::{Match, Outage};
 
-/// API group of everything of Landscaper's.
+/// The API group of Landscaper.
 pub const GROUP: &str = "landscaper.gardener.cloud";
-/// Its one version.
+/// The only version of the API group.
 pub const VERSION: &str = "v1alpha1";
 
-/// `Context`: what Installations share.
+/// `Context`: settings shared by Installations.
 pub static CONTEXTS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -22,14 +22,19 @@ pub static CONTEXTS: Kind = Kind {
     plural: "contexts",
     scope: Scope::Namespaced,
     indexes: &[&CONTEXTS_BY_OVERWRITES],
-    parts: &[&["componentVersionOverwrites"], &["registryPullSecrets"], &["repositoryContext"]],
+    parts: &[
+        &["componentVersionOverwrites"],
+        &["metadata", "deletionTimestamp"],
+        &["registryPullSecrets"],
+        &["repositoryContext"],
+    ],
 };
 
 /// Contexts by the name of the overwrites that they use.
 pub static CONTEXTS_BY_OVERWRITES: Index =
     Index { name: "overwrites", keys: |object| keys(context::overwrites_name(object)) };
 
-/// `ComponentVersionOverwrites`: which component references are replaced, and by what.
+/// `ComponentVersionOverwrites`: a list of replacements for component references.
 pub static OVERWRITES: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -40,7 +45,7 @@ pub static OVERWRITES: Kind = Kind {
     parts: &[&["metadata", "generation"], &["overwrites"]],
 };
 
-/// `Installation`: what is to be installed.
+/// `Installation`: a component that Landscaper installs.
 pub static INSTALLATIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -74,7 +79,7 @@ pub static INSTALLATIONS: Kind = Kind {
 pub static INSTALLATIONS_BY_CONTEXT: Index =
     Index { name: "context", keys: |object| keys(Some(installation::context_name(object))) };
 
-/// `Execution`: the DeployItems of an Installation. It has the Installation's name.
+/// `Execution`: the DeployItems of an Installation. It has the same name as the Installation.
 pub static EXECUTIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -93,7 +98,7 @@ pub static EXECUTIONS: Kind = Kind {
     ],
 };
 
-/// `DeployItem`: what a deployer does.
+/// `DeployItem`: a unit of work for a deployer.
 pub static DEPLOY_ITEMS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -122,7 +127,7 @@ pub static DEPLOY_ITEMS: Kind = Kind {
     ],
 };
 
-/// `Target`: where a deployer works. What rules ask is its labels and annotations; its credentials are not kept.
+/// `Target`: the environment that a deployer installs into. Only its metadata is cached, not its credentials.
 pub static TARGETS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -133,7 +138,7 @@ pub static TARGETS: Kind = Kind {
     parts: &[&["metadata", "labels"], &["metadata", "annotations"]],
 };
 
-/// `DeployerRegistration`: which types a deployer serves. Landscaper has had none since 0.99.
+/// `DeployerRegistration`: the types that a deployer serves. Landscaper removed this kind in version 0.99.
 pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -144,10 +149,10 @@ pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
     parts: &[&["spec", "types"]],
 };
 
-/// All objects, under the empty key.
+/// An index of all objects, under the empty key.
 pub static ALL: Index = Index { name: "all", keys: |_| vec![String::new()] };
 
-/// `DryRunConfiguration`: what stands in for the objects on targets. A kind of ours, in Landscaper's group.
+/// `DryRunConfiguration`: simulated objects on Targets, for dry runs. A kind of Portcullis, in Landscaper's API group.
 pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -158,13 +163,13 @@ pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
     parts: &[&["spec"]],
 };
 
-/// Objects by what owns them: `Installation/name`, `Execution/name`.
+/// Objects by their owner: `Installation/name` or `Execution/name`.
 pub static BY_OWNER: Index = Index {
     name: "owner",
     keys: |object| mark::owner(object).map(|owner| owner_key(owner.kind.kind, owner.name)).into_iter().collect(),
 };
 
-/// The key of [`BY_OWNER`].
+/// Returns the key of an owner in [`BY_OWNER`].
 pub fn owner_key(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }
@@ -182,18 +187,18 @@ fn keys(name: Option<&str>) -> Vec<String> {
     name.map(str::to_owned).into_iter().collect()
 }
 
-/// Whether an object of a request or a file is of `kind`, judged by its resource.
+/// Reports whether the object of a request is of this kind, by its resource.
 pub(super) fn is(kind: &Kind, request: &crate::admission::Request<'_>) -> bool {
     request.resource.plural == kind.plural
 }
 
-/// The status of a kind's objects, for a rule's scope. It is only ever updated.
+/// Returns a request matcher for updates of the subresource `status` of a kind.
 pub(super) const fn status(kind: &'static Kind, outage: Outage) -> Match {
     let status = matches(kind, &[crate::admission::Operation::Update], outage);
     Match { subresource: "status", ..status }
 }
 
-/// The main resource of a kind, for a rule's scope.
+/// Returns a request matcher for the main resource of a kind.
 pub(super) const fn matches(
     kind: &'static Kind,
     operations: &'static [crate::admission::Operation],

@@ -27,6 +27,7 @@ pub const CASES: &[Case] = &[
     ("overwrites::both_are_deleted_in_one_command", both_are_deleted_in_one_command),
     ("overwrites::a_namespace_is_deleted_unhindered", a_namespace_is_deleted_unhindered),
     ("overwrites::a_change_names_the_installations_it_changes", a_change_names_the_installations_it_changes),
+    ("overwrites::warns_while_the_context_is_being_deleted", warns_while_the_context_is_being_deleted),
     ("overwrites::explain_reads_the_cluster", explain_reads_the_cluster),
     ("overwrites::annotations_go_when_nothing_is_overwritten", annotations_go_when_nothing_is_overwritten),
 ];
@@ -160,7 +161,12 @@ fn a_substitution_without_effect_is_warned_about(ctx: &Context) {
     let nothing = "- source: {componentName: a}\n  substitution: {}\n";
     warns(ctx, &ns, &overwrites(nothing), &["OW003 overwrites[0].substitution: sets nothing"]);
     let same = "- source: {componentName: a}\n  substitution: {componentName: a, version: v2}\n";
-    warns(ctx, &ns, &overwrites(same), &["OW003 overwrites[0].substitution.componentName: sets what"]);
+    warns(
+        ctx,
+        &ns,
+        &overwrites(same),
+        &["OW003 overwrites[0].substitution.componentName: sets the value of the source"],
+    );
     accepts(ctx, &ns, &overwrites("- source: {componentName: a}\n  substitution: {version: v2}\n"));
 }
 
@@ -232,8 +238,8 @@ fn what_is_still_used_is_not_deleted(ctx: &Context) {
         (!output.status.success()).then_some(output)
     });
     let expected = "admission webhook \"advise.portcullis.dev\" denied the request: \nOW006 ComponentVersionOverwrites \
-                    \"my-overwrites\" is still used by Context \"default\"\n  help: take \
-                    componentVersionOverwrites out of that Context first\n";
+                    \"my-overwrites\" is still used by Context \"default\"\n  help: remove \
+                    componentVersionOverwrites from that Context first\n";
     assert!(refused.stderr.ends_with(expected), "{refused}");
     let output = delete(ctx, &ns, &["cvo/my-overwrites"]);
     assert!(!output.status.success(), "{output}");
@@ -303,6 +309,23 @@ fn a_change_names_the_installations_it_changes(ctx: &Context) {
     });
     let expected = "Warning: OW007 componentVersionOverwrites: 1 Installation gets another component: server\n";
     assert_eq!(warned.stderr, expected);
+}
+
+fn warns_while_the_context_is_being_deleted(ctx: &Context) {
+    let ns = ctx.cluster.namespace("ow011");
+    let context = ["context.landscaper.gardener.cloud/default"];
+    accepts(ctx, &ns, &FREE_CONTEXT.replace("{name: default}", "{name: default, finalizers: [example.org/hold]}"));
+    delete(ctx, &ns, &context).expect_success();
+    let apply = ["apply", "--dry-run=server", "--namespace", &ns, "-f", "-"];
+    eventually(|| {
+        let output = ctx.cluster.kubectl().args(apply).stdin(INSTALLATION).run().expect_success();
+        output.stderr.contains("OW011 spec.context: Context \"default\" is being deleted since ").then_some(())
+    });
+    // The catalog may still contain the Context that was deleted, so the rule must read it live.
+    let release = ["patch", "--namespace", &ns, "--type=merge", "-p", r#"{"metadata": {"finalizers": null}}"#];
+    ctx.cluster.kubectl().args(release).args(context).run().expect_success();
+    accepts(ctx, &ns, FREE_CONTEXT);
+    accepts(ctx, &ns, INSTALLATION);
 }
 
 fn explain_reads_the_cluster(ctx: &Context) {

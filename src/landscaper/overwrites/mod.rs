@@ -18,6 +18,7 @@ mod ow007;
 mod ow008;
 mod ow009;
 mod ow010;
+mod ow011;
 pub mod substitution;
 
 use crate::admission::Operation;
@@ -35,6 +36,7 @@ pub static RULES: &[&Rule] = &[
     &ow008::RULE,
     &ow009::RULE,
     &ow010::RULE,
+    &ow011::RULE,
 ];
 
 /// The mutators for overwrites.
