@@ -90,7 +90,7 @@ impl ComponentReference {
         }
     }
 
-    /// Reads fields from JSON over the present values, as Go does for a duplicate field.
+    /// Decodes JSON fields into this reference; they replace present values, as in Go for duplicate fields.
     pub(super) fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let Ok(members) = wire::members(text) else {
             return not_an_object(text, problems);

@@ -137,7 +137,7 @@ fn not_a_string(value: &Value, field: &FieldPath) -> Problem {
 }
 
 /// Decodes a string field as Go's `encoding/json` does: keys are case-insensitive, the last one wins, and `null` is ignored.
-/// A map has the order of the API server's text.
+/// The order of `members` is the order in the JSON of the API server.
 fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str, &'v Value> {
     let mut field = "";
     for (_, value) in members.iter().filter(|(key, _)| fold(key).eq(fold(name))) {
