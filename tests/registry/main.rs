@@ -22,8 +22,8 @@ mod server;
 use std::time::Duration;
 
 use portcullis::landscaper::component_reference::ComponentReference;
+use portcullis::landscaper::components::cache::{ComponentCache, Freshness};
 use portcullis::landscaper::components::closure::{Closure, Gap};
-use portcullis::landscaper::components::cache::{Freshness, ComponentCache};
 use portcullis::landscaper::overwrites::substitution::{Entry, read_entries};
 use portcullis::oci::{Client, Keyring, Options as ClientOptions, digest};
 use serde_json::{Value, json};
@@ -55,7 +55,12 @@ fn entries(list: &Value) -> Vec<Entry> {
     read_entries(&json!({"overwrites": list}), &mut Vec::new())
 }
 
-async fn resolve(component_cache: &ComponentCache, root: &ComponentReference, entries: &[Entry], keyring: &Keyring) -> Closure {
+async fn resolve(
+    component_cache: &ComponentCache,
+    root: &ComponentReference,
+    entries: &[Entry],
+    keyring: &Keyring,
+) -> Closure {
     let until = tokio::time::Instant::now() + deadline();
     component_cache.closure(root, entries, keyring, |_| None, until).await
 }

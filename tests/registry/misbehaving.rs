@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use portcullis::landscaper::components::closure::Gap;
 use portcullis::landscaper::components::cache::Freshness;
+use portcullis::landscaper::components::closure::Gap;
 use portcullis::oci::Keyring;
 use serde_json::json;
 
 use crate::deadline::deadline;
 use crate::fake::{Content, Fake, now, respond};
 use crate::push::v2;
-use crate::{at, gaps, component_cache, met, patient, resolve, root};
+use crate::{at, component_cache, gaps, met, patient, resolve, root};
 
 fn content() -> Content {
     let content = Content::default();

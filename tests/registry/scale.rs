@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use portcullis::catalog::{Catalog, Confirmed, View};
-use portcullis::landscaper::components::cache::{Freshness, ComponentCache};
+use portcullis::landscaper::components::cache::{ComponentCache, Freshness};
 use portcullis::landscaper::components::record::Record;
 use portcullis::landscaper::kinds::{CONTEXTS, INSTALLATIONS, OVERWRITES};
 use portcullis::landscaper::overwrites::effect::{self, Evaluation};
