@@ -81,11 +81,11 @@ pub(super) fn undecided(spec: &Value, path: &Path, operation: Operation) -> Opti
 const IGNORED_FORMATS: [&str; 6] = ["int32", "int64", "float", "double", "password", "quantity"];
 
 fn names(segments: &[Segment]) -> Vec<&str> {
-    let name = |segment| match segment {
-        &Segment::Field(ref name) => Some(name.as_str()),
-        &Segment::Index(_) => None,
-    };
-    segments.iter().map_while(name).collect()
+    let names = segments.iter().map_while(|segment| match segment {
+        Segment::Field(name) => Some(name.as_str()),
+        Segment::Index(_) => None,
+    });
+    names.collect()
 }
 
 impl Rules<'_> {

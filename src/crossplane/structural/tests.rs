@@ -43,7 +43,7 @@ fn knows_which_paths_are_pruned() {
     for known in ["spec.region", "spec.list[3].a", "spec.free.x.y", "spec.writeConnectionSecretToRef.name"] {
         assert!(!matches!(schema.at(&path(known)), Field::Pruned { .. }), "{known}");
     }
-    let has = vec!["region".to_owned(), "free".to_owned(), "list".to_owned()];
+    let has = ["region".to_owned(), "free".to_owned(), "list".to_owned()];
     let Field::Pruned { at, has: found } = schema.at(&path("spec.regio")) else { panic!("it is not pruned") };
     assert_eq!((at.as_str(), found.len(), &found[0]), ("spec", has.len(), &has[0]));
     for pruned in ["spec.list[0].b", "spec.region.x", "spec.region[0]", "spec.free2"] {

@@ -221,7 +221,7 @@ pub(super) fn apply_operations(
             resource.store_previous_id(&scope);
         }
         if resource.has_internal_annotations() {
-            drop(resource.metadata_map("annotations"));
+            let _ = resource.metadata_map("annotations");
         }
         let id = resource.id(&scope).to_string();
         patch.apply(&mut resource.node, origin).map_err(|error| format!("{id}: {error}"))?;

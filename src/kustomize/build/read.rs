@@ -108,7 +108,7 @@ fn is_plain_list(node: &Node) -> bool {
 /// Leaves out empty documents and refuses those that are no objects.
 fn checked(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     let nodes: Vec<Node> = nodes.into_iter().filter(|node| !node.is_null_or_empty()).collect();
-    nodes.iter().try_for_each(|node| check(node))?;
+    nodes.iter().try_for_each(check)?;
     Ok(nodes)
 }
 

@@ -19,7 +19,7 @@ pub(super) fn sorted<'v, 'a>(entries: &'v [(Cow<'a, str>, Value<'a>)]) -> Vec<&'
     sorted
 }
 
-fn merge_sort<'v, 'a>(entries: &mut Vec<&'v (Cow<'a, str>, Value<'a>)>) {
+fn merge_sort<'a>(entries: &mut Vec<&(Cow<'a, str>, Value<'a>)>) {
     if entries.len() < 2 {
         return;
     }
