@@ -11,7 +11,7 @@ use futures::executor::block_on;
 use portcullis::admission::{Finding, Operation, Phase};
 use portcullis::catalog::Coverage;
 use portcullis::config;
-use portcullis::crossplane::breaks::MAX_JUDGED;
+use portcullis::crossplane::impact::MAX_ASSESSED;
 use portcullis::crossplane::structural::Structural;
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::rule::Mode;
@@ -679,7 +679,7 @@ fn a_change_that_breaks_somebody_can_be_refused() {
 #[test]
 fn it_is_said_how_many_are_not_judged() {
     let mut stored = stored(NATIVE);
-    for at in 0..MAX_JUDGED + 3 {
+    for at in 0..MAX_ASSESSED + 3 {
         let mut one = composite(json!({"stage": "prod", "compositionRef": {"name": "example"}}));
         one["metadata"]["name"] = json!(format!("mine-{at:03}"));
         stored.push(one);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cases::vectors;
 use portcullis::catalog::Stored;
 use portcullis::crossplane::environment::{
-    Layer, LayerName, Merged, Patch, Patching, Profile, Transform, invalid_environment_patches, sort, stamped,
+    Layer, LayerName, Merged, Patch, Patching, Profile, Transform, invalid_environment_patches, sort, with_kind,
 };
 use portcullis::crossplane::go::Any;
 use serde_json::{Map, Value, json};
@@ -68,7 +68,7 @@ fn every_merge_has_the_recorded_outcome() {
     for case in list(&vectors("crossplane/env_merge.json")) {
         let merged = Merged::of(list(&case["data"]).iter().map(layer).collect());
         assert_eq!(plain(&Value::Object(merged.data.clone())), plain(&case["merged"]), "{case}");
-        let environment = stamped(Profile::Native117, merged.data);
+        let environment = with_kind(Profile::Native117, merged.data);
         assert_eq!(plain(&environment), plain(&case["environmentAfterGVK"]), "{case}");
     }
 }
@@ -81,7 +81,7 @@ fn every_row_of_patches_has_the_recorded_outcome() {
             let recorded = &case[name];
             let invalid = invalid_environment_patches(&patches, profile).map(|invalid| invalid.to_string());
             assert_eq!(json!(invalid), recorded["validateError"], "{name}: {case}");
-            let environment = stamped(profile, Merged::of(vec![layer(&case["environmentData"])]).data);
+            let environment = with_kind(profile, Merged::of(vec![layer(&case["environmentData"])]).data);
             let mut composite = case["xr"].clone();
             composite["apiVersion"] = json!("e.org/v1");
             composite["kind"] = json!("XR");

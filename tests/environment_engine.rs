@@ -12,8 +12,8 @@ use cases::objects;
 use portcullis::catalog::Stored;
 use portcullis::crossplane::composition::declaration;
 use portcullis::crossplane::environment::{
-    ActionOutcome, Computation, Ending, Layer, LayerName, Merged, Patch, Patching, Profile, Selection, Sourced,
-    Transform, compute, select, stamped,
+    ActionOutcome, Computation, Ending, Layer, LayerName, Merged, Patch, Patching, Profile, Selection, SourceOutcome,
+    Transform, compute, select, with_kind,
 };
 use portcullis::crossplane::go::Any;
 use proptest::prelude::*;
@@ -48,7 +48,8 @@ fn selected(profile: Profile, sources: &str, composite: &str, all: &str) -> Sele
     if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {
         return Err(error);
     }
-    let names = |source: &Sourced| source.selected.iter().map(|stored| stored.name().to_owned()).collect::<Vec<_>>();
+    let names =
+        |source: &SourceOutcome| source.selected.iter().map(|stored| stored.name().to_owned()).collect::<Vec<_>>();
     Ok(sources.iter().flat_map(names).collect())
 }
 
@@ -257,7 +258,7 @@ fn references_are_resolved_while_there_are_none_or_always() {
 fn patched(profile: Profile, environment: &Value, composite: &str, patch: &str) -> (Ending, Value, Value) {
     let patch: Patch = serde_json::from_value(yaml(patch)).unwrap();
     let data = environment.as_object().unwrap().clone();
-    let mut patching = Patching::new(profile, stamped(profile, data), &yaml(composite));
+    let mut patching = Patching::new(profile, with_kind(profile, data), &yaml(composite));
     let (mut outcomes, _) = patching.environment_patches(&[patch]);
     (outcomes.remove(0).ending, patching.environment().clone(), patching.desired().clone())
 }
@@ -628,7 +629,7 @@ fn conflicting_types_are_errors_and_change_nothing() {
             let patch = format!("{{type: FromCompositeFieldPath, fromFieldPath: spec.a, toFieldPath: '{to}'}}");
             let (ending, after, _) = patched(profile, &environment, composite, &patch);
             assert!(matches!(&ending, Ending::Failed(why) if why.contains(words)), "{to}: {ending:?}");
-            assert_eq!(after, stamped(profile, environment.as_object().unwrap().clone()), "{to}");
+            assert_eq!(after, with_kind(profile, environment.as_object().unwrap().clone()), "{to}");
         }
     }
     let append = "{type: FromCompositeFieldPath, fromFieldPath: spec.o, toFieldPath: map, policy: {mergeOptions: {appendSlice: true}}}";
@@ -746,7 +747,7 @@ proptest! {
             "type": "ToCompositeFieldPath", "fromFieldPath": from, "toFieldPath": format!("spec.{to}"),
         })).unwrap();
         let run = |composite: &Value| {
-            let mut patching = Patching::new(profile, stamped(profile, environment.clone()), composite);
+            let mut patching = Patching::new(profile, with_kind(profile, environment.clone()), composite);
             let (_, failure) = patching.environment_patches(std::slice::from_ref(&patch));
             (patching.composite(), failure)
         };
@@ -770,7 +771,7 @@ proptest! {
                 "policy": {"toFieldPath": policy, "mergeOptions": {"appendSlice": true}},
             })).unwrap();
             let composite = json!({"apiVersion": "e.org/v1", "kind": "X", "a": [{"b": 1}], "c": {"*": 1}});
-            let mut patching = Patching::new(profile, stamped(profile, environment.clone()), &composite);
+            let mut patching = Patching::new(profile, with_kind(profile, environment.clone()), &composite);
             let _ = patching.environment_patches(std::slice::from_ref(&patch));
             let _ = patch.invalid(profile);
         }
@@ -791,7 +792,7 @@ fn patches_cannot_fill_the_memory() {
         })
         .collect();
     let composite = json!({"apiVersion": "e.org/v1", "kind": "X", "spec": {"text": "x".repeat(1000)}});
-    let mut patching = Patching::new(NATIVE, stamped(NATIVE, Map::new()), &composite);
+    let mut patching = Patching::new(NATIVE, with_kind(NATIVE, Map::new()), &composite);
     let (_, failure) = patching.environment_patches(&patches);
     let failure = failure.unwrap();
     assert!(failure.contains("would write more than") || failure.contains("nest the object deeper"), "{failure}");
@@ -806,7 +807,8 @@ fn a_million_keys_are_merged_and_patched_in_bounded_time() {
         json!({"type": "FromCompositeFieldPath", "fromFieldPath": "kind", "toFieldPath": "[*].x"}),
     )
     .unwrap();
-    let mut patching = Patching::new(NATIVE, stamped(NATIVE, merged.data), &json!({"apiVersion": "e/v1", "kind": "X"}));
+    let mut patching =
+        Patching::new(NATIVE, with_kind(NATIVE, merged.data), &json!({"apiVersion": "e/v1", "kind": "X"}));
     let (_, failure) = patching.environment_patches(&[patch]);
     assert!(failure.unwrap().contains("more than 10000 places"));
 }

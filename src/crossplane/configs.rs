@@ -1,20 +1,20 @@
-//! EnvironmentConfigs in the catalog, found by name and by labels without walking through all of them.
+//! The EnvironmentConfigs of the catalog, found by name or labels through indexes.
 
 use std::sync::Arc;
 
 use super::environment;
-use super::kinds::{self, BY_BEGINNING, BY_LABEL, BY_LABEL_KEY};
+use super::kinds::{self, BY_LABEL, BY_LABEL_KEY, BY_NAME_PREFIX};
 use crate::catalog::{Kind, Stored, View};
 use crate::near::nearest_first;
 
-/// A selection of more is cut off, and said to be: nobody merges so many.
+/// Maximum number of EnvironmentConfigs in a selection. Larger selections are truncated; nobody merges so many.
 pub const MAX_SELECTED: usize = 1000;
-/// How many EnvironmentConfigs are looked at for a hint.
-const LOOKED_AT: usize = 200;
-/// How many hints are given.
-const HINTS: usize = 5;
+/// Maximum number of EnvironmentConfigs that are compared to find suggestions.
+const MAX_COMPARED: usize = 200;
+/// Maximum number of suggestions.
+const MAX_SUGGESTIONS: usize = 5;
 
-/// EnvironmentConfigs of a catalog.
+/// The EnvironmentConfigs of a catalog.
 #[derive(Clone, Copy)]
 pub struct Configs<'v> {
     view: &'v View<'v>,
@@ -22,26 +22,28 @@ pub struct Configs<'v> {
 }
 
 impl<'v> Configs<'v> {
-    /// Those that the cluster serves.
+    /// Creates a lookup for the API version of EnvironmentConfigs that the cluster serves.
     pub fn of(view: &'v View<'v>) -> Self {
         Self { view, kind: kinds::served(view) }
     }
 
-    /// Whether what is not found does not exist.
+    /// Reports whether the catalog holds all EnvironmentConfigs, so that a failed lookup means that the object does not
+    /// exist.
     pub fn is_complete(&self) -> bool {
         self.view.is_complete(self.kind)
     }
 
-    /// The one of a name.
+    /// Returns the EnvironmentConfig with this name.
     pub fn find(&self, name: &str) -> Option<Arc<Stored>> {
         self.view.find(self.kind, "", name)
     }
 
-    /// Those that have every one of some labels, sorted by name; at most [`MAX_SELECTED`]. None for no labels.
+    /// Returns the EnvironmentConfigs that have all these labels, sorted by name, at most [`MAX_SELECTED`]. An empty
+    /// list of labels selects nothing.
     pub fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>> {
         let count =
             |(key, value): &&(&str, &str)| self.view.count(self.kind, &BY_LABEL, "", &kinds::label_key(key, value));
-        // The rarest label leaves the fewest to look at.
+        // The label with the fewest objects leaves the fewest to compare.
         let Some((key, value)) = labels.iter().min_by_key(count) else { return Vec::new() };
         let mut found = self.view.indexed(self.kind, &BY_LABEL, "", &kinds::label_key(key, value), usize::MAX);
         found.retain(|stored| labels.iter().all(|(key, value)| label(stored, key) == Some(value)));
@@ -49,15 +51,15 @@ impl<'v> Configs<'v> {
         found
     }
 
-    /// Values that EnvironmentConfigs have for a label, the nearest to `value` first.
-    pub fn values_near(&self, key: &str, value: &str) -> Vec<String> {
-        let found = self.view.indexed(self.kind, &BY_LABEL_KEY, "", key, LOOKED_AT);
+    /// Returns the values of a label in use that are most similar to `value`.
+    pub fn similar_values(&self, key: &str, value: &str) -> Vec<String> {
+        let found = self.view.indexed(self.kind, &BY_LABEL_KEY, "", key, MAX_COMPARED);
         nearest(value, found.iter().filter_map(|stored| label(stored, key)))
     }
 
-    /// Names of EnvironmentConfigs that begin as `name` does, the nearest first.
-    pub fn names_near(&self, name: &str) -> Vec<String> {
-        let found = self.view.indexed(self.kind, &BY_BEGINNING, "", &kinds::beginning(name), LOOKED_AT);
+    /// Returns the names with the same prefix that are most similar to `name`.
+    pub fn similar_names(&self, name: &str) -> Vec<String> {
+        let found = self.view.indexed(self.kind, &BY_NAME_PREFIX, "", &kinds::name_prefix(name), MAX_COMPARED);
         nearest(name, found.iter().map(|stored| stored.name()))
     }
 }
@@ -72,15 +74,15 @@ impl environment::Configs for Configs<'_> {
     }
 }
 
-/// EnvironmentConfigs of a catalog, one of which is another than there.
-pub struct Instead<'v> {
-    /// The catalog's.
+/// The EnvironmentConfigs of a catalog with one of them added or replaced.
+pub struct ConfigsWith<'v> {
+    /// The EnvironmentConfigs of the catalog.
     pub configs: Configs<'v>,
-    /// The one that takes the place of the one of its name.
+    /// The EnvironmentConfig that replaces the one with the same name.
     pub config: Arc<Stored>,
 }
 
-impl environment::Configs for Instead<'_> {
+impl environment::Configs for ConfigsWith<'_> {
     fn find(&self, name: &str) -> Option<Arc<Stored>> {
         if name == self.config.name() { Some(self.config.clone()) } else { self.configs.find(name) }
     }
@@ -96,15 +98,15 @@ impl environment::Configs for Instead<'_> {
     }
 }
 
-/// EnvironmentConfigs of a catalog without one of them.
-pub struct Without<'v> {
-    /// The catalog's.
+/// The EnvironmentConfigs of a catalog without one of them.
+pub struct ConfigsWithout<'v> {
+    /// The EnvironmentConfigs of the catalog.
     pub configs: Configs<'v>,
-    /// The name of the one that is left out.
+    /// The name of the removed EnvironmentConfig.
     pub name: &'v str,
 }
 
-impl environment::Configs for Without<'_> {
+impl environment::Configs for ConfigsWithout<'_> {
     fn find(&self, name: &str) -> Option<Arc<Stored>> {
         if name == self.name { None } else { self.configs.find(name) }
     }
@@ -121,5 +123,5 @@ fn label<'s>(stored: &'s Stored, key: &str) -> Option<&'s str> {
 }
 
 fn nearest<'t>(wanted: &str, texts: impl Iterator<Item = &'t str>) -> Vec<String> {
-    nearest_first(wanted, texts, HINTS).into_iter().map(str::to_owned).collect()
+    nearest_first(wanted, texts, MAX_SUGGESTIONS).into_iter().map(str::to_owned).collect()
 }

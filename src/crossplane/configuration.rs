@@ -1,4 +1,4 @@
-//! What the configuration file says about environments.
+//! The section `environmentConfigs` of the configuration file.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use crate::admission::Level;
 use crate::catalog::View;
 
-/// The section's key in the file.
+/// The key of the section in the file.
 pub const NAME: &str = "environmentConfigs";
 
 /// The section `environmentConfigs`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct EnvironmentConfigs {
-    /// The level of an EnvironmentConfig that is written so that somebody who uses it breaks; see EN010.
+    /// The level of findings about changes to an EnvironmentConfig that break its users; see EN010.
     pub on_change: Level,
     /// Whether Crossplane computes environments itself.
     pub native: Native,
-    /// CompositeResourceDefinitions of whose composites `spec` and labels are written as environment patches of functions
-    /// say, which Crossplane does not; `*` for all.
+    /// Names of CompositeResourceDefinitions; `*` for all. The environment patches of functions are written into `spec`
+    /// and labels of their composites, which Crossplane itself does not do.
     pub writes_to: Vec<String>,
 }
 
@@ -26,12 +26,12 @@ pub struct EnvironmentConfigs {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Native {
-    /// It does as soon as a composite has references to EnvironmentConfigs.
+    /// Enabled as soon as a composite has references to EnvironmentConfigs.
     #[default]
     Detect,
-    /// It does.
+    /// Crossplane runs with the flag.
     Enabled,
-    /// It does not.
+    /// Crossplane runs without the flag.
     Disabled,
 }
 
@@ -42,7 +42,7 @@ impl Default for EnvironmentConfigs {
 }
 
 impl EnvironmentConfigs {
-    /// The section as rules read it.
+    /// Returns the section in the form in which rules read it.
     pub fn to_value(&self) -> Value {
         let native = match self.native {
             Native::Detect => "detect",
@@ -53,13 +53,13 @@ impl EnvironmentConfigs {
     }
 }
 
-/// Returns what the configuration says about environments.
+/// Returns the section, or its defaults if the file has none.
 pub(super) fn section(view: &View<'_>) -> EnvironmentConfigs {
     let section = view.setting(NAME).and_then(|stored| EnvironmentConfigs::deserialize(stored.value()).ok());
     section.unwrap_or_default()
 }
 
-/// What follows when an EnvironmentConfig is written so that somebody who uses it breaks.
+/// Returns the level of findings about changes that break users of an EnvironmentConfig.
 pub(super) fn on_change(view: &View<'_>) -> Level {
     section(view).on_change
 }

@@ -1,4 +1,4 @@
-//! The kinds that Crossplane's rules look up.
+//! The kinds that the Crossplane rules look up, with their indexes.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::rule::{DECLARED, Match, Outage};
 use super::composition::pipeline::Required;
 use super::{composite, composition};
 
-/// API group of Compositions, their definitions and EnvironmentConfigs.
+/// The API group of Compositions, CompositeResourceDefinitions and EnvironmentConfigs.
 pub const GROUP: &str = "apiextensions.crossplane.io";
 
 /// `EnvironmentConfig`: data that Compositions select. Crossplane 1.18 and later serve this version.
-pub static ENVIRONMENT_CONFIGS: Kind = environment_configs("v1beta1", &[&BY_LABEL, &BY_LABEL_KEY, &BY_BEGINNING]);
+pub static ENVIRONMENT_CONFIGS: Kind = environment_configs("v1beta1", &[&BY_LABEL, &BY_LABEL_KEY, &BY_NAME_PREFIX]);
 /// `EnvironmentConfig` as Crossplane 1.11 to 1.20 serves it.
 pub static ALPHA_ENVIRONMENT_CONFIGS: Kind =
-    environment_configs("v1alpha1", &[&BY_LABEL, &BY_LABEL_KEY, &BY_BEGINNING]);
+    environment_configs("v1alpha1", &[&BY_LABEL, &BY_LABEL_KEY, &BY_NAME_PREFIX]);
 
 const fn environment_configs(version: &'static str, indexes: &'static [&'static Index]) -> Kind {
     Kind {
@@ -33,13 +33,13 @@ const fn environment_configs(version: &'static str, indexes: &'static [&'static 
     }
 }
 
-/// The kind of EnvironmentConfigs that the cluster serves.
+/// Returns the version of EnvironmentConfigs that the cluster serves.
 pub fn served(view: &View<'_>) -> &'static Kind {
     let is_old = !view.is_complete(&ENVIRONMENT_CONFIGS) && view.is_complete(&ALPHA_ENVIRONMENT_CONFIGS);
     if is_old { &ALPHA_ENVIRONMENT_CONFIGS } else { &ENVIRONMENT_CONFIGS }
 }
 
-/// Objects by each of their labels: `stage=prod`.
+/// Index of objects by each of their labels: `stage=prod`.
 pub static BY_LABEL: Index = Index {
     name: "label",
     keys: |object| {
@@ -49,7 +49,7 @@ pub static BY_LABEL: Index = Index {
     },
 };
 
-/// Objects by the keys of their labels.
+/// Index of objects by the keys of their labels.
 pub static BY_LABEL_KEY: Index = Index {
     name: "label-key",
     keys: |object| {
@@ -58,28 +58,28 @@ pub static BY_LABEL_KEY: Index = Index {
     },
 };
 
-/// Objects by how their name begins, to find those that somebody may have meant.
-pub static BY_BEGINNING: Index = Index {
+/// Index of objects by the first letters of their name, used for suggestions.
+pub static BY_NAME_PREFIX: Index = Index {
     name: "beginning",
     keys: |object| {
         let name = object.get("metadata").and_then(|meta| meta.get("name")?.as_str());
-        name.map(beginning).into_iter().collect()
+        name.map(name_prefix).into_iter().collect()
     },
 };
 
-/// The key of [`BY_BEGINNING`].
-pub fn beginning(name: &str) -> String {
-    /// Few typing errors are in the first letters.
+/// Returns the key of [`BY_NAME_PREFIX`] for a name.
+pub fn name_prefix(name: &str) -> String {
+    /// Typing errors are rare in the first letters.
     const LETTERS: usize = 3;
     name.chars().take(LETTERS).collect()
 }
 
-/// The key of [`BY_LABEL`].
+/// Returns the key of [`BY_LABEL`] for a label.
 pub fn label_key(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
 
-/// `Composition`: what a composite is made of.
+/// `Composition`: defines the resources that a composite is composed of.
 pub static COMPOSITIONS: Kind = Kind {
     group: GROUP,
     version: "v1",
@@ -90,7 +90,7 @@ pub static COMPOSITIONS: Kind = Kind {
     parts: &[&["metadata"], &["spec"]],
 };
 
-/// `CompositionRevision`: the text of a Composition at some time, which composites may be pinned to.
+/// `CompositionRevision`: an immutable snapshot of a Composition, to which composites may be pinned.
 pub static REVISIONS: Kind = Kind {
     group: GROUP,
     version: "v1",
@@ -104,16 +104,16 @@ pub static REVISIONS: Kind = Kind {
 /// The label of a CompositionRevision that names its Composition.
 pub const COMPOSITION_LABEL: &str = "crossplane.io/composition-name";
 
-/// CompositionRevisions by the name of their Composition.
+/// Index of CompositionRevisions by the name of their Composition.
 pub static BY_REVISED: Index =
     Index { name: "composition", keys: |object| revised(object).map(str::to_owned).into_iter().collect() };
 
-/// Returns the name of the Composition that a CompositionRevision is of.
+/// Returns the name of the Composition that a CompositionRevision belongs to.
 pub fn revised(revision: &Value) -> Option<&str> {
     revision.get("metadata")?.get("labels")?.get(COMPOSITION_LABEL)?.as_str()
 }
 
-/// Compositions by the type of the composites that they are for: `example.org/v1, Kind=XExample`.
+/// Index of Compositions by the type of their composites: `example.org/v1, Kind=XExample`.
 pub static BY_COMPOSITE_TYPE: Index = Index {
     name: "composite-type",
     keys: |object| {
@@ -122,12 +122,12 @@ pub static BY_COMPOSITE_TYPE: Index = Index {
     },
 };
 
-/// The key of [`BY_COMPOSITE_TYPE`].
+/// Returns the key of [`BY_COMPOSITE_TYPE`] for an API version and a kind.
 pub fn type_key(api_version: &str, kind: &str) -> String {
     format!("{api_version}, Kind={kind}")
 }
 
-/// Compositions by the names of the EnvironmentConfigs that they refer to.
+/// Index of Compositions by the names of the EnvironmentConfigs that they reference.
 pub static BY_REFERRED_CONFIG: Index = Index {
     name: "environment-config",
     keys: |object| {
@@ -140,7 +140,7 @@ pub static BY_REFERRED_CONFIG: Index = Index {
     },
 };
 
-/// Compositions by the keys of the labels that they select EnvironmentConfigs by.
+/// Index of Compositions by the label keys of their EnvironmentConfig selectors.
 pub static BY_SELECTED_LABEL: Index = Index {
     name: "selected-label",
     keys: |object| {
@@ -153,7 +153,7 @@ pub static BY_SELECTED_LABEL: Index = Index {
     },
 };
 
-/// `CompositeResourceDefinition`: declares a kind of composites. Its name is the plural name and the group of that kind.
+/// `CompositeResourceDefinition`: defines a kind of composites. Its name is `<plural>.<group>` of that kind.
 pub static DEFINITIONS: Kind = Kind {
     group: GROUP,
     version: "v1",
@@ -164,7 +164,7 @@ pub static DEFINITIONS: Kind = Kind {
     parts: &[&["metadata"], &["spec"]],
 };
 
-/// CompositeResourceDefinitions by the group and kind of the composites that they declare.
+/// Index of CompositeResourceDefinitions by the group and kind of their composites.
 pub static BY_DECLARED_TYPE: Index = Index {
     name: "declared-type",
     keys: |object| {
@@ -173,7 +173,7 @@ pub static BY_DECLARED_TYPE: Index = Index {
     },
 };
 
-/// Returns the CompositeResourceDefinition of the composites that a Composition is for, and their version.
+/// Returns the CompositeResourceDefinition for the composites of a Composition, and their version.
 pub fn definition_of<'c>(composition: &'c Value, view: &View<'_>) -> Option<(Arc<Stored>, &'c str)> {
     let of = composition.get("spec")?.get("compositeTypeRef")?;
     let (group, version) = of.get("apiVersion")?.as_str()?.split_once('/')?;
@@ -183,7 +183,7 @@ pub fn definition_of<'c>(composition: &'c Value, view: &View<'_>) -> Option<(Arc
 
 const COMPOSITES_NAME: &str = "composites";
 
-/// Composites: the kinds that CompositeResourceDefinitions declare.
+/// Composites: the kinds that CompositeResourceDefinitions define.
 pub static COMPOSITES: Declaration = Declaration {
     name: COMPOSITES_NAME,
     by: &DEFINITIONS,
@@ -196,36 +196,36 @@ pub static COMPOSITES: Declaration = Declaration {
 
 const CLAIMS_NAME: &str = "claims";
 
-/// Claims: the kinds that CompositeResourceDefinitions offer in namespaces. Crossplane makes a composite of each.
+/// Claims: the namespaced kinds that CompositeResourceDefinitions offer. Crossplane creates a composite for each claim.
 pub static CLAIMS: Declaration =
     Declaration { name: CLAIMS_NAME, by: &DEFINITIONS, declares: offers, indexes: &[], parts: &[], is_held: false };
 
-/// What a definition offers in namespaces.
+/// Returns the kind of claims that a CompositeResourceDefinition offers, if any.
 fn offers(definition: &Value) -> Option<Declared> {
     let composite = declares(definition)?;
     let text = |key| definition.get("spec")?.get("claimNames")?.get(key)?.as_str().map(str::to_owned);
     Some(Declared { kind: text("kind")?, plural: text("plural")?, scope: Scope::Namespaced, ..composite })
 }
 
-/// CompositeResourceDefinitions by the plural name and the group of the claims that they offer.
+/// Index of CompositeResourceDefinitions by the plural name and the group of their claims.
 pub static BY_CLAIM: Index = Index {
     name: "claim",
     keys: |definition| offers(definition).map(|claim| claim_key(&claim.plural, &claim.group)).into_iter().collect(),
 };
 
-/// The key of [`BY_CLAIM`].
+/// Returns the key of [`BY_CLAIM`] for a kind of claims.
 pub fn claim_key(plural: &str, group: &str) -> String {
     format!("{plural}.{group}")
 }
 
-/// What a definition declares, in the version that Compositions are written for.
+/// Returns the kind of composites that a CompositeResourceDefinition defines, in its referenceable version.
 fn declares(definition: &Value) -> Option<Declared> {
     let spec = definition.get("spec")?;
     let versions = spec.get("versions")?.as_array()?;
     let is_referenceable = |version: &&Value| version.get("referenceable").and_then(Value::as_bool) == Some(true);
     let version = versions.iter().find(is_referenceable)?;
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    // Crossplane 2 has composites in namespaces; the API server knows no others before.
+    // Only Crossplane 2 has namespaced composites.
     let is_namespaced = spec.get("scope").and_then(Value::as_str) == Some("Namespaced");
     Some(Declared {
         group: text(spec, "group")?,
@@ -236,13 +236,13 @@ fn declares(definition: &Value) -> Option<Declared> {
     })
 }
 
-/// Composites by the name of their Composition, where they name one.
+/// Index of composites by the name in their `compositionRef`.
 pub static BY_COMPOSITION: Index = Index {
     name: "composition",
     keys: |object| composite::composition_name(object).map(str::to_owned).into_iter().collect(),
 };
 
-/// Composites by the names of the EnvironmentConfigs that they refer to.
+/// Index of composites by the names of the EnvironmentConfigs that they reference.
 pub static BY_REFERENCE: Index = Index {
     name: "environment-config",
     keys: |object| {
@@ -251,7 +251,7 @@ pub static BY_REFERENCE: Index = Index {
     },
 };
 
-/// Composites that refer to EnvironmentConfigs at all, under one key.
+/// Index of composites with at least one reference to an EnvironmentConfig, under one key.
 pub static WITH_REFERENCES: Index = Index {
     name: "has-environment-configs",
     keys: |object| {
@@ -260,22 +260,22 @@ pub static WITH_REFERENCES: Index = Index {
     },
 };
 
-/// The key of [`WITH_REFERENCES`].
+/// The only key of [`WITH_REFERENCES`].
 pub const WITH_REFERENCES_KEY: &str = "true";
 
-/// Composites, for a rule's scope.
+/// Returns the request matcher for composites.
 pub(super) const fn composites(operations: &'static [Operation], outage: Outage) -> Match {
     let plural = COMPOSITES_NAME;
     Match { group: DECLARED, versions: &["*"], plural, kind: plural, subresource: "", operations, outage, reads: None }
 }
 
-/// Claims, for a rule's scope.
+/// Returns the request matcher for claims.
 pub(super) const fn claims(operations: &'static [Operation], outage: Outage) -> Match {
     let plural = CLAIMS_NAME;
     Match { group: DECLARED, versions: &["*"], plural, kind: plural, subresource: "", operations, outage, reads: None }
 }
 
-/// The main resource of a kind, for a rule's scope.
+/// Returns the request matcher for the main resource of a kind.
 pub(super) const fn matches(
     kind: &'static Kind,
     versions: &'static [&'static str],

@@ -1,23 +1,22 @@
-//! Crossplane: composition environments, worked out at admission.
+//! Crossplane: composition environments, computed at admission.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! |---|---|
-//! | [`breaks`] | what breaks when an EnvironmentConfig becomes another |
-//! | [`composite`] | composites: which Composition one uses, and which EnvironmentConfigs |
-//! | [`composition`] | Compositions: the environment that one declares, and what is wrong with its text |
+//! | [`impact`] | the impact of changing or deleting an EnvironmentConfig |
+//! | [`composite`] | composites: which Composition and which EnvironmentConfigs one uses |
+//! | [`composition`] | Compositions: their declared environment, and problems in their text |
 //! | [`configs`] | EnvironmentConfigs in the catalog |
-//! | [`configuration`] | what the configuration file says about environments |
-//! | [`environment`] | what a Composition says about its environment, and what comes of it |
-//! | [`explain`] | the working behind an environment, for people, programs and as a drawing |
+//! | [`configuration`] | the section `environmentConfigs` of the configuration file |
+//! | [`environment`] | the engine: the declared environment of a Composition, and its computation |
+//! | [`explain`] | explanations of an environment as text, JSON and SVG |
 //! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
-//! | [`foreseen`] | patches that fail for every composite |
-//! | [`go`] | what Go's standard library makes of values: the parts that Crossplane's results depend on |
-//! | [`kinds`] | what is looked up |
+//! | [`patch_failures`] | patches that fail for every composite |
+//! | [`go`] | the parts of Go's standard library that Crossplane's results depend on |
+//! | [`kinds`] | the kinds and indexes that rules look up |
 //! | [`schema`] | the schema that a Composition declares for its environment |
 //! | [`structural`] | the schema of composites: pruning, defaults and validation, as the API server does them |
-//! | [`users`] | who uses an EnvironmentConfig |
+//! | [`users`] | the users of an EnvironmentConfig |
 
-pub mod breaks;
 pub mod composite;
 pub mod composition;
 pub mod configs;
@@ -25,9 +24,10 @@ pub mod configuration;
 pub mod environment;
 pub mod explain;
 pub mod field_path;
-pub mod foreseen;
 pub mod go;
+pub mod impact;
 pub mod kinds;
+pub mod patch_failures;
 mod rules;
 pub mod schema;
 pub mod structural;
@@ -36,17 +36,17 @@ pub mod users;
 use crate::catalog::Declaration;
 use crate::rule::{Mutator, Rule};
 
-/// The rules of this system, in the order of their ids.
+/// Returns the rules of Crossplane, in the order of their ids.
 pub fn rules() -> Vec<&'static Rule> {
     rules::RULES.to_vec()
 }
 
-/// The kinds that are known only at run time.
+/// Returns the declarations of kinds that are only known at run time.
 pub fn declarations() -> Vec<&'static Declaration> {
     vec![&kinds::COMPOSITES, &kinds::CLAIMS]
 }
 
-/// The mutators of this system.
+/// Returns the mutators of Crossplane.
 pub fn mutators() -> Vec<&'static Mutator> {
     vec![&composite::mutator::MUTATOR]
 }

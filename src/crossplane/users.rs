@@ -1,5 +1,5 @@
-//! Who uses an EnvironmentConfig: Compositions and CompositionRevisions that name it or select it by its labels, and
-//! composites that refer to it.
+//! The users of an EnvironmentConfig: Compositions and CompositionRevisions that reference it or select it by labels,
+//! and composites that reference it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use super::environment::{EnvironmentSource, LabelMatcherType, Mode, Profile, Sel
 use super::kinds::{BY_REFERENCE, BY_REFERRED_CONFIG, BY_SELECTED_LABEL, COMPOSITIONS, REVISIONS};
 use crate::catalog::{Kind, Reference, Stored, View};
 
-/// How many Compositions, revisions and composites are looked at. Nobody reads more names in a message.
-pub const MAX_LOOKED_AT: usize = 500;
+/// Maximum number of Compositions, revisions and composites that are searched. A message cannot list more.
+pub const MAX_USERS: usize = 500;
 
 /// An object that uses an EnvironmentConfig.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// A Composition, a CompositionRevision, or a composite that refers to it.
-    pub who: Reference,
-    /// How it uses it, as far as that can be told without a composite.
-    pub how: How,
+    /// The Composition, CompositionRevision or composite.
+    pub object: Reference,
+    /// How the object uses the EnvironmentConfig, as far as this is known without a composite.
+    pub usage: Usage,
 }
 
 /// How an EnvironmentConfig is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
-    /// It must exist.
-    Needed,
-    /// Without it there is less in the environment.
-    Merged,
-    /// A pipeline step requires it, and the function decides what that means.
-    Handed,
+pub enum Usage {
+    /// The EnvironmentConfig must exist.
+    Required,
+    /// ConfigsWithout the EnvironmentConfig, the environment has less data.
+    Optional,
+    /// A pipeline step requires it, and its function decides what happens without it.
+    PassedToFunction,
 }
 
-/// Returns the users of an EnvironmentConfig as it is written in `config`.
+/// Returns the users of an EnvironmentConfig with the name and labels of `config`.
 pub fn users(config: &Value, view: &View<'_>) -> Vec<User> {
-    let mut search = Search { config, view, name: name(config), found: Vec::new(), left: MAX_LOOKED_AT };
+    let mut search = Search { config, view, name: name(config), found: Vec::new(), left: MAX_USERS };
     search.composites_that_refer();
     for kind in [&COMPOSITIONS, &REVISIONS] {
         for text in search.texts(kind) {
@@ -67,13 +67,13 @@ impl Search<'_> {
             for stored in self.view.indexed_everywhere(kind, &BY_REFERENCE, self.name, self.left) {
                 self.left = self.left.saturating_sub(1);
                 if super::composite::references(stored.value()).contains(&self.name) {
-                    self.add(Reference::new(kind, stored.namespace(), stored.name()), How::Needed);
+                    self.add(Reference::new(kind, stored.namespace(), stored.name()), Usage::Required);
                 }
             }
         }
     }
 
-    /// The Compositions or revisions that name it, or select by a label that it has.
+    /// Returns the Compositions or revisions that reference it, or select by a label key that it has.
     fn texts(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let labels = self.config.get("metadata").and_then(|meta| meta.get("labels")?.as_object());
         let keys = labels.into_iter().flat_map(|labels| labels.keys());
@@ -90,20 +90,20 @@ impl Search<'_> {
     fn text(&mut self, kind: &'static Kind, text: &Stored) {
         self.left = self.left.saturating_sub(1);
         if composition::pipeline::required(text.value()).iter().any(|required| self.is_required(required)) {
-            self.add(Reference::new(kind, "", text.name()), How::Handed);
+            self.add(Reference::new(kind, "", text.name()), Usage::PassedToFunction);
         }
         let Some(profile) = composition::profile(text.value()) else { return };
         for (_, selection) in composition::sources(text.value()) {
             let is_optional = selection.policy.is_resolution_optional();
             for source in selection.sources.iter().flatten() {
-                if let Some(how) = self.source(source, is_optional, profile) {
-                    self.add(Reference::new(kind, "", text.name()), how);
+                if let Some(usage) = self.source(source, is_optional, profile) {
+                    self.add(Reference::new(kind, "", text.name()), usage);
                 }
             }
         }
     }
 
-    /// Whether a pipeline step requires it.
+    /// Returns whether a `requiredResources` entry of a pipeline step matches it.
     fn is_required(&self, required: &Required) -> bool {
         let own = self.config.get("metadata").and_then(|meta| meta.get("labels"));
         match required {
@@ -114,19 +114,19 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a source may give it, and how.
-    fn source(&self, source: &EnvironmentSource, is_optional: bool, profile: Profile) -> Option<How> {
+    /// Returns how a source uses it, or `None` if the source never selects it.
+    fn source(&self, source: &EnvironmentSource, is_optional: bool, profile: Profile) -> Option<Usage> {
         match (source.kind(), &source.reference, &source.selector) {
             (SourceType::Reference, Some(reference), _) if reference.name == self.name => {
-                Some(if is_optional { How::Merged } else { How::Needed })
+                Some(if is_optional { Usage::Optional } else { Usage::Required })
             }
             (SourceType::Selector, _, Some(selector)) => self.selected(selector, profile),
             _ => None,
         }
     }
 
-    /// Whether and how a selector may select it. What a matcher reads from a composite may be any value.
-    fn selected(&self, selector: &Selector, profile: Profile) -> Option<How> {
+    /// Returns how a selector uses it. A value that a matcher reads from the composite may be any value.
+    fn selected(&self, selector: &Selector, profile: Profile) -> Option<Usage> {
         let is_fixed = |kind| kind == LabelMatcherType::Value;
         let own = self.config.get("metadata").and_then(|meta| meta.get("labels"));
         let label = |key: &str| own.and_then(|own| own.get(key)?.as_str());
@@ -136,7 +136,7 @@ impl Search<'_> {
             let mut matchers = selector.match_labels.iter().filter(|matcher| !matcher.is_optional());
             let is_possible = matchers
                 .all(|matcher| may_have(&matcher.key, matcher.value.as_deref().filter(|_| is_fixed(matcher.kind()))));
-            return is_possible.then_some(How::Merged);
+            return is_possible.then_some(Usage::Optional);
         }
         let labels = labels::wanted(selector, &Value::Null, profile).filter(|labels| !labels.is_empty())?;
         if !labels.iter().all(|(key, value)| label(key) == Some(value)) {
@@ -148,13 +148,13 @@ impl Search<'_> {
             Mode::Multiple => (others as u64) < selector.min_match.unwrap_or_default(),
             _ => others == 0,
         };
-        Some(if is_needed { How::Needed } else { How::Merged })
+        Some(if is_needed { Usage::Required } else { Usage::Optional })
     }
 
-    fn add(&mut self, who: Reference, how: How) {
-        match self.found.iter_mut().find(|user| user.who == who) {
-            Some(known) => known.how = known.how.min(how),
-            None => self.found.push(User { who, how }),
+    fn add(&mut self, who: Reference, usage: Usage) {
+        match self.found.iter_mut().find(|user| user.object == who) {
+            Some(known) => known.usage = known.usage.min(usage),
+            None => self.found.push(User { object: who, usage }),
         }
     }
 }

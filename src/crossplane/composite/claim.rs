@@ -1,4 +1,4 @@
-//! Claims: the composite that Crossplane makes of one.
+//! The composite that Crossplane creates for a claim.
 //!
 //! Source: `internal/controller/apiextensions/claim/syncer_ssa.go` and `internal/xcrd/schemas.go` in Crossplane 1.17.
 
@@ -11,7 +11,7 @@ use crate::admission::Request;
 use crate::catalog::{Stored, View};
 use crate::crossplane::kinds::{BY_CLAIM, DEFINITIONS, claim_key};
 
-/// Fields of a claim's `spec` that Crossplane keeps to the claim.
+/// Fields of `spec` that Crossplane does not copy from a claim to its composite.
 const OWN: [&str; 5] = [
     "compositeDeletePolicy",
     "compositionRevisionRef",
@@ -20,17 +20,17 @@ const OWN: [&str; 5] = [
     "writeConnectionSecretToRef",
 ];
 
-/// The composite that a request is about.
+/// The composite that a request creates or changes, directly or through a claim.
 #[derive(Debug)]
 pub struct Subject<'r> {
-    /// The composite; of a claim, as Crossplane will make or update it.
+    /// The composite; for a claim, as Crossplane will create or update it.
     pub composite: Cow<'r, Value>,
-    /// The plural name of its kind.
+    /// The plural name of the composite's kind.
     pub plural: Cow<'r, str>,
 }
 
 impl<'r> Subject<'r> {
-    /// Returns the composite that `object` is, or is a claim for.
+    /// Returns the composite for `object`, which is a composite or a claim.
     pub fn of(object: &'r Value, request: &'r Request<'_>, view: &View<'_>) -> Self {
         let resource = &request.resource;
         let key = claim_key(&resource.plural, &resource.group);
@@ -42,7 +42,7 @@ impl<'r> Subject<'r> {
     }
 }
 
-/// The composite of a claim, and the plural name of its kind.
+/// Returns the composite of a claim and the plural name of its kind.
 fn claimed(claim: &Value, definition: &Stored, view: &View<'_>) -> Option<(Value, String)> {
     let names = definition.value().get("spec")?.get("names")?;
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -64,7 +64,7 @@ fn claimed(claim: &Value, definition: &Stored, view: &View<'_>) -> Option<(Value
     Some((composite, plural))
 }
 
-/// The composite that a claim is bound to.
+/// Returns the composite that a claim is bound to.
 fn existing(claim: &Value, kind: &str, view: &View<'_>) -> Option<Arc<Stored>> {
     let name = claim.get("spec")?.get("resourceRef")?.get("name")?.as_str()?;
     let group = claim.get("apiVersion")?.as_str()?.split_once('/')?.0;

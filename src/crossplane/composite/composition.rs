@@ -1,82 +1,83 @@
-//! Which Composition a composite uses, and which text of it.
+//! The Composition that a composite uses, and its revision.
 //!
-//! Crossplane fills `compositionRef` in once: from the definition's `enforcedCompositionRef`, from the composite itself,
-//! by its `compositionSelector`, from the definition's `defaultCompositionRef`, or at random among those of its type. Then
-//! it takes a CompositionRevision: the one that `compositionRevisionRef` names if the update policy is Manual, else the
-//! newest that `compositionRevisionSelector` selects. Source: `internal/controller/apiextensions/composite/api.go` in
-//! Crossplane 1.17 and 2.3.
+//! Crossplane sets `compositionRef` once: from the definition's `enforcedCompositionRef`, from the composite itself, by
+//! its `compositionSelector`, from the definition's `defaultCompositionRef`, or at random among the Compositions of its
+//! type. Then it selects a CompositionRevision: the one in `compositionRevisionRef` if the update policy is Manual,
+//! otherwise the newest that `compositionRevisionSelector` matches. Source:
+//! `internal/controller/apiextensions/composite/api.go` in Crossplane 1.17 and 2.3.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::machinery;
+use super::crossplane_fields;
 use crate::catalog::{Reference, Stored, View};
 use crate::crossplane::kinds::{
     self, BY_COMPOSITE_TYPE, BY_REVISED, COMPOSITION_LABEL, COMPOSITIONS, DEFINITIONS, REVISIONS,
 };
 
-/// More Compositions than one composite could mean are no choice that can be foreseen.
+/// Maximum number of Compositions that are searched for a composite. With more, the choice cannot be predicted.
 const MAX_CANDIDATES: usize = 100;
-/// More revisions of one Composition are not searched. Crossplane keeps all of them; each is a change by a person.
+/// Maximum number of revisions of one Composition that are searched. Crossplane keeps all of them; each is a change by
+/// a person.
 const MAX_REVISIONS: usize = 1000;
 
-/// The Composition that a composite uses, as far as that can be foreseen.
+/// The Composition that a composite uses, as far as it can be predicted.
 #[derive(Debug)]
 pub enum Choice {
-    /// This one.
+    /// This Composition or revision.
     One(Chosen),
-    /// One of this name, which does not exist.
+    /// A Composition with this name, which does not exist.
     Missing(String),
-    /// A CompositionRevision of this name, which does not exist.
+    /// A CompositionRevision with this name, which does not exist.
     MissingRevision(String),
-    /// A CompositionRevision of this Composition, of which none has the selected labels.
+    /// A revision of this Composition; no revision has the selected labels.
     NoRevision(String),
-    /// None that is known: none is of its type, or Crossplane will choose from several.
+    /// Unknown: Crossplane chooses one of these Compositions, or none matches.
     Open(Vec<String>),
 }
 
-/// The text that a composite is made from.
+/// A Composition or one of its revisions.
 #[derive(Debug, Clone)]
 pub struct Chosen {
     /// The Composition's name.
     pub name: String,
-    /// The object with the text: the Composition as it is now, or a CompositionRevision.
+    /// The object with the `spec`: the current Composition or a CompositionRevision.
     pub text: Arc<Stored>,
-    /// Whether the text is that of a CompositionRevision.
+    /// Whether `text` is a CompositionRevision.
     pub is_revision: bool,
 }
 
 impl Chosen {
-    /// The text of a Composition as it is now, which Crossplane makes the newest revision of.
+    /// Wraps a current Composition, of which Crossplane creates the newest revision.
     pub fn current(composition: Arc<Stored>) -> Self {
         Self { name: composition.name().to_owned(), text: composition, is_revision: false }
     }
 
-    /// The text that a CompositionRevision keeps.
+    /// Wraps a CompositionRevision.
     pub fn revision(revision: Arc<Stored>) -> Self {
         let name = kinds::revised(revision.value()).unwrap_or_default().to_owned();
         Self { name, text: revision, is_revision: true }
     }
 
-    /// What the text says.
+    /// Returns the object with the `spec`.
     pub fn value(&self) -> &Value {
         self.text.value()
     }
 
-    /// Names the object with the text.
+    /// Returns a reference to the Composition or CompositionRevision.
     pub fn reference(&self) -> Reference {
         let kind = if self.is_revision { &REVISIONS } else { &COMPOSITIONS };
         Reference::new(kind, "", self.text.name())
     }
 
-    /// The object with the text, for messages: `Composition "example"`.
+    /// Returns the kind and name for messages: `Composition "example"`.
     pub fn shown(&self) -> String {
         format!("{} {:?}", self.reference().kind.kind, self.text.name())
     }
 }
 
-/// Returns the Composition text of a composite of the kind with this group and plural name.
+/// Returns the Composition of a composite with this group and plural name.
 pub fn choose(composite: &Value, group: &str, plural: &str, view: &View<'_>) -> Choice {
     let definition = view.find(&DEFINITIONS, "", &format!("{plural}.{group}"));
     let choosing = Choosing { composite, definition, view };
@@ -98,16 +99,16 @@ struct Choosing<'c> {
 }
 
 impl Choosing<'_> {
-    /// A field of Crossplane's own in the composite.
+    /// Returns a field that belongs to Crossplane in the composite.
     fn inner(&self, key: &str) -> Option<&Value> {
-        machinery(self.composite)?.get(key)
+        crossplane_fields(self.composite)?.get(key)
     }
 
     fn of_definition(&self, key: &str) -> Option<&Value> {
         self.definition.as_ref()?.value().get("spec")?.get(key)
     }
 
-    /// The update policy, with the default that Crossplane puts into the schema.
+    /// Returns the update policy, with the default from the definition.
     fn policy(&self) -> &str {
         let default = || self.of_definition("defaultCompositionUpdatePolicy");
         self.inner("compositionUpdatePolicy").or_else(default).and_then(Value::as_str).unwrap_or("Automatic")
@@ -135,9 +136,9 @@ impl Choosing<'_> {
         }
     }
 
-    /// The newest revision that the composite selects. Of a Composition's current text Crossplane makes the newest
-    /// revision, with the Composition's labels; so that one counts wherever its labels are selected, also a moment
-    /// before it exists.
+    /// Returns the newest revision that the composite selects. Crossplane turns the current Composition into the newest
+    /// revision, with the same labels, so the current Composition wins if its labels match, even before that revision
+    /// exists.
     fn revision_of(&self, current: Chosen) -> Choice {
         let default = || self.of_definition("defaultCompositionRevisionSelector");
         let selector = labels(self.inner("compositionRevisionSelector").or_else(default));
@@ -159,7 +160,7 @@ impl Choosing<'_> {
     }
 }
 
-/// Whether a Composition controls a revision: one of a deleted Composition of the same name does not count.
+/// Returns whether a Composition owns a revision. Revisions of a deleted Composition with the same name do not count.
 fn is_of(revision: &Value, composition: &Value) -> bool {
     let owners = revision.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let uid = composition.pointer("/metadata/uid");

@@ -1,4 +1,4 @@
-//! What a composite's Composition makes of it, as far as that can be told at admission.
+//! The environment of a composite, as far as it can be computed at admission.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use crate::catalog::{Reference, Stored, View};
 use crate::crossplane::composition;
 use crate::crossplane::configs::Configs;
 use crate::crossplane::environment::{
-    Action, ActionOutcome, Computation, Declaration, Patch, PatchOutcome, PatchType, SourceType, Sourced, compute,
-    references,
+    Action, ActionOutcome, Computation, Declaration, Patch, PatchOutcome, PatchType, SourceOutcome, SourceType,
+    compute, references,
 };
 use crate::crossplane::kinds::{self, COMPOSITIONS, REVISIONS};
 
-/// A computation, and what it was computed from.
+/// A computation and its inputs.
 pub struct Computed {
-    /// The text of the Composition.
+    /// The Composition or revision that the composite uses.
     pub composition: Chosen,
-    /// What it says.
+    /// The environment that the Composition declares.
     pub declaration: Declaration,
-    /// What comes of it.
+    /// The result.
     pub computation: Computation,
 }
 
-/// What the Composition of a request's composite, or of its claim, makes of `composite`; `None` where it is not known which Composition that
-/// is, or it says nothing about an environment, or not all EnvironmentConfigs are known yet.
+/// Computes the environment of `composite`, or of the composite of a claim. Returns `None` if its Composition is
+/// unknown or declares no environment, or if the catalog does not hold all EnvironmentConfigs yet.
 pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Option<Computed> {
     let configs = Configs::of(view);
     let Subject { composite, plural } = Subject::of(composite, request, view);
@@ -39,7 +39,7 @@ pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Op
     Some(Computed { composition, declaration, computation })
 }
 
-/// What to ask the API server for: what a composite needs and the catalog does not have may have come a moment ago.
+/// Returns the objects to read live: the composite needs them and the catalog lacks them, so they may be new.
 pub fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let Subject { composite, plural } = Subject::of(request.object(), request, view);
     match choose(&composite, &request.resource.group, &plural, view) {
@@ -58,15 +58,15 @@ pub fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 }
 
 impl Computed {
-    /// Whether a function of which nothing is known runs before the environment is complete.
+    /// Returns whether an unknown function runs before the environment is complete.
     pub fn is_uncertain(&self) -> bool {
         let is_other = |action: &Action| matches!(action, Action::Other);
         let mut steps = self.declaration.steps.iter().skip_while(|step| !is_other(&step.action));
         steps.any(|step| !is_other(&step.action))
     }
 
-    /// The sources that were asked, each with its step and its place in it.
-    pub fn sources(&self) -> impl Iterator<Item = (usize, usize, &Sourced)> {
+    /// Returns the evaluated sources, each with the indexes of its step and of the source.
+    pub fn sources(&self) -> impl Iterator<Item = (usize, usize, &SourceOutcome)> {
         self.computation.steps.iter().flat_map(|step| {
             let sources = match &step.action {
                 ActionOutcome::Selected { sources, .. } => sources.as_slice(),
@@ -76,7 +76,7 @@ impl Computed {
         })
     }
 
-    /// The names and versions of the EnvironmentConfigs that were merged, in their order.
+    /// Returns the EnvironmentConfigs that were merged, in their order.
     pub fn selected(&self, view: &View<'_>) -> Vec<Arc<Stored>> {
         let configs = Configs::of(view);
         let mut found: Vec<Arc<Stored>> = Vec::new();
@@ -88,7 +88,7 @@ impl Computed {
         found
     }
 
-    /// The patches between the environment and the composite, with their step and their place in it.
+    /// Returns the patches between the environment and the composite, with the indexes of the step and of the patch.
     pub fn environment_patches(&self) -> impl Iterator<Item = (usize, usize, &Patch, &PatchOutcome)> {
         self.computation.steps.iter().flat_map(|step| {
             let declared = match &self.declaration.steps[step.step].action {
@@ -105,13 +105,13 @@ impl Computed {
     }
 }
 
-/// Whether one of `environment.patches` reads the environment and writes the composite.
+/// Returns whether an entry of `environment.patches` reads the environment and writes the composite.
 pub fn writes_composite(patch: &Patch) -> bool {
     use PatchType::{CombineToComposite, FromEnvironmentFieldPath, ToCompositeFieldPath};
     matches!(patch.kind(), ToCompositeFieldPath | CombineToComposite | FromEnvironmentFieldPath)
 }
 
-/// Whether a patch of a composed resource reads the environment.
+/// Returns whether a patch of a composed resource reads the environment.
 pub fn reads_environment(patch: &Patch) -> bool {
     matches!(patch.kind(), PatchType::FromEnvironmentFieldPath | PatchType::CombineFromEnvironment)
 }

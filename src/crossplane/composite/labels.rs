@@ -1,4 +1,4 @@
-//! The labels that a selector asks for, on behalf of a composite.
+//! The labels that a selector requires for a composite.
 //!
 //! Source: `buildEnvironmentConfigRefFromSelector` in Crossplane 1.17's `environment_selector.go`, and `fn.go` of
 //! function-environment-configs.
@@ -11,9 +11,9 @@ use crate::crossplane::environment::{LabelMatcherType, Profile, Selector};
 use crate::crossplane::field_path::Path;
 use crate::crossplane::go::{Any, fmt};
 
-/// The labels that an EnvironmentConfig must have; `None` where one cannot be worked out from the composite.
+/// Returns the labels that an EnvironmentConfig must have; `None` if one cannot be computed from the composite.
 ///
-/// Of two matchers with the same key the last one counts; an optional one whose path leads to nothing does not.
+/// If two matchers have the same key, the last one wins. An optional matcher whose path finds nothing is left out.
 pub fn wanted(selector: &Selector, composite: &Value, profile: Profile) -> Option<BTreeMap<String, String>> {
     let mut labels = BTreeMap::new();
     for matcher in &selector.match_labels {
@@ -35,8 +35,8 @@ pub fn wanted(selector: &Selector, composite: &Value, profile: Profile) -> Optio
     Some(labels)
 }
 
-/// The text of what stands at a path: natively of whatever it is, to the function only of strings. The error says whether
-/// nothing stands there.
+/// Returns the value at a path as text. Native Crossplane formats any value, the function only takes strings. The error
+/// says whether the value is missing.
 fn value_of(path: &str, composite: &Value, profile: Profile) -> Result<String, bool> {
     let path = Path::parse(path).map_err(|_| false)?;
     let value = path.get(composite).map_err(|error| error.is_not_found())?;

@@ -1,33 +1,33 @@
-//! Composites: which Composition one uses, and which EnvironmentConfigs it refers to.
+//! Composites: the Composition and the EnvironmentConfigs that one uses.
 
 pub mod claim;
 pub mod composition;
 pub mod computed;
 pub mod labels;
 pub mod mutator;
-pub mod unanswered;
+pub mod patch_problem;
+pub mod write_mode;
 pub mod writes;
-pub mod writing;
 
 use serde_json::Value;
 
-/// What patches from the environment write into each composed resource: a JSON Patch of its base by its name.
+/// The annotation with the patches from the environment: a JSON Patch of the base of each composed resource, by name.
 pub const PATCHES_ANNOTATION: &str = "portcullis.dev/environment-patches";
-/// What [`PATCHES_ANNOTATION`] was worked out from.
+/// The annotation with the inputs of [`PATCHES_ANNOTATION`], by name and version.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/environment-source";
 
-/// The part of a composite that is Crossplane's: `spec`, and since Crossplane 2 `spec.crossplane`.
-fn machinery(composite: &Value) -> Option<&Value> {
+/// Returns the object with Crossplane's own fields: `spec`, or `spec.crossplane` since Crossplane 2.
+fn crossplane_fields(composite: &Value) -> Option<&Value> {
     let spec = composite.get("spec")?;
     Some(spec.get("crossplane").filter(|inner| inner.is_object()).unwrap_or(spec))
 }
 
-/// The name of the Composition that a composite names.
+/// Returns the name of the Composition in `compositionRef`.
 pub fn composition_name(composite: &Value) -> Option<&str> {
-    machinery(composite)?.get("compositionRef")?.get("name")?.as_str().filter(|name| !name.is_empty())
+    crossplane_fields(composite)?.get("compositionRef")?.get("name")?.as_str().filter(|name| !name.is_empty())
 }
 
-/// The names of the EnvironmentConfigs that a composite refers to, each in its place; empty where a reference has none.
+/// Returns the names in `spec.environmentConfigRefs`, in order; an empty name for a reference without one.
 pub fn references(composite: &Value) -> Vec<&str> {
     let list = composite.get("spec").and_then(|spec| spec.get("environmentConfigRefs")?.as_array());
     let references = list.into_iter().flatten();

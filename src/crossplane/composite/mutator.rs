@@ -1,16 +1,16 @@
-//! Works out at admission what the environment makes of a composite.
+//! A mutator that writes the result of a composite's environment at admission.
 //!
-//! In an annotation, for each composed resource, what patches from the environment will write there. Where [`Writing`] says
-//! so, also what Crossplane up to 1.17 writes into the composite at its first reconcile: the references to
-//! EnvironmentConfigs, and what patches from the environment write there. It is worked out again with every request, from
-//! the composite as the API server stores it, and only written where the stored composite gives the same again.
+//! It writes an annotation with the patches of each composed resource. If [`WriteMode`] allows it, it also writes what
+//! Crossplane up to 1.17 writes into the composite at its first reconcile: the references to EnvironmentConfigs, and
+//! the values of patches from the environment. The result is computed for every request, from the composite as the API
+//! server stores it. It is only written if computing it again from the stored composite gives the same result.
 
 use json_patch::Patch as JsonPatch;
 use serde_json::{Map, Value, json};
 
 use super::computed::{Computed, computed, confirm, reads_environment};
+use super::write_mode::WriteMode;
 use super::writes::Writable;
-use super::writing::Writing;
 use super::{PATCHES_ANNOTATION, SOURCE_ANNOTATION};
 use crate::admission::patch::{Draft, diff};
 use crate::admission::{Operation, Request};
@@ -22,12 +22,12 @@ use crate::crossplane::kinds::{
 };
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
-/// All annotations of an object may have 256 KiB together; others need some of it too.
+/// Maximum size of the annotation, in bytes. All annotations of an object together may have 256 KiB.
 const MAX_ANNOTATION: usize = 128 * 1024;
 
 static SCOPE: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Update], Outage::Admit)];
 
-/// Works out what the environment makes of a composite.
+/// The mutator of composites.
 pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
     name: "environments",
     family: "EN",
@@ -44,20 +44,20 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     let object = draft.value().into_owned();
     let mutation = Mutation { request, view, writable: Writable::of(request, view) };
     let Some((seen, mut computed)) = mutation.computed(&object) else { return Ok(Vec::new()) };
-    let writing = Writing::of(request, computed.declaration.profile, view);
-    if writing == Writing::Nothing {
+    let writing = WriteMode::of(request, computed.declaration.profile, view);
+    if writing == WriteMode::Nothing {
         return Ok(Vec::new());
     }
     let mut notices = Vec::new();
-    if mode == Mode::Apply && writing == Writing::Composite {
+    if mode == Mode::Apply && writing == WriteMode::Composite {
         match mutation.applied(&object, &seen, &computed) {
             Applied::Nothing => {}
-            // What composed resources get is worked out from the composite as it is stored.
+            // Patches of composed resources read the composite as it is stored.
             Applied::Stable(written, again) => {
                 *draft.to_mut() = written;
                 computed = *again;
             }
-            Applied::Growing => notices.push(GROWING.to_owned()),
+            Applied::Unstable => notices.push(UNSTABLE.to_owned()),
         }
     }
     let patches = patches(&computed).filter(|_| !computed.is_uncertain() && computed.computation.failure.is_none());
@@ -72,17 +72,17 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     Ok(notices)
 }
 
-const GROWING: &str =
+const UNSTABLE: &str =
     "what the environment patches into this composite is left to Crossplane: done twice, it is another value";
 
-/// What writing into a composite comes to.
+/// The result of writing into a composite.
 enum Applied {
     /// There is nothing to write.
     Nothing,
-    /// The composite, and what its Composition makes of that.
+    /// The written composite, and the computation for it.
     Stable(Value, Box<Computed>),
-    /// Written again, it would be another one.
-    Growing,
+    /// Not written: writing again would change the composite again.
+    Unstable,
 }
 
 struct Mutation<'m> {
@@ -92,9 +92,9 @@ struct Mutation<'m> {
 }
 
 impl Mutation<'_> {
-    /// Computes a composite as the API server stores it; and that composite.
+    /// Computes the environment for a composite as the API server stores it, and returns both.
     fn computed(&self, object: &Value) -> Option<(Value, Computed)> {
-        let seen = settled(self.writable.stored(object));
+        let seen = without_volatile_fields(self.writable.stored(object));
         let computed = computed(&seen, self.request, self.view)?;
         Some((seen, computed))
     }
@@ -104,17 +104,18 @@ impl Mutation<'_> {
         if stored == *seen {
             return Applied::Nothing;
         }
-        let Some((_, again)) = self.computed(&stored) else { return Applied::Growing };
+        let Some((_, again)) = self.computed(&stored) else { return Applied::Unstable };
         let twice = self.written(&stored, &stored, &again);
         let written = self.written(object, seen, computed);
-        let is_stable = self.writable.stored(&twice) == stored && settled(self.writable.stored(&written)) == stored;
-        if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Growing }
+        let is_stable =
+            self.writable.stored(&twice) == stored && without_volatile_fields(self.writable.stored(&written)) == stored;
+        if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Unstable }
     }
 
-    /// Returns an object with the references and the values that its Composition gives to `seen`.
+    /// Returns `object` with the references and values that the Composition computes for `seen`.
     fn written(&self, object: &Value, seen: &Value, computed: &Computed) -> Value {
         let mut written = object.clone();
-        // The first patch that fails is the end of the reconcile, and Crossplane writes nothing.
+        // Crossplane stops at the first patch that fails, and writes nothing.
         if computed.computation.failure.is_some() {
             return written;
         }
@@ -128,18 +129,18 @@ impl Mutation<'_> {
             return written;
         }
         for (path, value) in self.writable.writes(seen, computed).fields {
-            // The path could be written into the composite as it is stored.
+            // The same path was written into the stored composite without an error.
             let _ = path.set(&mut written, value);
         }
         written
     }
 }
 
-/// Fields of the metadata that the API server sets: what is worked out from them would be another value in every request.
+/// Fields of the metadata that change with every request, so that results must not depend on them.
 const VOLATILE: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
-/// Returns a composite without what changes from request to request, and without the annotations that are written here.
-fn settled(mut composite: Value) -> Value {
+/// Returns a composite without fields that change with every request, and without the annotations of this mutator.
+fn without_volatile_fields(mut composite: Value) -> Value {
     let Some(metadata) = composite.get_mut("metadata").and_then(Value::as_object_mut) else { return composite };
     metadata.retain(|key, _| !VOLATILE.contains(&key.as_str()));
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
@@ -151,7 +152,7 @@ fn settled(mut composite: Value) -> Value {
     composite
 }
 
-/// What patches from the environment write into composed resources, by their names; `None` where that is nothing.
+/// Returns the patches from the environment for each composed resource, by name; `None` if there are none.
 fn patches(computed: &Computed) -> Option<Value> {
     let mut all = Map::new();
     for step in &computed.computation.steps {
@@ -166,7 +167,7 @@ fn patches(computed: &Computed) -> Option<Value> {
     (!all.is_empty()).then_some(Value::Object(all))
 }
 
-/// The JSON Patch that has on the base of a template the effect of its patches from the environment.
+/// Returns a JSON Patch with the effect of the patches from the environment on the base of a template.
 fn patch_of(template: &TemplateOutcome) -> Option<JsonPatch> {
     let rendered = template.rendered.as_ref().ok()?;
     let mut patched = template.base.clone();

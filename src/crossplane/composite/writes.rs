@@ -1,8 +1,8 @@
-//! What patches from the environment write into a composite, and what they cannot write there.
+//! The values that patches from the environment write into a composite, and those that cannot be written.
 //!
-//! A mutating webhook may write `spec`, labels and annotations. What the API server would prune, refuse or perhaps
-//! refuse is left to Crossplane: a pruned field would be written again with every request, and a refused one fails a request
-//! whose author never wrote it.
+//! A mutating webhook may write `spec`, labels and annotations. Values that the API server prunes, rejects or may
+//! reject are left to Crossplane: a pruned field would be written again with every request, and a rejected value would
+//! fail the request of a user who never wrote it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,46 +17,46 @@ use crate::catalog::{Stored, View};
 use crate::crossplane::environment::Ending;
 use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::kinds::DEFINITIONS;
-use crate::crossplane::structural::{Field, MACHINERY, Structural, Violation};
+use crate::crossplane::structural::{CROSSPLANE_FIELDS, Field, Structural, Violation};
 use crate::names;
 
-/// Where a mutating webhook may write into the composite of a request.
+/// The part of a composite that a mutating webhook may write in a request.
 pub struct Writable {
     schema: Option<Structural>,
     operation: Operation,
 }
 
-/// What the patches from the environment come to.
+/// The values that patches from the environment write.
 #[derive(Debug, Default)]
 pub struct Writes {
     /// The fields that may be written, with their values.
     pub fields: Vec<(Path, Value)>,
-    /// The patches that write what the API server would not store.
+    /// The patches whose values the API server would not store.
     pub refused: Vec<Refused>,
 }
 
 /// A patch whose value the API server would not store.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The patch, in its Composition.
+    /// The field of the patch in the Composition.
     pub patch: FieldPath,
-    /// Where it writes.
+    /// The path that it writes.
     pub path: String,
-    /// Why its value is not written.
+    /// The reason.
     pub why: Refusal,
 }
 
-/// Why a value is not stored.
+/// The reason why the API server does not store a value.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The schema lacks the field, or a part of the value; and what it has instead.
+    /// The schema lacks the field, or a part of the value.
     Pruned {
-        /// The last place that exists.
+        /// The last place on the path that the schema has.
         at: String,
-        /// Its members, similar names first.
+        /// The members of that place, similar names first.
         has: Vec<String>,
     },
-    /// The API server refuses the value.
+    /// The API server rejects the value.
     Invalid(String),
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// How to fix it.
+    /// Returns how to fix the problem.
     pub fn help(&self) -> String {
         match self {
             Self::Pruned { at, has } if has.is_empty() => format!("{at} has no members; add the field to the schema"),
@@ -89,7 +89,7 @@ pub fn definition(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Stored>>
 }
 
 impl Writable {
-    /// Where a request's composite may be written.
+    /// Creates the check for the composite of a request.
     pub fn of(request: &Request<'_>, view: &View<'_>) -> Self {
         let definition = definition(request, view);
         let schema = definition.and_then(|found| Structural::of(found.value(), &request.resource.version));
@@ -103,7 +103,7 @@ impl Writable {
 
     /// Returns what the patches of a computation write into a composite.
     pub fn writes(&self, composite: &Value, computed: &Computed) -> Writes {
-        let mut writing = Writing { writable: self, written: composite.clone(), writes: Writes::default() };
+        let mut writer = Writer { writable: self, written: composite.clone(), writes: Writes::default() };
         for (step, at, patch, outcome) in computed.environment_patches() {
             if !writes_composite(patch) || outcome.ending != Ending::Written {
                 continue;
@@ -111,28 +111,30 @@ impl Writable {
             let field = computed.declaration.steps[step].field.key("environment").key("patches").index(at);
             for path in outcome.written.iter().filter_map(|path| Path::parse(path).ok()) {
                 let Ok(value) = path.get(&computed.computation.composite) else { continue };
-                if let Err(why) = writing.write(&path, value) {
-                    writing.writes.refused.push(Refused { patch: field.clone(), path: path.to_string(), why });
+                if let Err(why) = writer.write(&path, value) {
+                    writer.writes.refused.push(Refused { patch: field.clone(), path: path.to_string(), why });
                 }
             }
         }
-        writing.writes
+        writer.writes
     }
 }
 
-struct Writing<'w> {
+struct Writer<'w> {
     writable: &'w Writable,
-    /// The composite with what was written so far.
+    /// The composite with all values that were written so far.
     written: Value,
     writes: Writes,
 }
 
-impl Writing<'_> {
-    /// Writes a value, if a webhook may write there and the API server stores it.
+impl Writer<'_> {
+    /// Writes a value if a webhook may write it and the API server stores it.
     fn write(&mut self, path: &Path, value: &Value) -> Result<(), Refusal> {
         let names: Vec<&str> = path.segments().iter().map(name).collect();
         match names.as_slice() {
-            ["spec", field, ..] if !MACHINERY.contains(field) || is_connection(field) => self.write_spec(path, value),
+            ["spec", field, ..] if !CROSSPLANE_FIELDS.contains(field) || is_connection(field) => {
+                self.write_spec(path, value)
+            }
             ["metadata", kind @ ("labels" | "annotations"), key]
                 if ![PATCHES_ANNOTATION, SOURCE_ANNOTATION].contains(key) =>
             {
@@ -162,14 +164,14 @@ impl Writing<'_> {
         }
         let mut candidate = self.written.clone();
         if path.set(&mut candidate, value.clone()).is_err() {
-            // Crossplane cannot write it either.
+            // Crossplane cannot write the value either.
             return Ok(());
         }
         let unpruned = std::mem::replace(&mut candidate, Value::Null);
         candidate = schema.stored(&unpruned);
         let known = schema.violations(&self.written);
         if let Some(new) = schema.violations(&candidate).into_iter().find(|violation| !known.contains(violation)) {
-            // The value as the patch writes it says more than what pruning leaves of it.
+            // A violation in the unpruned value shows what the patch wrote.
             let written = schema.violations(&unpruned).into_iter().find(|violation| violation.field == new.field);
             return Err(Refusal::Invalid(Violation::to_string(&written.unwrap_or(new))));
         }
@@ -182,7 +184,7 @@ impl Writing<'_> {
                 self.keep(path, stored);
                 Ok(())
             }
-            // A part of the value is written; the API server drops the rest.
+            // The API server stores a part of the value and drops the rest.
             Some(stored) => {
                 self.keep(path, stored);
                 Err(Refusal::Pruned { at: path.to_string(), has: members(path, &candidate) })
@@ -198,7 +200,7 @@ impl Writing<'_> {
     }
 }
 
-/// Fields of Crossplane's own that say nothing about what the composite is made from.
+/// Returns whether a field of Crossplane only concerns connection details, which do not affect the composition.
 fn is_connection(field: &str) -> bool {
     ["publishConnectionDetailsTo", "writeConnectionSecretToRef"].contains(&field)
 }

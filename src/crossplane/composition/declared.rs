@@ -1,4 +1,4 @@
-//! Patches against the schema that a Composition declares for its environment.
+//! Checks of patches against the schema that a Composition declares for its environment.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::crossplane::field_path::Path;
 use crate::crossplane::schema::{Found, Schema, Types};
 use crate::crossplane::structural::{Field, Structural};
 
-/// What is declared to be in an environment, and what the Composition itself puts there.
+/// The declared schema of an environment, and the fields that the Composition itself writes there.
 pub(super) struct Declared {
     schema: Arc<Schema>,
-    /// Where patches write into the environment.
+    /// The paths that patches write in the environment.
     written: Vec<Path>,
-    /// Default data of the Composition.
+    /// The default data of the Composition.
     defaults: Vec<Value>,
 }
 
 impl Declared {
-    /// A schema, for the Composition that declares it.
+    /// Combines a schema with the data and patches of the Composition that declares it.
     pub(super) fn new(schema: Arc<Schema>, declaration: Option<&Declaration>) -> Self {
         let (mut written, mut defaults) = (Vec::new(), Vec::new());
         for step in declaration.into_iter().flat_map(|declaration| &declaration.steps) {
@@ -47,7 +47,7 @@ impl Declared {
     }
 }
 
-/// Where patches write into the environment. Wildcards stand for what is there already.
+/// Returns the paths that patches write in the environment. A wildcard matches only existing elements.
 fn written_by(patches: &Patches) -> Vec<Path> {
     use PatchType::{CombineFromComposite, CombineToEnvironment, FromCompositeFieldPath, ToEnvironmentFieldPath};
     let of_environment = patches
@@ -64,7 +64,7 @@ fn written_by(patches: &Patches) -> Vec<Path> {
     of_environment.chain(of_resources).filter_map(target).collect()
 }
 
-/// Whether a patch of a type reads the environment.
+/// Returns whether a patch of this type reads the environment.
 pub(super) fn reads(kind: &str, place: Place) -> bool {
     match place {
         Place::Environment => {
@@ -74,7 +74,7 @@ pub(super) fn reads(kind: &str, place: Place) -> bool {
     }
 }
 
-/// Checks what a patch reads from the environment, and whether its transforms can take it.
+/// Checks the paths that a patch reads from the environment, and whether its transforms accept their types.
 pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let Some(declared) = reader.declared.clone().filter(|_| reads(kind, place)) else { return };
     if kind.starts_with("Combine") {
@@ -93,7 +93,7 @@ pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Pl
     check_types(reader, patch, types, "the environment's");
 }
 
-/// Checks what a patch reads from the composite against the schema of the composite.
+/// Checks the paths that a patch reads from the composite against the composite's schema.
 pub(super) fn check_composite(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let reads = kind == "FromCompositeFieldPath" || place == Place::Environment && kind == "ToEnvironmentFieldPath";
     let Some(schema) = reader.composite.clone().filter(|_| reads) else { return };
@@ -113,7 +113,7 @@ pub(super) fn check_composite(reader: &mut Reader, patch: &Node<'_>, kind: &str,
     }
 }
 
-/// The list that a path with a wildcard goes into.
+/// Returns the list that a wildcard of the path would iterate over.
 fn wildcard_of_list(path: &Path, schema: &Structural) -> Option<String> {
     let at = path.segments().iter().position(crate::crossplane::field_path::Segment::is_wildcard)?;
     let above = Path::of(&path.segments()[..at]);
@@ -123,10 +123,10 @@ fn wildcard_of_list(path: &Path, schema: &Structural) -> Option<String> {
     }
 }
 
-/// Checks whether the transforms of a patch take a value of one of these types.
+/// Checks whether the transforms of a patch accept a value of one of these types.
 fn check_types(reader: &mut Reader, patch: &Node<'_>, types: Types, whose: &str) {
     let shapes: Vec<Shape> = types.names().into_iter().filter_map(|name| shape(name, reader.has_integers)).collect();
-    // What fails for every type that there may be always fails.
+    // A patch that fails for every possible type always fails.
     let mut failing = shapes.iter().map(|shape| misfits(reader, patch, *shape)).collect::<Vec<_>>().into_iter();
     let Some(first) = failing.next() else { return };
     if !first.is_empty() && failing.all(|others| !others.is_empty()) {
@@ -138,7 +138,7 @@ fn check_types(reader: &mut Reader, patch: &Node<'_>, types: Types, whose: &str)
     }
 }
 
-/// Reads `fromFieldPath` of a node in the schema; the types that there are, where something is known of them.
+/// Looks up `fromFieldPath` of a node in the schema, and returns its types if they are known.
 fn read(reader: &mut Reader, declared: &Declared, node: &Node<'_>) -> Option<Types> {
     let from = node.member("fromFieldPath")?;
     let path = Path::parse(from.value.as_str()?).ok()?;
@@ -162,7 +162,7 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
     }
 }
 
-/// What is wrong with the transforms of a patch for a value of a shape, and for no other.
+/// Returns the problems that transforms have with a value of this shape, and not with others.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
         let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };
@@ -170,14 +170,14 @@ fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
         reader.problems
     };
     let always = found(None);
-    found(Some(shape)).into_iter().filter(|problem| !problem.is_mild && !always.contains(problem)).collect()
+    found(Some(shape)).into_iter().filter(|problem| !problem.is_warning && !always.contains(problem)).collect()
 }
 
-/// The shape of a type; nothing is known of what `null` becomes.
+/// Returns the shape of a JSON type; unknown for `null`.
 fn shape(name: &str, has_integers: bool) -> Option<Shape> {
     Some(match name {
         "boolean" => Shape::Bool,
-        // A whole number is of either of Go's types, depending on what was patched before.
+        // Go has two number types; which one applies depends on earlier patches.
         "integer" | "number" => {
             if has_integers {
                 Shape::Number

@@ -1,7 +1,7 @@
-//! A Composition's environment as the engine takes it.
+//! Decodes the environment of a Composition for the engine.
 //!
-//! What the first design spelled otherwise is rewritten; what cannot be decoded leaves nothing, and [`super::problems`]
-//! says what is wrong with it.
+//! Fields of the first design are converted to their current names. If something cannot be decoded, the result is
+//! empty, and [`super::problems`] reports why.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -12,20 +12,20 @@ use crate::crossplane::environment::{
     Action, Declaration, PatchSet, Patches, Policy, Profile, Selection, Step, Template,
 };
 
-/// What a Composition says about its environment; `None` where it says nothing, or cannot be decoded.
+/// Returns the environment that a Composition declares; `None` if there is none or it cannot be decoded.
 pub fn declaration(composition: &Value) -> Option<Declaration> {
     let spec = composition.get("spec")?;
     let is_pipeline = spec.get("mode").and_then(Value::as_str) == Some("Pipeline");
     let is_native = spec.get("environment").is_some_and(|environment| !environment.is_null());
     match (is_pipeline, is_native) {
-        (true, false) => of_functions(spec),
-        // In mode Pipeline the environment is selected natively, and the functions see it.
-        (_, true) => of_crossplane(spec, is_pipeline),
+        (true, false) => function_declaration(spec),
+        // In mode Pipeline, native Crossplane selects the environment and passes it to the functions.
+        (_, true) => native_declaration(spec, is_pipeline),
         (false, false) => None,
     }
 }
 
-/// The selections of a Composition with their places; none where it has none, or cannot be decoded.
+/// Returns the selections of a Composition with their fields; empty if there are none or they cannot be decoded.
 pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
     let Some(Declaration { profile, steps }) = declaration(composition) else { return Vec::new() };
     let selection = |step: Step| match step.action {
@@ -36,12 +36,12 @@ pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
     steps.into_iter().filter_map(selection).collect()
 }
 
-/// Whose semantics the environment of a Composition has; `None` where it has none, or cannot be decoded.
+/// Returns whose semantics apply to the environment; `None` if there is none or it cannot be decoded.
 pub fn profile(composition: &Value) -> Option<Profile> {
     Some(declaration(composition)?.profile)
 }
 
-fn of_crossplane(spec: &Value, is_pipeline: bool) -> Option<Declaration> {
+fn native_declaration(spec: &Value, is_pipeline: bool) -> Option<Declaration> {
     let environment = spec.get("environment")?;
     let field = FieldPath::of(["spec", "environment"]);
     let select =
@@ -54,17 +54,17 @@ fn of_crossplane(spec: &Value, is_pipeline: bool) -> Option<Declaration> {
     Some(Declaration { profile: Profile::Native117, steps }.with_schema_defaults())
 }
 
-fn of_functions(spec: &Value) -> Option<Declaration> {
+fn function_declaration(spec: &Value) -> Option<Declaration> {
     let pipeline = spec.get("pipeline")?.as_array()?;
     let mut steps = Vec::new();
     for (at, step) in pipeline.iter().enumerate() {
         let input = step.get("input").unwrap_or(&Value::Null);
         let action = match pipeline::group(input) {
             ENVIRONMENT_CONFIGS => Action::Select(match input.get("spec") {
-                Some(spec) => selection(&folded(spec), Profile::Function)?,
+                Some(spec) => selection(&with_canonical_keys(spec), Profile::Function)?,
                 None => Selection::default(),
             }),
-            PATCH_AND_TRANSFORM => Action::Patch(patches(&folded(input))?),
+            PATCH_AND_TRANSFORM => Action::Patch(patches(&with_canonical_keys(input))?),
             _ => Action::Other,
         };
         let name = step.get("step").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -81,7 +81,7 @@ fn selection(environment: &Value, profile: Profile) -> Option<Selection> {
     };
     let sources = match environment.get("environmentConfigs") {
         None | Some(Value::Null) => None,
-        Some(sources) if profile == Profile::Native117 => Some(decoded(&of_today(sources))?),
+        Some(sources) if profile == Profile::Native117 => Some(decoded(&to_current_spelling(sources))?),
         Some(sources) => Some(decoded(sources)?),
     };
     let policy: Policy = optional(environment, "policy")?;
@@ -121,8 +121,8 @@ fn optional<T: DeserializeOwned + Default>(object: &Value, key: &str) -> Option<
     }
 }
 
-/// Sources as they are spelled today: `ref` for `reference`, and a source for each element of a list of selectors.
-fn of_today(sources: &Value) -> Value {
+/// Converts sources of the first design: `reference` becomes `ref`, and a list of selectors becomes one source each.
+fn to_current_spelling(sources: &Value) -> Value {
     let Some(sources) = sources.as_array() else { return sources.clone() };
     let mut today = Vec::with_capacity(sources.len());
     for source in sources {
@@ -145,7 +145,7 @@ fn of_today(sources: &Value) -> Value {
     Value::Array(today)
 }
 
-/// The fields that may be spelled in other capitals: all that the inputs of the functions have.
+/// The fields whose case may differ: all fields of the functions' inputs.
 const FIELDS: &[&str] = &[
     "appendSlice",
     "base",
@@ -200,19 +200,19 @@ const FIELDS: &[&str] = &[
     "valueFromFieldPath",
     "variables",
 ];
-/// Fields with names and values of the user's own.
+/// Fields whose contents are user data and keep their case.
 const FREE: &[&str] = &["base", "defaultData", "map", "fallbackValue", "result"];
 
-/// The input of a function with its fields spelled as Go's JSON reads them, which does not care for capitals.
-fn folded(input: &Value) -> Value {
+/// Returns the input of a function with canonical field names; Go decodes JSON names case-insensitively.
+fn with_canonical_keys(input: &Value) -> Value {
     match input {
-        Value::Array(items) => Value::Array(items.iter().map(folded).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(with_canonical_keys).collect()),
         Value::Object(members) => {
             let mut out = Map::new();
             for (name, value) in members {
                 let known = FIELDS.iter().find(|field| field.eq_ignore_ascii_case(name));
                 let name = known.map_or(name.as_str(), |field| field);
-                let value = if FREE.contains(&name) { value.clone() } else { folded(value) };
+                let value = if FREE.contains(&name) { value.clone() } else { with_canonical_keys(value) };
                 out.insert(name.to_owned(), value);
             }
             Value::Object(out)

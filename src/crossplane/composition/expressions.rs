@@ -1,4 +1,4 @@
-//! What Crossplane compiles only when it runs: field paths, regular expressions, formats.
+//! Checks of field paths, regular expressions and formats, which Crossplane itself parses only at run time.
 
 use super::formats;
 use super::problem::{Problem, Topic};
@@ -9,7 +9,7 @@ use crate::crossplane::field_path::{MAX_INDEX, Path};
 use crate::crossplane::go::regexp;
 
 impl Reader {
-    /// Checks a path that is read, if it is there, and gives it.
+    /// Checks a path that a patch reads, if it is present, and returns it.
     pub(super) fn path_to_read<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let (text, at) = self.text(node, key)?;
         if let Some(path) = self.parsed(text, &at)
@@ -18,7 +18,7 @@ impl Reader {
             let what = format!(
                 "Invalid value: {text:?}: a wildcard is not followed where a value is read: it stands for a field called *"
             );
-            let problem = Problem::new(Topic::Path, at.clone(), what).mild();
+            let problem = Problem::new(Topic::Path, at.clone(), what).as_warning();
             self.report(
                 problem.help("name the element, such as [0], or read the whole list and patch it with transforms"),
             );
@@ -26,7 +26,7 @@ impl Reader {
         Some((text, at))
     }
 
-    /// Checks a path that is written to, if it is there.
+    /// Checks a path that a patch writes, if it is present.
     pub(super) fn path_to_write(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key) else { return };
         let Some(path) = self.parsed(text, &at) else { return };
@@ -36,20 +36,20 @@ impl Reader {
         }
         if path.has_wildcard() && !text.contains("[*]") {
             let what = format!("Invalid value: {text:?}: only [*] is a wildcard: this writes a field called *");
-            self.report(Problem::new(Topic::Path, at, what).help("write [*]").mild());
+            self.report(Problem::new(Topic::Path, at, what).help("write [*]").as_warning());
         }
     }
 
-    /// Says that a combined value is not written to several places.
+    /// Reports a wildcard in the target of a combined value, which Crossplane does not expand.
     pub(super) fn no_wildcard(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key).filter(|(text, _)| text.contains("[*]")) else { return };
         let what = format!(
             "Invalid value: {text:?}: a combined value is not written to every element: it goes to a field called *"
         );
-        self.report(Problem::new(Topic::Path, at, what).help("write one patch for each element").mild());
+        self.report(Problem::new(Topic::Path, at, what).help("write one patch for each element").as_warning());
     }
 
-    /// Checks a regular expression, and counts its groups; the whole match is one of them.
+    /// Checks a regular expression and returns the number of its groups, including the whole match.
     pub(super) fn regexp(&mut self, node: &Node<'_>, key: &str) -> Option<usize> {
         let (text, at) = self.text(node, key)?;
         match regexp::compile(text) {
@@ -64,7 +64,7 @@ impl Reader {
         }
     }
 
-    /// Checks a format against what is known of the values that it is given.
+    /// Checks a format against the known types of its values.
     pub(super) fn format(&mut self, node: &Node<'_>, key: &str, shapes: &[Shape]) {
         let Some((text, at)) = self.text(node, key) else { return };
         for problem in formats::problems(text, shapes, self.has_integers) {

@@ -1,11 +1,11 @@
-//! Formats of Go's `fmt.Sprintf`, against what is known of the values that they are given.
+//! Checks of formats of Go's `fmt.Sprintf` against the known types of their values.
 //!
-//! Sprintf never fails: what does not fit shows in the text that it makes, as `%!d(float64=7)`, `%!s(MISSING)` or
-//! `%!(EXTRA string=2)`. Which verb takes which type is documented with Go's package fmt.
+//! Sprintf never fails: it writes mistakes into the text, as `%!d(float64=7)`, `%!s(MISSING)` or `%!(EXTRA string=2)`.
+//! The documentation of Go's package fmt says which verb takes which type.
 
 use super::transforms::Shape;
 
-/// What is wrong with a format for these values, in the order of its verbs.
+/// Returns the problems of a format with these values, in the order of its verbs.
 pub(super) fn problems(format: &str, shapes: &[Shape], has_integers: bool) -> Vec<String> {
     let mut check = Check {
         rest: format.chars().peekable(),
@@ -35,9 +35,9 @@ struct Check<'f> {
     rest: std::iter::Peekable<std::str::Chars<'f>>,
     shapes: &'f [Shape],
     has_integers: bool,
-    /// The value that the next verb takes.
+    /// The index of the value that the next verb takes.
     next: usize,
-    /// Whether a verb names its value, as `%[2]s` does: then values may be left over.
+    /// Whether a verb selects its value, as `%[2]s` does: then unused values are allowed.
     is_reordered: bool,
     problems: Vec<String>,
 }
@@ -51,7 +51,7 @@ impl Check<'_> {
         }
     }
 
-    /// `%`, flags, the number of a value in brackets, width, precision, again a number, the verb.
+    /// Reads a directive after `%`: flags, argument index, width, precision, argument index, verb.
     fn verb(&mut self) {
         while self.rest.next_if(|c| ['#', '0', '+', '-', ' '].contains(c)).is_some() {}
         self.index();
@@ -87,7 +87,7 @@ impl Check<'_> {
         }
     }
 
-    /// A width or a precision; a star takes it from a value.
+    /// Reads a width or a precision; `*` takes it from a value.
     fn size(&mut self) {
         if self.rest.next_if_eq(&'*').is_some() {
             let is_whole = |shape: &Shape| {
@@ -137,7 +137,7 @@ impl Check<'_> {
                 Shape::Float => float,
                 Shape::Number => integer || float,
                 Shape::Any if !self.has_integers => text || boolean || float,
-                // The verb is that of the elements, which are not known.
+                // The verb applies to the elements, whose types are unknown.
                 Shape::Any | Shape::List | Shape::Object => text || boolean || integer || float,
             }
     }

@@ -1,11 +1,11 @@
-//! What labels and names of objects may be, as `k8s.io/apimachinery/pkg/util/validation` has it.
+//! Checks of label keys and values, as in `k8s.io/apimachinery/pkg/util/validation`.
 
 use super::problem::{Problem, Topic};
 use super::reader::Reader;
 use crate::admission::FieldPath;
 use crate::names;
 
-/// Says what is wrong with the key of a label.
+/// Reports an invalid label key.
 pub(super) fn check_key(reader: &mut Reader, key: &str, at: FieldPath) {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let detail = if name.contains('/') {
@@ -20,7 +20,7 @@ pub(super) fn check_key(reader: &mut Reader, key: &str, at: FieldPath) {
     reader.report(Problem::invalid(Topic::Label, at, &key.into(), detail));
 }
 
-/// Says what is wrong with the value of a label.
+/// Reports an invalid label value.
 pub(super) fn check_value(reader: &mut Reader, value: &str, at: FieldPath) {
     if names::is_label_value(value) {
         return;

@@ -1,9 +1,9 @@
-//! Compositions: the environment that one declares, and everything that is wrong with its text.
+//! Compositions: the environment that one declares, and the problems in its text.
 //!
-//! There are two ways to declare an environment. Crossplane 1.11 to 1.17 has `spec.environment` and patches of
-//! `spec.resources`; since then pipelines of functions do the same, with the environment in the inputs of
-//! function-environment-configs and function-patch-and-transform. Both are read here. The first design spelled some
-//! fields otherwise; what is left of it is read where it can be, and told how to write it today.
+//! There are two ways to declare an environment. Crossplane 1.11 to 1.17 uses `spec.environment` and patches of
+//! `spec.resources`. Later versions use pipelines of functions, with the environment in the inputs of
+//! function-environment-configs and function-patch-and-transform. This module reads both. Fields of the first design
+//! are read if possible, and reported with their current name.
 
 mod declared;
 mod decode;
@@ -31,12 +31,13 @@ pub use decode::{declaration, profile, sources};
 pub use problem::{Problem, Topic};
 use reader::{Node, Reader};
 
-/// Everything that is wrong with the text of a Composition, in the order in which it stands there.
+/// Returns all problems in the text of a Composition, in the order of its fields.
 pub fn problems(composition: &Value) -> Arc<[Problem]> {
     checked(composition, None).into()
 }
 
-/// What a Composition reads from its environment that a schema does not have, or has of other types than it can take.
+/// Returns the problems of patches that read fields of the environment which a schema lacks, or which have types that
+/// their transforms cannot take.
 pub fn against_schema(composition: &Value, schema: Arc<Schema>) -> Vec<Problem> {
     let declared = Declared::new(schema, declaration(composition).as_ref());
     let mut problems = checked(composition, Some(Arc::new(declared)));
@@ -44,7 +45,7 @@ pub fn against_schema(composition: &Value, schema: Arc<Schema>) -> Vec<Problem> 
     problems
 }
 
-/// What a Composition reads from the composite that its transforms cannot take, by the composite's schema.
+/// Returns the problems of patches whose transforms cannot take the types that the composite's schema declares.
 pub fn against_composite(composition: &Value, schema: Structural) -> Vec<Problem> {
     let mut problems = checked_by(composition, None, Some(Arc::new(schema)));
     problems.retain(|problem| problem.topic == Topic::Schema);

@@ -1,4 +1,4 @@
-//! An environment in `spec.environment`, as Crossplane 1.11 to 1.17 has it, and the patches of `spec.resources`.
+//! Checks of `spec.environment`, as in Crossplane 1.11 to 1.17, and of the patches of `spec.resources`.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::problem::Problem;
 use super::reader::{Node, Reader};
 use super::sources;
 
-/// Checks what a Composition says without functions.
+/// Checks the parts of a Composition that native Crossplane reads.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     patches::note_writes(reader, spec);
     let sets = patch_sets(reader, spec);
@@ -31,7 +31,7 @@ fn check_environment(reader: &mut Reader, spec: &Node<'_>, environment: &Node<'_
     }
 }
 
-/// Checks the sets of patches, and gives their names.
+/// Checks the patch sets and returns their names.
 pub(super) fn patch_sets<'v>(reader: &mut Reader, parent: &Node<'v>) -> Vec<&'v str> {
     let sets = reader.objects(parent, "patchSets");
     let mut names: Vec<&str> = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn patch_sets<'v>(reader: &mut Reader, parent: &Node<'v>) -> Vec<&'v 
         match reader.required(set, "name", "name is required") {
             Some((name, at)) if names.contains(&name) => {
                 let what = format!("Duplicate value: {name:?}: the last patch set of this name counts");
-                reader.report(Problem::new(super::problem::Topic::Structure, at, what).mild());
+                reader.report(Problem::new(super::problem::Topic::Structure, at, what).as_warning());
             }
             Some((name, _)) => names.push(name),
             None => {}

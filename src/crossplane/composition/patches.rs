@@ -1,7 +1,8 @@
-//! Patches between the composite, the environment and the composed resources, as a Composition writes them.
+//! Checks of the patches between the composite, the environment and the composed resources.
 //!
-//! What must be there is what Crossplane 1.17 (`Validate` in `apis/apiextensions/v1/composition_patches.go`) and
-//! function-patch-and-transform (`validate.go`) check, all of it at once; the function checks it at the first reconcile.
+//! Required fields are those that Crossplane 1.17 (`Validate` in `apis/apiextensions/v1/composition_patches.go`) and
+//! function-patch-and-transform (`validate.go`) check. Here all problems are reported at once, and before the first
+//! reconcile.
 
 use serde_json::Value;
 
@@ -10,14 +11,14 @@ use super::problem::{Problem, Topic};
 use super::reader::{Node, Reader, Writes};
 use super::transforms;
 
-/// Where patches stand, which says what they may be.
+/// The place of a patch, which determines its allowed types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Between the composite and the environment.
     Environment,
-    /// Of a composed resource.
+    /// In a composed resource.
     Resource,
-    /// In a set that resources include.
+    /// In a patch set, which composed resources include.
     Set,
 }
 
@@ -37,7 +38,7 @@ const MERGES: &[&str] = &[
 ];
 
 impl Place {
-    /// The types that a patch may have here; the first is the default.
+    /// Returns the types that a patch may have here; the first is the default.
     fn types(self, is_native: bool) -> Vec<&'static str> {
         let plain = if self == Self::Environment && is_native { &[] } else { PLAIN_OF_ENVIRONMENT };
         let combined = if self == Self::Environment { &[] } else { COMBINED_OF_ENVIRONMENT };
@@ -55,7 +56,7 @@ pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: 
     }
 }
 
-/// Notes whether any patch below a node writes into the environment.
+/// Records whether any patch below a node writes into the environment.
 pub(super) fn note_writes(reader: &mut Reader, parent: &Node<'_>) {
     let mut quiet = Reader::new(reader.profile);
     let mut any = false;
@@ -82,8 +83,8 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
     }
 }
 
-/// Whether a whole number may come to a patch as an integer: the function has only float64, native Crossplane reads
-/// composites with integers; and the first patch that writes into the environment turns its whole numbers into integers.
+/// Returns whether a patch may get an integer. Functions only have float64; native Crossplane reads composites with
+/// integers; the first patch that writes into the environment converts its whole numbers to integers.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
         _ if !declared::reads(kind, place) => reader.is_native(),
@@ -95,7 +96,7 @@ fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
 fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str]) {
     reader.known(patch, PATCH);
     let types = place.types(reader.is_native());
-    if let Some((of, to)) = of_first_design(reader, patch, place) {
+    if let Some((of, to)) = first_design_type(reader, patch, place) {
         let why =
             format!("ignored: Crossplane does nothing for a patch of type {of} between composite and environment");
         let problem = Problem::ignored(patch.at.key("type"), why);
@@ -119,8 +120,9 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     declared::check_composite(reader, patch, kind, place);
 }
 
-/// Types that the first design had for patches of the environment, and 1.12 took without doing anything for them.
-fn of_first_design(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
+/// Returns the patch type of the first design and its current name. Crossplane 1.12 accepted these types and ignored
+/// them.
+fn first_design_type(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
     let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
     let now =
         [("FromEnvironmentFieldPath", "ToCompositeFieldPath"), ("ToEnvironmentFieldPath", "FromCompositeFieldPath")];
@@ -145,7 +147,7 @@ fn check_plain(reader: &mut Reader, patch: &Node<'_>, kind: &str) {
     match from {
         Some(("", at)) if reader.is_native() => {
             let what = "Invalid value: \"\": an empty path reads nothing, and null is written";
-            reader.report(Problem::new(Topic::Path, at, what).mild());
+            reader.report(Problem::new(Topic::Path, at, what).as_warning());
         }
         Some(("", at)) => reader.report(Problem::required(at, &detail)),
         Some(_) => {
@@ -153,7 +155,7 @@ fn check_plain(reader: &mut Reader, patch: &Node<'_>, kind: &str) {
         }
         None => {}
     }
-    // Without a path to write to, the path that is read is written to.
+    // If `toFieldPath` is missing, the patch writes to `fromFieldPath`.
     match reader.member(patch, "toFieldPath") {
         Some(_) => reader.path_to_write(patch, "toFieldPath"),
         None => reader.path_to_write(patch, "fromFieldPath"),
@@ -246,7 +248,7 @@ fn check_policy(reader: &mut Reader, patch: &Node<'_>) {
     }
 }
 
-/// What function-patch-and-transform calls merge options.
+/// Returns the `toFieldPath` policy of function-patch-and-transform for native merge options.
 fn merge_of(options: &Value) -> &'static str {
     let is = |key| options.get(key).and_then(Value::as_bool).unwrap_or_default();
     match (is("keepMapValues"), is("appendSlice")) {
@@ -257,8 +259,8 @@ fn merge_of(options: &Value) -> &'static str {
     }
 }
 
-/// What is never written where it should be: Crossplane loses what the environment writes into the status, and takes
-/// nothing but the status from functions.
+/// Reports targets that Crossplane does not write: native Crossplane loses what the environment writes into the status,
+/// and later versions take only the status from functions.
 fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let writes_composite = kind.contains("ToComposite") || kind == "FromEnvironmentFieldPath";
     if place != Place::Environment || !writes_composite {

@@ -1,7 +1,8 @@
-//! Environments in the steps of a pipeline: the inputs of function-environment-configs and function-patch-and-transform.
+//! Checks of environments in pipeline steps: the inputs of function-environment-configs and
+//! function-patch-and-transform.
 //!
-//! Neither function checks its input before the first reconcile, and the former does not check it at all: what is missing
-//! there is a nil dereference.
+//! The functions see their input only at the first reconcile. function-environment-configs does not validate it: a
+//! missing field is a nil dereference.
 
 use serde_json::Value;
 
@@ -16,13 +17,13 @@ pub const ENVIRONMENT_CONFIGS: &str = "environmentconfigs.fn.crossplane.io";
 /// API group of the input of function-patch-and-transform.
 pub const PATCH_AND_TRANSFORM: &str = "pt.fn.crossplane.io";
 
-/// Checks the inputs that are about environments.
+/// Checks the inputs of the two functions.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     for step in reader.objects(spec, "pipeline") {
         let input = step.member("input");
         if !input.as_ref().is_some_and(|input| [ENVIRONMENT_CONFIGS, PATCH_AND_TRANSFORM].contains(&group(input.value)))
         {
-            // Another function may put anything into the environment.
+            // Another function may write anything into the environment.
             reader.declared = None;
         }
         let Some(input) = input else { continue };
@@ -34,12 +35,12 @@ pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     }
 }
 
-/// EnvironmentConfigs that a pipeline step is handed, by `requirements.requiredResources` of Crossplane 2.
+/// EnvironmentConfigs that a pipeline step requests by `requirements.requiredResources` of Crossplane 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Required {
-    /// The one of this name.
+    /// The EnvironmentConfig with this name.
     Named(String),
-    /// Those with these labels.
+    /// The EnvironmentConfigs with these labels.
     Labelled(Vec<(String, String)>),
 }
 
@@ -64,7 +65,7 @@ fn one_required(resource: &Value) -> Option<Required> {
     Some(Required::Labelled(labels.iter().map(label).collect::<Option<_>>()?))
 }
 
-/// The API group of an input.
+/// Returns the API group of a function's input.
 pub(super) fn group(input: &Value) -> &str {
     let api_version = input.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     api_version.split_once('/').map_or("", |(group, _)| group)
@@ -123,6 +124,6 @@ fn check_resources(reader: &mut Reader, input: &Node<'_>) {
 }
 
 fn is_of(reader: &mut Reader, input: &Node<'_>, kind: &str) {
-    // The functions do not look at the kind.
+    // The functions ignore the kind.
     reader.lenient_choice(input, "kind", &[kind], kind);
 }

@@ -1,13 +1,13 @@
-//! What is wrong with an environment, in the words of Kubernetes' field errors.
+//! Problems of an environment, worded like Kubernetes field errors.
 
 use serde_json::Value;
 
 use crate::admission::{FieldPath, json as wire};
 
-/// What a problem is about; every rule about the text of a Composition speaks of one of these.
+/// The topic of a problem. Each rule about the text of a Composition reports one topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// What must be there, and of which type it is.
+    /// Missing fields and wrong types.
     Structure,
     /// Field paths.
     Path,
@@ -15,48 +15,48 @@ pub enum Topic {
     Expression,
     /// Keys and values of labels.
     Label,
-    /// Bounds of a selector against each other, and its order.
+    /// Bounds and sort paths of selectors.
     Bounds,
-    /// What stands there and does nothing.
+    /// Fields and patches without effect.
     Ignored,
-    /// Fields that there are not.
+    /// Unknown fields.
     Unknown,
-    /// What the declared schema of the environment does not have.
+    /// Violations of the declared schema of the environment.
     Schema,
 }
 
-/// What is wrong with a value.
+/// A problem with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What it is about.
+    /// The topic, which selects the rule.
     pub topic: Topic,
-    /// Where it is.
+    /// The field with the problem.
     pub field: FieldPath,
-    /// What is wrong: a field error without its field.
+    /// The message, like a Kubernetes field error without its field.
     pub message: String,
-    /// How to mend it.
+    /// How to fix the problem.
     pub help: Option<String>,
-    /// Whether Crossplane works on in spite of it: a warning, whatever the level of its rule.
-    pub is_mild: bool,
+    /// Whether Crossplane continues despite the problem. It is then a warning, whatever the level of its rule.
+    pub is_warning: bool,
 }
 
 impl Problem {
-    /// A problem in words of its own.
+    /// Creates a problem with a message of its own.
     pub fn new(topic: Topic, field: FieldPath, message: impl Into<String>) -> Self {
-        Self { topic, field, message: message.into(), help: None, is_mild: false }
+        Self { topic, field, message: message.into(), help: None, is_warning: false }
     }
 
-    /// Something that must be there and is not.
+    /// Creates a problem about a missing field.
     pub fn required(field: FieldPath, detail: &str) -> Self {
         Self::new(Topic::Structure, field, format!("Required value: {detail}"))
     }
 
-    /// A value that cannot stand there.
+    /// Creates a problem about an invalid value.
     pub fn invalid(topic: Topic, field: FieldPath, value: &Value, detail: impl AsRef<str>) -> Self {
         Self::new(topic, field, format!("Invalid value: {}: {}", wire::brief(value), detail.as_ref()))
     }
 
-    /// A value that is none of those that there are.
+    /// Creates a problem about a value that is not in the list of supported values.
     pub fn unsupported(field: FieldPath, value: &str, supported: &[&str]) -> Self {
         let list: Vec<_> = supported.iter().map(|word| format!("{word:?}")).collect();
         let message =
@@ -64,27 +64,27 @@ impl Problem {
         Self::new(Topic::Structure, field, message)
     }
 
-    /// Something that must not be there.
+    /// Creates a problem about a field that must not be set.
     pub fn forbidden(field: FieldPath, detail: &str) -> Self {
         Self::new(Topic::Structure, field, format!("Forbidden: {detail}"))
     }
 
-    /// Something that stands there and does nothing.
+    /// Creates a problem about a field or patch without effect.
     pub fn ignored(field: FieldPath, why: impl Into<String>) -> Self {
         Self::new(Topic::Ignored, field, why)
     }
 
-    /// Says how to mend it.
+    /// Adds how to fix the problem.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Says that Crossplane works on in spite of it.
+    /// Makes the problem a warning, because Crossplane continues despite it.
     #[must_use]
-    pub fn mild(mut self) -> Self {
-        self.is_mild = true;
+    pub fn as_warning(mut self) -> Self {
+        self.is_warning = true;
         self
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a Composition with the place of everything, and with everything that is wrong at once.
+//! Reads the fields of a Composition, and collects all problems with their fields.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::crossplane::environment::Profile;
 use crate::crossplane::structural::Structural;
 use crate::near::nearest;
 
-/// A value and its place.
+/// A value and its field path.
 #[derive(Debug, Clone)]
 pub(super) struct Node<'v> {
     pub(super) value: &'v Value,
@@ -23,35 +23,35 @@ impl<'v> Node<'v> {
         Self { value, at }
     }
 
-    /// The member `key` of a value that was read already, exactly as it is spelled; nothing where it is `null`.
+    /// Returns the member with exactly this key; `None` if it is missing or `null`.
     pub(super) fn member(&self, key: &str) -> Option<Self> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
         Some(Self::new(value, self.at.key(key)))
     }
 }
 
-/// Reads values, and keeps what is wrong with them.
+/// Reads values and collects their problems.
 pub(super) struct Reader {
-    /// As whom it reads: Crossplane itself, or the functions.
+    /// Whose semantics apply: Crossplane itself or the functions.
     pub(super) profile: Profile,
-    /// What is wrong.
+    /// The problems that were found.
     pub(super) problems: Vec<Problem>,
-    /// What the environment is declared to be, where it is.
+    /// The declared schema of the environment, if any.
     pub(super) declared: Option<Arc<Declared>>,
-    /// The schema of the composite, where it is known.
+    /// The schema of the composite, if it is known.
     pub(super) composite: Option<Arc<Structural>>,
     /// Which patches write into the environment.
     pub(super) writes: Writes,
-    /// Whether a whole number may come to the patch as an integer: otherwise every number is a float64.
+    /// Whether the patch may get an integer; otherwise every number is a float64.
     pub(super) has_integers: bool,
 }
 
-/// Which patches write into the environment. The first of them turns its whole numbers from float64 into int64.
+/// Which patches write into the environment. The first of them converts its whole numbers from float64 to int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writes {
-    /// One of the environment's own patches, before the one that is read.
+    /// Whether one of the environment's own patches does, before the current patch.
     pub(super) before: bool,
-    /// Any patch.
+    /// Whether any patch does.
     pub(super) any: bool,
 }
 
@@ -70,7 +70,7 @@ impl Reader {
         self.problems.push(problem);
     }
 
-    /// A member. The functions decode JSON as Go does, which does not care for upper and lower case.
+    /// Returns a member. For functions the case of the key does not matter, because Go decodes JSON this way.
     pub(super) fn member<'v>(&self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         node.member(key).or_else(|| {
             let alike = |(found, _): &(&String, &Value)| found.eq_ignore_ascii_case(key);
@@ -79,18 +79,18 @@ impl Reader {
         })
     }
 
-    /// A member that must be an object, if it is there.
+    /// Returns an optional member, which must be an object.
     pub(super) fn object<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         let found = self.member(node, key)?;
         self.is_object(&found).then_some(found)
     }
 
-    /// Whether a value is an object; says so where it is not.
+    /// Returns whether a value is an object, and reports it otherwise.
     pub(super) fn is_object(&mut self, node: &Node<'_>) -> bool {
         self.is(node, node.value.is_object(), "must be an object")
     }
 
-    /// The elements of a member that must be a list, if it is there.
+    /// Returns the elements of an optional member, which must be a list.
     pub(super) fn list<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
         let Some(found) = self.member(node, key) else { return Vec::new() };
         let Some(items) = found.value.as_array() else {
@@ -100,14 +100,14 @@ impl Reader {
         items.iter().enumerate().map(|(at, item)| Node::new(item, found.at.index(at))).collect()
     }
 
-    /// The elements of a list that must be objects; says which are not.
+    /// Returns the elements of a list that are objects, and reports the others.
     pub(super) fn objects<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
         let mut items = self.list(node, key);
         items.retain(|item| self.is_object(item));
         items
     }
 
-    /// A member that must be a string, if it is there.
+    /// Returns an optional member, which must be a string.
     pub(super) fn text<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let found = self.member(node, key)?;
         let text = found.value.as_str();
@@ -115,7 +115,7 @@ impl Reader {
         Some((text?, found.at))
     }
 
-    /// A member that must be a string and be there.
+    /// Returns a required member, which must be a string.
     pub(super) fn required<'v>(&mut self, node: &Node<'v>, key: &str, detail: &str) -> Option<(&'v str, FieldPath)> {
         if self.member(node, key).is_none() {
             self.report(Problem::required(node.at.key(key), detail));
@@ -123,7 +123,7 @@ impl Reader {
         self.text(node, key)
     }
 
-    /// A member that is one of some words; the first of them where it is missing. An empty word counts as missing.
+    /// Returns a member that must be one of these words; the first of them if it is missing or empty.
     pub(super) fn choice<'v>(&mut self, node: &Node<'v>, key: &str, words: &[&'v str]) -> Option<&'v str> {
         let Some((word, at)) = self.text(node, key).filter(|(word, _)| !word.is_empty()) else {
             return self
@@ -138,7 +138,7 @@ impl Reader {
         Some(word)
     }
 
-    /// A member that is one of some words; a function takes any other word as `default`, and goes on.
+    /// Returns a member that must be one of these words. Functions treat any other word as `default`.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,
@@ -152,19 +152,19 @@ impl Reader {
             return found;
         }
         for problem in &mut self.problems[before..] {
-            problem.is_mild = true;
+            problem.is_warning = true;
             problem.help = Some(format!("the function takes it as {default}"));
         }
         Some(default)
     }
 
-    /// Reports a problem that Crossplane itself refuses, and that the functions go on with.
+    /// Reports a problem that native Crossplane rejects; for functions, which continue, as a warning.
     pub(super) fn report_native(&mut self, problem: Problem) {
         let is_native = self.is_native();
-        self.report(if is_native { problem } else { problem.mild() });
+        self.report(if is_native { problem } else { problem.as_warning() });
     }
 
-    /// A member that must be a whole number, if it is there.
+    /// Returns an optional member, which must be a whole number.
     pub(super) fn integer<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v Value, i64)> {
         let found = self.member(node, key)?;
         let number = found.value.as_i64();
@@ -172,7 +172,7 @@ impl Reader {
         Some((found.value, number?))
     }
 
-    /// Says which members of an object there are not.
+    /// Reports the members of an object that are not in `fields`.
     pub(super) fn known(&mut self, node: &Node<'_>, fields: &[&str]) {
         let Some(members) = node.value.as_object() else { return };
         for name in members.keys().filter(|name| !fields.contains(&name.as_str())) {

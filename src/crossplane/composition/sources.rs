@@ -1,7 +1,8 @@
-//! The EnvironmentConfigs that a Composition selects, as it writes them.
+//! Checks of the EnvironmentConfigs that a Composition selects.
 //!
-//! What must be there is what Crossplane's own webhook checked up to 1.17 (`Validate` in
-//! `apis/apiextensions/v1/composition_environment.go`), and what function-environment-configs dereferences unchecked.
+//! Required fields are those that Crossplane's own webhook checked up to 1.17 (`Validate` in
+//! `apis/apiextensions/v1/composition_environment.go`), and those that function-environment-configs dereferences
+//! without a check.
 
 use super::labels;
 use super::problem::{Problem, Topic};
@@ -44,7 +45,7 @@ pub(super) fn check_policy(reader: &mut Reader, environment: &Node<'_>) {
 }
 
 fn check_source(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
-    misplaced(reader, source);
+    report_misplaced_fields(reader, source);
     let is_native = reader.is_native();
     let mut fields = if is_native { SOURCE } else { FUNCTION_SOURCE }.to_vec();
     fields.extend(SELECTOR.iter().chain(&["reference"]));
@@ -56,23 +57,23 @@ fn check_source(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
     match reader.choice(source, "type", SOURCE_TYPES) {
         Some("Reference") => check_reference(reader, source, is_optional),
         Some(_) => check_selector(reader, source),
-        // The function passes over sources of other types.
-        None if !is_native => soften(reader, before, "the function passes over this source"),
+        // The function skips sources of other types.
+        None if !is_native => downgrade_to_warnings(reader, before, "the function passes over this source"),
         None => {}
     }
 }
 
-/// Makes warnings of what was reported about the word of a type since `before`.
-fn soften(reader: &mut Reader, before: usize, help: &str) {
+/// Downgrades the problems about an unsupported type, which were reported since index `before`, to warnings.
+fn downgrade_to_warnings(reader: &mut Reader, before: usize, help: &str) {
     let is_word = |problem: &&mut Problem| problem.message.starts_with("Unsupported value");
     for problem in reader.problems[before..].iter_mut().filter(is_word) {
-        problem.is_mild = true;
+        problem.is_warning = true;
         problem.help = Some(help.to_owned());
     }
 }
 
-/// What belongs into the selector and stands beside it, as in the function's own README.
-fn misplaced(reader: &mut Reader, source: &Node<'_>) {
+/// Reports selector fields that are beside the selector, as in the README of the function.
+fn report_misplaced_fields(reader: &mut Reader, source: &Node<'_>) {
     for field in SELECTOR.iter().filter_map(|field| source.member(field).map(|found| (*field, found))) {
         let (name, found) = field;
         let why = format!("ignored: {name} belongs into the selector");
@@ -90,7 +91,7 @@ fn check_reference(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
         (None, Some(reference)) => {
             let help = format!("write ref: {}", reference.value);
             let what = "Unknown field: Crossplane calls it ref";
-            reader.report(Problem::new(Topic::Structure, reference.at.clone(), what).help(help).mild());
+            reader.report(Problem::new(Topic::Structure, reference.at.clone(), what).help(help).as_warning());
             reference
         }
         (None, None) => {
@@ -106,7 +107,7 @@ fn check_reference(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
         Some((name, at)) if !crate::names::is_subdomain(name) => {
             let detail = "no EnvironmentConfig can have this name: lower case letters, digits, '-' and '.' make one";
             let problem = Problem::invalid(Topic::Structure, at, &name.into(), detail);
-            reader.report(if is_optional { problem.mild() } else { problem });
+            reader.report(if is_optional { problem.as_warning() } else { problem });
         }
         _ => {}
     }
@@ -126,16 +127,16 @@ fn check_selector(reader: &mut Reader, source: &Node<'_>) {
         check_order(reader, &selector, mode);
         let before = reader.problems.len();
         check_matchers(reader, &selector);
-        // Where none must match, Crossplane goes on without data.
+        // If no match is needed, Crossplane continues without data.
         let is_needed =
             mode == Some("Single") || reader.member(&selector, "minMatch").is_some_and(|least| least.value != 0);
         for problem in reader.problems[before..].iter_mut().filter(|problem| problem.topic == Topic::Label) {
-            problem.is_mild |= !is_needed;
+            problem.is_warning |= !is_needed;
         }
     }
 }
 
-/// The selector; several where it is the list that the first design had.
+/// Returns the selector; several selectors for a list, as in the first design.
 fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
     let Some(selector) = reader.member(source, "selector") else {
         reader.report(Problem::required(source.at.key("selector"), "selector is required"));
@@ -144,13 +145,13 @@ fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
     if selector.value.is_array() {
         let what = "Invalid value: the first design had a list here; Crossplane takes an object";
         let help = "write selector: {matchLabels: [...]}; a list of several becomes several sources";
-        reader.report(Problem::new(Topic::Structure, selector.at.clone(), what).help(help).mild());
+        reader.report(Problem::new(Topic::Structure, selector.at.clone(), what).help(help).as_warning());
         return reader.objects(source, "selector");
     }
     reader.object(source, "selector").into_iter().collect()
 }
 
-/// Checks a bound. A `minMatch` above `maxMatch` is fine: the first `maxMatch` are taken of at least `minMatch`.
+/// Checks a bound. A `minMatch` above `maxMatch` is valid: `maxMatch` only truncates the matches.
 fn bound(reader: &mut Reader, selector: &Node<'_>, key: &str, mode: Option<&str>) {
     let Some((value, number)) = reader.integer(selector, key) else { return };
     if mode == Some("Single") {
@@ -162,7 +163,9 @@ fn bound(reader: &mut Reader, selector: &Node<'_>, key: &str, mode: Option<&str>
     }
     if key == "maxMatch" && number == 0 {
         let why = "Invalid value: 0: nothing is selected, whatever matches";
-        reader.report(Problem::new(Topic::Bounds, selector.at.key(key), why).help("leave it out to select all").mild());
+        reader.report(
+            Problem::new(Topic::Bounds, selector.at.key(key), why).help("leave it out to select all").as_warning(),
+        );
     }
 }
 
@@ -177,7 +180,7 @@ fn check_order(reader: &mut Reader, selector: &Node<'_>, mode: Option<&str>) {
     if !["metadata", "data", "apiVersion", "kind"].contains(&first) {
         let detail = "an EnvironmentConfig has nothing there: the path begins at the object, with metadata or data";
         let help = format!("write data.{path}");
-        // To the function what is missing counts as nothing, and the order is by chance.
+        // The function treats missing values as equal, so their order is undefined.
         reader.report_native(Problem::invalid(Topic::Bounds, at, &path.into(), detail).help(help));
     }
 }
@@ -202,7 +205,7 @@ fn check_matchers(reader: &mut Reader, selector: &Node<'_>) {
     }
 }
 
-/// Checks a matcher, and gives its key.
+/// Checks a matcher and returns its key.
 fn check_matcher<'v>(reader: &mut Reader, matcher: &Node<'v>) -> Option<&'v str> {
     reader.known(matcher, MATCHER);
     let key = match reader.required(matcher, "key", "key is required") {
@@ -221,7 +224,7 @@ fn check_matcher<'v>(reader: &mut Reader, matcher: &Node<'v>) -> Option<&'v str>
     match reader.choice(matcher, "type", MATCHER_TYPES) {
         Some("Value") => check_value(reader, matcher),
         Some(_) => check_from(reader, matcher),
-        None if !reader.is_native() => soften(reader, before, "the function passes over this matcher"),
+        None if !reader.is_native() => downgrade_to_warnings(reader, before, "the function passes over this matcher"),
         None => {}
     }
     key

@@ -1,21 +1,21 @@
-//! The transforms of a patch, as a Composition writes them, and what they make of the type of a value.
+//! Checks of the transforms of a patch, and the types of their results.
 //!
-//! What must be there is what `Validate` in Crossplane's `apis/apiextensions/v1/composition_transforms.go` and the
-//! function's `validate.go` check. The API server fills in defaults for Crossplane itself, and for no function.
+//! Required fields are those that `Validate` in Crossplane's `apis/apiextensions/v1/composition_transforms.go` and the
+//! function's `validate.go` check. The API server sets defaults for Crossplane itself, but not for functions.
 
 use serde_json::Value;
 
 use super::problem::{Problem, Topic};
 use super::reader::{Node, Reader};
 
-/// What is known of the type of a value on its way through the transforms.
+/// The known type of a value between two transforms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Nothing.
+    /// Any type.
     Any,
     /// A string.
     Text,
-    /// A truth value.
+    /// A boolean.
     Bool,
     /// A whole number, as Go's int64.
     Integer,
@@ -36,23 +36,23 @@ const CONVERSIONS: &[&str] =
     &["ToUpper", "ToLower", "ToBase64", "FromBase64", "ToJson", "ToSha1", "ToSha256", "ToSha512", "ToAdler32"];
 const TO: &[&str] = &["string", "int", "int64", "bool", "float64", "object", "array"];
 
-/// Checks the transforms of a patch whose value begins as `shape`.
+/// Checks the transforms of a patch whose first input has this shape.
 pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, shape: Option<Shape>) {
-    let mut input = Input { shape: shape.unwrap_or(Shape::Any), whence: "which is what comes to it" };
+    let mut input = Input { shape: shape.unwrap_or(Shape::Any), origin: "which is what comes to it" };
     for transform in reader.objects(patch, "transforms") {
         let shape = check_transform(reader, &transform, input);
-        input = Input { shape, whence: "which the transform before it makes" };
+        input = Input { shape, origin: "which the transform before it makes" };
     }
 }
 
-/// What comes to a transform.
+/// The input of a transform.
 #[derive(Clone, Copy)]
 struct Input {
     shape: Shape,
-    whence: &'static str,
+    origin: &'static str,
 }
 
-/// Checks a transform, and gives what is known of its result.
+/// Checks a transform and returns the shape of its result.
 fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> Shape {
     reader.known(transform, &["type", "map", "match", "math", "string", "convert"]);
     let Some(kind) = word(reader, transform, "type", TYPES, "transform type is required") else { return Shape::Any };
@@ -78,7 +78,8 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     }
 }
 
-/// A word that the API server defaults for Crossplane, and nobody for a function.
+/// Returns a member that must be one of these words. The API server sets its default for Crossplane, but not for
+/// functions.
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
     if is_missing && (!reader.is_native() || key == "type" && words == TYPES) {
@@ -88,9 +89,9 @@ fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], 
     reader.choice(node, key, words)
 }
 
-/// Says when a transform can never take what comes to it.
+/// Reports a transform that can never accept its input.
 fn takes(reader: &mut Reader, transform: &Node<'_>, kind: &str, input: Input) {
-    let Input { shape, whence } = input;
+    let Input { shape, origin } = input;
     let never = match kind {
         "map" => !matches!(shape, Shape::Any | Shape::Text),
         "math" => matches!(shape, Shape::Text | Shape::Bool | Shape::List | Shape::Object),
@@ -98,7 +99,7 @@ fn takes(reader: &mut Reader, transform: &Node<'_>, kind: &str, input: Input) {
         _ => false,
     };
     if never {
-        let detail = format!("a {kind} transform cannot take {}, {whence}", shape.name());
+        let detail = format!("a {kind} transform cannot take {}, {origin}", shape.name());
         let value = Value::from(kind);
         reader.report(Problem::invalid(Topic::Expression, transform.at.key("type"), &value, detail));
     }
@@ -125,7 +126,7 @@ fn check_map(reader: &mut Reader, map: &Node<'_>) -> Shape {
     }
     for (key, _) in pairs.into_iter().flatten().filter(|(_, value)| value.is_null()) {
         let detail = "null is not valid JSON to Crossplane here, and the transform fails for this key";
-        reader.report(Problem::invalid(Topic::Structure, map.at.key(key), &Value::Null, detail).mild());
+        reader.report(Problem::invalid(Topic::Structure, map.at.key(key), &Value::Null, detail).as_warning());
     }
     Shape::Any
 }
@@ -229,7 +230,7 @@ fn check_regexp(reader: &mut Reader, string: &Node<'_>) {
     }
 }
 
-/// `groups` counts the whole match too, which is group 0.
+/// Checks the group of a regular expression. `groups` includes the whole match, which is group 0.
 fn check_group(reader: &mut Reader, regexp: &Node<'_>, groups: Option<usize>) {
     let Some((value, group)) = reader.integer(regexp, "group") else { return };
     let at = regexp.at.key("group");
@@ -259,7 +260,7 @@ fn check_join(reader: &mut Reader, string: &Node<'_>, input: Shape) {
     if let Some((_, at)) = separator.filter(|(text, _)| text.len() > 1 && !reader.is_native()) {
         let what =
             "function-patch-and-transform takes away only one byte of the last separator: the text ends with its rest";
-        let problem = Problem::new(Topic::Expression, at, what).mild();
+        let problem = Problem::new(Topic::Expression, at, what).as_warning();
         reader.report(problem.help("use a separator of one byte, or trim the rest with a TrimSuffix transform"));
     }
 }
@@ -293,7 +294,7 @@ fn check_convert(reader: &mut Reader, convert: &Node<'_>, input: Shape) -> Shape
     Shape::of(to)
 }
 
-/// Whether any value of a shape can be converted.
+/// Returns whether any value of a shape can be converted.
 fn is_possible(input: Shape, to: &str, format: &str) -> bool {
     if input == Shape::of(to) {
         return true;
@@ -304,7 +305,7 @@ fn is_possible(input: Shape, to: &str, format: &str) -> bool {
         ("float64", "quantity") => from(Shape::Text) || number && input != Shape::Integer,
         ("object" | "array", "json") => from(Shape::Text),
         ("object" | "array", _) => false,
-        // What is of the type already stays as it is, whatever the format.
+        // A value that already has the target type is not changed, for any format.
         (_, "quantity" | "json") => input == Shape::Any,
         _ => true,
     }

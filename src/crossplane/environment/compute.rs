@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::apply::PatchOutcome;
-use super::document::stamped;
+use super::document::with_kind;
 use super::patching::{Patching, TemplateOutcome};
-use super::select::{Configs, Sourced, not_fetched, select};
+use super::select::{Configs, SourceOutcome, not_fetched, select};
 use super::{Action, Declaration, Layer, LayerName, Merged, Patches, Profile, Selection};
 use crate::crossplane::field_path::Path;
 use crate::crossplane::go::{floats, quote};
@@ -47,7 +47,7 @@ pub enum ActionOutcome {
     /// EnvironmentConfigs were selected and merged.
     Selected {
         /// What each source came to. Empty where the composite's references were kept.
-        sources: Vec<Sourced>,
+        sources: Vec<SourceOutcome>,
         /// The references of the composite, where they were kept.
         kept: Option<Vec<String>>,
         /// What was merged; `None` where it did not come to that.
@@ -128,11 +128,11 @@ impl Computing<'_> {
             Err(error) => (None, Some(error)),
         };
         if let Some(merged) = &merged {
-            self.patching.set_environment(stamped(self.profile, merged.data.clone()));
+            self.patching.set_environment(with_kind(self.profile, merged.data.clone()));
         }
         let is_resolved = failure.is_none() && selection.sources.as_ref().is_some_and(|sources| !sources.is_empty());
         if self.stores_references && kept.is_none() && is_resolved {
-            self.references = Some(sources.iter().flat_map(Sourced::references).collect());
+            self.references = Some(sources.iter().flat_map(SourceOutcome::references).collect());
         }
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
@@ -167,7 +167,7 @@ impl Computing<'_> {
     }
 
     /// What is merged of what the sources came to; `None` where the environment stays as it is.
-    fn layers(&self, selection: &Selection, sources: &[Sourced]) -> Result<Option<Vec<Layer>>, String> {
+    fn layers(&self, selection: &Selection, sources: &[SourceOutcome]) -> Result<Option<Vec<Layer>>, String> {
         if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {
             return Err(error);
         }
@@ -201,7 +201,7 @@ impl Computing<'_> {
         }
         let has_kind = self.patching.environment().get("kind").is_some();
         if !has_kind {
-            self.patching.set_environment(stamped(self.profile, environment));
+            self.patching.set_environment(with_kind(self.profile, environment));
         }
         let (environment, failure) = self.patching.environment_patches(&patches.environment);
         if failure.is_some() {
@@ -233,7 +233,7 @@ fn native_layer(name: &str, config: &Value) -> Option<Layer> {
     Some(Layer { name: LayerName::Config(name.to_owned()), to_field_path: None, data })
 }
 
-fn function_layer(name: &str, config: &Value, source: &Sourced) -> Result<Layer, String> {
+fn function_layer(name: &str, config: &Value, source: &SourceOutcome) -> Result<Layer, String> {
     let layer =
         |data| Layer { name: LayerName::Config(name.to_owned()), to_field_path: source.to_field_path.clone(), data };
     let data = config.get("data");

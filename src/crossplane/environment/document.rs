@@ -98,7 +98,7 @@ fn weight(value: &Value) -> usize {
 
 /// An environment with the kind that upstream gives to it: natively in the place of whatever the data says, by the
 /// function where the data says nothing.
-pub fn stamped(profile: Profile, mut data: Map<String, Value>) -> Value {
+pub fn with_kind(profile: Profile, mut data: Map<String, Value>) -> Value {
     let says = |key| data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if profile == Profile::Native117 || !(says("apiVersion") || says("kind")) {
         data.insert("apiVersion".to_owned(), json!("internal.crossplane.io/v1alpha1"));

@@ -25,14 +25,14 @@ mod validate;
 pub use apply::{Ending, PatchOutcome, Read};
 pub use compute::{ActionOutcome, Computation, StepOutcome, compute, references};
 pub use declaration::{Action, Declaration, PatchSet, Patches, Profile, Selection, Step, Template};
-pub use document::{MAX_WRITTEN, stamped};
+pub use document::{MAX_WRITTEN, with_kind};
 pub use merge::{Layer, LayerName, Merged, Origin, Overwrite, Replaced};
 pub use patch::{
     Combine, CombineString, CombineVariable, Patch, PatchPolicy, PatchType, ToFieldPathPolicy, WireMergeOptions,
 };
 pub use patching::{Patching, TemplateOutcome};
 pub use resolve::TransformError;
-pub use select::{Configs, Sourced, label, select};
+pub use select::{Configs, SourceOutcome, label, select};
 pub use sort::sort;
 pub use source::{
     EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Policy, Presence, Reference, Resolve, Selector, SourceType,

@@ -35,7 +35,7 @@ pub struct TemplateOutcome {
 }
 
 impl Patching {
-    /// Patches between an environment (see [`super::stamped`]) and a composite.
+    /// Patches between an environment (see [`super::with_kind`]) and a composite.
     pub fn new(profile: Profile, environment: Value, composite: &Value) -> Self {
         let observed = Document::new(loaded(profile, composite));
         let desired = match profile {

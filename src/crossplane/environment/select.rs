@@ -42,7 +42,7 @@ pub fn label<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
 
 /// What a source came to.
 #[derive(Debug, Clone)]
-pub struct Sourced {
+pub struct SourceOutcome {
     /// The labels that were looked for, where it is a selector; the last one counts of those with the same key.
     pub labels: BTreeMap<String, String>,
     /// What it selects, in the order in which it is merged.
@@ -72,7 +72,7 @@ pub fn select(
     selection: &Selection,
     composite: &Value,
     configs: &(impl Configs + ?Sized),
-) -> Vec<Sourced> {
+) -> Vec<SourceOutcome> {
     let selecting = Selecting { profile, selection, composite, configs };
     selection.sources.iter().flatten().enumerate().map(|(at, source)| selecting.source(at, source)).collect()
 }
@@ -84,7 +84,7 @@ struct Selecting<'s, C: ?Sized> {
     configs: &'s C,
 }
 
-impl Sourced {
+impl SourceOutcome {
     fn new(source: &EnvironmentSource) -> Self {
         Self {
             labels: BTreeMap::new(),
@@ -116,20 +116,20 @@ impl Sourced {
 }
 
 impl<C: Configs + ?Sized> Selecting<'_, C> {
-    fn source(&self, at: usize, source: &EnvironmentSource) -> Sourced {
+    fn source(&self, at: usize, source: &EnvironmentSource) -> SourceOutcome {
         let mut sourced = match source.kind() {
             SourceType::Reference => self.reference(at, source),
             SourceType::Selector => match &source.selector {
-                Some(selector) => self.selector(at, selector, Sourced::new(source)),
-                None => Sourced::new(source).failed("selector is required"),
+                Some(selector) => self.selector(at, selector, SourceOutcome::new(source)),
+                None => SourceOutcome::new(source).failed("selector is required"),
             },
             // The function asks for nothing, and goes on.
             SourceType::Other(name) if self.profile == Profile::Function => {
-                let mut sourced = Sourced::new(source).skipped(format!("there is no type {}", quote(&name)));
+                let mut sourced = SourceOutcome::new(source).skipped(format!("there is no type {}", quote(&name)));
                 sourced.asked = false;
                 sourced
             }
-            SourceType::Other(name) => Sourced::new(source).failed(format!("invalid type {}", quote(&name))),
+            SourceType::Other(name) => SourceOutcome::new(source).failed(format!("invalid type {}", quote(&name))),
         };
         if self.profile == Profile::Native117 {
             sourced.to_field_path = None;
@@ -137,8 +137,8 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         sourced
     }
 
-    fn reference(&self, at: usize, source: &EnvironmentSource) -> Sourced {
-        let mut sourced = Sourced::new(source);
+    fn reference(&self, at: usize, source: &EnvironmentSource) -> SourceOutcome {
+        let mut sourced = SourceOutcome::new(source);
         let name = source.reference.as_ref().map(|reference| reference.name.as_str()).unwrap_or_default();
         if name.is_empty() {
             return sourced.failed("ref is required");
@@ -162,7 +162,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         sourced
     }
 
-    fn selector(&self, at: usize, selector: &Selector, mut sourced: Sourced) -> Sourced {
+    fn selector(&self, at: usize, selector: &Selector, mut sourced: SourceOutcome) -> SourceOutcome {
         let mut optional = None;
         for (index, matcher) in selector.match_labels.iter().enumerate() {
             match self.label_value(matcher) {
@@ -182,7 +182,13 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
     }
 
     /// A selector of which no label is left selects nothing, rather than everything.
-    fn no_labels(&self, at: usize, selector: &Selector, optional: Option<String>, mut sourced: Sourced) -> Sourced {
+    fn no_labels(
+        &self,
+        at: usize,
+        selector: &Selector,
+        optional: Option<String>,
+        mut sourced: SourceOutcome,
+    ) -> SourceOutcome {
         if self.profile == Profile::Native117 {
             return self.taken(at, selector, Vec::new(), sourced);
         }
@@ -192,7 +198,13 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
     }
 
     /// What a selector takes of what matches.
-    fn taken(&self, at: usize, selector: &Selector, mut found: Vec<Arc<Stored>>, mut sourced: Sourced) -> Sourced {
+    fn taken(
+        &self,
+        at: usize,
+        selector: &Selector,
+        mut found: Vec<Arc<Stored>>,
+        mut sourced: SourceOutcome,
+    ) -> SourceOutcome {
         let count = found.len() as u64;
         match selector.effective_mode() {
             Mode::Single if count == 1 => sourced.selected = found,

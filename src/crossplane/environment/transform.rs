@@ -40,9 +40,9 @@ names! {
         Format = "Format",
         /// By one of the conversions.
         Convert = "Convert",
-        /// Without a prefix.
+        /// ConfigsWithout a prefix.
         TrimPrefix = "TrimPrefix",
-        /// Without a suffix.
+        /// ConfigsWithout a suffix.
         TrimSuffix = "TrimSuffix",
         /// What a regular expression finds.
         Regexp = "Regexp",

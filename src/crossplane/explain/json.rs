@@ -1,11 +1,11 @@
-//! For programs.
+//! An explanation as JSON, for programs.
 
 use serde_json::{Value, json};
 
 use super::reasons::{others, wanted};
 use super::{Explanation, diff_of, environment_patches, leaves, route};
 use crate::crossplane::environment::{
-    Action, ActionOutcome, Ending, Merged, Patch, PatchOutcome, Sourced, Step, StepOutcome, TemplateOutcome,
+    Action, ActionOutcome, Ending, Merged, Patch, PatchOutcome, SourceOutcome, Step, StepOutcome, TemplateOutcome,
 };
 use crate::crossplane::go::integers;
 
@@ -27,27 +27,27 @@ pub(super) fn json(explanation: &Explanation) -> Value {
 }
 
 fn step(explanation: &Explanation, step: &Step, outcome: &StepOutcome) -> Value {
-    let mut told = json!({"step": step.name, "field": step.field.to_string(), "failure": outcome.failure});
+    let mut out = json!({"step": step.name, "field": step.field.to_string(), "failure": outcome.failure});
     match &outcome.action {
         ActionOutcome::Selected { sources, kept, merged } => {
-            told["sources"] = json!(selected(explanation, step, sources));
-            told["keptReferences"] = json!(kept);
-            told["merged"] = merged.as_ref().map_or(Value::Null, layers);
+            out["sources"] = json!(selected(explanation, step, sources));
+            out["keptReferences"] = json!(kept);
+            out["merged"] = merged.as_ref().map_or(Value::Null, layers);
         }
         ActionOutcome::Patched { environment, templates } => {
             let patches = environment_patches(step).iter().zip(environment);
-            told["patches"] = patches.map(|(patch, outcome)| patched(patch, outcome, true)).collect();
-            told["resources"] = templates.iter().map(template).collect();
+            out["patches"] = patches.map(|(patch, outcome)| patched(patch, outcome, true)).collect();
+            out["resources"] = templates.iter().map(template).collect();
         }
         ActionOutcome::Other => {}
     }
-    told["environment"] = integers(outcome.environment.clone());
-    told
+    out["environment"] = integers(outcome.environment.clone());
+    out
 }
 
-fn selected(explanation: &Explanation, step: &Step, sources: &[Sourced]) -> Vec<Value> {
+fn selected(explanation: &Explanation, step: &Step, sources: &[SourceOutcome]) -> Vec<Value> {
     let Action::Select(selection) = &step.action else { return Vec::new() };
-    let told = |(source, sourced): (_, &Sourced)| {
+    let out = |(source, sourced): (_, &SourceOutcome)| {
         let others = others(sourced, &explanation.configs);
         let others: Vec<Value> =
             others.into_iter().map(|(name, reason)| json!({"name": name, "reason": reason})).collect();
@@ -60,7 +60,7 @@ fn selected(explanation: &Explanation, step: &Step, sources: &[Sourced]) -> Vec<
             "error": sourced.error,
         })
     };
-    selection.sources.iter().flatten().zip(sources).map(told).collect()
+    selection.sources.iter().flatten().zip(sources).map(out).collect()
 }
 
 fn layers(merged: &Merged) -> Value {

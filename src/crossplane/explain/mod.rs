@@ -1,4 +1,5 @@
-//! The working behind an environment: what is selected and why, where every key comes from, and every patch step by step.
+//! Explains an environment: the selected EnvironmentConfigs and why, the origin of each key, and each step of each
+//! patch.
 
 mod json;
 mod reasons;
@@ -14,19 +15,19 @@ use super::go::integers;
 use crate::admission::patch::diff;
 use crate::catalog::Stored;
 
-/// The working behind the environment of a composite.
+/// The explanation of a composite's environment.
 #[derive(Debug)]
 pub struct Explanation {
     composite: Value,
     composition: String,
     declaration: Declaration,
     computation: Computation,
-    /// All EnvironmentConfigs that there are, sorted by name.
+    /// All EnvironmentConfigs, sorted by name.
     configs: Vec<Arc<Stored>>,
 }
 
 impl Explanation {
-    /// Works out what a Composition makes of a composite, with all EnvironmentConfigs that there are.
+    /// Computes the environment of a composite for a Composition and all EnvironmentConfigs.
     pub fn of(composite: &Value, composition: &str, declaration: Declaration, configs: &[Arc<Stored>]) -> Self {
         let mut configs = configs.to_vec();
         configs.sort_by(|a, b| a.name().cmp(b.name()));
@@ -34,22 +35,22 @@ impl Explanation {
         Self { composite: composite.clone(), composition: composition.to_owned(), declaration, computation, configs }
     }
 
-    /// What was worked out.
+    /// Returns the computation.
     pub fn computation(&self) -> &Computation {
         &self.computation
     }
 
-    /// For people.
+    /// Returns the explanation as text for people.
     pub fn to_text(&self) -> String {
         text::text(self)
     }
 
-    /// For programs.
+    /// Returns the explanation as JSON for programs.
     pub fn to_json(&self) -> Value {
         json::json(self)
     }
 
-    /// A drawing of the layers that make the environment.
+    /// Returns an SVG drawing of the merged layers.
     pub fn to_svg(&self) -> String {
         svg::svg(self)
     }
@@ -69,20 +70,20 @@ impl Explanation {
         }
     }
 
-    /// The JSON Patch that makes the composite what it will be.
+    /// Returns the JSON Patch from the given composite to the computed one.
     fn patch(&self) -> Value {
         diff_of(&integers(self.composite.clone()), &self.computation.composite)
     }
 }
 
-/// The JSON Patch from one object to another; an empty list where they are the same.
+/// Returns the JSON Patch from one object to another; an empty list if they are equal.
 fn diff_of(before: &Value, after: &Value) -> Value {
     diff(&integers(before.clone()), &integers(after.clone()))
         .and_then(|patch| serde_json::to_value(patch).ok())
         .unwrap_or_else(|| Value::Array(Vec::new()))
 }
 
-/// A key of a merged environment that is no map.
+/// A key of a merged environment whose value is not a map.
 struct Leaf<'m> {
     path: crate::admission::FieldPath,
     value: &'m Value,
@@ -90,7 +91,7 @@ struct Leaf<'m> {
     replaced: &'m [super::environment::Replaced],
 }
 
-/// All keys that are no maps, in their order.
+/// Returns all keys whose values are not maps, sorted by path.
 fn leaves(merged: &Merged) -> Vec<Leaf<'_>> {
     let mut found = Vec::new();
     let mut open: Vec<_> = vec![(crate::admission::FieldPath::root(), &merged.data, &merged.origins)];
@@ -108,7 +109,7 @@ fn leaves(merged: &Merged) -> Vec<Leaf<'_>> {
     found
 }
 
-/// Where a patch goes from and to, in words.
+/// Returns the names of the source and the target of a patch.
 fn route(patch: &Patch, is_environment: bool) -> (&'static str, &'static str) {
     let other = if is_environment { "environment" } else { "resource" };
     match patch.kind() {
@@ -126,7 +127,7 @@ fn route(patch: &Patch, is_environment: bool) -> (&'static str, &'static str) {
     }
 }
 
-/// The patches of `environment.patches` of a step.
+/// Returns the `environment.patches` of a step.
 fn environment_patches(step: &Step) -> &[Patch] {
     if let Action::Patch(patches) = &step.action { &patches.environment } else { &[] }
 }

@@ -1,16 +1,16 @@
-//! Why EnvironmentConfigs are selected or not.
+//! The reasons why EnvironmentConfigs are selected or not.
 
 use std::sync::Arc;
 
 use super::label;
 use crate::catalog::Stored;
-use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceType, Sourced};
+use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceOutcome, SourceType};
 
-/// How many EnvironmentConfigs are told of that a source does not select, the nearest first.
+/// Maximum number of EnvironmentConfigs that are listed as not selected, most similar first.
 const MAX_OTHERS: usize = 20;
 
-/// What a source asks for, in words.
-pub(super) fn wanted(source: &EnvironmentSource, sourced: &Sourced) -> String {
+/// Returns a description of a source.
+pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> String {
     let at = sourced.to_field_path.as_ref().map(|path| format!(", at {path}")).unwrap_or_default();
     match (source.kind(), &source.selector) {
         (SourceType::Selector, Some(selector)) => {
@@ -39,8 +39,8 @@ pub(super) fn wanted(source: &EnvironmentSource, sourced: &Sourced) -> String {
     }
 }
 
-/// EnvironmentConfigs that a selector does not select, each with the reason, the nearest first.
-pub(super) fn others(sourced: &Sourced, all: &[Arc<Stored>]) -> Vec<(String, String)> {
+/// Returns the EnvironmentConfigs that a selector does not select, each with the reason, most similar first.
+pub(super) fn others(sourced: &SourceOutcome, all: &[Arc<Stored>]) -> Vec<(String, String)> {
     if sourced.labels.is_empty() {
         return Vec::new();
     }
@@ -62,7 +62,7 @@ pub(super) fn others(sourced: &Sourced, all: &[Arc<Stored>]) -> Vec<(String, Str
     others.into_iter().take(MAX_OTHERS).map(|(_, name, reason)| (name, reason)).collect()
 }
 
-fn wrong_labels(sourced: &Sourced, stored: &Stored) -> Vec<String> {
+fn wrong_labels(sourced: &SourceOutcome, stored: &Stored) -> Vec<String> {
     let wrong = |(key, value): (&String, &String)| match label(stored.value(), key) {
         Some(found) if found == value => None,
         Some(found) => Some(format!("its label {key} is {found:?}")),

@@ -1,5 +1,5 @@
-//! A drawing of the layers: a row for each key, a column for each layer, the environment on the right. A value that another
-//! has taken the place of is struck through.
+//! An SVG drawing of the layers: a row for each key, a column for each layer, and the environment on the right.
+//! Replaced values are struck through.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::admission::Segment;
 use crate::crossplane::environment::{ActionOutcome, Layer, Merged};
 use crate::crossplane::go::json::marshal;
 
-/// How many keys are drawn; nobody looks at more.
+/// Maximum number of keys that are drawn.
 const MAX_ROWS: usize = 400;
-/// How many layers are drawn.
+/// Maximum number of layers that are drawn.
 const MAX_COLUMNS: usize = 40;
 const ROW: usize = 24;
 const COLUMN: usize = 190;
 const KEYS: usize = 280;
-/// How many characters fit into a cell, at seven pixels each.
+/// Number of characters that fit into a cell, at seven pixels each.
 const CELL: usize = 25;
 const KEY: usize = 38;
 
@@ -75,7 +75,7 @@ fn row(at: usize, leaf: &Leaf<'_>, layers: &[Layer]) -> String {
     out
 }
 
-/// What a layer has for a key.
+/// Returns the value of a key in a layer.
 fn value_at<'l>(layer: &'l Layer, leaf: &Leaf<'_>) -> Option<&'l Value> {
     let mut members = Some(&layer.data);
     let mut found = None;

@@ -1,4 +1,4 @@
-//! For people.
+//! An explanation as text, for people.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::reasons::{others, wanted};
 use super::{Explanation, diff_of, environment_patches, leaves, route};
 use crate::admission::json;
 use crate::crossplane::environment::{
-    Action, ActionOutcome, Ending, Merged, Patch, PatchOutcome, Sourced, Step, StepOutcome, TemplateOutcome,
+    Action, ActionOutcome, Ending, Merged, Patch, PatchOutcome, SourceOutcome, Step, StepOutcome, TemplateOutcome,
 };
 use crate::crossplane::go::integers;
 
@@ -57,7 +57,7 @@ fn step(explanation: &Explanation, step: &Step, outcome: &StepOutcome) -> String
     text
 }
 
-fn selected(explanation: &Explanation, step: &Step, sources: &[Sourced]) -> String {
+fn selected(explanation: &Explanation, step: &Step, sources: &[SourceOutcome]) -> String {
     let Action::Select(selection) = &step.action else { return String::new() };
     let mut text = String::new();
     for (at, (source, sourced)) in selection.sources.iter().flatten().zip(sources).enumerate() {
@@ -138,8 +138,8 @@ fn template(at: usize, outcome: &TemplateOutcome) -> String {
     let name = if outcome.name.is_empty() { format!("resources[{at}]") } else { format!("resource {}", outcome.name) };
     let mut text = format!("    {name}\n");
     for (at, (declared, outcome)) in outcome.patches.iter().enumerate() {
-        let told = patched(&format!("patches[{at}]"), declared, outcome, false);
-        text.extend(told.lines().flat_map(|line| ["  ", line, "\n"]));
+        let out = patched(&format!("patches[{at}]"), declared, outcome, false);
+        text.extend(out.lines().flat_map(|line| ["  ", line, "\n"]));
     }
     match &outcome.rendered {
         Ok(rendered) => text.push_str(&patch(&name, &diff_of(&outcome.base, rendered))),
@@ -157,7 +157,7 @@ fn patch(what: &str, patch: &Value) -> String {
     format!("      JSON Patch of {what}:\n{lines}")
 }
 
-/// A short text of a value, with whole numbers as they are written in the end.
+/// Returns a short text for a value, with whole numbers as they are written in the end.
 fn brief(value: &Value) -> String {
     json::brief(&integers(value.clone()))
 }

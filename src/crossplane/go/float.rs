@@ -3,7 +3,7 @@
 /// The digits after which every digit of a `float64` is zero.
 const MAX_DIGITS: usize = 1100;
 
-/// A number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. Without a precision there are as many digits as it
+/// A number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. ConfigsWithout a precision there are as many digits as it
 /// takes to read the same number again.
 pub fn format_float(value: f64, format: char, precision: Option<usize>) -> String {
     if value.is_nan() {

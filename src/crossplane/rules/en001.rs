@@ -1,11 +1,11 @@
-//! EN001: an environment that lacks what Crossplane needs, or has it of the wrong type.
+//! EN001: missing fields and fields of the wrong type in an environment.
 
-use super::{WRITTEN_COMPOSITIONS, of_text};
+use super::{WRITTEN_COMPOSITIONS, text_findings};
 use crate::admission::{Level, Operation};
 use crate::crossplane::composition::Topic;
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN001.
+/// The rule definition of EN001.
 pub(super) static RULE: Rule = Rule {
     id: "EN001",
     name: "environment-structure",
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     scope: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
     confirm: None,
-    check: |request, _| of_text(&RULE, Topic::Structure, request),
+    check: |request, _| text_findings(&RULE, Topic::Structure, request),
     page: Page {
         why: "Crossplane up to 1.17 checked this at admission, one error at a time; for the inputs of functions nobody \
               does. function-environment-configs crashes on a source of type Reference without ref, on one of type \

@@ -1,11 +1,11 @@
-//! EN002: field paths that cannot be read.
+//! EN002: invalid field paths.
 
-use super::{WRITTEN_COMPOSITIONS, of_text};
+use super::{WRITTEN_COMPOSITIONS, text_findings};
 use crate::admission::{Level, Operation};
 use crate::crossplane::composition::Topic;
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN002.
+/// The rule definition of EN002.
 pub(super) static RULE: Rule = Rule {
     id: "EN002",
     name: "environment-field-path",
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     scope: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
     confirm: None,
-    check: |request, _| of_text(&RULE, Topic::Path, request),
+    check: |request, _| text_findings(&RULE, Topic::Path, request),
     page: Page {
         why: "Crossplane parses field paths when it uses them, so that a misspelled one shows as an error of every \
               composite. An index above 1024 is refused when it is written. What can be parsed and does not mean what \

@@ -1,6 +1,6 @@
-//! EN003: regular expressions, their groups, formats and the types on the way through transforms.
+//! EN003: regular expressions, groups, formats and value types of transforms.
 
-use super::{WRITTEN_COMPOSITIONS, of_text, told};
+use super::{WRITTEN_COMPOSITIONS, text_findings, with_help_in_message};
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::crossplane::composition::{self, Topic};
@@ -8,7 +8,7 @@ use crate::crossplane::kinds::{self, DEFINITIONS};
 use crate::crossplane::structural::Structural;
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN003.
+/// The rule definition of EN003.
 pub(super) static RULE: Rule = Rule {
     id: "EN003",
     name: "environment-expression",
@@ -85,12 +85,12 @@ spec:
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let mut findings = of_text(&RULE, Topic::Expression, request);
+    let mut findings = text_findings(&RULE, Topic::Expression, request);
     findings.extend(of_composite(request, view));
     findings
 }
 
-/// What the composite's schema says of the values that patches read from it.
+/// Returns findings about transforms that cannot take the type which the composite's schema declares.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let composition = request.object();
     let Some((definition, version)) = kinds::definition_of(composition, view) else { return Vec::new() };
@@ -100,7 +100,7 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         let mut finding = RULE.finding(problem.field, problem.message);
         finding.help = problem.help;
         finding.level = finding.level.min(Level::Warn);
-        told(finding)
+        with_help_in_message(finding)
     };
     problems.map(finding).collect()
 }

@@ -1,11 +1,11 @@
-//! EN004: labels that no EnvironmentConfig can have.
+//! EN004: invalid label keys and values in selectors.
 
-use super::{WRITTEN_COMPOSITIONS, of_text};
+use super::{WRITTEN_COMPOSITIONS, text_findings};
 use crate::admission::{Level, Operation};
 use crate::crossplane::composition::Topic;
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN004.
+/// The rule definition of EN004.
 pub(super) static RULE: Rule = Rule {
     id: "EN004",
     name: "environment-label",
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     scope: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
     confirm: None,
-    check: |request, _| of_text(&RULE, Topic::Label, request),
+    check: |request, _| text_findings(&RULE, Topic::Label, request),
     page: Page {
         why: "A selector with a key or value that is no label selects nothing, and Crossplane says only that nothing \
               was found. Mostly it is a field path where a value is to stand: `value: metadata.labels[my-label]` is a \

@@ -1,21 +1,21 @@
-//! EN005: bounds and orders of selectors that Crossplane cannot use.
+//! EN005: invalid bounds and sort paths of selectors.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, of_text, told};
+use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, text_findings, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::composite::computed::{self, computed};
 use crate::crossplane::composition::{self, Topic};
 use crate::crossplane::configs::Configs;
-use crate::crossplane::environment::{LabelMatcherType, Mode, Profile, Selector, Sourced, sort};
+use crate::crossplane::environment::{LabelMatcherType, Mode, Profile, Selector, SourceOutcome, sort};
 use crate::crossplane::field_path::Path;
 use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN005.
+/// The rule definition of EN005.
 pub(super) static RULE: Rule = Rule {
     id: "EN005",
     name: "environment-selector-bounds",
@@ -79,21 +79,24 @@ spec:
     },
 };
 
-/// More names help nobody.
-const NAMED: usize = 5;
+/// Maximum number of names in a message.
+const MAX_NAMES: usize = 5;
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if is_composite(request) {
-        return of_composite(request, view).into_iter().map(told).collect();
+        return of_composite(request, view).into_iter().map(with_help_in_message).collect();
     }
     let against_data = of_composition(request.object(), &Configs::of(view));
-    of_text(&RULE, Topic::Bounds, request).into_iter().chain(against_data.into_iter().map(told)).collect()
+    text_findings(&RULE, Topic::Bounds, request)
+        .into_iter()
+        .chain(against_data.into_iter().map(with_help_in_message))
+        .collect()
 }
 
-/// What the selectors of its Composition match for a composite, and cannot sort.
+/// Returns findings about selectors whose matches for a composite cannot be sorted.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
-    let finding = |(step, at, source): (usize, usize, &Sourced)| {
+    let finding = |(step, at, source): (usize, usize, &SourceOutcome)| {
         let error = source.error.as_ref().filter(|_| source.is_unsortable)?;
         let step = &computed.declaration.steps[step].field;
         let text = computed.composition.shown();
@@ -102,7 +105,7 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     computed.sources().filter_map(finding).collect()
 }
 
-/// What can be told of a Composition without a composite.
+/// Returns findings about selectors of a Composition that can be judged without a composite.
 fn of_composition(composition: &Value, configs: &Configs<'_>) -> Vec<Finding> {
     let Some(profile) = composition::profile(composition).filter(|_| configs.is_complete()) else { return Vec::new() };
     let mut findings = Vec::new();
@@ -117,7 +120,7 @@ fn of_composition(composition: &Value, configs: &Configs<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Why those that a selector matches cannot be sorted.
+/// Returns why the EnvironmentConfigs that a selector matches cannot be sorted.
 fn unsorted(profile: Profile, selector: &Selector, configs: &Configs<'_>) -> Option<String> {
     let path = selector.sort_by_field_path.as_deref().filter(|path| Path::parse(path).is_ok())?;
     let is_fixed = |kind: LabelMatcherType| kind == LabelMatcherType::Value;
@@ -125,9 +128,9 @@ fn unsorted(profile: Profile, selector: &Selector, configs: &Configs<'_>) -> Opt
     let labels: Vec<_> = fixed.filter_map(|matcher| Some((matcher.key.as_str(), matcher.value.as_deref()?))).collect();
     let mut found = configs.matching(&labels);
     let has = |stored: &&Arc<Stored>| Path::parse(path).is_ok_and(|path| path.get(stored.value()).is_ok());
-    // Those that match are the first of these, or others: only what holds for all of them holds whatever matches.
+    // The final matches are a subset of these, so only what is true for all of them is certain.
     if !found.is_empty() && !found.iter().any(|stored| has(&stored)) {
-        let names: Vec<_> = found.iter().take(NAMED).map(|stored| stored.name()).collect();
+        let names: Vec<_> = found.iter().take(MAX_NAMES).map(|stored| stored.name()).collect();
         return Some(format!("no EnvironmentConfig that matches has {path}, such as {}", names.join(", ")));
     }
     let all_match = labels.len() == selector.match_labels.len();

@@ -1,20 +1,20 @@
-//! EN006: references and selectors that the EnvironmentConfigs in the cluster do not answer.
+//! EN006: references and selectors that no EnvironmentConfig in the cluster satisfies.
 
-use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, told};
+use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
 use crate::crossplane::composite::computed::{self, computed};
 use crate::crossplane::composition;
 use crate::crossplane::configs::Configs;
 use crate::crossplane::environment::{
-    EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Selector, SourceType, Sourced,
+    EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Selector, SourceOutcome, SourceType,
 };
 use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
 };
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN006.
+/// The rule definition of EN006.
 pub(super) static RULE: Rule = Rule {
     id: "EN006",
     name: "environment-not-selected",
@@ -79,7 +79,7 @@ spec:
     },
 };
 
-/// A reference to what came a moment ago is no mistake.
+/// Returns the missing EnvironmentConfigs for a live read: they may have been created a moment ago.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if is_composite(request) {
         return computed::confirm(request, view);
@@ -91,7 +91,7 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    found(request, view).into_iter().map(told).collect()
+    found(request, view).into_iter().map(with_help_in_message).collect()
 }
 
 fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -121,11 +121,11 @@ fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What the sources of its Composition come to for a composite, in Crossplane's words.
+/// Returns findings about the sources that fail for a composite, with Crossplane's error messages.
 fn of_composite(request: &Request<'_>, view: &View<'_>, configs: &Configs<'_>) -> Vec<Finding> {
     let Some(computed) = computed(request.object(), request, view) else { return Vec::new() };
-    let finding = |(step, at, source): (usize, usize, &Sourced)| {
-        // EN005 speaks of what cannot be sorted.
+    let finding = |(step, at, source): (usize, usize, &SourceOutcome)| {
+        // EN005 reports matches that cannot be sorted.
         let error = source.error.as_ref().filter(|_| !source.is_unsortable)?;
         let step = &computed.declaration.steps[step].field;
         let message = format!("{}, {step}, environmentConfigs[{at}]: {error}", computed.composition.shown());
@@ -140,7 +140,7 @@ fn of_composite(request: &Request<'_>, view: &View<'_>, configs: &Configs<'_>) -
         })
     };
     let mut findings: Vec<_> = computed.sources().filter_map(finding).collect();
-    // References that are kept name no source.
+    // References that the composite keeps belong to no source.
     if let Some(failure) =
         computed.computation.failure.as_ref().filter(|why| findings.is_empty() && why.contains("cannot fetch"))
     {
@@ -155,24 +155,24 @@ fn check_reference(source: &EnvironmentSource, field: &FieldPath, configs: &Conf
         return None;
     }
     let finding = RULE.finding(field.key("ref").key("name"), format!("there is no EnvironmentConfig {name:?}"));
-    Some(match configs.names_near(name).as_slice() {
+    Some(match configs.similar_names(name).as_slice() {
         [] => finding.help("create it before the composites, or write policy: {resolution: Optional}"),
         near => finding.help(format!("there are {}", near.join(", "))),
     })
 }
 
-/// What can be told of a selector without a composite: matchers that read the composite are left out, and if the others
-/// match too few already, all of them will.
+/// Judges a selector without a composite. Matchers that read the composite are left out: if the others match too few
+/// EnvironmentConfigs, all of them do.
 fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>) -> Option<Finding> {
     let mut labels: Vec<(&str, &str)> = Vec::new();
     for matcher in &selector.match_labels {
-        // Of two matchers with the same key the last one counts.
+        // If two matchers have the same key, the last one wins.
         labels.retain(|(key, _)| *key != matcher.key);
         labels.extend(fixed(matcher));
     }
     let is_fixed = selector.match_labels.iter().all(|matcher| fixed(matcher).is_some());
     let is_possible = |value: &str| !value.is_empty() && crate::names::is_label_value(value);
-    // EN001 and EN004 speak of what can be no label.
+    // EN001 and EN004 report invalid labels.
     if labels.is_empty() || labels.iter().any(|(_, value)| !is_possible(value)) {
         return None;
     }
@@ -198,7 +198,7 @@ fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>)
     })
 }
 
-/// How many EnvironmentConfigs a selector needs.
+/// The number of EnvironmentConfigs that a selector needs.
 #[derive(Clone, Copy)]
 enum Wanted {
     One,
@@ -223,10 +223,10 @@ fn shown(labels: &[(&str, &str)]) -> String {
     format!("the label{} {}", if labels.len() == 1 { "" } else { "s" }, labels.join(", "))
 }
 
-/// The values that there are for the first label that nobody has.
+/// Returns similar values for the first label that no EnvironmentConfig has.
 fn hint(labels: &[(&str, &str)], configs: &Configs<'_>) -> Option<String> {
     let (key, value) = labels.iter().find(|label| configs.matching(&[**label]).is_empty())?;
-    let near = configs.values_near(key, value);
+    let near = configs.similar_values(key, value);
     Some(match near.as_slice() {
         [] => format!("no EnvironmentConfig has a label {key}"),
         near => format!("for {key} there are {}", near.join(", ")),

@@ -1,8 +1,8 @@
-//! EN007: what is lost when EnvironmentConfigs are merged.
+//! EN007: data that is lost when EnvironmentConfigs are merged.
 
 use serde_json::Value;
 
-use super::{WRITES, is_composite, told};
+use super::{WRITES, is_composite, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request, json};
 use crate::catalog::View;
 use crate::crossplane::composite::computed::{computed, confirm};
@@ -20,7 +20,7 @@ static SCOPE: [Match; 4] = [
     kinds::claims(WRITES, Outage::Admit),
 ];
 
-/// The row of EN007.
+/// The rule definition of EN007.
 pub(super) static RULE: Rule = Rule {
     id: "EN007",
     name: "environment-merge-conflict",
@@ -65,11 +65,11 @@ data:
     },
 };
 
-/// What Crossplane writes into an environment.
+/// Keys that Crossplane writes into an environment.
 const RESERVED: [&str; 2] = ["apiVersion", "kind"];
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    found(request, view).into_iter().map(told).collect()
+    found(request, view).into_iter().map(with_help_in_message).collect()
 }
 
 fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {

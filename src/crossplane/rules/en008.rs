@@ -1,22 +1,22 @@
-//! EN008: patches that the merged environment does not answer.
+//! EN008: patches that the merged environment cannot satisfy.
 
 use serde_json::Value;
 
-use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, told};
+use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
 use crate::crossplane::composite::claim::Subject;
 use crate::crossplane::composite::composition::{Choice, choose};
 use crate::crossplane::composite::computed::{self, computed};
-use crate::crossplane::composite::unanswered::Unanswered;
+use crate::crossplane::composite::patch_problem::PatchProblem;
 use crate::crossplane::composition;
 use crate::crossplane::configs::Configs;
-use crate::crossplane::foreseen;
 use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
+use crate::crossplane::patch_failures;
 use crate::crossplane::schema::{self, CONFIG_MAPS};
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN008.
+/// The rule definition of EN008.
 pub(super) static RULE: Rule = Rule {
     id: "EN008",
     name: "environment-path-missing",
@@ -110,10 +110,11 @@ spec:
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let findings =
         if is_composite(request) { of_composite(request, view) } else { of_composition(request.object(), view) };
-    findings.into_iter().map(told).collect()
+    findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// A Composition itself is what its schema is read for; a composite's Composition is known when everything else is.
+/// Returns the objects to read live. For a Composition these are the ConfigMap of its schema; for a composite also the
+/// objects that its environment needs.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if !is_composite(request) {
         return schema::confirm(request.object()).into_iter().collect();
@@ -126,33 +127,33 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     wanted
 }
 
-/// What the environment of a composite does not answer.
+/// Returns findings about patches that the environment of a composite cannot satisfy.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let computed = computed(request.object(), request, view).filter(|computed| !computed.is_uncertain());
     let Some(computed) = computed else { return Vec::new() };
-    // Of a schema that cannot be read the Composition is told.
+    // A finding on the Composition reports schemas that cannot be read.
     let schema = schema::declared(computed.composition.value(), view).and_then(|(_, schema)| schema.ok());
     let failing = computed.failing_input();
-    computed.unanswered(schema.as_deref()).iter().chain(&failing).map(finding).collect()
+    computed.patch_problems(schema.as_deref()).iter().chain(&failing).map(finding).collect()
 }
 
-/// What a Composition reads that its environment is not declared to have.
+/// Returns findings about patches that fail with the declared schema or the current data.
 fn of_composition(composition: &Value, view: &View<'_>) -> Vec<Finding> {
     let mut findings = of_schema(composition, view);
     let configs = Configs::of(view);
     if configs.is_complete() {
-        let failing = foreseen::failing(composition, &configs).into_iter();
+        let failing = patch_failures::failing_patches(composition, &configs).into_iter();
         let help = "correct the patch, or the data of the EnvironmentConfig";
-        findings.extend(failing.map(|foreseen| {
+        findings.extend(failing.map(|failure| {
             let message =
-                format!("fails with the data of the EnvironmentConfigs that are selected now: {}", foreseen.why);
-            RULE.finding(foreseen.patch, message).help(help)
+                format!("fails with the data of the EnvironmentConfigs that are selected now: {}", failure.why);
+            RULE.finding(failure.patch, message).help(help)
         }));
     }
     findings
 }
 
-/// What a Composition reads that the schema of its environment does not have.
+/// Returns findings about patches that read fields which the declared schema lacks.
 fn of_schema(composition: &Value, view: &View<'_>) -> Vec<Finding> {
     match schema::declared(composition, view) {
         None => Vec::new(),
@@ -170,6 +171,6 @@ fn of_schema(composition: &Value, view: &View<'_>) -> Vec<Finding> {
     }
 }
 
-fn finding(unanswered: &Unanswered) -> Finding {
-    Finding { help: unanswered.help.clone(), ..RULE.finding(FieldPath::root(), unanswered.to_string()) }
+fn finding(problem: &PatchProblem) -> Finding {
+    Finding { help: problem.help.clone(), ..RULE.finding(FieldPath::root(), problem.to_string()) }
 }

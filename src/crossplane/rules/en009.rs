@@ -1,11 +1,11 @@
-//! EN009: what stands in an environment and does nothing.
+//! EN009: fields and patches of an environment that have no effect.
 
-use super::{WRITTEN_COMPOSITIONS, of_text};
+use super::{WRITTEN_COMPOSITIONS, text_findings};
 use crate::admission::{Level, Operation};
 use crate::crossplane::composition::Topic;
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN009.
+/// The rule definition of EN009.
 pub(super) static RULE: Rule = Rule {
     id: "EN009",
     name: "environment-ignored",
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     scope: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
     confirm: None,
-    check: |request, _| of_text(&RULE, Topic::Ignored, request),
+    check: |request, _| text_findings(&RULE, Topic::Ignored, request),
     page: Page {
         why: "Much of what can be written does nothing, and nothing says so: patches from the environment into the \
               status, which Crossplane up to 1.17 loses; `mergeOptions` in the input of function-patch-and-transform, \

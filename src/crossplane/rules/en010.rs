@@ -1,15 +1,15 @@
-//! EN010: an EnvironmentConfig that goes, or is labelled otherwise, while it is used.
+//! EN010: deleting or changing an EnvironmentConfig while it is used.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::told;
+use super::with_help_in_message;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, Stored, View};
-use crate::crossplane::breaks::{Effect, Judgement, MAX_JUDGED, judge};
-use crate::crossplane::configs::{Configs, Instead, Without};
+use crate::crossplane::configs::{Configs, ConfigsWith, ConfigsWithout};
 use crate::crossplane::configuration::on_change;
+use crate::crossplane::impact::{Effect, Impact, MAX_ASSESSED, assess};
 use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
 };
@@ -23,7 +23,7 @@ static SCOPE: [Match; 1] = [kinds::matches(
     Outage::Admit,
 )];
 
-/// The row of EN010.
+/// The rule definition of EN010.
 pub(super) static RULE: Rule = Rule {
     id: "EN010",
     name: "environment-config-in-use",
@@ -93,33 +93,34 @@ metadata: {name: unused, labels: {stage: test}}
 data: {region: eu-2}
 ";
 
-/// How many users are confirmed, and named.
-const NAMED: usize = 5;
+/// Maximum number of users that are read live and named in a message.
+const MAX_NAMES: usize = 5;
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    let effects = judgement(request, view).effects.into_iter();
+    let effects = impact(request, view).effects.into_iter();
     let is_refused = |effect: &Effect| match request.operation {
         Operation::Delete => effect.fails && effect.is_used,
-        _ => on_change(view) == Level::Deny && !effect.troubles.is_empty(),
+        _ => on_change(view) == Level::Deny && !effect.problems.is_empty(),
     };
-    effects.filter(is_refused).take(NAMED).flat_map(|effect| [effect.who, effect.composition]).collect()
+    effects.filter(is_refused).take(MAX_NAMES).flat_map(|effect| [effect.object, effect.composition]).collect()
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let judgement = judgement(request, view);
+    let impact = impact(request, view);
     let mut findings = match request.operation {
-        Operation::Delete => deleted(request, &judgement),
-        _ => changed(request, &judgement, view),
+        Operation::Delete => deleted(request, &impact),
+        _ => changed(request, &impact, view),
     };
-    if judgement.left_out > 0 {
-        let Judgement { left_out, is_counted, .. } = judgement;
-        let least = if is_counted { "" } else { "at least " };
-        let message = format!("{least}{left_out} more composites use it and were not judged: at most {MAX_JUDGED} are");
+    if impact.not_assessed > 0 {
+        let Impact { not_assessed, is_complete, .. } = impact;
+        let least = if is_complete { "" } else { "at least " };
+        let message =
+            format!("{least}{not_assessed} more composites use it and were not judged: at most {MAX_ASSESSED} are");
         let field = Changed::of(request).map_or_else(FieldPath::root, |changed| changed.field());
         findings.push(finding(field, message, Level::Warn));
     }
     findings.retain(|finding| finding.level != Level::Off);
-    findings.into_iter().map(told).collect()
+    findings.into_iter().map(with_help_in_message).collect()
 }
 
 fn finding(field: FieldPath, message: String, level: Level) -> Finding {
@@ -128,49 +129,48 @@ fn finding(field: FieldPath, message: String, level: Level) -> Finding {
     finding
 }
 
-/// Computes what a request changes for the users of an EnvironmentConfig.
-fn judgement(request: &Request<'_>, view: &View<'_>) -> Judgement {
+/// Computes the impact of a request on the users of an EnvironmentConfig.
+fn impact(request: &Request<'_>, view: &View<'_>) -> Impact {
     let (old, new) = (request.old_object(), request.object());
     let instead =
-        |object: &Value| Instead { configs: Configs::of(view), config: Arc::new(Stored::new(object.clone())) };
+        |object: &Value| ConfigsWith { configs: Configs::of(view), config: Arc::new(Stored::new(object.clone())) };
     let configs = Configs::of(view);
     match request.operation {
         Operation::Delete => {
             let name = old.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-            judge(&users(old, view), name, &instead(old), &Without { configs, name }, view)
+            assess(&users(old, view), name, &instead(old), &ConfigsWithout { configs, name }, view)
         }
-        Operation::Create => judge(&users(new, view), &request.name, &configs, &instead(new), view),
-        _ if Changed::of(request).is_none() => Judgement::default(),
+        Operation::Create => assess(&users(new, view), &request.name, &configs, &instead(new), view),
+        _ if Changed::of(request).is_none() => Impact::default(),
         _ => {
             let mut using = users(new, view);
             let before = users(old, view).into_iter();
-            let before: Vec<_> = before.filter(|user| !using.iter().any(|known| known.who == user.who)).collect();
+            let before: Vec<_> = before.filter(|user| !using.iter().any(|known| known.object == user.object)).collect();
             using.extend(before);
-            judge(&using, &request.name, &instead(old), &instead(new), view)
+            assess(&using, &request.name, &instead(old), &instead(new), view)
         }
     }
 }
 
-/// What a deletion does.
-fn deleted(request: &Request<'_>, judgement: &Judgement) -> Vec<Finding> {
+/// Returns findings about the impact of a deletion.
+fn deleted(request: &Request<'_>, impact: &Impact) -> Vec<Finding> {
     let name = request.display_name();
-    let of =
-        |holds: fn(&Effect) -> bool| judgement.effects.iter().filter(move |effect| holds(effect)).collect::<Vec<_>>();
+    let of = |holds: fn(&Effect) -> bool| impact.effects.iter().filter(move |effect| holds(effect)).collect::<Vec<_>>();
     let mut findings = Vec::new();
     let failing = of(|effect| effect.is_used && effect.fails);
     if !failing.is_empty() {
         let message = format!("EnvironmentConfig {name:?} is used by {}, which cannot do without it", named(&failing));
         findings.push(RULE.finding(FieldPath::root(), message).help("change or delete those first"));
     }
-    let losing = of(|effect| effect.is_used && !effect.fails && effect.loses);
+    let losing = of(|effect| effect.is_used && !effect.fails && effect.loses_data);
     if !losing.is_empty() {
         let message =
             format!("EnvironmentConfig {name:?} is merged for {}, which go on without its data", named(&losing));
         findings.push(finding(FieldPath::root(), message, Level::Warn));
     }
-    let handed: Vec<_> = judgement.handed.iter().collect();
-    if !handed.is_empty() {
-        let names: Vec<_> = handed.iter().take(NAMED).map(|who| shown(who)).collect();
+    let passed_to_functions: Vec<_> = impact.passed_to_functions.iter().collect();
+    if !passed_to_functions.is_empty() {
+        let names: Vec<_> = passed_to_functions.iter().take(MAX_NAMES).map(|who| shown(who)).collect();
         let message = format!(
             "EnvironmentConfig {name:?} is handed to a pipeline step of {} by requirements.requiredResources",
             names.join(", ")
@@ -186,7 +186,7 @@ fn deleted(request: &Request<'_>, judgement: &Judgement) -> Vec<Finding> {
     findings
 }
 
-/// What changes of an EnvironmentConfig.
+/// The part of an EnvironmentConfig that a request changes.
 struct Changed {
     words: &'static str,
     field: &'static [&'static str],
@@ -198,7 +198,7 @@ const BOTH: Changed = Changed { words: "with these labels and this data", field:
 const ALL: Changed = Changed { words: "with this EnvironmentConfig", field: &[] };
 
 impl Changed {
-    /// `None` where nothing changes that is used.
+    /// Returns the changed part, or `None` if neither labels nor data change.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (old, new) = (request.old_object(), request.object());
         match (labels(old) != labels(new), old.get("data") != new.get("data")) {
@@ -220,23 +220,23 @@ fn labels(object: &Value) -> Option<&Value> {
     object.get("metadata").and_then(|meta| meta.get("labels"))
 }
 
-/// What a creation or an update does.
-fn changed(request: &Request<'_>, judgement: &Judgement, view: &View<'_>) -> Vec<Finding> {
+/// Returns findings about the impact of a creation or an update.
+fn changed(request: &Request<'_>, impact: &Impact, view: &View<'_>) -> Vec<Finding> {
     let Some(changed) = Changed::of(request) else { return Vec::new() };
     let (broken, others): (Vec<&Effect>, Vec<&Effect>) =
-        judgement.effects.iter().partition(|effect| !effect.troubles.is_empty());
+        impact.effects.iter().partition(|effect| !effect.problems.is_empty());
     let of = |effect: &Effect| {
-        let (who, troubles) = (shown(&effect.who), effect.troubles.join("; "));
-        // A composite that does not exist yet may say what is missing.
-        let is_certain = !is_text(&effect.who);
+        let (who, problems) = (shown(&effect.object), effect.problems.join("; "));
+        // Future composites of a Composition may provide the missing values.
+        let is_certain = !is_text(&effect.object);
         let level = if is_certain { on_change(view) } else { on_change(view).min(Level::Warn) };
-        finding(changed.field(), format!("{} {who} breaks: {troubles}", changed.words), level)
+        finding(changed.field(), format!("{} {who} breaks: {problems}", changed.words), level)
     };
-    let mut findings: Vec<_> = broken.iter().take(NAMED).map(|effect| of(effect)).collect();
-    if let Some(more) = broken.len().checked_sub(NAMED).filter(|more| *more > 0) {
+    let mut findings: Vec<_> = broken.iter().take(MAX_NAMES).map(|effect| of(effect)).collect();
+    if let Some(more) = broken.len().checked_sub(MAX_NAMES).filter(|more| *more > 0) {
         findings.push(finding(changed.field(), format!("{} {more} more break", changed.words), on_change(view)));
     }
-    let losing: Vec<&Effect> = others.into_iter().filter(|effect| effect.loses && effect.is_used).collect();
+    let losing: Vec<&Effect> = others.into_iter().filter(|effect| effect.loses_data && effect.is_used).collect();
     if !losing.is_empty() {
         let (words, name) = (changed.words, request.display_name());
         let who = named(&losing);
@@ -247,15 +247,15 @@ fn changed(request: &Request<'_>, judgement: &Judgement, view: &View<'_>) -> Vec
     findings
 }
 
-/// Whether a user is a Composition or a CompositionRevision.
+/// Returns whether an object is a Composition or a CompositionRevision.
 fn is_text(who: &Reference) -> bool {
     [&COMPOSITIONS, &REVISIONS].iter().any(|kind| std::ptr::eq(*kind, who.kind))
 }
 
 fn named(effects: &[&Effect]) -> String {
-    let mut names: Vec<_> = effects.iter().take(NAMED).map(|effect| shown(&effect.who)).collect();
-    if effects.len() > NAMED {
-        names.push(format!("{} more", effects.len() - NAMED));
+    let mut names: Vec<_> = effects.iter().take(MAX_NAMES).map(|effect| shown(&effect.object)).collect();
+    if effects.len() > MAX_NAMES {
+        names.push(format!("{} more", effects.len() - MAX_NAMES));
     }
     names.join(", ")
 }

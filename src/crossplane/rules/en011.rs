@@ -17,7 +17,7 @@ use crate::crossplane::kinds::{
 };
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN011.
+/// The rule definition of EN011.
 pub(super) static RULE: Rule = Rule {
     id: "EN011",
     name: "environment-config-not-for-composite",
@@ -98,7 +98,8 @@ metadata: {name: prod, labels: {stage: prod}}
 data: {region: eu-2, password: secret}
 ";
 
-/// What a label of an EnvironmentConfig says must not be out of date before a reference to it is refused.
+/// Returns the newly referenced EnvironmentConfigs for a live read: their labels must be current before a reference is
+/// denied.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let added = added(request);
     added.into_iter().map(|(_, name)| Reference::new(kinds::served(view), "", name)).collect()
@@ -126,14 +127,14 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     added.into_iter().filter(|(_, name)| is_foreign(name)).map(finding).collect()
 }
 
-/// The references that the composite did not have before, with their places.
+/// Returns the references that the composite did not have before, with their indexes.
 fn added<'r>(request: &'r Request<'_>) -> Vec<(usize, &'r str)> {
     let before = references(request.old_object());
     let now = references(request.object()).into_iter().enumerate();
     now.filter(|(_, name)| !name.is_empty() && !before.contains(name)).collect()
 }
 
-/// The sources of a Composition whose composites have references; `None` for all others.
+/// Returns the sources of a Composition for native Crossplane; `None` for functions, which store no references.
 fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     let profile = composition::profile(composition)?;
     let selections = composition::sources(composition).into_iter();
@@ -141,7 +142,7 @@ fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     (profile == Profile::Native117).then(|| sources.collect())
 }
 
-/// Whether a source may have given a name. What cannot be known is allowed.
+/// Returns whether a source may have selected this EnvironmentConfig. Unknown cases are allowed.
 fn produces(source: &EnvironmentSource, name: &str, config: Option<&Arc<Stored>>, composite: &Value) -> bool {
     match (source.kind(), &source.reference, &source.selector) {
         (SourceType::Reference, Some(reference), _) => reference.name == name,

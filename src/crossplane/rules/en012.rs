@@ -1,11 +1,11 @@
-//! EN012: fields that there are not.
+//! EN012: unknown fields.
 
-use super::{WRITTEN_COMPOSITIONS, of_text};
+use super::{WRITTEN_COMPOSITIONS, text_findings};
 use crate::admission::{Level, Operation};
 use crate::crossplane::composition::Topic;
 use crate::rule::{Example, Page, Rule};
 
-/// The row of EN012.
+/// The rule definition of EN012.
 pub(super) static RULE: Rule = Rule {
     id: "EN012",
     name: "environment-unknown-field",
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     scope: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
     confirm: None,
-    check: |request, _| of_text(&RULE, Topic::Unknown, request),
+    check: |request, _| text_findings(&RULE, Topic::Unknown, request),
     page: Page {
         why: "The API server keeps the inputs of functions as they are, and the functions pass over what they do not \
               know: a misspelled field is as good as none. Go's JSON takes a name in other capitals for the same \

@@ -1,12 +1,12 @@
-//! EN013: patches between an environment and a composite that the composite's schema does not take.
+//! EN013: patches between environment and composite that violate the composite's schema.
 
-use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, told};
+use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::crossplane::composite::claim::Subject;
 use crate::crossplane::composite::computed::{computed, confirm, writes_composite};
+use crate::crossplane::composite::write_mode::{WriteMode, writes_are_enabled};
 use crate::crossplane::composite::writes::{Refusal, Writable};
-use crate::crossplane::composite::writing::{Writing, is_chosen};
 use crate::crossplane::composition;
 use crate::crossplane::environment::{Action, Patch, PatchType, Profile};
 use crate::crossplane::field_path::{Path, Segment};
@@ -84,10 +84,10 @@ spec:
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let findings = if is_composite(request) { of_composite(request, view) } else { of_composition(request, view) };
-    findings.into_iter().map(told).collect()
+    findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// What the API server would not store of what the environment patches into a composite.
+/// Returns findings about values that the API server would drop or reject when they are written into a composite.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let writable = Writable::of(request, view);
     let composite = writable.stored(&Subject::of(request.object(), request, view).composite);
@@ -95,8 +95,8 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let is_written = match computed.declaration.profile {
-        Profile::Native117 => Writing::of(request, Profile::Native117, view) != Writing::Nothing,
-        Profile::Function => Writing::of(request, Profile::Function, view) == Writing::Composite,
+        Profile::Native117 => WriteMode::of(request, Profile::Native117, view) != WriteMode::Nothing,
+        Profile::Function => WriteMode::of(request, Profile::Function, view) == WriteMode::Composite,
     };
     if !is_written || computed.computation.failure.is_some() {
         return Vec::new();
@@ -110,13 +110,13 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     refused.map(finding).collect()
 }
 
-/// The paths of a Composition's environment patches that the composite's schema lacks.
+/// Returns findings about environment patches of a Composition whose paths the composite's schema lacks.
 fn of_composition(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let composition = request.object();
     let Some((definition, version)) = kinds::definition_of(composition, view) else { return Vec::new() };
     let Some(schema) = Structural::of(definition.value(), version) else { return Vec::new() };
     let Some(declaration) = composition::declaration(composition) else { return Vec::new() };
-    let is_written = declaration.profile == Profile::Native117 || is_chosen(&definition, view);
+    let is_written = declaration.profile == Profile::Native117 || writes_are_enabled(&definition, view);
     let mut findings = Vec::new();
     for step in &declaration.steps {
         let Action::Patch(patches) = &step.action else { continue };
@@ -157,7 +157,7 @@ fn is_combining(patch: &Patch) -> bool {
     matches!(patch.kind(), PatchType::CombineFromComposite | PatchType::CombineToComposite)
 }
 
-/// Why a schema lacks a path of `spec`.
+/// Returns why a schema lacks a path below `spec`, or `None` if it has the path.
 fn lacking(path: &str, schema: &Structural) -> Option<Refusal> {
     let path = Path::parse(path).ok().filter(|path| !path.has_wildcard())?;
     let is_of_spec = matches!(path.segments(), [Segment::Field(first), _, ..] if first == "spec");

@@ -21,7 +21,7 @@ use crate::crossplane::composition::{self, Problem, Topic};
 use crate::crossplane::kinds::{self, COMPOSITIONS};
 use crate::rule::{Match, Outage, Rule};
 
-/// The rules about environments.
+/// All rules about environments, in the order of their ids.
 pub(super) static RULES: &[&Rule] = &[
     &en001::RULE,
     &en002::RULE,
@@ -40,14 +40,14 @@ pub(super) static RULES: &[&Rule] = &[
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
-/// Compositions as they are written: by people and pipelines, and rarely.
+/// Compositions. People and pipelines write them, rarely, so requests fail while the webhook is unavailable.
 static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse)];
 
-/// Composites as people and Crossplane write them. Crossplane must go on while nobody answers.
+/// Composites. Crossplane writes them too and must not be blocked while the webhook is unavailable.
 static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, Outage::Admit)];
 
-/// Compositions as they are written, the composites that use them, and the claims that composites are made of: warnings
-/// about a composite of a claim reach Crossplane's controller alone.
+/// Compositions, composites and claims. Users only see warnings about their claims: warnings about the composite of a
+/// claim go to Crossplane's controller.
 static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 3] = [
     kinds::matches(&COMPOSITIONS, &["v1"], WRITES, Outage::Refuse),
     kinds::composites(WRITES, Outage::Admit),
@@ -58,25 +58,26 @@ fn is_composite(request: &Request<'_>) -> bool {
     request.resource.group != kinds::GROUP
 }
 
-/// What is wrong with the text of a Composition on one topic.
+/// Returns findings about one topic in the text of a Composition.
 ///
-/// What an update leaves as it was is warned about only: a Composition that is in use must stay mendable step by step.
-fn of_text(rule: &Rule, topic: Topic, request: &Request<'_>) -> Vec<Finding> {
+/// Problems that an update does not change are only warnings: it must be possible to fix a Composition in use step by
+/// step.
+fn text_findings(rule: &Rule, topic: Topic, request: &Request<'_>) -> Vec<Finding> {
     let read = |object: &crate::admission::Object<'_>| object.view::<Arc<[Problem]>>(composition::problems);
     let before = if request.operation == Operation::Update { read(&request.old_object) } else { Arc::default() };
     let finding = |problem: &Problem| {
         let mut finding = rule.finding(problem.field.clone(), &problem.message);
         finding.help.clone_from(&problem.help);
-        if problem.is_mild || before.iter().any(|known| known == problem) {
+        if problem.is_warning || before.iter().any(|known| known == problem) {
             finding.level = finding.level.min(Level::Warn);
         }
-        told(finding)
+        with_help_in_message(finding)
     };
     read(&request.object).iter().filter(|problem| problem.topic == topic).map(finding).collect()
 }
 
-/// A warning is one line, which shows the help only where both are short: what to do about it is a part of the message.
-fn told(mut finding: Finding) -> Finding {
+/// Moves the help of a warning into its message. API servers return a warning as one line.
+fn with_help_in_message(mut finding: Finding) -> Finding {
     if finding.level == Level::Warn
         && let Some(help) = finding.help.take()
     {

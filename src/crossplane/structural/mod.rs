@@ -16,7 +16,7 @@ use crate::near::nearest_first;
 pub use validate::Violation;
 
 /// The fields of `spec` that Crossplane adds to every kind of composites.
-pub const MACHINERY: [&str; 11] = [
+pub const CROSSPLANE_FIELDS: [&str; 11] = [
     "claimRef",
     "compositionRef",
     "compositionRevisionRef",
@@ -109,7 +109,7 @@ impl Structural {
 /// Takes Crossplane's own fields out of `spec`.
 fn taken(spec: &mut Map<String, Value>) -> Map<String, Value> {
     let mut own = Map::new();
-    for key in MACHINERY {
+    for key in CROSSPLANE_FIELDS {
         if let Some(value) = spec.remove(key) {
             own.insert(key.to_owned(), value);
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::store::{member, preserves};
-use super::{Field, MACHINERY, sorted};
+use super::{CROSSPLANE_FIELDS, Field, sorted};
 use crate::admission::Operation;
 use crate::crossplane::field_path::{Path, Segment};
 
@@ -21,7 +21,7 @@ pub(super) fn at<'s>(spec: &'s Value, path: &Path) -> Field<'s> {
     let mut schema = spec;
     for (depth, segment) in path.segments().iter().enumerate().skip(1) {
         let next = match segment {
-            Segment::Field(name) if depth == 1 && MACHINERY.contains(&name.as_str()) => return Field::Unknown,
+            Segment::Field(name) if depth == 1 && CROSSPLANE_FIELDS.contains(&name.as_str()) => return Field::Unknown,
             Segment::Field(name) => member(schema, name),
             Segment::Index(_) => schema.get("items").map(Some),
         };

@@ -1,5 +1,5 @@
-//! Patches that a composite's environment does not answer: they read what is not there, fail, or make `%!d(float64=7)` of a
-//! value.
+//! Patches that the environment of a composite cannot satisfy: they find no value, fail, or format a value as
+//! `%!d(float64=7)`.
 
 use std::fmt;
 
@@ -11,31 +11,31 @@ use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::schema::{Found, Schema, Types};
 use crate::near::nearest_first;
 
-/// A patch that is not answered.
+/// A problem with a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unanswered {
-    /// Which one: the Composition, and the place in it.
+pub struct PatchProblem {
+    /// The Composition and the field of the patch.
     pub place: String,
-    /// What is wrong.
+    /// The problem.
     pub why: String,
-    /// How to mend it.
+    /// How to fix the problem.
     pub help: Option<String>,
 }
 
-impl fmt::Display for Unanswered {
+impl fmt::Display for PatchProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.why)
     }
 }
 
 impl Computed {
-    /// The patches that read the environment, and are not answered. What a schema declares, but does not require, may be
-    /// missing; what is there must be of a type that it declares.
-    pub fn unanswered(&self, schema: Option<&Schema>) -> Vec<Unanswered> {
+    /// Returns the problems of patches that read the environment. A field that the schema declares, but does not
+    /// require, may be missing; an existing value must have a declared type.
+    pub fn patch_problems(&self, schema: Option<&Schema>) -> Vec<PatchProblem> {
         let one = |(place, outcome, environment)| {
             let of_another_type = schema.and_then(|schema| of_another_type(schema, outcome));
             match of_another_type {
-                Some(why) => Some(Unanswered { place, why, help: None }),
+                Some(why) => Some(PatchProblem { place, why, help: None }),
                 None if may_be_missing(schema, outcome) => None,
                 None => judged(place, outcome, environment),
             }
@@ -43,18 +43,18 @@ impl Computed {
         self.read().filter_map(one).collect()
     }
 
-    /// The patch from the composite into the environment that fails, and with it the whole computation.
-    pub fn failing_input(&self) -> Option<Unanswered> {
+    /// Returns the problem of a patch from the composite into the environment that fails, and so stops the computation.
+    pub fn failing_input(&self) -> Option<PatchProblem> {
         let is_failing = |outcome: &PatchOutcome| matches!(outcome.ending, Ending::Failed(_));
         let (step, at, _, outcome) = self
             .environment_patches()
             .find(|(_, _, patch, outcome)| !writes_composite(patch) && is_failing(outcome))?;
         let place = self.declaration.steps[step].field.key("environment").key("patches").index(at);
         let why = outcome.failure().unwrap_or_default().to_owned();
-        Some(Unanswered { place: format!("{}, {place}", self.composition.shown()), why, help: None })
+        Some(PatchProblem { place: format!("{}, {place}", self.composition.shown()), why, help: None })
     }
 
-    /// The patches that read the environment, each with its place, and the environment after its step.
+    /// Returns the patches that read the environment, each with its field and the environment after its step.
     fn read(&self) -> impl Iterator<Item = (String, &PatchOutcome, &Value)> {
         let name = self.composition.shown();
         let of_composed = name.clone();
@@ -79,14 +79,14 @@ fn found(schema: &Schema, read: &Read) -> Option<Found> {
     Some(schema.at(&Path::parse(&read.path).ok()?))
 }
 
-/// Whether a patch that is passed over reads what a schema says may be missing.
+/// Returns whether a skipped patch reads a field that the schema does not require.
 fn may_be_missing(schema: Option<&Schema>, outcome: &PatchOutcome) -> bool {
     let missing = outcome.reads.iter().find(|read| read.value.is_none());
     let found = schema.zip(missing).and_then(|(schema, missing)| found(schema, missing));
     matches!(outcome.ending, Ending::Skipped(_)) && matches!(found, Some(Found::Something { is_required: false, .. }))
 }
 
-/// What is read and is not what a schema declares.
+/// Returns a message if a value has another type than the schema declares.
 fn of_another_type(schema: &Schema, outcome: &PatchOutcome) -> Option<String> {
     outcome.reads.iter().find_map(|read| match (&read.value, found(schema, read)) {
         (Some(value), Some(Found::Something { types, .. })) if !types.meets(Types::of(value)) => {
@@ -102,11 +102,11 @@ fn shown(patch: &Patch) -> String {
     format!("patch of {to}")
 }
 
-/// What is to be said of a patch that reads the environment.
-fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<Unanswered> {
+/// Returns the problem of a patch that reads the environment, if any.
+fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<PatchProblem> {
     if !outcome.mistakes.is_empty() {
         let why = format!("the text would hold {}", outcome.mistakes.join(", "));
-        return Some(Unanswered {
+        return Some(PatchProblem {
             place,
             why,
             help: Some("correct the format, or convert the value first".to_owned()),
@@ -117,19 +117,19 @@ fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<
         Ending::Failed(why) => why.clone(),
         Ending::Written | Ending::Ignored(_) | Ending::Deferred(_) => return None,
     };
-    Some(Unanswered { place, why, help: help(outcome, environment) })
+    Some(PatchProblem { place, why, help: help(outcome, environment) })
 }
 
-/// What there is in the place of what was asked for.
+/// Returns which keys the environment has at the place of the missing value.
 fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
     let missing = outcome.reads.iter().find(|read| read.value.is_none())?;
     let (at, keys) = near(&Path::parse(&missing.path).ok()?, environment)?;
     Some(format!("{at} has {keys}"))
 }
 
-/// The last place on a path that there is, and its keys, those that are spelled alike first.
+/// Returns the last place on a path that exists, and its keys, similar ones first.
 fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
-    /// More keys help nobody.
+    /// Maximum number of keys in a message.
     const KEYS: usize = 8;
     let (mut value, mut at) = (environment, "the environment".to_owned());
     for segment in path.segments() {

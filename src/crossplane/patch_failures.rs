@@ -1,4 +1,5 @@
-//! Patches that fail for every composite, with the EnvironmentConfigs that a Composition selects whatever its composite is.
+//! Patches of a Composition that fail for every composite, because of the data that the Composition selects
+//! independently of the composite.
 
 use serde_json::{Value, json};
 
@@ -11,50 +12,50 @@ use super::environment::{
 use super::field_path::Path;
 use crate::admission::FieldPath;
 
-/// More patches of one Composition are not tried: each is computed by itself.
+/// Maximum number of patches of one Composition that are computed; each needs a computation of its own.
 const MAX_PATCHES: usize = 500;
 
 /// A patch that fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreseen {
-    /// The patch, in its Composition.
+pub struct PatchFailure {
+    /// The field of the patch in the Composition.
     pub patch: FieldPath,
-    /// Why, in upstream's words.
+    /// The error message of Crossplane.
     pub why: String,
 }
 
-/// Returns the patches that read a value from the environment and fail with it, by the data that is there now.
-pub fn failing(composition: &Value, configs: &(impl Configs + ?Sized)) -> Vec<Foreseen> {
+/// Returns the patches that find a value in the current environment and fail on it.
+pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -> Vec<PatchFailure> {
     let Some(declaration) = composition::declaration(composition) else { return Vec::new() };
-    let mut trying =
-        Trying { profile: declaration.profile, configs, before: Vec::new(), left: MAX_PATCHES, found: Vec::new() };
+    let mut evaluation =
+        Evaluation { profile: declaration.profile, configs, before: Vec::new(), left: MAX_PATCHES, found: Vec::new() };
     for step in &declaration.steps {
         match &step.action {
-            Action::Select(selection) => trying.select(step, selection),
-            Action::Patch(patches) => trying.patches(step, patches),
-            // What another function makes of the environment is not known.
+            Action::Select(selection) => evaluation.select(step, selection),
+            Action::Patch(patches) => evaluation.patches(step, patches),
+            // The result of an unknown function cannot be computed.
             Action::Other => break,
         }
     }
-    trying.found
+    evaluation.found
 }
 
-struct Trying<'t, C: ?Sized> {
+struct Evaluation<'t, C: ?Sized> {
     profile: Profile,
     configs: &'t C,
-    /// The selections before.
+    /// The selections of earlier steps.
     before: Vec<Step>,
     left: usize,
-    found: Vec<Foreseen>,
+    found: Vec<PatchFailure>,
 }
 
-impl<C: Configs + ?Sized> Trying<'_, C> {
-    /// Keeps the sources that give the same to every composite.
+impl<C: Configs + ?Sized> Evaluation<'_, C> {
+    /// Keeps the sources that select the same EnvironmentConfigs for every composite.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };
             let sourced = select(self.profile, &alone, &Value::Null, self.configs);
-            is_fixed(source) && sourced.iter().all(|one| one.error.is_none() && one.asked)
+            is_independent(source) && sourced.iter().all(|one| one.error.is_none() && one.asked)
         };
         let sources = selection.sources.as_ref();
         let sources = sources.map(|sources| sources.iter().filter(|source| is_certain(source)).cloned().collect());
@@ -77,7 +78,7 @@ impl<C: Configs + ?Sized> Trying<'_, C> {
         }
     }
 
-    /// Computes the environment and one patch.
+    /// Computes the environment and one patch, and records the patch if it fails.
     fn patch(&mut self, step: &Step, field: FieldPath, patches: Patches) {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;
@@ -92,18 +93,18 @@ impl<C: Configs + ?Sized> Trying<'_, C> {
             let why = one.failure()?;
             has_value(one, &outcome.environment).then(|| why.to_owned())
         });
-        self.found.extend(failed.map(|why| Foreseen { patch: field, why }));
+        self.found.extend(failed.map(|why| PatchFailure { patch: field, why }));
     }
 }
 
-/// Whether a source does not look at the composite.
-fn is_fixed(source: &EnvironmentSource) -> bool {
+/// Returns whether a source selects independently of the composite.
+fn is_independent(source: &EnvironmentSource) -> bool {
     let selector = source.selector.iter().flat_map(|selector| &selector.match_labels);
     source.kind() == SourceType::Reference
         || selector.into_iter().all(|matcher| matcher.kind() == LabelMatcherType::Value)
 }
 
-/// Whether everything that a patch reads is there: what is missing may come from the composite.
+/// Returns whether the environment has every value that a patch reads; missing values may come from the composite.
 fn has_value(outcome: &PatchOutcome, environment: &Value) -> bool {
     !outcome.reads.is_empty()
         && outcome.reads.iter().all(|read| {

@@ -1,0 +1,56 @@
+//! Decides whether the mutator writes the values of environment patches into a composite.
+//!
+//! Crossplane up to 1.17 writes them itself if it runs with `--enable-environment-configs`. Later versions drop what
+//! functions write into the composite outside of its status. WriteMode it at admission changes this behaviour, so users
+//! must enable it.
+
+use super::writes::definition;
+use crate::admission::Request;
+use crate::catalog::{Stored, View};
+use crate::crossplane::configuration::{Native, section};
+use crate::crossplane::environment::Profile;
+use crate::crossplane::kinds::{WITH_REFERENCES, WITH_REFERENCES_KEY};
+
+/// The annotation of a CompositeResourceDefinition that enables, with `"true"`, writing the environment patches of
+/// functions into `spec` and labels of its composites at admission.
+pub const WRITES_ANNOTATION: &str = "portcullis.dev/environment-writes";
+
+/// The parts of a composite that the mutator writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Nothing: Crossplane does not compute environments.
+    Nothing,
+    /// Annotations only.
+    Annotations,
+    /// Annotations, `spec` and labels.
+    Composite,
+}
+
+impl WriteMode {
+    /// Returns which parts are written for a request.
+    pub fn of(request: &Request<'_>, profile: Profile, view: &View<'_>) -> Self {
+        let is_on = match profile {
+            Profile::Function => {
+                definition(request, view).is_some_and(|definition| writes_are_enabled(&definition, view))
+            }
+            Profile::Native117 => match section(view).native {
+                Native::Disabled => return Self::Nothing,
+                Native::Enabled => true,
+                Native::Detect => was_used(view),
+            },
+        };
+        if is_on { Self::Composite } else { Self::Annotations }
+    }
+}
+
+/// Returns whether writing at admission is enabled for composites of a definition.
+pub fn writes_are_enabled(definition: &Stored, view: &View<'_>) -> bool {
+    let annotation = || definition.value().get("metadata")?.get("annotations")?.get(WRITES_ANNOTATION)?.as_str();
+    annotation() == Some("true") || section(view).writes_to.iter().any(|name| name == "*" || name == definition.name())
+}
+
+/// Returns whether any composite has references to EnvironmentConfigs. Crossplane only writes them if native
+/// environments are enabled.
+fn was_used(view: &View<'_>) -> bool {
+    view.declared().iter().any(|kind| view.count(kind, &WITH_REFERENCES, "", WITH_REFERENCES_KEY) > 0)
+}
