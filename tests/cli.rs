@@ -229,7 +229,7 @@ fn explain_shows_how_an_environment_comes_about() {
         "      + prod",
         "      - dev: its label stage is \"dev\"",
         "      tier = \"large\"    from EnvironmentConfig prod",
-        "          over \"small\" of EnvironmentConfig defaults",
+        "          replaces \"small\" of EnvironmentConfig defaults",
         "      transforms[0] string = \"ann\"",
         "        combined = \"ann-large\"",
         "        {\"op\":\"add\",\"path\":\"/spec/region\",\"value\":\"eu-1\"}",

@@ -361,7 +361,7 @@ fn users_of_an_environment_config_are_those_of_revisions() {
     stored.push(pinned.clone());
     assert_eq!(
         deleted("base", stored.clone()),
-        ["EN010 deny EN010 EnvironmentConfig \"base\" is used by XExample \"mine\", which cannot do without it"]
+        ["EN010 deny EN010 EnvironmentConfig \"base\" is required by XExample \"mine\""]
     );
     let told = found(
         &Case::new(Operation::Create, pinned)
@@ -405,7 +405,7 @@ fn what_grows_each_time_is_left_to_crossplane() {
     );
     let case = case(composite(json!({"stage": "prod", "count": 1})), &growing);
     assert_eq!(mutated(&case)["spec"]["count"], 1);
-    assert!(case.decide(Phase::Mutate).notices[0].contains("done twice, it is another value"));
+    assert!(case.decide(Phase::Mutate).notices[0].contains("applied twice, they give another result"));
 }
 
 #[test]
@@ -509,12 +509,12 @@ fn users_of_an_environment_config_are_named() {
         stored.iter().filter(|one| one["kind"] != "CompositeResourceDefinition").cloned().collect();
     assert_eq!(
         deleted("base", unknown),
-        ["EN010 deny EN010 EnvironmentConfig \"base\" is used by Composition \"example\", which cannot do without it"]
+        ["EN010 deny EN010 EnvironmentConfig \"base\" is required by Composition \"example\""]
     );
     stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
     assert_eq!(
         deleted("prod", stored.clone()),
-        ["EN010 deny EN010 EnvironmentConfig \"prod\" is used by XExample \"mine\", which cannot do without it"]
+        ["EN010 deny EN010 EnvironmentConfig \"prod\" is required by XExample \"mine\""]
     );
     let config = stored.iter().find(|object| object["metadata"]["name"] == "prod").unwrap().clone();
     let mut relabelled = config.clone();
@@ -538,7 +538,7 @@ fn one_of_several_is_only_warned_about() {
     stored.extend(objects("apiVersion: apiextensions.crossplane.io/v1beta1\nkind: EnvironmentConfig\nmetadata: {name: prod2, labels: {stage: prod}}\ndata: {}\n"));
     assert_eq!(
         deleted("prod", stored),
-        ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\", which go on without its data"]
+        ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\", which lose its data"]
     );
 }
 
@@ -549,7 +549,7 @@ fn what_a_composite_cannot_be_given_is_said() {
         found,
         [
             "EN006 warn EN006 Composition \"example\", spec.environment, environmentConfigs[1]: cannot select environment: failed \
-          to build reference at index 1: only 1 EnvironmentConfig can be selected in Single mode, found: 0; for stage there are prod"
+          to build reference at index 1: only 1 EnvironmentConfig can be selected in Single mode, found: 0; existing values of stage: prod"
         ]
     );
     let misspelled = NATIVE.replace("fromFieldPath: network.subnet,", "fromFieldPath: network.sub-net,");
@@ -557,8 +557,8 @@ fn what_a_composite_cannot_be_given_is_said() {
     let finding = verdict.findings.iter().find(|finding| finding.rule == "EN008").unwrap();
     assert_eq!(
         finding.headline(),
-        "EN008 Composition \"example\", resource \"bucket\", patch of data.subnet: the environment has nothing there, and the \
-         patch does nothing: network.sub-net: no such field; network has subnet, vpc"
+        "EN008 Composition \"example\", resource \"bucket\", patch of data.subnet: the environment has no such value, so the \
+         patch is skipped: network.sub-net: no such field; network has subnet, vpc"
     );
 }
 
@@ -570,9 +570,9 @@ fn what_merging_loses_is_said() {
     assert_eq!(
         found,
         [
-            "EN007 audit EN007 the environment's region of EnvironmentConfig base is replaced by EnvironmentConfig prod",
-            "EN007 warn EN007 the environment's size is a number in EnvironmentConfig base, and a string in EnvironmentConfig \
-          prod, which takes its place"
+            "EN007 audit EN007 EnvironmentConfig prod replaces region of EnvironmentConfig base in the environment",
+            "EN007 warn EN007 size of the environment is a number in EnvironmentConfig base, but a string in EnvironmentConfig \
+          prod, which replaces it"
         ]
     );
 }
@@ -687,7 +687,7 @@ fn it_is_said_how_many_are_not_judged() {
     let told = updated(&stored, |config| config["data"] = json!({}));
     assert_eq!(told.len(), 7, "{told:?}");
     assert!(told[5].contains("with this data 95 more break"), "{told:?}");
-    assert!(told[6].contains("3 more composites use it and were not judged: at most 100 are"), "{told:?}");
+    assert!(told[6].contains("3 more composites use it and were not checked: the limit is 100 are"), "{told:?}");
 }
 
 #[test]
@@ -724,7 +724,7 @@ fn what_cannot_be_sorted_is_said_of_the_composite_and_of_the_composition() {
     let wrong = told(&many(from), configs(one, text), true);
     assert!(wrong.len() == 1 && wrong[0].contains("not matching types"), "{wrong:?}");
     let nobody = told(&many(fixed), configs(none.clone(), none), false);
-    assert!(nobody[0].contains("no EnvironmentConfig that matches has data.priority, such as one, two"), "{nobody:?}");
+    assert!(nobody[0].contains("no matching EnvironmentConfig has data.priority, for example one, two"), "{nobody:?}");
 }
 
 /// The definition with a schema in which the region is immutable.
@@ -976,7 +976,7 @@ fn claims_are_told_what_their_composites_are_told() {
     assert!(of_claim.iter().any(|line| line.contains("network.sub-net: no such field")), "{of_claim:?}");
     let missing = told(claim(json!({"stage": "prd"})), stored.clone());
     assert!(
-        missing.iter().any(|line| line.starts_with("EN006 warn") && line.contains("for stage there are prod")),
+        missing.iter().any(|line| line.starts_with("EN006 warn") && line.contains("existing values of stage: prod")),
         "{missing:?}"
     );
     let case = Case::new(Operation::Create, claim(json!({"stage": "prod"}))).stored(stored.clone()).policy(writing());
@@ -999,8 +999,7 @@ fn optional_and_renewed_selections_do_not_hold_an_environment_config() {
         stored.push(composite(spec));
         deleted("prod", stored)
     };
-    let merged =
-        ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\", which go on without its data"];
+    let merged = ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\", which lose its data"];
     let named = NATIVE.replace(
         "- type: Selector\n        selector: {matchLabels: [{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}]}",
         "- {type: Reference, ref: {name: prod}}",
@@ -1032,7 +1031,7 @@ fn an_environment_config_that_a_step_requires_is_in_use() {
         deleted("prod", stored)
     };
     let handed =
-        ["EN010 warn EN010 EnvironmentConfig \"prod\" is handed to a pipeline step of Composition \"example\" by \
+        ["EN010 warn EN010 EnvironmentConfig \"prod\" is passed to a pipeline step of Composition \"example\" by \
                    requirements.requiredResources"];
     assert_eq!(requires(json!({"requirementName": "own", "name": "prod"})), handed);
     assert_eq!(requires(json!({"requirementName": "own", "matchLabels": {"stage": "prod"}})), handed);

@@ -212,7 +212,7 @@ fn patch_sets_are_checked_where_they_stand_and_where_they_are_used() {
     assert!(found[0].starts_with("EN001 deny spec.patchSets[0].patches[0].type: Unsupported value"));
     assert_eq!(
         found[1],
-        "EN001 deny spec.resources[0].patches[0].patchSetName: Invalid value: \"commom\": there is no patch set of this name"
+        "EN001 deny spec.resources[0].patches[0].patchSetName: Invalid value: \"commom\": no patch set has this name"
     );
     assert!(found[2].starts_with("EN002 deny spec.patchSets[0].patches[1].fromFieldPath"));
 }
@@ -295,14 +295,14 @@ fn selectors_are_answered_by_what_is_in_the_cluster() {
     assert_eq!(
         about(selector(json!({}), &[("stage", "production")]), &stored),
         [format!(
-            "{place}: 2 EnvironmentConfigs have the label stage=production, and in Single mode there must be one: prod-eu, \
-             prod-us; select by more labels, or write mode: Multiple"
+            "{place}: 2 EnvironmentConfigs have the label stage=production, but mode Single allows only one: prod-eu, \
+             prod-us; select by more labels, or set mode: Multiple"
         )]
     );
     assert_eq!(
         about(selector(json!({}), &[("region", "eu"), ("stage", "productoin")]), &stored),
         [format!(
-            "{place}: no EnvironmentConfig has the labels region=eu, stage=productoin; for stage there are production, \
+            "{place}: no EnvironmentConfig has the labels region=eu, stage=productoin; existing values of stage: production, \
              development"
         )]
     );
@@ -310,7 +310,7 @@ fn selectors_are_answered_by_what_is_in_the_cluster() {
     assert_eq!(about(many(2), &stored), Vec::<String>::new());
     assert_eq!(
         about(many(3), &stored)[0].split(";").next(),
-        Some(&*format!("{place}: 2 EnvironmentConfigs have the label stage=production, and minMatch is 3"))
+        Some(&*format!("{place}: 2 EnvironmentConfigs have the label stage=production, but minMatch is 3"))
     );
     assert_eq!(about(selector(json!({"mode": "Multiple"}), &[("stage", "none")]), &stored), Vec::<String>::new());
     assert_eq!(
@@ -398,14 +398,14 @@ fn patches_are_judged_by_the_schema_that_is_declared() {
             misspelled[0].starts_with("warn spec.") && misspelled[0].contains("environment.patches[0].fromFieldPath")
         );
         assert!(
-            misspelled[0].ends_with("the environment's schema has nothing there; network has subnets"),
+            misspelled[0].ends_with("the environment's schema has no such field; network has subnets"),
             "{misspelled:?}"
         );
         for (path, transforms, words) in [
             ("size", &map, "a map transform cannot take a number"),
             ("region", &twice, "a math transform cannot take a string"),
             ("network.subnets", &map, "a map transform cannot take a list"),
-            ("region.name", &map, "the environment's schema has nothing there"),
+            ("region.name", &map, "the environment's schema has no such field"),
         ] {
             let found = found(reading(path, transforms.clone()));
             assert!(found.len() == 1 && found[0].contains(words), "{path}: {found:?}");
@@ -453,7 +453,7 @@ fn a_schema_in_a_config_map_is_read_when_it_is_named() {
     let from =
         |reference: &str| against(declaring(wrong(), "environment-schema-from", reference), std::slice::from_ref(&map));
     let found = from("platform/schemas/environment.yaml");
-    assert!(found.len() == 1 && found[0].contains("the environment's schema has nothing there"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("the environment's schema has no such field"), "{found:?}");
     let place = "warn metadata.annotations[portcullis.dev/environment-schema-from]: ";
     for (reference, words) in [
         ("platform/schemas/other.yaml", "names other.yaml of ConfigMap platform/schemas, which does not exist"),
@@ -683,7 +683,7 @@ fn values_that_transforms_cannot_take_are_found_in_the_composition() {
         ("network.subnets[*].id", json!([])),
     ] {
         let found = told(json!([]), to(path, transforms));
-        let expected = "EN008 warn EN008 spec.resources[0].patches[0]: fails with the data of the EnvironmentConfigs that are selected now: ";
+        let expected = "EN008 warn EN008 spec.resources[0].patches[0]: fails with the data of the currently selected EnvironmentConfigs: ";
         assert!(found.iter().any(|line| line.starts_with(expected)), "{path}: {found:?}");
     }
     assert_eq!(told(from("spec.number", json!([convert])), to("region", json!([]))), Vec::<String>::new());

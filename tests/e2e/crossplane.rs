@@ -296,13 +296,13 @@ fn what_is_not_there_is_warned_about(ctx: &Context) {
     eventually(|| {
         let apply = ["apply", "--dry-run=server", "-f", "-"];
         let answer = ctx.cluster.kubectl().args(apply).stdin(reference("there-blu")).run().expect_success();
-        answer.stderr.contains("there are there-blue").then_some(())
+        answer.stderr.contains("similar names: there-blue").then_some(())
     });
-    warns(ctx, "default", &reference("there-blu"), &["EN006", "there is no EnvironmentConfig \"there-blu\""]);
+    warns(ctx, "default", &reference("there-blu"), &["EN006", "EnvironmentConfig \"there-blu\" not found"]);
     accepts(ctx, "default", &reference("there-blue"));
     let selector =
         "environmentConfigs: [{type: Selector, selector: {matchLabels: [{type: Value, key: colour, value: bleu}]}}]\n";
-    warns(ctx, "default", &composition("there-by-label", selector), &["EN006", "for colour there are blue"]);
+    warns(ctx, "default", &composition("there-by-label", selector), &["EN006", "existing values of colour: blue"]);
 }
 
 fn a_composite_carries_its_references_and_patches(ctx: &Context) {
@@ -391,7 +391,7 @@ fn a_patch_that_finds_nothing_is_warned_about(ctx: &Context) {
     accepts(ctx, "default", &composition("misspelled", &sources("{ref: {name: shapes-a}}")));
     accepts(ctx, "default", &composition("conflicting", &sources("{ref: {name: shapes-a}}, {ref: {name: shapes-b}}")));
     for (composition, rule, words) in
-        [("misspelled", "EN008", "network has vpc"), ("conflicting", "EN007", "which takes its place")]
+        [("misspelled", "EN008", "network has vpc"), ("conflicting", "EN007", "which replaces it")]
     {
         eventually(|| {
             let create = ["create", "--dry-run=server", "-f", "-"];

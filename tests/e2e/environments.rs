@@ -219,7 +219,7 @@ fn a_schema_in_a_config_map_is_read_by_its_name(ctx: &Context) {
     };
     accepts(ctx, "default", &declaring("portcullis-system", "region"));
     let words =
-        ["EN008 spec.environment.patches[0].fromFieldPath", "schema has nothing there; the environment has region"];
+        ["EN008 spec.environment.patches[0].fromFieldPath", "schema has no such field; the environment has region"];
     warns(ctx, "default", &declaring("portcullis-system", "regoin"), &words);
     let words =
         ["EN008 metadata.annotations", "which portcullis cannot read: its ServiceAccount needs the right to get it"];

@@ -72,8 +72,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     Ok(notices)
 }
 
-const UNSTABLE: &str =
-    "what the environment patches into this composite is left to Crossplane: done twice, it is another value";
+const UNSTABLE: &str = "the patches from the environment into this composite are left to Crossplane: applied twice, they give another result";
 
 /// The result of writing into a composite.
 enum Applied {

@@ -91,7 +91,7 @@ fn of_another_type(schema: &Schema, outcome: &PatchOutcome) -> Option<String> {
     outcome.reads.iter().find_map(|read| match (&read.value, found(schema, read)) {
         (Some(value), Some(Found::Something { types, .. })) if !types.meets(Types::of(value)) => {
             let (path, is) = (&read.path, Types::of(value));
-            Some(format!("the environment's {path} is {is}, and its schema declares {types}"))
+            Some(format!("{path} of the environment is {is}, but its schema declares {types}"))
         }
         _ => None,
     })
@@ -113,7 +113,7 @@ fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<
         });
     }
     let why = match &outcome.ending {
-        Ending::Skipped(why) => format!("the environment has nothing there, and the patch does nothing: {why}"),
+        Ending::Skipped(why) => format!("the environment has no such value, so the patch is skipped: {why}"),
         Ending::Failed(why) => why.clone(),
         Ending::Written | Ending::Ignored(_) | Ending::Deferred(_) => return None,
     };

@@ -64,7 +64,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pruned { .. } => f.write_str("the composite's schema lacks the field, so the API server drops it"),
-            Self::Invalid(why) => write!(f, "the API server refuses the value: {why}"),
+            Self::Invalid(why) => write!(f, "the API server rejects the value: {why}"),
         }
     }
 }
@@ -148,7 +148,7 @@ impl Writer<'_> {
         let is_valid = |text: &str| kind == "annotations" || names::is_label_value(text);
         if !names::is_label_key(key) || !value.as_str().is_some_and(is_valid) {
             let what = if kind == "labels" { "label" } else { "annotation" };
-            return Err(Refusal::Invalid(format!("no {what} {key} can be {}", json::brief(value))));
+            return Err(Refusal::Invalid(format!("{} is not a valid value of {what} {key}", json::brief(value))));
         }
         self.keep(path, value.clone());
         Ok(())

@@ -101,7 +101,7 @@ pub(super) fn check_composite(reader: &mut Reader, patch: &Node<'_>, kind: &str,
     let Some(path) = from.value.as_str().and_then(|text| Path::parse(text).ok()) else { return };
     if let Some(list) = wildcard_of_list(&path, &schema) {
         let what = format!(
-            "Invalid value: \"{path}\": a wildcard is not followed where a value is read, and {list} is a list"
+            "Invalid value: \"{path}\": a wildcard is not expanded in a path that is read, and {list} is a list"
         );
         let problem = Problem::new(Topic::Schema, from.at, what);
         return reader.report(problem.help("name the element, such as [0], or read the whole list"));
@@ -153,11 +153,11 @@ fn read(reader: &mut Reader, declared: &Declared, node: &Node<'_>) -> Option<Typ
 }
 
 fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
-    let message = format!("Invalid value: \"{path}\": the environment's schema has nothing there");
+    let message = format!("Invalid value: \"{path}\": the environment's schema has no such field");
     let problem = Problem::new(Topic::Schema, field, message);
     let place = if at.is_empty() { "the environment" } else { at };
     match has {
-        [] => problem.help(format!("{place} has no such members there; correct the path or the schema")),
+        [] => problem.help(format!("{place} has no such member; correct the path or the schema")),
         has => problem.help(format!("{place} has {}", has.join(", "))),
     }
 }

@@ -16,7 +16,7 @@ impl Reader {
             && path.has_wildcard()
         {
             let what = format!(
-                "Invalid value: {text:?}: a wildcard is not followed where a value is read: it stands for a field called *"
+                "Invalid value: {text:?}: a wildcard is not expanded in a path that is read: it names a field called *"
             );
             let problem = Problem::new(Topic::Path, at.clone(), what).as_warning();
             self.report(
@@ -56,9 +56,7 @@ impl Reader {
             Ok(compiled) => Some(compiled.captures_len()),
             Err(error) => {
                 let problem = Problem::invalid(Topic::Expression, at, &text.into(), format!("invalid regexp: {error}"));
-                self.report(
-                    problem.help("the syntax is that of Go's package regexp: no look-around, no backreferences"),
-                );
+                self.report(problem.help("use the syntax of Go's package regexp: no look-around, no backreferences"));
                 None
             }
         }

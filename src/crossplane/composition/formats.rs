@@ -82,7 +82,8 @@ impl Check<'_> {
             Ok(number) if is_closed && (1..=self.shapes.len()).contains(&number) => self.next = number - 1,
             _ => {
                 let have = count(self.shapes.len(), "value");
-                self.problems.push(format!("[{digits}] names none of {have}: the text would hold %!…(BADINDEX)"));
+                self.problems
+                    .push(format!("[{digits}] is not the index of one of {have}: the text would hold %!…(BADINDEX)"));
             }
         }
     }
@@ -121,7 +122,7 @@ impl Check<'_> {
             );
         }
         if shape == Shape::Any {
-            return format!("there is no verb %{verb}: the text would hold %!{verb}(…)");
+            return format!("%{verb} is not a verb: the text would hold %!{verb}(…)");
         }
         format!("%{verb} does not take {}: the text would hold %!{verb}({}=…)", shape.name(), shape.word())
     }

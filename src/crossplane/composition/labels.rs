@@ -9,11 +9,11 @@ use crate::names;
 pub(super) fn check_key(reader: &mut Reader, key: &str, at: FieldPath) {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let detail = if name.contains('/') {
-        "no label can have this key: at most one '/' parts a prefix from the name"
+        "not a valid label key: at most one '/' separates the prefix from the name"
     } else if !names::is_qualified(name) {
-        "no label can have this key: up to 63 letters, digits, '-', '_' and '.', a letter or digit first and last"
+        "not a valid label key: use up to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
     } else if prefix.is_some_and(|prefix| !names::is_subdomain(prefix)) {
-        "no label can have this key: what stands before '/' must be a DNS name in lower case"
+        "not a valid label key: the prefix before '/' must be a DNS name in lower case"
     } else {
         return;
     };
@@ -26,11 +26,11 @@ pub(super) fn check_value(reader: &mut Reader, value: &str, at: FieldPath) {
         return;
     }
     let detail =
-        "no label can have this value: up to 63 letters, digits, '-', '_' and '.', a letter or digit first and last";
+        "not a valid label value: use up to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends";
     let problem = Problem::invalid(Topic::Label, at, &value.into(), detail);
     reader.report(match value.contains(['.', '[']) {
         true => problem
-            .help("to read the value from the composite, write type: FromCompositeFieldPath with valueFromFieldPath"),
+            .help("to read the value from the composite, use type: FromCompositeFieldPath with valueFromFieldPath"),
         false => problem,
     });
 }

@@ -40,7 +40,7 @@ pub(super) fn patch_sets<'v>(reader: &mut Reader, parent: &Node<'v>) -> Vec<&'v 
         patches::check(reader, set, Place::Set, &[]);
         match reader.required(set, "name", "name is required") {
             Some((name, at)) if names.contains(&name) => {
-                let what = format!("Duplicate value: {name:?}: the last patch set of this name counts");
+                let what = format!("Duplicate value: {name:?}: the last patch set with this name wins");
                 reader.report(Problem::new(super::problem::Topic::Structure, at, what).as_warning());
             }
             Some((name, _)) => names.push(name),

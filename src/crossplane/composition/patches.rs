@@ -97,8 +97,7 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     reader.known(patch, PATCH);
     let types = place.types(reader.is_native());
     if let Some((of, to)) = first_design_type(reader, patch, place) {
-        let why =
-            format!("ignored: Crossplane does nothing for a patch of type {of} between composite and environment");
+        let why = format!("ignored: Crossplane skips patches of type {of} between composite and environment");
         let problem = Problem::ignored(patch.at.key("type"), why);
         let [read, written] =
             if to.starts_with("To") { ["environment", "composite"] } else { ["composite", "environment"] };
@@ -133,8 +132,8 @@ fn check_set(reader: &mut Reader, patch: &Node<'_>, sets: &[&str]) {
     match reader.required(patch, "patchSetName", "patchSetName must be set for patch type PatchSet") {
         Some((name, at)) if !sets.contains(&name) => {
             let known = if sets.is_empty() { "none".to_owned() } else { sets.join(", ") };
-            let problem = Problem::invalid(Topic::Structure, at, &name.into(), "there is no patch set of this name");
-            reader.report(problem.help(format!("there are {known}")));
+            let problem = Problem::invalid(Topic::Structure, at, &name.into(), "no patch set has this name");
+            reader.report(problem.help(format!("patch sets: {known}")));
         }
         _ => {}
     }
@@ -228,7 +227,7 @@ fn check_policy(reader: &mut Reader, patch: &Node<'_>) {
     if !reader.is_native() {
         reader.choice(&policy, "toFieldPath", MERGES);
         if let Some(options) = reader.member(&policy, "mergeOptions") {
-            let why = "ignored: function-patch-and-transform knows no mergeOptions, and the value is replaced";
+            let why = "ignored: function-patch-and-transform does not support mergeOptions, and replaces the value";
             reader.report(
                 Problem::ignored(options.at, why).help(format!("write toFieldPath: {}", merge_of(options.value))),
             );
@@ -236,13 +235,13 @@ fn check_policy(reader: &mut Reader, patch: &Node<'_>) {
         return;
     }
     if let Some(to) = reader.member(&policy, "toFieldPath") {
-        let why = "ignored: Crossplane up to 1.17 knows mergeOptions only";
+        let why = "ignored: Crossplane up to 1.17 only supports mergeOptions";
         reader.report(Problem::ignored(to.at, why).help("write mergeOptions: {keepMapValues: …, appendSlice: …}"));
     }
     if let Some(options) = reader.object(&policy, "mergeOptions") {
         reader.known(&options, &["keepMapValues", "appendSlice"]);
         if let Some(combine) = reader.member(patch, "combine") {
-            let why = "ignored: a combined value replaces what is there";
+            let why = "ignored: a combined value replaces the existing value";
             reader.report(Problem::ignored(options.at, why).help(format!("{} has no merge options", combine.at)));
         }
     }
@@ -279,8 +278,8 @@ fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place)
             "patch a field of spec or an annotation, or patch the status from a composed resource",
         ),
         false => (
-            "ignored: of what functions write into the composite, Crossplane takes only the status",
-            "patch a field of status; where the composite's definition is chosen, we write the field at admission",
+            "ignored: Crossplane only stores the status that functions write into the composite",
+            "patch a field of status, or enable writing at admission for the composite's definition",
         ),
     };
     reader.report(Problem::ignored(target.at, why).help(help));
@@ -290,7 +289,7 @@ fn ignored(reader: &mut Reader, patch: &Node<'_>, fields: &[&str], kind: &str) {
     let found: Vec<_> = fields.iter().filter_map(|field| reader.member(patch, field)).collect();
     for field in found {
         reader.report(
-            Problem::ignored(field.at, format!("ignored: a patch of type {kind} does not look at it"))
+            Problem::ignored(field.at, format!("ignored: a patch of type {kind} does not use this field"))
                 .help("leave it out"),
         );
     }

@@ -102,7 +102,7 @@ fn check_resources(reader: &mut Reader, input: &Node<'_>) {
         reader.known(&environment, &["patches", "resources", "patchSets"]);
         for field in ["resources", "patchSets"] {
             if let Some(found) = reader.member(&environment, field) {
-                let why = format!("ignored: {field} stands beside environment, not in it");
+                let why = format!("ignored: {field} belongs beside environment, not in it");
                 reader.report(Problem::ignored(found.at, why).help(format!("move it up to {}.{field}", input.at)));
             }
         }

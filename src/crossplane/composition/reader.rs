@@ -153,7 +153,7 @@ impl Reader {
         }
         for problem in &mut self.problems[before..] {
             problem.is_warning = true;
-            problem.help = Some(format!("the function takes it as {default}"));
+            problem.help = Some(format!("the function uses {default} instead"));
         }
         Some(default)
     }
@@ -185,13 +185,13 @@ impl Reader {
         let alike = fields.iter().find(|field| field.eq_ignore_ascii_case(name));
         let is_read = alike.is_some_and(|field| !self.is_native() && !members.contains_key(*field));
         let what = match (is_read, self.is_native()) {
-            (true, _) => "Unknown field: it is read only because Go's JSON does not care for upper and lower case",
+            (true, _) => "Unknown field: it works only because Go ignores the case of JSON names",
             (false, true) => "Unknown field: Crossplane drops it",
-            (false, false) => "Unknown field: the function does not see it",
+            (false, false) => "Unknown field: the function ignores it",
         };
         let help = match alike.copied().or_else(|| nearest(name, fields.iter().copied())) {
             Some(near) => format!("write {near}"),
-            None => format!("there are {}", fields.join(", ")),
+            None => format!("known fields: {}", fields.join(", ")),
         };
         self.report(Problem::new(Topic::Unknown, at, what).help(help));
     }

@@ -39,7 +39,7 @@ pub(super) fn check_policy(reader: &mut Reader, environment: &Node<'_>) {
     }
     reader.known(&policy, &["resolution", "resolve"]);
     if let Some(resolve) = reader.member(&policy, "resolve").filter(|resolve| resolve.value != "Always") {
-        let why = "ignored: function-environment-configs selects anew each time, as with Always";
+        let why = "ignored: function-environment-configs selects again at each reconcile, as with Always";
         reader.report(Problem::ignored(resolve.at, why).help("leave it out"));
     }
 }
@@ -58,7 +58,7 @@ fn check_source(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
         Some("Reference") => check_reference(reader, source, is_optional),
         Some(_) => check_selector(reader, source),
         // The function skips sources of other types.
-        None if !is_native => downgrade_to_warnings(reader, before, "the function passes over this source"),
+        None if !is_native => downgrade_to_warnings(reader, before, "the function skips this source"),
         None => {}
     }
 }
@@ -76,7 +76,7 @@ fn downgrade_to_warnings(reader: &mut Reader, before: usize, help: &str) {
 fn report_misplaced_fields(reader: &mut Reader, source: &Node<'_>) {
     for field in SELECTOR.iter().filter_map(|field| source.member(field).map(|found| (*field, found))) {
         let (name, found) = field;
-        let why = format!("ignored: {name} belongs into the selector");
+        let why = format!("ignored: {name} belongs in the selector");
         reader.report(Problem::ignored(found.at, why).help(format!("move it to selector.{name}")));
     }
 }
@@ -105,7 +105,7 @@ fn check_reference(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
     match reader.required(&reference, "name", "name is required") {
         Some(("", at)) => reader.report(Problem::required(at, "name is required")),
         Some((name, at)) if !crate::names::is_subdomain(name) => {
-            let detail = "no EnvironmentConfig can have this name: lower case letters, digits, '-' and '.' make one";
+            let detail = "not a valid name of an EnvironmentConfig: use lower case letters, digits, '-' and '.'";
             let problem = Problem::invalid(Topic::Structure, at, &name.into(), detail);
             reader.report(if is_optional { problem.as_warning() } else { problem });
         }
@@ -143,7 +143,7 @@ fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
         return Vec::new();
     };
     if selector.value.is_array() {
-        let what = "Invalid value: the first design had a list here; Crossplane takes an object";
+        let what = "Invalid value: Crossplane takes an object; the first design had a list here";
         let help = "write selector: {matchLabels: [...]}; a list of several becomes several sources";
         reader.report(Problem::new(Topic::Structure, selector.at.clone(), what).help(help).as_warning());
         return reader.objects(source, "selector");
@@ -162,7 +162,7 @@ fn bound(reader: &mut Reader, selector: &Node<'_>, key: &str, mode: Option<&str>
         reader.report(Problem::invalid(Topic::Bounds, selector.at.key(key), value, "must not be negative"));
     }
     if key == "maxMatch" && number == 0 {
-        let why = "Invalid value: 0: nothing is selected, whatever matches";
+        let why = "Invalid value: 0: nothing is ever selected";
         reader.report(
             Problem::new(Topic::Bounds, selector.at.key(key), why).help("leave it out to select all").as_warning(),
         );
@@ -178,7 +178,7 @@ fn check_order(reader: &mut Reader, selector: &Node<'_>, mode: Option<&str>) {
     }
     let first = path.split(['.', '[']).next().unwrap_or_default();
     if !["metadata", "data", "apiVersion", "kind"].contains(&first) {
-        let detail = "an EnvironmentConfig has nothing there: the path begins at the object, with metadata or data";
+        let detail = "no EnvironmentConfig has this field: the path starts at the object, with metadata or data";
         let help = format!("write data.{path}");
         // The function treats missing values as equal, so their order is undefined.
         reader.report_native(Problem::invalid(Topic::Bounds, at, &path.into(), detail).help(help));
@@ -224,7 +224,7 @@ fn check_matcher<'v>(reader: &mut Reader, matcher: &Node<'v>) -> Option<&'v str>
     match reader.choice(matcher, "type", MATCHER_TYPES) {
         Some("Value") => check_value(reader, matcher),
         Some(_) => check_from(reader, matcher),
-        None if !reader.is_native() => downgrade_to_warnings(reader, before, "the function passes over this matcher"),
+        None if !reader.is_native() => downgrade_to_warnings(reader, before, "the function skips this matcher"),
         None => {}
     }
     key

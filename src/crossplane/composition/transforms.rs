@@ -38,10 +38,10 @@ const TO: &[&str] = &["string", "int", "int64", "bool", "float64", "object", "ar
 
 /// Checks the transforms of a patch whose first input has this shape.
 pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, shape: Option<Shape>) {
-    let mut input = Input { shape: shape.unwrap_or(Shape::Any), origin: "which is what comes to it" };
+    let mut input = Input { shape: shape.unwrap_or(Shape::Any), origin: "its input" };
     for transform in reader.objects(patch, "transforms") {
         let shape = check_transform(reader, &transform, input);
-        input = Input { shape, origin: "which the transform before it makes" };
+        input = Input { shape, origin: "the result of the transform before it" };
     }
 }
 
@@ -58,7 +58,7 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     let Some(kind) = word(reader, transform, "type", TYPES, "transform type is required") else { return Shape::Any };
     for other in TYPES.iter().filter(|other| **other != kind) {
         if let Some(found) = reader.member(transform, other) {
-            let why = format!("ignored: a transform of type {kind} does not look at it");
+            let why = format!("ignored: a transform of type {kind} does not use this field");
             reader.report(Problem::ignored(found.at, why).help("leave it out, or correct the type"));
         }
     }
@@ -235,10 +235,10 @@ fn check_group(reader: &mut Reader, regexp: &Node<'_>, groups: Option<usize>) {
     let Some((value, group)) = reader.integer(regexp, "group") else { return };
     let at = regexp.at.key("group");
     if group < 0 {
-        let detail = "must not be negative: Crossplane's controller crashes at it";
+        let detail = "must not be negative: Crossplane's controller crashes";
         reader.report(Problem::invalid(Topic::Expression, at, value, detail));
     } else if let Some(groups) = groups.filter(|groups| usize::try_from(group).is_ok_and(|group| group >= *groups)) {
-        let detail = format!("the expression has {} groups in parentheses, so that nothing is ever found", groups - 1);
+        let detail = format!("the expression has {} groups in parentheses, so nothing is ever found", groups - 1);
         reader.report(Problem::invalid(Topic::Expression, at, value, detail));
     }
 }
@@ -248,7 +248,7 @@ fn check_join(reader: &mut Reader, string: &Node<'_>, input: Shape) {
         reader.report(Problem::required(string.at.key("join"), "join transform requires a join"));
     }
     if !matches!(input, Shape::Any | Shape::List) {
-        let detail = format!("Join takes a list, and {} comes to it", input.name());
+        let detail = format!("Join takes a list, but its input is {}", input.name());
         reader.report(Problem::invalid(Topic::Expression, string.at.key("type"), &"Join".into(), detail));
     }
     let Some(join) = reader.object(string, "join") else { return };
@@ -258,8 +258,7 @@ fn check_join(reader: &mut Reader, string: &Node<'_>, input: Shape) {
     }
     let separator = reader.text(&join, "separator");
     if let Some((_, at)) = separator.filter(|(text, _)| text.len() > 1 && !reader.is_native()) {
-        let what =
-            "function-patch-and-transform takes away only one byte of the last separator: the text ends with its rest";
+        let what = "function-patch-and-transform removes only one byte of the last separator, so the text ends with the rest of it";
         let problem = Problem::new(Topic::Expression, at, what).as_warning();
         reader.report(problem.help("use a separator of one byte, or trim the rest with a TrimSuffix transform"));
     }

@@ -148,7 +148,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
             Some(found) => sourced.selected.push(found),
             None if is_optional => {
                 sourced.missing = Some(name.to_owned());
-                return sourced.skipped(format!("there is no EnvironmentConfig {name:?}"));
+                return sourced.skipped(format!("EnvironmentConfig {name:?} not found"));
             }
             None if self.profile == Profile::Native117 => return sourced.failed(not_fetched(name)),
             None => {

@@ -51,7 +51,7 @@ pub(super) fn others(sourced: &SourceOutcome, all: &[Arc<Stored>]) -> Vec<(Strin
         .map(|stored| {
             let wrong = wrong_labels(sourced, stored);
             let reason = match wrong.as_slice() {
-                [] if sourced.error.is_some() => "it matches, with others".to_owned(),
+                [] if sourced.error.is_some() => "it matches too".to_owned(),
                 [] => "it matches, but is beyond maxMatch".to_owned(),
                 wrong => wrong.join(", "),
             };

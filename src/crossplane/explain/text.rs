@@ -18,7 +18,7 @@ pub(super) fn text(explanation: &Explanation) -> String {
         text.push_str(&step(explanation, &declaration.steps[outcome.step], outcome));
     }
     if computation.is_uncertain {
-        text.push_str("\n  Other functions run too; what they change is not known here.\n");
+        text.push_str("\n  Other functions run too; their changes are not known.\n");
     }
     if let Some(references) = &computation.references {
         text.push_str(&format!("\n  spec.environmentConfigRefs: {}\n", references.join(", ")));
@@ -79,7 +79,7 @@ fn selected(explanation: &Explanation, step: &Step, sources: &[SourceOutcome]) -
 }
 
 fn layers(merged: &Merged) -> String {
-    let mut text = String::from("    merged, the last layer going before the others:\n");
+    let mut text = String::from("    merged; later layers win:\n");
     for (at, layer) in merged.layers.iter().enumerate() {
         let path = layer.to_field_path.as_ref().map(|path| format!(", at {path}")).unwrap_or_default();
         text.push_str(&format!("      {}. {}{path}\n", at + 1, layer.name));
@@ -89,7 +89,7 @@ fn layers(merged: &Merged) -> String {
         text.push_str(&format!("      {} = {}    from {from}\n", leaf.path, brief(leaf.value)));
         for old in leaf.replaced.iter().rev() {
             let from = merged.layers.get(old.layer).map(|layer| layer.name.to_string()).unwrap_or_default();
-            text.push_str(&format!("          over {} of {from}\n", brief(&old.value)));
+            text.push_str(&format!("          replaces {} of {from}\n", brief(&old.value)));
         }
     }
     for overwrite in merged.overwrites().iter().filter(|overwrite| merged.is_random(overwrite)) {
@@ -109,7 +109,7 @@ fn patched(name: &str, patch: &Patch, outcome: &PatchOutcome, is_environment: bo
     let kind = patch.kind();
     let mut text = format!("    {name} {}: {from} to {to}\n", kind.as_str());
     for read in &outcome.reads {
-        let value = read.value.as_ref().map_or("is not there".to_owned(), |value| format!("= {}", brief(value)));
+        let value = read.value.as_ref().map_or("not found".to_owned(), |value| format!("= {}", brief(value)));
         text.push_str(&format!("      {} {value}\n", read.path));
     }
     if let Some(combined) = &outcome.combined {
@@ -120,9 +120,7 @@ fn patched(name: &str, patch: &Patch, outcome: &PatchOutcome, is_environment: bo
         text.push_str(&format!("      transforms[{at}] {kind} = {}\n", brief(&step.shown())));
     }
     for mistake in &outcome.mistakes {
-        text.push_str(&format!(
-            "      the format does not suit the values, of which all numbers may be float64: {mistake:?}\n"
-        ));
+        text.push_str(&format!("      the format does not fit the values (numbers may be float64): {mistake:?}\n"));
     }
     text.push_str(&match &outcome.ending {
         Ending::Written => format!("      written to {}\n", outcome.written.join(", ")),

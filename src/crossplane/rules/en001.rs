@@ -10,18 +10,18 @@ pub(super) static RULE: Rule = Rule {
     id: "EN001",
     name: "environment-structure",
     level: Level::Deny,
-    summary: "an environment or a patch that lacks what its type needs, or has a value of the wrong type",
+    summary: "an environment or patch with a missing field or a field of the wrong type",
     scope: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
     confirm: None,
     check: |request, _| text_findings(&RULE, Topic::Structure, request),
     page: Page {
-        why: "Crossplane up to 1.17 checked this at admission, one error at a time; for the inputs of functions nobody \
-              does. function-environment-configs crashes on a source of type Reference without ref, on one of type \
-              Selector without selector, and on a matcher without its value; function-patch-and-transform fails at the \
-              first reconcile. This rule names everything at once. How the first design spelled some fields, as \
-              `reference` or a list under `selector`, is read as it was meant, with a warning that says how to write \
-              it today.",
+        why: "Crossplane up to 1.17 checks these fields at admission and reports one error at a time. Nothing checks \
+              the inputs of functions: function-environment-configs crashes on a source of type Reference without \
+              `ref`, on one of type Selector without `selector`, and on a matcher without its value. \
+              function-patch-and-transform fails at the first reconcile. This rule reports all errors at once. \
+              Fields of the first design, such as `reference` or a list under `selector`, are accepted, with a \
+              warning that says how to write them today.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -78,6 +78,6 @@ spec:
                   - {key: stage, type: Value, value: prod}
 ",
         },
-        mend: "Add what is named, under the field that is named.",
+        mend: "Add the missing field, or correct its type.",
     },
 };

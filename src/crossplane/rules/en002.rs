@@ -10,16 +10,16 @@ pub(super) static RULE: Rule = Rule {
     id: "EN002",
     name: "environment-field-path",
     level: Level::Deny,
-    summary: "a field path that cannot be parsed, writes beyond index 1024, or has a wildcard where none works",
+    summary: "a field path that cannot be parsed, writes beyond index 1024, or has a wildcard where none is expanded",
     scope: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
     confirm: None,
     check: |request, _| text_findings(&RULE, Topic::Path, request),
     page: Page {
-        why: "Crossplane parses field paths when it uses them, so that a misspelled one shows as an error of every \
-              composite. An index above 1024 is refused when it is written. What can be parsed and does not mean what \
-              it seems is warned about: a wildcard is followed only where a value is written, only as `[*]`, and not \
-              by patches that combine; elsewhere it names a field that is called `*`.",
+        why: "Crossplane parses field paths when it uses them, so an invalid path becomes an error of every \
+              composite. It does not write to an index above 1024. A path that can be parsed but does not mean what \
+              it seems to mean is a warning: Crossplane expands a wildcard only in a path that is written, only as \
+              `[*]`, and not in patches that combine. Everywhere else it is the name of a field called `*`.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -52,7 +52,7 @@ spec:
         toFieldPath: network.subnet
 ",
         },
-        mend: "Correct the path: names are parted by dots, elements and names with dots stand in brackets, as in \
-              `metadata.annotations[example.org/name]`.",
+        mend: "Correct the path. Separate names with dots. Put indexes and names that contain dots in brackets, as \
+               in `metadata.annotations[example.org/name]`.",
     },
 };

@@ -19,14 +19,14 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "A regular expression that does not compile fails every composite, and a negative group crashes \
-              Crossplane's controller. A format never fails: with a verb that does not fit, the composite silently \
-              gets a value such as `%!d(float64=7)` or `a-%!s(MISSING)`. The rule counts the verbs against the values, \
-              and follows the types of values through the transforms; to the functions every number is a float64, so \
-              that `%d` needs a convert transform to int64 before it, unless a patch wrote into the \
-              environment before. Where the CompositeResourceDefinition is known, what a patch reads from the composite has \
-              a type too: a map or a Multiply of another type, or a wildcard in a list, is a warning, because the definition \
-              may change.",
+        why: "A regular expression that does not compile fails every composite. A negative group crashes \
+              Crossplane's controller. A format never fails: if a verb does not fit its value, the composite \
+              silently gets a text such as `%!d(float64=7)` or `a-%!s(MISSING)`.\n\nThe rule compares the verbs with \
+              the values, and follows the types of values through the transforms. In functions every number is a \
+              float64, so `%d` needs a convert transform to int64 before it, unless an earlier patch wrote into the \
+              environment. If the CompositeResourceDefinition is known, a value that a patch reads from the \
+              composite has a type too. A map or a Multiply of another type, or a wildcard in a list, is then a \
+              warning, because the definition may change.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -79,8 +79,8 @@ spec:
           - {type: string, string: {type: Regexp, regexp: {match: \"^([a-z]+)-\", group: 1}}}
 ",
         },
-        mend: "Give a format as many verbs as there are values; write `%v` for a value of any type. Correct the \
-              expression as Go's package regexp reads it.",
+        mend: "Use as many verbs as there are values; `%v` prints a value of any type. Write regular expressions in \
+               the syntax of Go's package regexp.",
     },
 };
 

@@ -16,10 +16,10 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check: |request, _| text_findings(&RULE, Topic::Label, request),
     page: Page {
-        why: "A selector with a key or value that is no label selects nothing, and Crossplane says only that nothing \
-              was found. Mostly it is a field path where a value is to stand: `value: metadata.labels[my-label]` is a \
-              text of its own, not the value of that label. Where a selector may select nothing (mode Multiple without minMatch), \
-              this is a warning.",
+        why: "A selector with an invalid label key or value selects nothing, and Crossplane only reports that it \
+              found nothing. The usual cause is a field path in place of a value: `value: metadata.labels[my-label]` \
+              is a literal text, not the value of that label. If a selector may match nothing (mode Multiple without \
+              minMatch), this is a warning.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -54,6 +54,6 @@ spec:
             - {key: stage, type: FromCompositeFieldPath, valueFromFieldPath: \"metadata.labels[my-label]\"}
 ",
         },
-        mend: "Write a label's own key or value; to read the value from the composite, use `valueFromFieldPath`.",
+        mend: "Write a valid label key or value. To read the value from the composite, use `valueFromFieldPath`.",
     },
 };

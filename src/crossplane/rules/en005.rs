@@ -20,19 +20,19 @@ pub(super) static RULE: Rule = Rule {
     id: "EN005",
     name: "environment-selector-bounds",
     level: Level::Deny,
-    summary: "a selector with a negative bound, or that sorts by what no EnvironmentConfig has",
+    summary: "a selector with a negative bound, or with a sort path that no EnvironmentConfig has",
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(|request, view| if is_composite(request) { computed::confirm(request, view) } else { Vec::new() }),
     check,
     page: Page {
-        why: "A negative bound cannot be decoded: Crossplane then reports the Composition as not found. A minMatch above \
-              maxMatch is fine, because the first maxMatch are taken of at least minMatch. A \
-              selector sorts by a path on the whole EnvironmentConfig, so that it begins with `data` or `metadata`. To \
-              Crossplane up to 1.17 each one that matches must have a value there, and all of the same type; to the function \
-              what is missing counts as nothing, and only types must not differ. The rule sorts those that match now: of a \
-              Composition as far as its selectors do not read the composite, and for each composite. EnvironmentConfigs may \
-              change later, so that what is wrong with them is a warning.",
+        why: "A negative bound cannot be decoded: Crossplane then reports the Composition as not found. A minMatch \
+              above maxMatch is valid, because maxMatch only truncates the matches.\n\nThe sort path starts at the \
+              whole EnvironmentConfig, so it begins with `data` or `metadata`. In Crossplane up to 1.17 every match \
+              must have a value there, and all values must have the same type. The function treats missing values as \
+              zero, and only fails if the types differ. The rule sorts the current matches: for a composite \
+              completely, for a Composition as far as its selectors do not read the composite. EnvironmentConfigs \
+              may change later, so problems with their data are warnings.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -75,7 +75,8 @@ spec:
             - {key: stage, type: FromCompositeFieldPath, valueFromFieldPath: spec.stage}
 ",
         },
-        mend: "Correct the bound, or sort by a path such as `data.priority` that every selected EnvironmentConfig has.",
+        mend: "Correct the bound, or sort by a path such as `data.priority` that every selected EnvironmentConfig \
+               has.",
     },
 };
 
@@ -131,7 +132,7 @@ fn unsorted(profile: Profile, selector: &Selector, configs: &Configs<'_>) -> Opt
     // The final matches are a subset of these, so only what is true for all of them is certain.
     if !found.is_empty() && !found.iter().any(|stored| has(&stored)) {
         let names: Vec<_> = found.iter().take(MAX_NAMES).map(|stored| stored.name()).collect();
-        return Some(format!("no EnvironmentConfig that matches has {path}, such as {}", names.join(", ")));
+        return Some(format!("no matching EnvironmentConfig has {path}, for example {}", names.join(", ")));
     }
     let all_match = labels.len() == selector.match_labels.len();
     all_match.then(|| sort(profile, path, &mut found).err())?
@@ -139,7 +140,7 @@ fn unsorted(profile: Profile, selector: &Selector, configs: &Configs<'_>) -> Opt
 
 fn warning(field: FieldPath, message: String) -> Finding {
     let mut finding =
-        RULE.finding(field, message).help("give all of them a value of one type there, or sort by another path");
+        RULE.finding(field, message).help("set a value of the same type in all of them, or sort by another path");
     finding.level = finding.level.min(Level::Warn);
     finding
 }

@@ -19,17 +19,17 @@ pub(super) static RULE: Rule = Rule {
     id: "EN006",
     name: "environment-not-selected",
     level: Level::Warn,
-    summary: "a reference to no EnvironmentConfig, or a selector that matches none, too few or too many",
+    summary: "a reference to a missing EnvironmentConfig, or a selector that matches none, too few or too many",
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
     page: Page {
-        why: "Crossplane looks EnvironmentConfigs up when it reconciles, and says of a selector only how many it found. The \
-              rule asks the EnvironmentConfigs that are there now, names those that are nearest to what was asked for, and \
-              those that are too many. In a Composition it can tell only what is the same for every composite: references, \
-              and matchers with a value of their own. An EnvironmentConfig may come later than what refers to it, so this \
-              is a warning unless the configuration says otherwise.",
+        why: "Crossplane looks up EnvironmentConfigs when it reconciles, and for a selector it only reports how many \
+              it found. The rule looks up the current EnvironmentConfigs, suggests similar names and label values, \
+              and lists the matches if there are too many. In a Composition it only judges what is the same for \
+              every composite: references, and matchers with a literal value. EnvironmentConfigs may be created \
+              after the objects that refer to them, so this is a warning unless you configure another level.",
         wrong: Example {
             stored: "\
 apiVersion: apiextensions.crossplane.io/v1beta1
@@ -74,8 +74,8 @@ spec:
         ref: {name: example-environment}
 ",
         },
-        mend: "Correct the name or the label, create the EnvironmentConfig, or write `policy: {resolution: Optional}` for \
-               references to what may be missing.",
+        mend: "Correct the name or the label, create the EnvironmentConfig, or set `policy: {resolution: Optional}` \
+               if references may be missing.",
     },
 };
 
@@ -136,7 +136,7 @@ fn of_composite(request: &Request<'_>, view: &View<'_>, configs: &Configs<'_>) -
         Some(match hint(&labels, configs).filter(|_| found.is_empty()) {
             Some(hint) => finding.help(hint),
             None if names.is_empty() => finding,
-            None => finding.help(format!("{} match: {}", shown(&labels), names.join(", "))),
+            None => finding.help(format!("EnvironmentConfigs with {}: {}", shown(&labels), names.join(", "))),
         })
     };
     let mut findings: Vec<_> = computed.sources().filter_map(finding).collect();
@@ -154,10 +154,10 @@ fn check_reference(source: &EnvironmentSource, field: &FieldPath, configs: &Conf
     if configs.find(name).is_some() {
         return None;
     }
-    let finding = RULE.finding(field.key("ref").key("name"), format!("there is no EnvironmentConfig {name:?}"));
+    let finding = RULE.finding(field.key("ref").key("name"), format!("EnvironmentConfig {name:?} not found"));
     Some(match configs.similar_names(name).as_slice() {
-        [] => finding.help("create it before the composites, or write policy: {resolution: Optional}"),
-        near => finding.help(format!("there are {}", near.join(", "))),
+        [] => finding.help("create it before the composites, or set policy: {resolution: Optional}"),
+        near => finding.help(format!("similar names: {}", near.join(", "))),
     })
 }
 
@@ -183,18 +183,18 @@ fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>)
         (found, Some(Wanted::One)) if found.len() > 1 && is_fixed => {
             let names: Vec<_> = found.iter().take(5).map(|stored| stored.name()).collect();
             let (count, names) = (found.len(), names.join(", "));
-            format!("{count} EnvironmentConfigs have {}, and in Single mode there must be one: {names}", shown(&labels))
+            format!("{count} EnvironmentConfigs have {}, but mode Single allows only one: {names}", shown(&labels))
         }
         (found, Some(Wanted::AtLeast(least))) if (found.len() as u64) < least => {
-            format!("{} EnvironmentConfigs have {}, and minMatch is {least}", found.len(), shown(&labels))
+            format!("{} EnvironmentConfigs have {}, but minMatch is {least}", found.len(), shown(&labels))
         }
         _ => return None,
     };
     let finding = RULE.finding(field.key("selector"), message);
     Some(match hint(&labels, configs).filter(|_| found.is_empty()) {
         Some(hint) => finding.help(hint),
-        None if found.len() > 1 => finding.help("select by more labels, or write mode: Multiple"),
-        None => finding.help("label an EnvironmentConfig so"),
+        None if found.len() > 1 => finding.help("select by more labels, or set mode: Multiple"),
+        None => finding.help("add the labels to an EnvironmentConfig"),
     })
 }
 
@@ -229,6 +229,6 @@ fn hint(labels: &[(&str, &str)], configs: &Configs<'_>) -> Option<String> {
     let near = configs.similar_values(key, value);
     Some(match near.as_slice() {
         [] => format!("no EnvironmentConfig has a label {key}"),
-        near => format!("for {key} there are {}", near.join(", ")),
+        near => format!("existing values of {key}: {}", near.join(", ")),
     })
 }

@@ -25,18 +25,18 @@ pub(super) static RULE: Rule = Rule {
     id: "EN007",
     name: "environment-merge-conflict",
     level: Level::Warn,
-    summary: "a key that a later EnvironmentConfig gives another type, or that Crossplane writes itself",
+    summary: "a key whose type a later EnvironmentConfig changes, or that Crossplane writes itself",
     scope: &SCOPE,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(|request, view| if is_composite(request) { confirm(request, view) } else { Vec::new() }),
     check,
     page: Page {
-        why: "EnvironmentConfigs are merged map by map; everything else of a later one takes the place of what was there, also \
-              a text that of a whole map, and nobody says so. Where the merged environment of a composite has a key whose \
-              type changed, or whole numbers that merging makes imprecise, the composite is warned about; that a later value \
-              of the same type replaces an earlier one is what layers are for, and only goes into the audit log. \
-              `apiVersion` and `kind` at the top of the data belong to Crossplane: up to 1.17 it overwrites them, and \
-              whatever a patch writes there afterwards breaks the environment.",
+        why: "Crossplane merges the maps of EnvironmentConfigs key by key. Any other value of a later \
+              EnvironmentConfig replaces the earlier value without a message; a text can replace a whole map. The \
+              rule warns about a composite if merging its environment changes the type of a key, or makes a whole \
+              number imprecise. A value that replaces an earlier one of the same type is the purpose of layers, and \
+              only goes into the audit log.\n\n`apiVersion` and `kind` at the top of the data belong to Crossplane: \
+              up to 1.17 it overwrites them, and a patch that writes them afterwards breaks the environment.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -61,7 +61,7 @@ data:
   region: eu-1
 ",
         },
-        mend: "Call the key otherwise, or give it one type in all EnvironmentConfigs that are merged.",
+        mend: "Rename the key, or use one type for it in all EnvironmentConfigs that are merged.",
     },
 };
 
@@ -89,8 +89,8 @@ fn reserved(field: &FieldPath, data: &Value) -> Vec<Finding> {
     let keys = RESERVED.into_iter().filter(|key| data.get(key).is_some());
     let finding = |key: &str| {
         let message =
-            format!("{key} belongs to Crossplane, which up to 1.17 overwrites it when it merges EnvironmentConfigs");
-        RULE.finding(field.key(key), message).help("call the key otherwise")
+            format!("{key} is reserved: Crossplane up to 1.17 overwrites it when it merges EnvironmentConfigs");
+        RULE.finding(field.key(key), message).help("rename the key")
     };
     keys.map(finding).collect()
 }
@@ -102,8 +102,10 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         let ActionOutcome::Selected { merged: Some(merged), .. } = &step.action else { continue };
         findings.extend(merged.overwrites().iter().map(|overwrite| of_overwrite(overwrite, merged)));
         findings.extend(merged.imprecise.iter().map(|path| {
-            let message = format!("the environment's {path} is a whole number that no float64 has: merging changes it");
-            RULE.finding(FieldPath::root(), message).help("write it as a text")
+            let message = format!(
+                "{path} of the environment is a whole number that does not fit into a float64: merging changes it"
+            );
+            RULE.finding(FieldPath::root(), message).help("write it as a string")
         }));
     }
     findings
@@ -115,10 +117,10 @@ fn of_overwrite(overwrite: &Overwrite<'_>, merged: &Merged) -> Finding {
     let (from, by) = (name(from), name(by));
     let is_same = std::mem::discriminant(*old) == std::mem::discriminant(*new);
     let message = match is_same {
-        true => format!("the environment's {path} of {from} is replaced by {by}"),
+        true => format!("{by} replaces {path} of {from} in the environment"),
         false => {
             let (old, new) = (json::kind_of(old), json::kind_of(new));
-            format!("the environment's {path} is {old} in {from}, and {new} in {by}, which takes its place")
+            format!("{path} of the environment is {old} in {from}, but {new} in {by}, which replaces it")
         }
     };
     let mut finding = RULE.finding(FieldPath::root(), message).found(json::brief(new));

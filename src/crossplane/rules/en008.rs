@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     id: "EN008",
     name: "environment-path-missing",
     level: Level::Warn,
-    summary: "a patch that reads what the merged environment does not have, or has of another type than it needs",
+    summary: "a patch that reads a missing value, or a value of the wrong type, from the merged environment",
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[
         &COMPOSITIONS,
@@ -34,21 +34,23 @@ pub(super) static RULE: Rule = Rule {
     confirm: Some(confirm),
     check,
     page: Page {
-        why: "A patch from the environment whose path leads to nothing is passed over, unless its policy says Required, and then \
-              the composite is not reconciled. Either way a misspelled path shows nowhere. The rule computes the composite's \
-              environment from the EnvironmentConfigs that are there, runs every patch with its transforms, and names those \
-              that read nothing, that fail, or whose format makes `%!d(float64=7)` of a value. What is read from the \
-              composite itself may come later, and is not looked at. In a Composition, each patch is tried with the data of the \
-              EnvironmentConfigs that it selects for every composite: a map of a number, a Multiply of a text or a text that is \
-              no number is found there already.\n\nA Composition may declare what its environment is, \
-              as JSON Schema in the annotation `portcullis.dev/environment-schema`, or in a ConfigMap that \
-              `portcullis.dev/environment-schema-from: NAMESPACE/NAME/KEY` names. Then its patches are judged before there \
-              is any composite: each path must be in the schema, and of a type that the transforms can take. The schema \
-              is read as a structure: where `properties` are listed there are no others, unless `additionalProperties` says \
-              so; what the Composition's own patches and `defaultData` put into the environment need not be in it. \
-              Composites are told of values of another type than is declared, and no more of what is declared and not \
-              `required`. A schema that cannot be read is a warning itself. ConfigMaps are not watched; the role that comes \
-              with portcullis lets it get those in its own namespace, and for another namespace a role is needed there.",
+        why: "Crossplane skips a patch from the environment if its path finds nothing. If the policy of the patch is \
+              Required, it does not reconcile the composite. In both cases nothing points to a misspelled path. The \
+              rule computes the composite's environment from the current EnvironmentConfigs, runs every patch with \
+              its transforms, and reports patches that find nothing, that fail, or whose format writes \
+              `%!d(float64=7)`. Values that a patch reads from the composite itself may come later, and are not \
+              checked. In a Composition, each patch runs with the data of the EnvironmentConfigs that are selected \
+              for every composite. This already finds a map of a number, a Multiply of a text, or a text that is not \
+              a number.\n\nA Composition may declare its environment as JSON Schema in the annotation \
+              `portcullis.dev/environment-schema`, or in a ConfigMap that the annotation \
+              `portcullis.dev/environment-schema-from: NAMESPACE/NAME/KEY` names. Then its patches are judged before \
+              any composite exists: each path must be in the schema, with a type that the transforms accept. The \
+              schema is read as a structure: if `properties` are listed, there are no others unless \
+              `additionalProperties` allows them. Data from the Composition's own patches and `defaultData` need not \
+              be in the schema. With a schema, you get warnings about values of a composite that have another type \
+              than declared, but not about missing values that are declared and not `required`. A schema that cannot \
+              be read is a warning itself. portcullis does not watch ConfigMaps. Its role allows it to get those in \
+              its own namespace; for another namespace, create a role there.",
         wrong: Example { stored: STORED, operation: Operation::Create, object: WRONG },
         right: Example {
             stored: STORED,
@@ -60,8 +62,8 @@ metadata: {name: mine}
 spec: {compositionRef: {name: good}}
 ",
         },
-        mend: "Correct the path in the Composition, or add the value to an EnvironmentConfig that it selects. Paths begin at the \
-               data: without `data.`.",
+        mend: "Correct the path in the Composition, or add the value to an EnvironmentConfig that it selects. Paths \
+               start at the data, without `data.`.",
     },
 };
 
@@ -145,8 +147,7 @@ fn of_composition(composition: &Value, view: &View<'_>) -> Vec<Finding> {
         let failing = patch_failures::failing_patches(composition, &configs).into_iter();
         let help = "correct the patch, or the data of the EnvironmentConfig";
         findings.extend(failing.map(|failure| {
-            let message =
-                format!("fails with the data of the EnvironmentConfigs that are selected now: {}", failure.why);
+            let message = format!("fails with the data of the currently selected EnvironmentConfigs: {}", failure.why);
             RULE.finding(failure.patch, message).help(help)
         }));
     }
@@ -159,7 +160,7 @@ fn of_schema(composition: &Value, view: &View<'_>) -> Vec<Finding> {
         None => Vec::new(),
         Some((annotation, Err(error))) => {
             let field = FieldPath::of(["metadata", "annotations"]).key(annotation);
-            let help = "patches are judged against the data of each composite as long as there is no schema";
+            let help = "without a schema, patches are only judged for each composite";
             vec![RULE.finding(field, error.to_string()).help(help)]
         }
         Some((_, Ok(schema))) => {

@@ -16,10 +16,11 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check: |request, _| text_findings(&RULE, Topic::Ignored, request),
     page: Page {
-        why: "Much of what can be written does nothing, and nothing says so: patches from the environment into the \
-              status, which Crossplane up to 1.17 loses; `mergeOptions` in the input of function-patch-and-transform, \
-              which replaces instead; maxMatch beside a selector instead of in it, as even the function's own README \
-              has it; patches of an environment in mode Pipeline; the first of two matchers with the same key.",
+        why: "Many fields have no effect, and nothing reports it. Examples are patches from the environment into the \
+              status, which Crossplane up to 1.17 loses; `mergeOptions` in the input of \
+              function-patch-and-transform, which replaces values instead; maxMatch beside a selector, as in the \
+              function's own README, instead of in it; patches of an environment in mode Pipeline; and the first of \
+              two matchers with the same key.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -94,6 +95,6 @@ spec:
         resources: []
 ",
         },
-        mend: "Do what the help says, or leave out what does nothing.",
+        mend: "Follow the help in the message, or remove what has no effect.",
     },
 };

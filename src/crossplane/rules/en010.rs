@@ -28,25 +28,27 @@ pub(super) static RULE: Rule = Rule {
     id: "EN010",
     name: "environment-config-in-use",
     level: Level::Deny,
-    summary: "deleting an EnvironmentConfig that is used, or changing it so that those who use it break",
+    summary: "deleting an EnvironmentConfig in use, or changing it so that its users break",
     scope: &SCOPE,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
     page: Page {
-        why: "Nothing keeps an EnvironmentConfig that is in use, and composites that need one which is gone are no longer \
-              reconciled. For each composite that may use it the environment is computed, from the CompositionRevision that \
-              the composite is made from, with the EnvironmentConfig and without it. If Crossplane computes it before and \
-              fails afterwards, the deletion is refused; those composites are read from the API server first. If the \
-              composite loses only the data, because the reference is Optional or others match too, that is a warning. So is \
-              a Composition that no composite uses yet, and one that hands the EnvironmentConfig to a function by \
-              `pipeline[].requirements.requiredResources`: the function decides what it needs. Composites are known where their definition is chosen; of others, \
-              what their Composition says of all its composites counts.\n\nOf one that is created or changed, every \
-              composite that uses it is judged again in the same way: a selector that is left without it or now matches \
-              two, a patch that no longer finds what it reads or fails. What is wrong only then is a warning that names \
-              the composites; `environmentConfigs: {onChange: deny}` in the configuration file refuses it. A Composition \
-              without composites is judged with an empty one, and only warned about. At most a hundred composites are \
-              judged, and the message says how many are left out.",
+        why: "Crossplane does not protect an EnvironmentConfig in use. Composites that need a deleted one are no \
+              longer reconciled. On deletion, the rule computes the environment of each composite that may use the \
+              EnvironmentConfig, with it and without it, from the CompositionRevision of the composite. If \
+              Crossplane computes the environment with it and fails without it, the deletion is denied; those \
+              composites are read from the API server first. If the composite only loses the data, because the \
+              reference is Optional or others match too, this is a warning. Other warnings are a Composition that no \
+              composite uses yet, and one that passes the EnvironmentConfig to a function by \
+              `pipeline[].requirements.requiredResources`: the function decides what it needs. portcullis only knows \
+              composites whose definition is selected; for others, it judges what their Composition says about all \
+              its composites.\n\nOn creation or change, the rule computes every composite that uses the \
+              EnvironmentConfig in the same way. A selector that only afterwards matches none or too many, and a \
+              patch that only afterwards fails or finds no value, is a warning that names the composites; \
+              `environmentConfigs: {onChange: deny}` in the configuration file denies the change. A Composition \
+              without composites is computed with an empty composite, and is always a warning. At most a hundred \
+              composites are computed, and the message contains the number of the others.",
         wrong: Example {
             stored: STORED,
             operation: Operation::Delete,
@@ -67,7 +69,7 @@ metadata: {name: unused, labels: {stage: test}}
 data: {region: eu-2}
 ",
         },
-        mend: "Change or delete those who use it first.",
+        mend: "Change or delete the users of the EnvironmentConfig first.",
     },
 };
 
@@ -115,7 +117,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         let Impact { not_assessed, is_complete, .. } = impact;
         let least = if is_complete { "" } else { "at least " };
         let message =
-            format!("{least}{not_assessed} more composites use it and were not judged: at most {MAX_ASSESSED} are");
+            format!("{least}{not_assessed} more composites use it and were not checked: the limit is {MAX_ASSESSED}");
         let field = Changed::of(request).map_or_else(FieldPath::root, |changed| changed.field());
         findings.push(finding(field, message, Level::Warn));
     }
@@ -159,20 +161,19 @@ fn deleted(request: &Request<'_>, impact: &Impact) -> Vec<Finding> {
     let mut findings = Vec::new();
     let failing = of(|effect| effect.is_used && effect.fails);
     if !failing.is_empty() {
-        let message = format!("EnvironmentConfig {name:?} is used by {}, which cannot do without it", named(&failing));
-        findings.push(RULE.finding(FieldPath::root(), message).help("change or delete those first"));
+        let message = format!("EnvironmentConfig {name:?} is required by {}", named(&failing));
+        findings.push(RULE.finding(FieldPath::root(), message).help("change or delete them first"));
     }
     let losing = of(|effect| effect.is_used && !effect.fails && effect.loses_data);
     if !losing.is_empty() {
-        let message =
-            format!("EnvironmentConfig {name:?} is merged for {}, which go on without its data", named(&losing));
+        let message = format!("EnvironmentConfig {name:?} is merged for {}, which lose its data", named(&losing));
         findings.push(finding(FieldPath::root(), message, Level::Warn));
     }
     let passed_to_functions: Vec<_> = impact.passed_to_functions.iter().collect();
     if !passed_to_functions.is_empty() {
         let names: Vec<_> = passed_to_functions.iter().take(MAX_NAMES).map(|who| shown(who)).collect();
         let message = format!(
-            "EnvironmentConfig {name:?} is handed to a pipeline step of {} by requirements.requiredResources",
+            "EnvironmentConfig {name:?} is passed to a pipeline step of {} by requirements.requiredResources",
             names.join(", ")
         );
         findings.push(finding(FieldPath::root(), message, Level::Warn));
@@ -234,14 +235,17 @@ fn changed(request: &Request<'_>, impact: &Impact, view: &View<'_>) -> Vec<Findi
     };
     let mut findings: Vec<_> = broken.iter().take(MAX_NAMES).map(|effect| of(effect)).collect();
     if let Some(more) = broken.len().checked_sub(MAX_NAMES).filter(|more| *more > 0) {
-        findings.push(finding(changed.field(), format!("{} {more} more break", changed.words), on_change(view)));
+        findings.push(finding(
+            changed.field(),
+            format!("{} {more} more objects break", changed.words),
+            on_change(view),
+        ));
     }
     let losing: Vec<&Effect> = others.into_iter().filter(|effect| effect.loses_data && effect.is_used).collect();
     if !losing.is_empty() {
         let (words, name) = (changed.words, request.display_name());
         let who = named(&losing);
-        let message =
-            format!("{words} EnvironmentConfig {name:?} is no longer merged for {who}, which go on without its data");
+        let message = format!("{words} EnvironmentConfig {name:?} is no longer merged for {who}, which lose its data");
         findings.push(finding(changed.field(), message, on_change(view).min(Level::Warn)));
     }
     findings

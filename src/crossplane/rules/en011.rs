@@ -28,12 +28,13 @@ pub(super) static RULE: Rule = Rule {
     confirm: Some(confirm),
     check,
     page: Page {
-        why: "Crossplane up to 1.17 reads whatever EnvironmentConfigs a composite refers to, and looks only at their names. So \
-              whoever may edit a composite may have the data of any of them patched into it, also of those that its \
-              Composition does not select. The design wanted to prevent just that, but Crossplane accepts such a composite and \
-              reports it as synced; so this is a warning. Where composites and EnvironmentConfigs belong to different people, \
-              `rules: {EN011: deny}` in the configuration file makes it a barrier. References that a composite had before \
-              stay: sources of a Composition may have changed since they were made.",
+        why: "Crossplane up to 1.17 reads every EnvironmentConfig that a composite references, and only looks at its \
+              name. So users who may edit a composite can have the data of any EnvironmentConfig patched into it, \
+              even if its Composition does not select it. The design wanted to prevent this, but Crossplane accepts \
+              such a composite and reports it as synced; so this is a warning. If composites and EnvironmentConfigs \
+              belong to different people, set `rules: {EN011: deny}` in the configuration file. References that a \
+              composite already has are accepted: the sources of a Composition may have changed since they were \
+              written.",
         wrong: Example {
             stored: STORED,
             operation: Operation::Create,
@@ -62,7 +63,8 @@ spec:
     - {apiVersion: apiextensions.crossplane.io/v1alpha1, kind: EnvironmentConfig, name: dev}
 ",
         },
-        mend: "Leave `environmentConfigRefs` out, so that they are filled in, or have the Composition select what is needed.",
+        mend: "Remove `environmentConfigRefs`, so that they are filled in, or let the Composition select the \
+               EnvironmentConfig.",
     },
 };
 
@@ -122,7 +124,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         let field = FieldPath::of(["spec", "environmentConfigRefs"]).index(at).key("name");
         let text = composition.shown();
         let message = format!("{text} does not select EnvironmentConfig {name:?} for this composite");
-        RULE.finding(field, message).help("leave environmentConfigRefs out, so that they are filled in")
+        RULE.finding(field, message).help("remove environmentConfigRefs, so that they are filled in")
     };
     added.into_iter().filter(|(_, name)| is_foreign(name)).map(finding).collect()
 }

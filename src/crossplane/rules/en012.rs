@@ -10,15 +10,15 @@ pub(super) static RULE: Rule = Rule {
     id: "EN012",
     name: "environment-unknown-field",
     level: Level::Warn,
-    summary: "a field that an environment or the input of a function does not have",
+    summary: "an unknown field in an environment or in the input of a function",
     scope: &WRITTEN_COMPOSITIONS,
     looks_up: &[],
     confirm: None,
     check: |request, _| text_findings(&RULE, Topic::Unknown, request),
     page: Page {
-        why: "The API server keeps the inputs of functions as they are, and the functions pass over what they do not \
-              know: a misspelled field is as good as none. Go's JSON takes a name in other capitals for the same \
-              field, so that such a one works by accident.",
+        why: "The API server stores the inputs of functions unchanged, and the functions ignore unknown fields, so a \
+              misspelled field has no effect. Go ignores the case of JSON names, so a field with the wrong case \
+              works by accident.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -71,6 +71,6 @@ spec:
                   - {key: stage, valueFromFieldPath: spec.stage, fromFieldPathPolicy: Optional}
 ",
         },
-        mend: "Spell the field as the help says, or leave it out.",
+        mend: "Use the name in the help, or remove the field.",
     },
 };

@@ -21,19 +21,19 @@ pub(super) static RULE: Rule = Rule {
     id: "EN013",
     name: "environment-patch-not-in-schema",
     level: Level::Warn,
-    summary: "a patch between environment and composite whose field or value the composite's schema does not take",
+    summary: "a patch between environment and composite whose field or value the composite's schema does not allow",
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(|request, view| if is_composite(request) { confirm(request, view) } else { Vec::new() }),
     check,
     page: Page {
-        why: "The API server drops every field that the composite's schema lacks, without an error: a patch that writes such \
-              a field does nothing, and one that reads it never finds a value. A value that the schema refuses, because of \
-              its type, its bounds or an empty list element before it, makes Crossplane's update of the composite fail. \
-              portcullis writes neither into a composite, and this rule names the patch. In a Composition the paths of \
-              `environment.patches` are compared with the schema of the CompositeResourceDefinition; for a composite the \
-              values too. CEL rules and formats are not evaluated: what they decide about is left to Crossplane. The schema \
-              may change later, so this is a warning.",
+        why: "The API server drops every field that the composite's schema lacks, without an error: a patch that \
+              writes such a field does nothing, and one that reads it never finds a value. If the schema rejects a \
+              value, because of its type, its bounds or an empty list element before it, Crossplane's update of the \
+              composite fails. portcullis writes neither into a composite, and this rule names the patch. In a \
+              Composition, the paths of `environment.patches` are compared with the schema of the \
+              CompositeResourceDefinition; for a composite, the values too. CEL rules and formats are not evaluated: \
+              values that depend on them are left to Crossplane. The schema may change later, so this is a warning.",
         wrong: Example { stored: STORED, operation: Operation::Create, object: WRONG },
         right: Example { stored: STORED, operation: Operation::Create, object: RIGHT },
         mend: "Correct the path, or add the field to the schema of the CompositeResourceDefinition.",
