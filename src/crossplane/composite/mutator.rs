@@ -111,7 +111,7 @@ impl Mutation<'_> {
         if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Unstable }
     }
 
-    /// Returns `object` with the references and values that the Composition computes for `seen`.
+    /// Returns a copy of `object` with the computed references and values; `seen` is the composite they were computed for.
     fn written(&self, object: &Value, seen: &Value, computed: &Computed) -> Value {
         let mut written = object.clone();
         // Crossplane stops at the first patch that fails, and writes nothing.

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_fine() {
+    fn accepts_matching_verbs_and_values() {
         let any = [Shape::Any, Shape::Any];
         for format in ["%s-%v", "%[2]s", "%[2]s-%[1]s", "100%% %s %s", "%-10s|%+.2f", "%[1]s-%[1]s-%s"] {
             assert_eq!(found(format, &any, true), Vec::<String>::new(), "{format}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_show_in_the_text_is_said() {
+    fn reports_mistakes_that_sprintf_writes_into_the_text() {
         let cases: [(&str, &[Shape], bool, &str); 10] = [
             ("%s-%s", &[Shape::Any], true, "%!s(MISSING)"),
             ("%s", &[Shape::Any, Shape::Any], true, "%!(EXTRA"),

@@ -17,7 +17,7 @@ pub const ENVIRONMENT_CONFIGS: &str = "environmentconfigs.fn.crossplane.io";
 /// API group of the input of function-patch-and-transform.
 pub const PATCH_AND_TRANSFORM: &str = "pt.fn.crossplane.io";
 
-/// Checks the inputs of the two functions.
+/// Checks the inputs of function-environment-configs and function-patch-and-transform.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     for step in reader.objects(spec, "pipeline") {
         let input = step.member("input");

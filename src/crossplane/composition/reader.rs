@@ -49,9 +49,9 @@ pub(super) struct Reader {
 /// Which patches write into the environment. The first of them converts its whole numbers from float64 to int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writes {
-    /// Whether one of the environment's own patches does, before the current patch.
+    /// Whether one of `environment.patches` before the current patch writes into the environment.
     pub(super) before: bool,
-    /// Whether any patch does.
+    /// Whether any patch writes into the environment.
     pub(super) any: bool,
 }
 

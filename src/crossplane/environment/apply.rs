@@ -1,4 +1,4 @@
-//! Applying one patch, and telling how.
+//! Applies one patch and records each step.
 //!
 //! Source: `composition_patches.go` of Crossplane 1.17.6, and `patches.go` of function-patch-and-transform 0.10.8.
 
@@ -10,20 +10,20 @@ use crate::crossplane::field_path::{Path, PathError};
 use crate::crossplane::go::fmt::{self, MISTAKE};
 use crate::crossplane::go::{Any, integers};
 
-/// How a patch went, step by step.
+/// The result of a patch, step by step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatchOutcome {
-    /// What was read.
+    /// The values that were read.
     pub reads: Vec<Read>,
-    /// What the fields were combined into.
+    /// The value that the fields were combined into.
     pub combined: Option<Any>,
-    /// What each transform made of it.
+    /// The result of each transform.
     pub steps: Vec<Any>,
-    /// Where it was written.
+    /// The paths that were written.
     pub written: Vec<String>,
-    /// What a format made of values that do not suit it, as `%!d(float64=7)`.
+    /// Mistakes that a format wrote into its text, such as `%!d(float64=7)`.
     pub mistakes: Vec<String>,
-    /// How it ended.
+    /// How the patch ended.
     pub ending: Ending,
 }
 
@@ -32,7 +32,7 @@ pub struct PatchOutcome {
 pub struct Read {
     /// The path.
     pub path: String,
-    /// The value; `None` where there is none.
+    /// The value; `None` if it is missing.
     pub value: Option<Value>,
 }
 
@@ -41,13 +41,13 @@ pub struct Read {
 pub enum Ending {
     /// The value was written.
     Written,
-    /// There was nothing to read, which is allowed; what is missing.
+    /// The value is missing, which the patch allows; contains what is missing.
     Skipped(String),
-    /// Upstream does nothing at all with such a patch; why.
+    /// Crossplane does nothing for this patch; contains why.
     Ignored(String),
-    /// It reads what does not exist before the composed resource does; why.
+    /// The patch reads a value that exists only after the composed resource does; contains why.
     Deferred(String),
-    /// It fails, in upstream's words.
+    /// The patch failed; contains Crossplane's error message.
     Failed(String),
 }
 
@@ -56,32 +56,32 @@ impl PatchOutcome {
         Self { reads: Vec::new(), combined: None, steps: Vec::new(), written: Vec::new(), mistakes: Vec::new(), ending }
     }
 
-    /// The value that is written, or would be.
+    /// Returns the value that is written or would be written.
     pub fn output(&self) -> Option<Value> {
         let read = || self.reads.first().filter(|_| self.reads.len() == 1).and_then(|read| read.value.clone());
         self.steps.last().or(self.combined.as_ref()).map(Any::shown).or_else(read)
     }
 
-    /// Why it fails.
+    /// Returns the error message of a patch that failed.
     pub fn failure(&self) -> Option<&str> {
         if let Ending::Failed(error) = &self.ending { Some(error) } else { None }
     }
 }
 
-/// Why a patch does not reach its end.
+/// Why a patch stops early.
 enum Stop {
     Missing(PathError),
     Failed(String),
 }
 
-/// A patch while it is applied.
+/// The state of a patch that is being applied.
 struct Applying<'p> {
     profile: Profile,
     patch: &'p Patch,
     outcome: PatchOutcome,
 }
 
-/// Applies a patch from one object to another. `left` is how much may still be written.
+/// Applies a patch from one object to another. `left` is the number of bytes that may still be written.
 pub(super) fn apply(
     profile: Profile,
     patch: &Patch,
@@ -108,7 +108,7 @@ fn is_combining(patch: &Patch) -> bool {
 }
 
 impl Applying<'_> {
-    /// From one field to another.
+    /// Copies the value of one field to another.
     fn copy(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
         let path = match (&self.patch.from_field_path, self.profile) {
             (Some(path), _) => path.clone(),
@@ -130,7 +130,7 @@ impl Applying<'_> {
         self.write(to, &[path], &value, options, left, prefix)
     }
 
-    /// From several fields to one.
+    /// Combines the values of several fields into one.
     fn combine(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
         let combine = self.patch.combine.clone().ok_or_else(|| self.required("Combine"))?;
         let target = match (&self.patch.to_field_path, self.profile) {
@@ -149,7 +149,7 @@ impl Applying<'_> {
         self.outcome.combined = Some(combined.clone());
         let value = self.transformed(combined)?;
         let value = self.json(value)?;
-        // Natively the merge options are not looked at here.
+        // Native Crossplane ignores the merge options here.
         let options = if self.profile == Profile::Function { self.options()? } else { None };
         let prefix = self.prefix();
         let path = self.target(&target, prefix)?;
@@ -203,7 +203,7 @@ impl Applying<'_> {
         Ok(value)
     }
 
-    /// The value as it goes into an object. The function reads it as JSON again before it merges it.
+    /// Returns the value as it is written into an object. The function encodes and decodes it as JSON before merging.
     fn json(&self, value: Any) -> Result<Value, Stop> {
         let value = value.into_value().map_err(|error| Stop::Failed(WriteError::NoJson(error).to_string()))?;
         let is_read_again = self.profile == Profile::Function && !is_combining(self.patch);
@@ -237,7 +237,7 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// To the function it is the same whether what is missing is read or written.
+    /// Converts an error of writing. The function treats a missing field in the target like one in the source.
     fn write_error(&self, error: WriteError, prefix: &str) -> Stop {
         match error {
             WriteError::Path(error) if self.profile == Profile::Function && error.is_not_found() => {
@@ -252,7 +252,7 @@ fn is_formatting(transform: &Transform) -> bool {
     transform.string.as_ref().is_some_and(|string| string.string_type == StringType::Format)
 }
 
-/// The paths that one with wildcards stands for, of which there has to be one.
+/// Expands the wildcards of a path; an error if no path matches.
 fn expanded(target: &str, object: &Value) -> Result<Vec<Path>, WriteError> {
     let paths = Path::named(target)?.expand(object)?;
     if paths.is_empty() { Err(WriteError::NothingToExpand(target.to_owned())) } else { Ok(paths) }

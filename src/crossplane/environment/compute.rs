@@ -1,4 +1,4 @@
-//! The whole computation for a composite: selecting, merging, patching.
+//! Computes the environment of a composite: selecting, merging, patching.
 
 use serde_json::{Map, Value};
 
@@ -10,61 +10,60 @@ use super::{Action, Declaration, Layer, LayerName, Merged, Patches, Profile, Sel
 use crate::crossplane::field_path::Path;
 use crate::crossplane::go::{floats, quote};
 
-/// What a Composition makes of a composite and its environment.
+/// The result of a Composition's environment for a composite.
 #[derive(Debug, Clone)]
 pub struct Computation {
-    /// How each step went, as far as they were done.
+    /// The results of the steps that ran.
     pub steps: Vec<StepOutcome>,
-    /// The environment after all steps, with its kind; `null` where there is none.
+    /// The environment after all steps, with `apiVersion` and `kind`; `null` if there is none.
     pub environment: Value,
-    /// The composite as it will be.
+    /// The composite after all steps.
     pub composite: Value,
-    /// The names of the EnvironmentConfigs that native Crossplane writes into `spec.environmentConfigRefs`; `None` where
-    /// it leaves them as they are.
+    /// The names that native Crossplane writes into `spec.environmentConfigRefs`; `None` if it does not change them.
     pub references: Option<Vec<String>>,
-    /// Why the computation ends early, in upstream's words.
+    /// Crossplane's error message if the computation fails.
     pub failure: Option<String>,
-    /// Whether another function ran in between, of which nothing is known.
+    /// Whether an unknown function runs between the steps.
     pub is_uncertain: bool,
 }
 
-/// How a step went.
+/// The result of a step.
 #[derive(Debug, Clone)]
 pub struct StepOutcome {
-    /// Which of the declaration's steps it is.
+    /// The index of the step in the declaration.
     pub step: usize,
-    /// How it went.
+    /// The result of its action.
     pub action: ActionOutcome,
-    /// The environment after it.
+    /// The environment after the step.
     pub environment: Value,
-    /// Why it fails, in upstream's words.
+    /// Crossplane's error message if the step fails.
     pub failure: Option<String>,
 }
 
-/// How what a step does went.
+/// The result of the action of a step.
 #[derive(Debug, Clone)]
 pub enum ActionOutcome {
     /// EnvironmentConfigs were selected and merged.
     Selected {
-        /// What each source came to. Empty where the composite's references were kept.
+        /// The result of each source; empty if the composite's references are kept.
         sources: Vec<SourceOutcome>,
-        /// The references of the composite, where they were kept.
+        /// The references of the composite, if they are kept.
         kept: Option<Vec<String>>,
-        /// What was merged; `None` where it did not come to that.
+        /// The merged data; `None` if selecting failed.
         merged: Option<Merged>,
     },
     /// Patches were applied.
     Patched {
-        /// Those between the composite and the environment, as far as they were applied.
+        /// The results of the patches between the composite and the environment, up to the first failure.
         environment: Vec<PatchOutcome>,
-        /// The composed resources.
+        /// The results for the composed resources.
         templates: Vec<TemplateOutcome>,
     },
     /// Another function ran.
     Other,
 }
 
-/// Works out what a declaration makes of a composite.
+/// Computes the environment that a declaration gives a composite.
 pub fn compute(declaration: &Declaration, composite: &Value, configs: &(impl Configs + ?Sized)) -> Computation {
     let mut computing = Computing {
         profile: declaration.profile,
@@ -137,7 +136,7 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// The composite's own references, where native Crossplane goes by them.
+    /// Returns the references of the composite if native Crossplane keeps them.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;
@@ -148,7 +147,7 @@ impl Computing<'_> {
         is_kept.then_some(names)
     }
 
-    /// What is merged where the composite's references are kept.
+    /// Returns the layers of the EnvironmentConfigs that the composite's references name.
     fn fetched(
         &self,
         names: &[String],
@@ -166,7 +165,7 @@ impl Computing<'_> {
         Ok(Some(layers))
     }
 
-    /// What is merged of what the sources came to; `None` where the environment stays as it is.
+    /// Returns the layers to merge; `None` if the environment does not change.
     fn layers(&self, selection: &Selection, sources: &[SourceOutcome]) -> Result<Option<Vec<Layer>>, String> {
         if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {
             return Err(error);
@@ -195,7 +194,7 @@ impl Computing<'_> {
             _ => Map::new(),
         };
         if self.profile == Profile::Function {
-            // Between functions the environment is a message, in which every number is a float64.
+            // The environment passes between functions as a message, in which every number is a float64.
             let read_again = floats(self.patching.environment().clone());
             self.patching.set_environment(read_again);
         }
@@ -215,7 +214,7 @@ impl Computing<'_> {
     }
 }
 
-/// The names in a composite's `spec.environmentConfigRefs`; Crossplane looks at nothing else in them.
+/// Returns the names in a composite's `spec.environmentConfigRefs`; Crossplane ignores the other fields.
 pub fn references(composite: &Value) -> Vec<String> {
     let references = composite.pointer("/spec/environmentConfigRefs").and_then(Value::as_array);
     let name = |reference: &Value| reference.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -227,7 +226,7 @@ fn defaults(selection: &Selection) -> Option<Layer> {
     Some(Layer { name: LayerName::DefaultData, to_field_path: None, data })
 }
 
-/// Natively an EnvironmentConfig without data is passed over.
+/// Returns the layer of an EnvironmentConfig; native Crossplane skips it if it has no data.
 fn native_layer(name: &str, config: &Value) -> Option<Layer> {
     let data = config.get("data")?.as_object()?.clone();
     Some(Layer { name: LayerName::Config(name.to_owned()), to_field_path: None, data })

@@ -1,11 +1,11 @@
-//! What a Composition says about its environment, whichever way it says it.
+//! The environment that a Composition declares, natively or through functions.
 
 use serde_json::{Map, Value};
 
 use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, StringType, Transform};
 use crate::admission::FieldPath;
 
-/// Whose semantics apply.
+/// The implementation whose semantics apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Crossplane 1.17.6 itself, the last version that computes environments.
@@ -14,46 +14,46 @@ pub enum Profile {
     Function,
 }
 
-/// What a Composition says about its environment.
+/// The environment that a Composition declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// Whose semantics apply.
+    /// The implementation whose semantics apply.
     pub profile: Profile,
-    /// What is done, in this order: for [`Profile::Native117`] a selection and then the patches of `spec`, else the steps
+    /// The steps in order: for [`Profile::Native117`] the selection and then the patches of `spec`, otherwise the steps
     /// of the pipeline.
     pub steps: Vec<Step>,
 }
 
-/// One step, with where it stands in the Composition.
+/// A step, with its field in the Composition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// The name of the pipeline step; empty for what `spec` itself says.
+    /// The name of the pipeline step; empty for native Crossplane.
     pub name: String,
-    /// The field that says it, such as `spec.environment` or `spec.pipeline[0].input`.
+    /// The field that declares the step, such as `spec.environment` or `spec.pipeline[0].input`.
     pub field: FieldPath,
-    /// What is done.
+    /// The action of the step.
     pub action: Action,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// EnvironmentConfigs are selected and merged.
+    /// Selects and merges EnvironmentConfigs.
     Select(Selection),
-    /// The composite, the environment and the templates are patched.
+    /// Patches the composite, the environment and the composed resources.
     Patch(Patches),
-    /// Another function runs, which may do anything to the environment and the composite.
+    /// Runs another function, which may change the environment and the composite in any way.
     Other,
 }
 
-/// Which EnvironmentConfigs make the environment: `spec.environment`, or `spec` of a function's `Input`.
+/// The EnvironmentConfigs of an environment: `spec.environment`, or `spec` of a function's `Input`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
     /// The lowest layer of the environment.
     pub default_data: Option<Map<String, Value>>,
-    /// `environmentConfigs`; `None` where the field is missing, upon which the function does nothing at all.
+    /// `environmentConfigs`; without this field the function does nothing.
     pub sources: Option<Vec<EnvironmentSource>>,
-    /// When references are resolved, and whether they must be.
+    /// When references are resolved, and whether they must exist.
     pub policy: Policy,
 }
 
@@ -62,13 +62,13 @@ pub struct Selection {
 pub struct Patches {
     /// Between the composite and the environment: `environment.patches`.
     pub environment: Vec<Patch>,
-    /// Patches to be used by name.
+    /// Patch sets that patches of composed resources include by name.
     pub patch_sets: Vec<PatchSet>,
     /// The composed resources.
     pub templates: Vec<Template>,
 }
 
-/// Patches under a name.
+/// A named list of patches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PatchSet {
     /// Its name.
@@ -80,24 +80,24 @@ pub struct PatchSet {
 /// A composed resource.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Template {
-    /// Its name; native Compositions may leave it out.
+    /// Its name; optional in native Compositions.
     pub name: Option<String>,
-    /// What it is before it is patched; `null` where another step of the pipeline makes it.
+    /// The resource before it is patched; `null` if another step of the pipeline creates it.
     pub base: Value,
-    /// Its patches, in the order in which they are applied.
+    /// The patches, in the order in which they are applied.
     pub patches: Vec<Patch>,
 }
 
 impl Declaration {
-    /// Whether Crossplane stores the references to EnvironmentConfigs in the composite. In mode Pipeline native Crossplane
-    /// selects them and never stores them, so that it selects anew with each reconcile.
+    /// Returns whether Crossplane stores the references to EnvironmentConfigs in the composite. In mode Pipeline,
+    /// native Crossplane selects EnvironmentConfigs at each reconcile and does not store references.
     pub fn stores_references(&self) -> bool {
         self.profile == Profile::Native117 && self.steps.iter().any(|step| matches!(step.action, Action::Patch(_)))
     }
 
-    /// The same with what the schema of native Compositions says by default. A Composition from the API server has it
-    /// already, one from a file has not; without it, native Crossplane passes over patches that say no type. The inputs of
-    /// functions have no schema, so that nothing is added to them.
+    /// Sets the defaults of the Composition's schema. Compositions from the API server have them; those from files may
+    /// not, and native Crossplane skips patches without a type. Inputs of functions have no schema and thus no
+    /// defaults.
     #[must_use]
     pub fn with_schema_defaults(mut self) -> Self {
         if self.profile == Profile::Native117 {

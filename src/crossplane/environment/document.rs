@@ -1,4 +1,4 @@
-//! Objects while they are patched.
+//! Objects that are being patched.
 
 use serde_json::{Map, Value, json};
 
@@ -6,15 +6,15 @@ use super::Profile;
 use crate::crossplane::field_path::{MergeOptions, Path, PathError, Segment};
 use crate::crossplane::go::{integers, json as go_json};
 
-/// How much may be written in one computation, in bytes of JSON or so: each patch may copy what others have copied, so
-/// that a few could fill the memory. An object that the API server takes has three million.
+/// Maximum number of bytes that one computation may write. Each patch may copy what earlier patches copied, so a few
+/// patches could fill the memory. An object that the API server accepts has at most three million bytes.
 pub const MAX_WRITTEN: usize = 32 << 20;
 
-/// An object while it is patched.
+/// An object that is being patched.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
     pub(super) value: Value,
-    /// Whether it was written as JSON and read again since it was loaded, by which whole numbers become integers.
+    /// Whether the object was encoded and decoded as JSON since it was loaded, which turns whole numbers into integers.
     is_normal: bool,
 }
 
@@ -38,7 +38,7 @@ impl Document {
         Self { value, is_normal: false }
     }
 
-    /// Writes a value where each of the paths leads to.
+    /// Writes a value at each of the paths.
     pub(super) fn write(
         &mut self,
         paths: &[Path],
@@ -59,7 +59,7 @@ impl Document {
         }
     }
 
-    /// What was written, and the first time everything, becomes what reading it as JSON makes of it.
+    /// Converts whole numbers in the written values to integers; the first time in the whole object.
     fn normalise(&mut self, paths: &[Path]) {
         if !self.is_normal {
             self.value = integers(std::mem::take(&mut self.value));
@@ -79,14 +79,14 @@ impl Document {
         }
     }
 
-    /// Whether upstream can still tell what kind of object this is; it asks after each write.
+    /// Returns whether the object still has a valid kind; upstream checks this after each write.
     fn has_kind(&self) -> bool {
         let text = |key| self.value.get(key).and_then(Value::as_str).unwrap_or_default();
         !text("kind").is_empty() && text("apiVersion").matches('/').count() <= 1
     }
 }
 
-/// About how many bytes a value takes.
+/// Estimates the size of a value in bytes.
 fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
@@ -96,8 +96,8 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// An environment with the kind that upstream gives to it: natively in the place of whatever the data says, by the
-/// function where the data says nothing.
+/// Adds `apiVersion` and `kind` to an environment. Native Crossplane overwrites those of the data, the function keeps
+/// them.
 pub fn with_kind(profile: Profile, mut data: Map<String, Value>) -> Value {
     let says = |key| data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if profile == Profile::Native117 || !(says("apiVersion") || says("kind")) {
@@ -107,7 +107,7 @@ pub fn with_kind(profile: Profile, mut data: Map<String, Value>) -> Value {
     Value::Object(data)
 }
 
-/// An object with another put over it as server-side apply does: maps are merged, everything else is replaced.
+/// Merges an object over another one like server-side apply: maps are merged, other values are replaced.
 pub(super) fn overlay(base: &mut Value, over: &Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {

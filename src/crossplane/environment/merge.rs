@@ -1,7 +1,7 @@
-//! Merging EnvironmentConfigs, and knowing of every key where it comes from.
+//! Merges EnvironmentConfigs and records the origin of each key.
 //!
-//! Maps are merged, everything else takes the place of what is there; `null` is a value like any other. What upstream
-//! makes of it is recorded in `tests/vectors/crossplane/env_merge.json`.
+//! Maps are merged, other values are replaced, and `null` is an ordinary value. The behaviour of upstream is recorded
+//! in `tests/vectors/crossplane/env_merge.json`.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use serde_json::{Map, Value};
 use crate::admission::FieldPath;
 use crate::crossplane::go::floats;
 
-/// The largest integer up to which a floating-point number has every one.
+/// The largest integer up to which a float64 represents every integer.
 const MAX_EXACT: u64 = 1 << 53;
 
-/// What is merged.
+/// A layer of an environment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// Where the data comes from.
+    /// The origin of the data.
     pub name: LayerName,
-    /// Where in the environment it goes, if not at its root.
+    /// The place of the data in the environment, if it is not the root.
     pub to_field_path: Option<String>,
-    /// The data, as it is merged.
+    /// The data to merge.
     pub data: Map<String, Value>,
 }
 
-/// Where a layer's data comes from.
+/// The origin of a layer's data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LayerName {
-    /// `defaultData`.
+    /// `defaultData` of the Composition.
     DefaultData,
-    /// What earlier steps of the pipeline have computed.
+    /// The environment from earlier steps of the pipeline.
     Earlier,
-    /// The EnvironmentConfig of this name.
+    /// The EnvironmentConfig with this name.
     Config(String),
 }
 
@@ -45,56 +45,56 @@ impl std::fmt::Display for LayerName {
     }
 }
 
-/// Where a key comes from.
+/// The origin of a key.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origin {
-    /// The layer that set it; of a map, the one that first had it.
+    /// The index of the layer that set it; for a map, of the first layer that has it.
     pub layer: usize,
-    /// What stood there before, and of which layer it was, the oldest first.
+    /// The replaced values with their layers, oldest first.
     pub replaced: Vec<Replaced>,
-    /// The keys of a map.
+    /// The origins of the keys of a map.
     pub members: BTreeMap<String, Origin>,
 }
 
-/// A value that another has taken the place of.
+/// A replaced value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replaced {
-    /// The layer that had set it.
+    /// The index of the layer that set it.
     pub layer: usize,
     /// The value.
     pub value: Value,
 }
 
-/// A key that a later layer has set again.
+/// A key that a later layer sets again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overwrite<'m> {
-    /// The key.
+    /// The path of the key.
     pub path: FieldPath,
-    /// Whose value it was.
+    /// The index of the layer with the old value.
     pub from: usize,
-    /// The value that it had.
+    /// The old value.
     pub old: &'m Value,
-    /// Whose value it is.
+    /// The index of the layer with the new value.
     pub by: usize,
-    /// The value that it has in the end.
+    /// The final value.
     pub new: &'m Value,
 }
 
-/// Merged layers.
+/// The result of merging layers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Merged {
-    /// The data.
+    /// The merged data.
     pub data: Map<String, Value>,
-    /// Where its keys come from.
+    /// The origins of its keys.
     pub origins: BTreeMap<String, Origin>,
-    /// What was merged, lowest first.
+    /// The merged layers, lowest first.
     pub layers: Vec<Layer>,
-    /// Integers that no floating-point number has, so that merging changes them.
+    /// Integers that a float64 cannot represent, so that merging changes them.
     pub imprecise: Vec<FieldPath>,
 }
 
 impl Merged {
-    /// Merges layers, the lowest first. All numbers become floating-point numbers, as upstream reads them.
+    /// Merges layers, lowest first. All numbers become float64, as in upstream.
     pub fn of(layers: Vec<Layer>) -> Self {
         let mut merged = Self::default();
         for (at, layer) in layers.iter().enumerate() {
@@ -107,15 +107,15 @@ impl Merged {
         merged
     }
 
-    /// The keys that a later layer has set again, in their order.
+    /// Returns the keys that a later layer sets again, sorted by path.
     pub fn overwrites(&self) -> Vec<Overwrite<'_>> {
         let mut found = Vec::new();
         overwrites(&self.data, &self.origins, &FieldPath::root(), &mut found);
         found
     }
 
-    /// Whether it is chance which of two layers goes first: function-environment-configs merges those with the same
-    /// `toFieldPath` together, and one group after another in no order. Here they are merged as they are listed.
+    /// Returns whether the order of two layers is random. function-environment-configs groups layers by `toFieldPath`
+    /// and merges the groups in random order. Here layers are merged in the order of the list.
     pub fn is_random(&self, overwrite: &Overwrite<'_>) -> bool {
         let layer = |at: usize| self.layers.get(at).filter(|layer| matches!(layer.name, LayerName::Config(_)));
         match (layer(overwrite.from), layer(overwrite.by)) {
@@ -124,7 +124,7 @@ impl Merged {
         }
     }
 
-    /// Where the value at a path comes from, or the nearest that is above it.
+    /// Returns the origin of a path, or of its nearest ancestor.
     pub fn origin(&self, path: &FieldPath) -> Option<&Origin> {
         let mut origins = &self.origins;
         let mut found = None;
@@ -138,7 +138,7 @@ impl Merged {
     }
 }
 
-/// Sets a key. The recursion is as deep as the value.
+/// Sets a key and records its origin. The recursion depth is the depth of the value.
 fn put(data: &mut Map<String, Value>, origins: &mut BTreeMap<String, Origin>, key: &str, value: Value, layer: usize) {
     match (data.get_mut(key), value) {
         (Some(Value::Object(there)), Value::Object(members)) => {
@@ -196,7 +196,7 @@ fn imprecise_value(value: &Value, path: &FieldPath, found: &mut Vec<FieldPath>) 
     match value {
         Value::Number(number) => {
             let magnitude = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
-            // Beyond that limit some are exact all the same: those with zeros at the end.
+            // Larger integers are exact if their lowest bits are zero.
             let is_exact = |magnitude: u64| {
                 magnitude <= MAX_EXACT || magnitude.trailing_zeros() + 53 >= u64::BITS - magnitude.leading_zeros()
             };

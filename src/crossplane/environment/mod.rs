@@ -1,11 +1,11 @@
-//! Composition environments: what EnvironmentConfigs, merged, and patches make of a composite.
+//! The engine for composition environments: merged EnvironmentConfigs and patches.
 //!
-//! Crossplane computed environments itself up to 1.17, from `Composition.spec.environment`. Since then two functions do,
-//! from the inputs of pipeline steps. The two differ in many small ways; [`Profile`] says which of them is meant, and
-//! whoever reads a Composition or an input decodes it into [`Declaration`], which is the same for both.
+//! Crossplane computes environments itself up to 1.17, from `Composition.spec.environment`. In later versions two
+//! functions do it, from the inputs of pipeline steps. They differ in many details; [`Profile`] selects one. Both kinds
+//! of Composition are decoded into the same [`Declaration`].
 //!
-//! What native Crossplane 1.17.6, function-environment-configs and function-patch-and-transform really make of things is
-//! recorded in `tests/vectors/crossplane/`.
+//! The behaviour of native Crossplane 1.17.6, function-environment-configs and function-patch-and-transform is recorded
+//! in `tests/vectors/crossplane/`.
 
 mod apply;
 mod compute;

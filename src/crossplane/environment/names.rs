@@ -1,7 +1,7 @@
-//! Names with a fixed set of values, of which an object may have others all the same.
+//! Enumerations with a fixed set of names that also keep unknown names.
 
-/// Declares an enumeration that is read from text. A text that is none of the names is kept: whether it is an error, and
-/// which, is for the engine to say in upstream's words.
+/// Declares an enumeration that is deserialised from text. Unknown names are kept, because the engine decides whether
+/// one is an error and reports it with upstream's message.
 macro_rules! names {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
@@ -9,12 +9,12 @@ macro_rules! names {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// Any other text; empty where nothing is said.
+            /// Any other text; empty if the field is missing.
             Other(String),
         }
 
         impl $name {
-            /// The name as it is written.
+            /// Returns the name as text.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)+
@@ -22,7 +22,7 @@ macro_rules! names {
                 }
             }
 
-            /// Whether nothing is said.
+            /// Returns whether the field is missing or empty.
             pub fn is_unset(&self) -> bool {
                 self.as_str().is_empty()
             }
@@ -60,7 +60,7 @@ macro_rules! names {
 
 pub(super) use names;
 
-/// Reads a field for which `null` says as little as leaving it out, as Go does.
+/// Deserialises a field for which `null` means the default, as in Go.
 pub(super) fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: serde::Deserialize<'de> + Default,

@@ -1,4 +1,4 @@
-//! Patches as they are declared.
+//! The fields of declared patches.
 
 use serde::Deserialize;
 
@@ -7,8 +7,8 @@ use super::{Presence, Profile, Transform};
 use crate::crossplane::field_path::MergeOptions;
 
 names! {
-    /// From where to where a patch goes. "Composed" means the resource whose patch it is; among `environment.patches`
-    /// the other end is the environment instead.
+    /// The source and target of a patch. "Composed" means the resource that has the patch; in `environment.patches` it
+    /// means the environment.
     PatchType {
         /// From the composite to the composed resource; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",
@@ -26,23 +26,23 @@ names! {
         CombineFromEnvironment = "CombineFromEnvironment",
         /// From several fields of the composed resource to the environment.
         CombineToEnvironment = "CombineToEnvironment",
-        /// The patches of a set.
+        /// Includes the patches of a set.
         PatchSet = "PatchSet",
     }
 }
 
 names! {
-    /// How the function writes a value over what is there: what `mergeOptions` is natively.
+    /// How the function merges a value into its target; natively these are `mergeOptions`.
     ToFieldPathPolicy {
-        /// It takes its place; the default.
+        /// Replaces the existing value; the default.
         Replace = "Replace",
-        /// Objects are merged, what is there stays.
+        /// Merges objects; existing values win.
         MergeObjects = "MergeObjects",
-        /// Objects are merged, what is there stays, lists are appended.
+        /// Merges objects; existing values win; appends lists.
         MergeObjectsAppendArrays = "MergeObjectsAppendArrays",
-        /// Objects are merged, what is new goes before.
+        /// Merges objects; new values win.
         ForceMergeObjects = "ForceMergeObjects",
-        /// Objects are merged, what is new goes before, lists are appended.
+        /// Merges objects; new values win; appends lists.
         ForceMergeObjectsAppendArrays = "ForceMergeObjectsAppendArrays",
         /// An older name of `MergeObjects`.
         MergeObject = "MergeObject",
@@ -51,47 +51,47 @@ names! {
     }
 }
 
-/// A patch.
+/// A patch between the composite, the environment and a composed resource.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Patch {
-    /// From where to where it goes.
+    /// The source and target of the patch.
     #[serde(rename = "type")]
     pub patch_type: PatchType,
-    /// What is read.
+    /// The path that is read.
     pub from_field_path: Option<String>,
-    /// What is written; where nothing is said, the same path as is read.
+    /// The path that is written; by default the path that is read.
     pub to_field_path: Option<String>,
-    /// The name of the set whose patches are meant.
+    /// The name of the patch set to include.
     pub patch_set_name: Option<String>,
-    /// How several fields are made into one value.
+    /// How several fields are combined into one value.
     pub combine: Option<Combine>,
-    /// What the value goes through, in this order.
+    /// The transforms of the value, in order.
     #[serde(deserialize_with = "or_default")]
     pub transforms: Vec<Transform>,
-    /// What happens where nothing is read, and to what is there already.
+    /// What happens if the value is missing, and how the target is merged.
     pub policy: Option<PatchPolicy>,
 }
 
-/// How several fields are made into one value.
+/// How several fields are combined into one value.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Combine {
     /// The fields.
     #[serde(deserialize_with = "or_default")]
     pub variables: Vec<CombineVariable>,
-    /// The only strategy there is: `string`.
+    /// The strategy; `string` is the only one.
     #[serde(deserialize_with = "or_default")]
     pub strategy: String,
     /// The format of the strategy `string`.
     pub string: Option<CombineString>,
 }
 
-/// A field that is combined with others.
+/// A field to combine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CombineVariable {
-    /// What is read.
+    /// The path that is read.
     #[serde(deserialize_with = "or_default")]
     pub from_field_path: String,
 }
@@ -100,48 +100,48 @@ pub struct CombineVariable {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CombineString {
-    /// A format of Go's `fmt.Sprintf`, with a verb for each variable.
+    /// A format of Go's `fmt.Sprintf`, with one verb for each variable.
     #[serde(deserialize_with = "or_default")]
     pub fmt: String,
 }
 
-/// What happens where nothing is read, and to what is there already.
+/// What happens if the value is missing, and how the target is merged.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PatchPolicy {
-    /// Whether there must be something to read; `Optional` where nothing is said.
+    /// Whether the value must exist; `Optional` by default.
     pub from_field_path: Presence,
-    /// How it is written; the function only.
+    /// How the value is written; only for the function.
     pub to_field_path: ToFieldPathPolicy,
-    /// How it is written; native only, the function drops it.
+    /// How the value is written; only native, the function ignores it.
     pub merge_options: Option<WireMergeOptions>,
 }
 
-/// `mergeOptions` as they are written.
+/// `mergeOptions` as in the API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WireMergeOptions {
-    /// What is there stays.
+    /// Keeps existing values.
     pub keep_map_values: Option<bool>,
-    /// Lists are appended.
+    /// Appends lists to existing lists.
     pub append_slice: Option<bool>,
 }
 
 impl Patch {
-    /// From where to where it goes, with the default applied.
+    /// Returns the type of the patch, with the default applied.
     pub fn kind(&self) -> PatchType {
         if self.patch_type.is_unset() { PatchType::FromCompositeFieldPath } else { self.patch_type.clone() }
     }
 
-    /// Whether that nothing is read is an error.
+    /// Returns whether a missing value is an error.
     pub fn is_required(&self) -> bool {
         self.policy.as_ref().is_some_and(|policy| policy.from_field_path == Presence::Required)
     }
 
-    /// How the value is written, for which of the two policies a profile looks at.
+    /// Returns how a profile merges the value into its target.
     ///
     /// # Errors
-    /// The policy, where the function does not know it.
+    /// The policy, if the function does not know it.
     pub fn merge_options(&self, profile: Profile) -> Result<Option<MergeOptions>, &str> {
         let Some(policy) = &self.policy else { return Ok(None) };
         match profile {

@@ -1,4 +1,4 @@
-//! Applying all patches between a composite, its environment and its composed resources, in upstream's order.
+//! Applies all patches between a composite, its environment and its composed resources, in upstream's order.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use super::select::loaded;
 use super::{Patch, PatchSet, PatchType, Patches, Profile, Template};
 use crate::crossplane::go::{integers, quote};
 
-/// What patches make of a composite and its environment.
+/// The state of a composite and its environment while patches are applied.
 ///
-/// Natively there is one composite, which is read and written. The function reads the composite as it was observed, and
-/// writes into another one, which is applied over it in the end.
+/// Native Crossplane reads and writes the same composite. The function reads the observed composite and writes a
+/// desired one, which is applied over the observed one at the end.
 #[derive(Debug, Clone)]
 pub struct Patching {
     profile: Profile,
@@ -21,21 +21,21 @@ pub struct Patching {
     left: usize,
 }
 
-/// What became of a composed resource.
+/// The result for a composed resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TemplateOutcome {
-    /// Its name; empty where it has none.
+    /// Its name; empty if it has none.
     pub name: String,
-    /// Its patches with those of its patch sets, in the order in which they are applied.
+    /// Its patches, including those of its patch sets, in the order in which they are applied.
     pub patches: Vec<(Patch, PatchOutcome)>,
-    /// What it is before it is patched.
+    /// The resource before it is patched.
     pub base: Value,
-    /// What it is after, as far as that can be told before it exists; or why it is not rendered.
+    /// The resource after its patches, as far as they can be applied before it exists; or why it is not rendered.
     pub rendered: Result<Value, String>,
 }
 
 impl Patching {
-    /// Patches between an environment (see [`super::with_kind`]) and a composite.
+    /// Creates the state for an environment (see [`super::with_kind`]) and a composite.
     pub fn new(profile: Profile, environment: Value, composite: &Value) -> Self {
         let observed = Document::new(loaded(profile, composite));
         let desired = match profile {
@@ -49,22 +49,22 @@ impl Patching {
         Self { profile, environment: Document::new(environment), observed, desired, left: MAX_WRITTEN }
     }
 
-    /// The environment as it stands.
+    /// Returns the current environment.
     pub fn environment(&self) -> &Value {
         &self.environment.value
     }
 
-    /// Puts another environment in the place of this one, as a later step of a pipeline does.
+    /// Replaces the environment, as a later step of a pipeline does.
     pub fn set_environment(&mut self, environment: Value) {
         self.environment = Document::new(environment);
     }
 
-    /// The composite as it is read.
+    /// Returns the composite that patches read.
     pub fn observed(&self) -> &Value {
         &self.observed.value
     }
 
-    /// What is to be applied to the composite; natively the composite itself.
+    /// Returns the composite that patches write; natively the composite itself.
     pub fn desired(&self) -> &Value {
         match self.profile {
             Profile::Native117 => &self.observed.value,
@@ -72,7 +72,7 @@ impl Patching {
         }
     }
 
-    /// The composite as it will be.
+    /// Returns the resulting composite.
     pub fn composite(&self) -> Value {
         let mut composite = integers(self.observed.value.clone());
         if self.profile == Profile::Function {
@@ -81,10 +81,10 @@ impl Patching {
         composite
     }
 
-    /// Applies `environment.patches`, up to the first that fails.
+    /// Applies `environment.patches` up to the first failure.
     ///
     /// # Errors
-    /// Why that one fails, in upstream's words.
+    /// Upstream's error message of the patch that fails.
     pub fn environment_patches(&mut self, patches: &[Patch]) -> (Vec<PatchOutcome>, Option<String>) {
         let mut outcomes = Vec::with_capacity(patches.len());
         for (at, patch) in patches.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Patching {
 
     fn environment_patch(&mut self, patch: &Patch) -> PatchOutcome {
         let Self { profile, environment, observed, desired, left } = self;
-        // Natively a patch without a type has none; the default is in the schema.
+        // In native Crossplane only the schema sets the default type.
         let kind = if *profile == Profile::Native117 { patch.patch_type.clone() } else { patch.kind() };
         let is_function = *profile == Profile::Function;
         let is_into = match kind {
@@ -126,10 +126,10 @@ impl Patching {
         }
     }
 
-    /// Renders the composed resources one after another: what one of them writes into the environment the next one reads.
+    /// Renders the composed resources in order: a resource may read what an earlier one wrote into the environment.
     ///
     /// # Errors
-    /// Where a patch set does not exist, or has another one in it, upon which nothing is rendered.
+    /// If a patch set does not exist or contains another patch set; then nothing is rendered.
     pub fn templates(&mut self, patches: &Patches) -> Result<Vec<TemplateOutcome>, String> {
         let inlined: Result<Vec<_>, _> =
             patches.templates.iter().map(|template| inlined(template, &patches.patch_sets)).collect();
@@ -192,7 +192,7 @@ impl Patching {
     }
 }
 
-/// The patches of a template, with those of its patch sets where they are named.
+/// Returns the patches of a template, with patch sets replaced by their patches.
 fn inlined(template: &Template, sets: &[PatchSet]) -> Result<Vec<Patch>, String> {
     if sets.iter().flat_map(|set| &set.patches).any(|patch| patch.kind() == PatchType::PatchSet) {
         return Err("a patch in a PatchSet cannot be of type PatchSet".to_owned());
@@ -204,7 +204,7 @@ fn inlined(template: &Template, sets: &[PatchSet]) -> Result<Vec<Patch>, String>
             continue;
         }
         let name = patch.patch_set_name.as_ref().ok_or("PatchSetName is required by type PatchSet")?;
-        // Of two sets with the same name the last one counts.
+        // If two sets have the same name, the last one wins.
         let set = sets.iter().rev().find(|set| set.name == *name);
         patches.extend_from_slice(&set.ok_or_else(|| format!("cannot find PatchSet by name {name}"))?.patches);
     }

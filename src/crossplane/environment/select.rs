@@ -1,7 +1,7 @@
-//! Selecting EnvironmentConfigs.
+//! Selects EnvironmentConfigs.
 //!
-//! Source: `environment_selector.go` of Crossplane 1.17.6, and `fn.go` of function-environment-configs 0.7.1.
-//! How EnvironmentConfigs are sorted is recorded in `tests/vectors/crossplane/sort_configs.json`.
+//! Source: `environment_selector.go` of Crossplane 1.17.6, and `fn.go` of function-environment-configs 0.7.1. The sort
+//! order is recorded in `tests/vectors/crossplane/sort_configs.json`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::catalog::Stored;
 use crate::crossplane::field_path::{Path, PathError};
 use crate::crossplane::go::{Any, floats, fmt, quote};
 
-/// Where EnvironmentConfigs are looked up.
+/// A lookup for EnvironmentConfigs.
 pub trait Configs {
-    /// The one of a name.
+    /// Returns the EnvironmentConfig with this name.
     fn find(&self, name: &str) -> Option<Arc<Stored>>;
 
-    /// Those that have every one of some labels; none for no labels.
+    /// Returns the EnvironmentConfigs that have all these labels; none for an empty list.
     fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>>;
 }
 
-/// EnvironmentConfigs in a list, for a handful of them.
+/// A lookup in a short list.
 impl Configs for [Arc<Stored>] {
     fn find(&self, name: &str) -> Option<Arc<Stored>> {
         self.iter().find(|stored| stored.name() == name).cloned()
@@ -35,38 +35,38 @@ impl Configs for [Arc<Stored>] {
     }
 }
 
-/// A label of an object.
+/// Returns the value of a label of an object.
 pub fn label<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get("metadata")?.get("labels")?.get(key)?.as_str()
 }
 
-/// What a source came to.
+/// The result of a source.
 #[derive(Debug, Clone)]
 pub struct SourceOutcome {
-    /// The labels that were looked for, where it is a selector; the last one counts of those with the same key.
+    /// The labels of the selector, if the source is one. If two have the same key, the last one wins.
     pub labels: BTreeMap<String, String>,
-    /// What it selects, in the order in which it is merged.
+    /// The selected EnvironmentConfigs, in merge order.
     pub selected: Vec<Arc<Stored>>,
-    /// The name that it refers to, where that does not exist and may be missing. Native Crossplane keeps the reference, and
-    /// uses the EnvironmentConfig as soon as it exists.
+    /// The name of a missing EnvironmentConfig that is optional. Native Crossplane keeps the reference and uses the
+    /// EnvironmentConfig as soon as it exists.
     pub missing: Option<String>,
-    /// What matches, but is beyond `maxMatch`.
+    /// The matches beyond `maxMatch`.
     pub cut: Vec<Arc<Stored>>,
-    /// Why it selects nothing, where that is no error.
+    /// Why the source selects nothing, if this is not an error.
     pub skipped: Option<String>,
-    /// Whether it asked for anything; only a function's source may not.
+    /// Whether the source requests EnvironmentConfigs; a function may skip a source.
     pub asked: bool,
-    /// Where in the environment its data goes; the function only.
+    /// The place of the data in the environment; only for the function.
     pub to_field_path: Option<String>,
-    /// Why it fails, in upstream's words.
+    /// Upstream's error message if the source fails.
     pub error: Option<String>,
-    /// Whether it fails because what matches cannot be sorted.
+    /// Whether the source fails because its matches cannot be sorted.
     pub is_unsortable: bool,
 }
 
-/// What the sources of a selection come to, one by one, whatever becomes of the others.
+/// Evaluates the sources of a selection independently of each other.
 ///
-/// `composite` is the composite as its profile has it.
+/// `composite` is the composite as its profile has it in memory.
 pub fn select(
     profile: Profile,
     selection: &Selection,
@@ -99,7 +99,7 @@ impl SourceOutcome {
         }
     }
 
-    /// The names that native Crossplane stores for it.
+    /// Returns the names that native Crossplane stores as references for this source.
     pub(super) fn references(&self) -> impl Iterator<Item = String> {
         self.selected.iter().map(|stored| stored.name().to_owned()).chain(self.missing.clone())
     }
@@ -123,7 +123,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
                 Some(selector) => self.selector(at, selector, SourceOutcome::new(source)),
                 None => SourceOutcome::new(source).failed("selector is required"),
             },
-            // The function asks for nothing, and goes on.
+            // The function skips unknown types.
             SourceType::Other(name) if self.profile == Profile::Function => {
                 let mut sourced = SourceOutcome::new(source).skipped(format!("there is no type {}", quote(&name)));
                 sourced.asked = false;
@@ -181,7 +181,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// A selector of which no label is left selects nothing, rather than everything.
+    /// Handles a selector without labels, which selects nothing instead of everything.
     fn no_labels(
         &self,
         at: usize,
@@ -197,7 +197,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         sourced.skipped(why)
     }
 
-    /// What a selector takes of what matches.
+    /// Applies mode, bounds and sorting of a selector to its matches.
     fn taken(
         &self,
         at: usize,
@@ -256,12 +256,12 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         }
     }
 
-    /// The value of a label; `None` where it is left out.
+    /// Returns the value of a label; `None` if the matcher is left out.
     fn label_value(&self, matcher: &LabelMatcher) -> Result<Option<String>, LabelError> {
         let object = match matcher.kind() {
             LabelMatcherType::Value => return matcher.value.clone().map(Some).ok_or(LabelError::Unset("value")),
             LabelMatcherType::FromCompositeFieldPath => self.composite,
-            // The function passes over matchers of other types.
+            // The function skips matchers of unknown types.
             _ if self.profile == Profile::Function => return Ok(None),
             other => return Err(LabelError::Type(other.as_str().to_owned())),
         };
@@ -312,7 +312,7 @@ enum LabelError {
     Path(PathError),
 }
 
-/// What native Crossplane says of a reference to what does not exist.
+/// Returns native Crossplane's error message for a missing EnvironmentConfig.
 pub(super) fn not_fetched(name: &str) -> String {
     format!(
         "cannot fetch environment: cannot fetch environment configs: failed to get config set from reference: \
@@ -321,7 +321,7 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// An object as a profile has it in memory: to the function all numbers are floating-point numbers.
+/// Returns an object as a profile has it in memory: in functions all numbers are floating-point.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {
         Profile::Native117 => object.clone(),

@@ -1,4 +1,4 @@
-//! Sorting EnvironmentConfigs.
+//! Sorts EnvironmentConfigs.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,10 +11,10 @@ use crate::catalog::Stored;
 use crate::crossplane::field_path::Path;
 use crate::crossplane::go::{Any, fmt, quote, type_of};
 
-/// Sorts by what stands at a path, and what is equal there by name; upstream leaves that to chance.
+/// Sorts by the value at a path. Equal values are sorted by name; upstream leaves their order undefined.
 ///
 /// # Errors
-/// In upstream's words, where the values cannot be compared.
+/// Upstream's error message if the values cannot be compared.
 pub fn sort(profile: Profile, path: &str, configs: &mut [Arc<Stored>]) -> Result<(), String> {
     let keys = match profile {
         Profile::Native117 => native_keys(path, configs)?,
@@ -28,7 +28,7 @@ pub fn sort(profile: Profile, path: &str, configs: &mut [Arc<Stored>]) -> Result
     Ok(())
 }
 
-/// What is sorted by.
+/// A sort key.
 #[derive(Debug, Clone)]
 enum Key {
     Nothing,
@@ -38,7 +38,7 @@ enum Key {
 }
 
 impl Key {
-    /// Values of the same type are compared, and texts by their bytes.
+    /// Compares values of the same type; strings by their bytes.
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
@@ -49,7 +49,7 @@ impl Key {
     }
 }
 
-/// Every key must be there, and of the type of the first.
+/// Returns the keys for native Crossplane: each must exist and have the type of the first.
 fn native_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     let path = Path::named(path).map_err(|error| error.to_string())?;
     let mut first = None;
@@ -76,7 +76,7 @@ fn native_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> 
     Ok(keys)
 }
 
-/// An EnvironmentConfig as it is when it was read into its Go type: empty maps are as good as missing.
+/// Returns an EnvironmentConfig as Go decodes it into its type: empty maps are missing.
 fn typed(config: &Value) -> Cow<'_, Value> {
     const MAPS: [(&str, &str); 3] = [("", "data"), ("/metadata", "labels"), ("/metadata", "annotations")];
     let is_empty = |parent: &str, key: &str| {
@@ -91,7 +91,7 @@ fn typed(config: &Value) -> Cow<'_, Value> {
     typed
 }
 
-/// A key that is missing or null counts as the zero of the others' type; all numbers are of one type.
+/// Returns the keys for the function: a missing or null key counts as the zero value, and all numbers have one type.
 fn function_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     if path.is_empty() {
         return Err("cannot sort by empty field path".to_owned());

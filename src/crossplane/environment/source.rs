@@ -1,4 +1,4 @@
-//! Where an environment comes from.
+//! The fields of declared sources of an environment.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use super::Profile;
 use super::names::{names, or_default};
 
 names! {
-    /// How a source names its EnvironmentConfigs.
+    /// How a source selects EnvironmentConfigs.
     SourceType {
         /// By name; the default.
         Reference = "Reference",
@@ -26,32 +26,32 @@ names! {
 }
 
 names! {
-    /// Where the value of a label comes from.
+    /// The origin of a label's value.
     LabelMatcherType {
         /// From the composite; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",
-        /// It is written out.
+        /// A literal value.
         Value = "Value",
     }
 }
 
 names! {
-    /// Whether what a path reads must be there. The default depends on where it stands: `Required` for labels and
-    /// for the resolution of references, `Optional` for patches.
+    /// Whether the value at a path must exist. The default depends on the field: `Required` for labels and the
+    /// resolution of references, `Optional` for patches.
     Presence {
-        /// It may be missing.
+        /// The value may be missing.
         Optional = "Optional",
-        /// That it is missing is an error.
+        /// A missing value is an error.
         Required = "Required",
     }
 }
 
 names! {
-    /// When the references of a composite are worked out.
+    /// When the references of a composite are resolved.
     Resolve {
-        /// Each time.
+        /// At each reconcile.
         Always = "Always",
-        /// Only while there are none; the default.
+        /// Only if the composite has none; the default.
         IfNotPresent = "IfNotPresent",
     }
 }
@@ -60,19 +60,19 @@ names! {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentSource {
-    /// How it names its EnvironmentConfigs.
+    /// How it selects EnvironmentConfigs.
     #[serde(rename = "type")]
     pub source_type: SourceType,
-    /// The one EnvironmentConfig of a Reference.
+    /// The EnvironmentConfig of a source of type Reference.
     #[serde(rename = "ref")]
     pub reference: Option<Reference>,
-    /// What a Selector selects.
+    /// The selector of a source of type Selector.
     pub selector: Option<Selector>,
-    /// Where in the environment its data goes; the function only, since its version 0.7.
+    /// The place of the data in the environment; only for the function, since version 0.7.
     pub to_field_path: Option<String>,
 }
 
-/// Names an EnvironmentConfig.
+/// A reference to an EnvironmentConfig.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Reference {
@@ -81,20 +81,20 @@ pub struct Reference {
     pub name: String,
 }
 
-/// Selects EnvironmentConfigs by their labels.
+/// A selector of EnvironmentConfigs by labels.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Selector {
-    /// How many it selects.
+    /// How many EnvironmentConfigs it selects.
     pub mode: Mode,
-    /// How many it takes at most, in the mode Multiple.
+    /// Maximum number of EnvironmentConfigs, in mode Multiple.
     pub max_match: Option<u64>,
-    /// How many there must be at least, in the mode Multiple.
+    /// Minimum number of EnvironmentConfigs, in mode Multiple.
     pub min_match: Option<u64>,
-    /// What is sorted by, in the mode Multiple: a path in the whole EnvironmentConfig. Nothing said means
-    /// `metadata.name`, an empty path is another thing.
+    /// The sort path in the whole EnvironmentConfig, in mode Multiple. A missing field means `metadata.name`, which
+    /// differs from an empty path.
     pub sort_by_field_path: Option<String>,
-    /// The labels, all of which must be equal.
+    /// The labels that an EnvironmentConfig must have.
     #[serde(deserialize_with = "or_default")]
     pub match_labels: Vec<LabelMatcher>,
 }
@@ -103,44 +103,44 @@ pub struct Selector {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelMatcher {
-    /// Where its value comes from.
+    /// The origin of its value.
     #[serde(rename = "type")]
     pub matcher_type: LabelMatcherType,
-    /// The label.
+    /// The key of the label.
     #[serde(deserialize_with = "or_default")]
     pub key: String,
-    /// The path that its value is read from.
+    /// The path in the composite from which the value is read.
     pub value_from_field_path: Option<String>,
-    /// Its value.
+    /// The literal value.
     pub value: Option<String>,
-    /// Whether the path must lead to something; `Required` where nothing is said.
+    /// Whether the value at the path must exist; `Required` by default.
     pub from_field_path_policy: Presence,
 }
 
-/// When references are resolved, and whether they must be.
+/// When references are resolved, and whether they must exist.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
-    /// When; native only, the function always does.
+    /// When references are resolved; only native, the function always does it.
     pub resolve: Resolve,
-    /// Whether what is referred to must exist; `Required` where nothing is said.
+    /// Whether referenced EnvironmentConfigs must exist; `Required` by default.
     pub resolution: Presence,
 }
 
 impl EnvironmentSource {
-    /// How it names its EnvironmentConfigs, with the default applied.
+    /// Returns the type, with the default applied.
     pub fn kind(&self) -> SourceType {
         or(&self.source_type, self.source_type.is_unset(), SourceType::Reference)
     }
 }
 
 impl Selector {
-    /// How many it selects, with the default applied.
+    /// Returns the mode, with the default applied.
     pub fn effective_mode(&self) -> Mode {
         or(&self.mode, self.mode.is_unset(), Mode::Single)
     }
 
-    /// What is sorted by, with the default applied. To the function an empty path is as good as none.
+    /// Returns the sort path, with the default applied. For the function an empty path is the same as a missing one.
     pub fn sort_path(&self, profile: Profile) -> &str {
         let path = self.sort_by_field_path.as_deref();
         path.filter(|path| profile == Profile::Native117 || !path.is_empty()).unwrap_or("metadata.name")
@@ -148,24 +148,24 @@ impl Selector {
 }
 
 impl LabelMatcher {
-    /// Where its value comes from, with the default applied.
+    /// Returns the type, with the default applied.
     pub fn kind(&self) -> LabelMatcherType {
         or(&self.matcher_type, self.matcher_type.is_unset(), LabelMatcherType::FromCompositeFieldPath)
     }
 
-    /// Whether the label is left out where its path leads to nothing.
+    /// Returns whether the label is left out if the value is missing.
     pub fn is_optional(&self) -> bool {
         self.from_field_path_policy == Presence::Optional
     }
 }
 
 impl Policy {
-    /// Whether references to what does not exist are passed over.
+    /// Returns whether references to missing EnvironmentConfigs are skipped.
     pub fn is_resolution_optional(&self) -> bool {
         self.resolution == Presence::Optional
     }
 
-    /// Whether references are worked out also where a composite has some.
+    /// Returns whether references are resolved again if the composite already has some.
     pub fn always_resolves(&self) -> bool {
         self.resolve == Resolve::Always
     }

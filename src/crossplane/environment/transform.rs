@@ -1,4 +1,4 @@
-//! Transforms as they are declared.
+//! The fields of declared transforms.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -6,49 +6,49 @@ use serde_json::{Map, Value};
 use super::names::{names, or_default};
 
 names! {
-    /// What a transform does.
+    /// The type of a transform.
     TransformType {
-        /// Looks a text up.
+        /// Looks up a string in a map.
         Map = "map",
-        /// Looks for the first pattern that a text matches.
+        /// Returns the result of the first pattern that a string matches.
         Match = "match",
         /// Multiplies or clamps a number.
         Math = "math",
-        /// Makes a text.
+        /// Creates a string.
         String = "string",
-        /// Makes a value of another type.
+        /// Converts a value to another type.
         Convert = "convert",
     }
 }
 
 names! {
-    /// What is done to a number.
+    /// An operation on a number.
     MathType {
-        /// It is multiplied; the default, natively.
+        /// Multiplication; the native default.
         Multiply = "Multiply",
-        /// It is not less than a bound.
+        /// A lower bound.
         ClampMin = "ClampMin",
-        /// It is not more than a bound.
+        /// An upper bound.
         ClampMax = "ClampMax",
     }
 }
 
 names! {
-    /// How a text is made.
+    /// An operation that creates a string.
     StringType {
-        /// By Go's `fmt.Sprintf`; the default of the Composition's schema, but not of the engines.
+        /// Formats with Go's `fmt.Sprintf`; the default of the Composition's schema, but not of the engines.
         Format = "Format",
-        /// By one of the conversions.
+        /// Applies a named conversion.
         Convert = "Convert",
-        /// ConfigsWithout a prefix.
+        /// Removes a prefix.
         TrimPrefix = "TrimPrefix",
-        /// ConfigsWithout a suffix.
+        /// Removes a suffix.
         TrimSuffix = "TrimSuffix",
-        /// What a regular expression finds.
+        /// Extracts a match of a regular expression.
         Regexp = "Regexp",
-        /// The elements of a list, with something between them.
+        /// Joins the elements of a list with a separator.
         Join = "Join",
-        /// With another text in the place of each occurrence of one; the function only.
+        /// Replaces each occurrence of a string; only for the function.
         Replace = "Replace",
     }
 }
@@ -56,48 +56,48 @@ names! {
 names! {
     /// How a pattern matches.
     PatternType {
-        /// It is equal.
+        /// The string is equal.
         Literal = "literal",
-        /// A regular expression is found in it.
+        /// The regular expression matches.
         Regexp = "regexp",
     }
 }
 
 names! {
-    /// What a match gives where no pattern matches.
+    /// The result if no pattern matches.
     FallbackTo {
         /// The fallback value; the default.
         Value = "Value",
-        /// What went in.
+        /// The input of the transform.
         Input = "Input",
     }
 }
 
-/// Something that is done to a value.
+/// A transform of a value.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Transform {
-    /// Which of the others applies.
+    /// The type, which selects one of the other fields.
     #[serde(rename = "type")]
     pub transform_type: TransformType,
-    /// Results by text.
+    /// The map of a `map` transform.
     pub map: Option<Map<String, Value>>,
-    /// Results by pattern.
+    /// The patterns of a `match` transform.
     #[serde(rename = "match")]
     pub matching: Option<MatchTransform>,
-    /// Arithmetic.
+    /// The settings of a `math` transform.
     pub math: Option<MathTransform>,
-    /// Texts.
+    /// The settings of a `string` transform.
     pub string: Option<StringTransform>,
-    /// Types.
+    /// The settings of a `convert` transform.
     pub convert: Option<ConvertTransform>,
 }
 
-/// Arithmetic.
+/// A `math` transform.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MathTransform {
-    /// Which of the others applies.
+    /// The operation, which selects one of the other fields.
     #[serde(rename = "type")]
     pub math_type: MathType,
     /// The factor.
@@ -108,16 +108,16 @@ pub struct MathTransform {
     pub clamp_max: Option<i64>,
 }
 
-/// Results by pattern.
+/// A `match` transform.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MatchTransform {
-    /// The patterns, of which the first that matches counts.
+    /// The patterns; the first match wins.
     #[serde(deserialize_with = "or_default")]
     pub patterns: Vec<MatchPattern>,
-    /// The result where none does; `null` counts as none, and none gives `null`.
+    /// The result if no pattern matches; `null` by default.
     pub fallback_value: Value,
-    /// Whether the result is what went in instead, where none does.
+    /// What the result is if no pattern matches: the fallback value or the input.
     pub fallback_to: FallbackTo,
 }
 
@@ -125,10 +125,10 @@ pub struct MatchTransform {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct MatchPattern {
-    /// How it matches. The schemas say `literal` by default, the engines know no default.
+    /// How it matches. The schemas default to `literal`, the engines have no default.
     #[serde(rename = "type")]
     pub pattern_type: PatternType,
-    /// The text that matches.
+    /// The string to compare with.
     pub literal: Option<String>,
     /// The regular expression that matches.
     pub regexp: Option<String>,
@@ -136,28 +136,28 @@ pub struct MatchPattern {
     pub result: Value,
 }
 
-/// Texts.
+/// A `string` transform.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct StringTransform {
-    /// Which of the others applies.
+    /// The operation, which selects one of the other fields.
     #[serde(rename = "type")]
     pub string_type: StringType,
     /// A format of Go's `fmt.Sprintf`.
     pub fmt: Option<String>,
     /// The name of a conversion, such as `ToUpper`.
     pub convert: Option<String>,
-    /// The prefix or suffix.
+    /// The prefix or suffix to remove.
     pub trim: Option<String>,
     /// The regular expression.
     pub regexp: Option<Regexp>,
-    /// What goes between the elements.
+    /// The separator of the elements.
     pub join: Option<Join>,
-    /// What is replaced by what.
+    /// The strings to search for and to insert.
     pub replace: Option<Replace>,
 }
 
-/// A regular expression and the group that is wanted.
+/// A regular expression and the group to extract.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Regexp {
@@ -165,38 +165,38 @@ pub struct Regexp {
     #[serde(rename = "match")]
     #[serde(deserialize_with = "or_default")]
     pub pattern: String,
-    /// The group; the whole match where nothing is said.
+    /// The number of the group; by default the whole match.
     pub group: Option<i64>,
 }
 
-/// What goes between the elements.
+/// The settings of the operation `Join`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Join {
-    /// The text.
+    /// The separator.
     #[serde(deserialize_with = "or_default")]
     pub separator: String,
 }
 
-/// What is replaced by what.
+/// The settings of the operation `Replace`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Replace {
-    /// What is searched for.
+    /// The string to search for.
     #[serde(deserialize_with = "or_default")]
     pub search: String,
-    /// What takes its place.
+    /// The string to insert.
     #[serde(deserialize_with = "or_default")]
     pub replace: String,
 }
 
-/// Types.
+/// A `convert` transform.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConvertTransform {
     /// The type to convert to: `string`, `bool`, `int`, `int64`, `float64`, `object` or `array`.
     #[serde(deserialize_with = "or_default")]
     pub to_type: String,
-    /// How it is written: `none`, `quantity` or `json`; `none` where nothing is said.
+    /// The format of the input: `none`, `quantity` or `json`; `none` by default.
     pub format: Option<String>,
 }

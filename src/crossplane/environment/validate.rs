@@ -1,8 +1,8 @@
-//! What upstream's own validation says of patches and transforms: the first mistake, in the words of Kubernetes.
+//! Upstream's own validation of patches and transforms: the first mistake, in the words of Kubernetes.
 //!
-//! Source: `Validate` of the types in Crossplane 1.17.6, and `validate.go` of function-patch-and-transform 0.10.8. They
-//! are a part of what is worked out: the function validates some transforms when it resolves them. The rules find more,
-//! and all at once.
+//! Source: `Validate` of the types in Crossplane 1.17.6, and `validate.go` of function-patch-and-transform 0.10.8. The
+//! computation needs it, because the function validates some transforms when it runs them. The rules report more
+//! mistakes, and all of them.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use super::{
 };
 use crate::crossplane::go::{quote, regexp};
 
-/// What is wrong with a field.
+/// A field error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
-    /// The field, below what was validated.
+    /// The path of the field, relative to the validated value.
     pub field: String,
-    /// The value that is wrong; `None` where there must be one.
+    /// The invalid value; `None` for a required value.
     pub value: Option<String>,
-    /// Why.
+    /// The reason.
     pub detail: String,
 }
 
@@ -42,7 +42,7 @@ impl Invalid {
         Some(Self { field: field.to_owned(), value: Some(value.to_owned()), detail: detail.to_owned() })
     }
 
-    /// The same below another field.
+    /// Adds a field in front of the path.
     #[must_use]
     pub fn within(mut self, field: &str) -> Self {
         self.field = format!("{field}.{}", self.field);
@@ -50,7 +50,7 @@ impl Invalid {
     }
 }
 
-/// The first thing that is wrong with `environment.patches`, below `environment`.
+/// Returns the first mistake in `environment.patches`, relative to `environment`.
 pub fn invalid_environment_patches(patches: &[Patch], profile: Profile) -> Option<Invalid> {
     let mut patches = patches.iter().enumerate();
     patches.find_map(|(at, patch)| {
@@ -71,14 +71,14 @@ pub fn invalid_environment_patches(patches: &[Patch], profile: Profile) -> Optio
 }
 
 impl Patch {
-    /// The first thing that is wrong with this patch.
+    /// Returns the first mistake in this patch.
     pub fn invalid(&self, profile: Profile) -> Option<Invalid> {
         let kind = self.kind();
         let name = kind.as_str();
         let must_be_set = |field: &str| Invalid::required(field, format!("{field} must be set for patch type {name}"));
         let from = self.from_field_path.as_deref();
         let to = self.to_field_path.as_deref();
-        // Natively an empty path is one.
+        // Native Crossplane accepts an empty path.
         let is_missing = |path: Option<&str>| path.is_none_or(|path| path.is_empty() && profile == Profile::Function);
         match &kind {
             PatchType::FromCompositeFieldPath
@@ -95,7 +95,7 @@ impl Patch {
             | PatchType::CombineToEnvironment => match &self.combine {
                 None => return must_be_set("combine"),
                 Some(_) if is_missing(to) => return must_be_set("toFieldPath"),
-                // The function looks no further.
+                // The function validates nothing else in combining patches.
                 Some(combine) if profile == Profile::Function => {
                     return combine.invalid().map(|invalid| invalid.within("combine"));
                 }
@@ -147,7 +147,7 @@ impl Combine {
 }
 
 impl Transform {
-    /// The first thing that is wrong with this transform.
+    /// Returns the first mistake in this transform.
     pub fn invalid(&self, profile: Profile) -> Option<Invalid> {
         let name = self.transform_type.as_str();
         let missing = || Invalid::required(name, format!("given transform type {name} requires configuration"));

@@ -155,7 +155,7 @@ fn patch(what: &str, patch: &Value) -> String {
     format!("      JSON Patch of {what}:\n{lines}")
 }
 
-/// Returns a short text for a value, with whole numbers as they are written in the end.
+/// Returns a value as short JSON text; floating-point numbers without a fraction are shown as integers.
 fn brief(value: &Value) -> String {
     json::brief(&integers(value.clone()))
 }

@@ -1,112 +1,112 @@
-//! What is wrong with a path, or with the object that it is followed in. The words are Crossplane's.
+//! Errors of paths, with Crossplane's messages.
 
 use super::{MAX_DEPTH, MAX_EXPANSIONS, MAX_INDEX, Segment, text_of};
 use crate::crossplane::go::quote;
 
-/// Why a text is no path. Positions are counted in bytes from zero.
+/// Why a text is not a valid path. Positions are byte offsets from zero.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// A delimiter where a name has to stand, or nothing after a dot.
+    /// A delimiter in the place of a name, or nothing after a dot.
     #[error("unexpected '{delimiter}' at position {position}")]
     Unexpected {
         /// The delimiter.
         delimiter: char,
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
-    /// A bracket that is never closed.
+    /// A bracket without its closing bracket.
     #[error("unterminated '[' at position {position}")]
     Unterminated {
-        /// Where it stands.
+        /// Its position.
         position: usize,
     },
 }
 
-/// Why a path leads nowhere in an object. `at` is the part of the path that says where.
+/// Why a path cannot be followed in an object. `at` is the part of the path up to the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// The text is no path.
+    /// The text is not a valid path.
     #[error("cannot parse path {}: {error}", quote(.path))]
     Parse {
         /// The text.
         path: String,
-        /// What is wrong with it.
+        /// The parse error.
         error: ParseError,
     },
-    /// There is no such member.
+    /// The member does not exist.
     #[error("{at}: no such field")]
     NoSuchField {
-        /// The member.
+        /// The path of the member.
         at: String,
     },
-    /// The list is shorter.
+    /// The list is too short.
     #[error("{at}: no such element")]
     NoSuchElement {
-        /// The element.
+        /// The path of the element.
         at: String,
     },
-    /// A member of `null` was asked for.
+    /// A member of `null` was requested.
     #[error("{at}: expected map, got nil")]
     Null {
-        /// What is `null`.
+        /// The path of the `null`.
         at: String,
     },
-    /// A member was asked for, of something that has none.
+    /// A member of a value that is not an object was requested.
     #[error("{at}: not an object")]
     NotAnObject {
-        /// What is none.
+        /// The path of the value.
         at: String,
     },
-    /// An element was asked for, of something that has none.
+    /// An element of a value that is not a list was requested.
     #[error("{at}: not an array")]
     NotAnArray {
-        /// What is none.
+        /// The path of the value.
         at: String,
     },
-    /// A member was to be written into something that has none.
+    /// A member of a value that is not an object was to be written.
     #[error("{at} is not an object")]
     NoObjectToWrite {
-        /// What is none.
+        /// The path of the value.
         at: String,
     },
-    /// An element was to be written into something that has none.
+    /// An element of a value that is not a list was to be written.
     #[error("{at} is not an array")]
     NoArrayToWrite {
-        /// What is none.
+        /// The path of the value.
         at: String,
     },
-    /// An index beyond [`MAX_INDEX`] was to be written.
+    /// An index above [`MAX_INDEX`] was to be written.
     #[error("index {index} is greater than max allowed index {MAX_INDEX}")]
     IndexTooHigh {
         /// The index.
         index: u32,
     },
-    /// Writing would nest the object deeper than [`MAX_DEPTH`].
+    /// The object would be nested deeper than [`MAX_DEPTH`].
     #[error("writing {at} would nest the object deeper than {MAX_DEPTH} levels")]
     TooDeep {
-        /// What was to be written.
+        /// The path that was to be written.
         at: String,
     },
-    /// A list was to be appended to something else.
+    /// A list was to be appended to a value that is not a list.
     #[error("failed to merge values: cannot append two slices with different type ([]interface {{}}, {found})")]
     Append {
-        /// Go's name for the type of what stands there.
+        /// Go's name for the type of the existing value.
         found: &'static str,
     },
-    /// A wildcard on `null`.
+    /// A wildcard was applied to `null`.
     #[error("wildcard field {} is not found in the path", quote(.at))]
     WildcardOnNull {
-        /// What is `null`.
+        /// The path of the `null`.
         at: String,
     },
-    /// A wildcard on something that has neither elements nor members.
+    /// A wildcard was applied to a value without elements or members.
     #[error("{}: unexpected wildcard usage", quote(.at))]
     WildcardOnScalar {
-        /// What has none.
+        /// The path of the value.
         at: String,
     },
-    /// The wildcards stand for more than [`MAX_EXPANSIONS`] places.
+    /// The wildcards expand to more than [`MAX_EXPANSIONS`] paths.
     #[error("they stand for more than {MAX_EXPANSIONS} places")]
     TooManyExpansions,
     /// The wildcards of a path could not be expanded.
@@ -114,12 +114,12 @@ pub enum PathError {
     Expand(ExpandError),
 }
 
-/// Which path with wildcards could not be expanded, how far it was, and why.
+/// The error of expanding the wildcards of a path, with the intermediate paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandError {
-    /// The path, and then the path with its first wildcard replaced, with its first two, and so on.
+    /// The path, then the path with its first wildcard replaced, with its first two, and so on.
     pub(super) stages: Vec<String>,
-    /// What went wrong in the last of them.
+    /// The error in the last of these paths.
     pub(super) cause: Box<PathError>,
 }
 
@@ -137,8 +137,8 @@ impl std::fmt::Display for ExpandError {
 }
 
 impl PathError {
-    /// Whether something is missing, rather than of another type than the path needs: what the policy `Optional`
-    /// passes over.
+    /// Returns whether a value is missing, as opposed to one of the wrong type. The policy `Optional` skips missing
+    /// values.
     pub fn is_not_found(&self) -> bool {
         match self {
             Self::NoSuchField { .. } | Self::NoSuchElement { .. } | Self::Null { .. } | Self::WildcardOnNull { .. } => {

@@ -1,4 +1,4 @@
-//! Wildcards.
+//! Expands wildcards.
 
 use serde_json::Value;
 
@@ -6,20 +6,20 @@ use super::error::{ExpandError, PathError};
 use super::get::step;
 use super::{MAX_EXPANSIONS, Segment, text_of};
 
-/// A path of which the first steps are followed and their wildcards replaced.
-struct Open<'v> {
+/// A path whose first segments were followed, with their wildcards replaced.
+struct PartialPath<'v> {
     segments: Vec<Segment>,
-    /// How many steps are followed.
+    /// The number of segments that were followed.
     at: usize,
     value: &'v Value,
-    /// The path as it was given, and as it was after each replacement.
+    /// The indexes of the wildcards that were replaced.
     wildcards: Vec<usize>,
 }
 
-/// The rows of steps that `segments` stands for.
+/// Returns the lists of segments that `segments` expands to.
 pub(super) fn expand(segments: &[Segment], object: &Value) -> Result<Vec<Vec<Segment>>, PathError> {
     let mut found = Vec::new();
-    let mut open = vec![Open { segments: segments.to_vec(), at: 0, value: object, wildcards: Vec::new() }];
+    let mut open = vec![PartialPath { segments: segments.to_vec(), at: 0, value: object, wildcards: Vec::new() }];
     while let Some(path) = open.pop() {
         match path.follow().map_err(|(cause, path)| path.failed(segments, cause))? {
             Outcome::Reached(segments) => found.push(segments),
@@ -37,19 +37,19 @@ pub(super) fn expand(segments: &[Segment], object: &Value) -> Result<Vec<Vec<Seg
     Ok(found)
 }
 
-/// What becomes of following a path.
+/// The result of following a path.
 enum Outcome<'v> {
-    /// It has no further wildcard, and leads to something.
+    /// The path has no further wildcard and leads to a value.
     Reached(Vec<Segment>),
-    /// It leads nowhere.
+    /// The path leads to no value.
     Missing,
-    /// It stands before a wildcard.
-    Many(Open<'v>),
+    /// The next segment is a wildcard.
+    Many(PartialPath<'v>),
 }
 
-type Failed<'v> = (PathError, Open<'v>);
+type Failed<'v> = (PathError, PartialPath<'v>);
 
-impl<'v> Open<'v> {
+impl<'v> PartialPath<'v> {
     /// Follows the path to its end or to its next wildcard.
     fn follow(mut self) -> Result<Outcome<'v>, Failed<'v>> {
         while let Some(segment) = self.segments.get(self.at) {
@@ -66,7 +66,7 @@ impl<'v> Open<'v> {
         Ok(Outcome::Reached(self.segments))
     }
 
-    /// The paths with each element or member in the place of the wildcard before which this one stands.
+    /// Replaces the next wildcard by each element or member.
     fn replaced(self) -> Result<Vec<Self>, Failed<'v>> {
         let at = || text_of(&self.segments[..self.at]);
         let too_many = |length: usize| (length > MAX_EXPANSIONS).then_some(PathError::TooManyExpansions);
@@ -99,7 +99,7 @@ impl<'v> Open<'v> {
         Self { segments, at: self.at + 1, value, wildcards }
     }
 
-    /// The error of a path that was reached by replacing wildcards one after another.
+    /// Creates the error of a path whose wildcards were partly replaced.
     fn failed(&self, original: &[Segment], cause: PathError) -> PathError {
         let mut stage = original.to_vec();
         let mut stages = vec![text_of(&stage)];

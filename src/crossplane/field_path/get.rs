@@ -1,4 +1,4 @@
-//! Reading.
+//! Reads values.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{Segment, text_of};
 
 static NULL: Value = Value::Null;
 
-/// The value that the steps lead to.
+/// Returns the value that the segments lead to.
 pub(super) fn get<'v>(segments: &[Segment], object: &'v Value) -> Result<&'v Value, PathError> {
     if segments.is_empty() {
         return Ok(&NULL);
@@ -19,7 +19,7 @@ pub(super) fn get<'v>(segments: &[Segment], object: &'v Value) -> Result<&'v Val
     Ok(value)
 }
 
-/// The value that the step `at` leads to from `value`.
+/// Returns the value that the segment `at` leads to from `value`.
 pub(super) fn step<'v>(segments: &[Segment], at: usize, value: &'v Value) -> Result<&'v Value, PathError> {
     let here = || text_of(&segments[..at]);
     let missing = || PathError::no_such(&segments[..=at]);

@@ -1,4 +1,4 @@
-//! Merging a value with what stands at a path.
+//! Merges a value with the existing value at a path.
 
 use serde_json::{Map, Value};
 
@@ -6,15 +6,15 @@ use super::Path;
 use super::error::PathError;
 use crate::crossplane::go::type_of;
 
-/// How a value is merged with what stands at its path.
+/// How a value is merged with the existing value at its path.
 ///
 /// Source: `MergeOptions` of crossplane-runtime's `apis/common/v1`, which configures the library mergo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct MergeOptions {
-    /// What is there stays, unless it is empty: `0`, `""`, `false`, `null`, `{}` or `[]`.
+    /// Keeps existing values unless they are empty: `0`, `""`, `false`, `null`, `{}` or `[]`.
     pub keep_map_values: bool,
-    /// Lists are appended to lists. Elements that the target has already are left out where the target itself is a list,
-    /// but not in lists within it.
+    /// Appends lists to lists. If the target itself is a list, elements that it already has are left out; not so in
+    /// nested lists.
     pub append_slice: bool,
 }
 
@@ -34,14 +34,14 @@ pub(super) fn merge(
         return path.set(object, value);
     }
     let merged = match without_known(value, there, options) {
-        // Upstream's list without known elements is nil, and a nil slice appended to an empty one is nil again.
+        // Without new elements, upstream's list is nil, and a nil slice appended to an empty one is nil.
         Value::Array(new) if options.append_slice && new.is_empty() && is_empty_list(there) => Value::Null,
         value => options.merged(there.clone(), value)?,
     };
     path.set(object, merged)
 }
 
-/// The elements of a list to append that the target does not have.
+/// Returns the elements of a list that the target does not have yet.
 fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
     match (value, there) {
         (Value::Array(new), Value::Array(known)) if options.append_slice => {
@@ -53,10 +53,10 @@ fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
 }
 
 impl MergeOptions {
-    /// What two values make together. The recursion is as deep as both of them.
+    /// Merges two values. The recursion depth is the depth of both.
     fn merged(self, there: Value, value: Value) -> Result<Value, PathError> {
         match (there, value) {
-            // Upstream passes over members that are null, and then finds the target as empty as it was.
+            // Upstream skips null members, and then treats the target as still empty.
             (Value::Object(there), value @ Value::Object(_)) if there.is_empty() && has_only_nulls(&value) => Ok(value),
             (Value::Object(there), Value::Object(value)) => self.members(there, value).map(Value::Object),
             (Value::Array(mut there), Value::Array(mut value)) if self.append_slice => {
@@ -91,7 +91,7 @@ impl MergeOptions {
     }
 }
 
-/// Whether Go's reflection calls a value empty.
+/// Returns whether Go's reflection treats a value as empty.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

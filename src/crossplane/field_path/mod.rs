@@ -29,21 +29,20 @@ use serde_json::Value;
 pub use error::{ParseError, PathError};
 pub use merge::MergeOptions;
 
-/// The largest index that is written, which is upstream's: writing `a[1024]` makes a list of 1025 elements.
+/// The largest index that can be written, as in upstream: writing `a[1024]` creates a list of 1025 elements.
 pub const MAX_INDEX: u32 = 1024;
-/// How deep an object may become by writing. It is how deep objects are read from the API server, so nothing deeper can
-/// be a part of one.
+/// Maximum depth of an object after writing: the same as for objects from the API server.
 pub const MAX_DEPTH: usize = crate::admission::json::MAX_DEPTH;
-/// How many places the wildcards of one path may stand for. An object has room for more, but nobody means them.
+/// Maximum number of paths that the wildcards of one path may expand to.
 pub const MAX_EXPANSIONS: usize = 10_000;
 
-/// A path that was read.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Path {
     segments: Vec<Segment>,
 }
 
-/// One step of a [`Path`].
+/// A segment of a [`Path`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Segment {
     /// A member of an object.
@@ -53,15 +52,15 @@ pub enum Segment {
 }
 
 impl Path {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// What is wrong with it, and at which byte.
+    /// The syntax error with its byte offset.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         Ok(Self { segments: parse::segments(text)? })
     }
 
-    /// Reads a path where reading or writing it is what matters: the error names the path.
+    /// Parses a path for reading or writing: the error contains the path.
     ///
     /// # Errors
     /// [`PathError::Parse`].
@@ -69,63 +68,63 @@ impl Path {
         Self::parse(text).map_err(|error| PathError::Parse { path: text.to_owned(), error })
     }
 
-    /// The path with these steps.
+    /// Creates a path from its segments.
     pub fn of(segments: &[Segment]) -> Self {
         Self { segments: segments.into() }
     }
 
-    /// The steps from the object to the value.
+    /// Returns the segments from the object to the value.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// Whether the path names nothing at all.
+    /// Returns whether the path is empty.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// Whether a step is `*`, in brackets or not.
+    /// Returns whether a segment is `*`, in brackets or not.
     pub fn has_wildcard(&self) -> bool {
         self.segments.iter().any(Segment::is_wildcard)
     }
 
-    /// The largest index among the steps.
+    /// Returns the largest index in the path.
     pub fn highest_index(&self) -> Option<u32> {
         let index = |segment: &Segment| if let Segment::Index(index) = segment { Some(*index) } else { None };
         self.segments.iter().filter_map(index).max()
     }
 
-    /// The value in an object. Wildcards are not followed: `*` is read as a member of that name.
+    /// Returns the value in an object. Wildcards are not expanded: `*` is a member with this name.
     ///
     /// # Errors
-    /// What is missing (see [`PathError::is_not_found`]), or what is something else than the path needs.
+    /// If the value is missing (see [`PathError::is_not_found`]) or a parent has the wrong type.
     pub fn get<'v>(&self, object: &'v Value) -> Result<&'v Value, PathError> {
         get::get(&self.segments, object)
     }
 
-    /// Puts a value into an object. What is missing on the way is made, lists are filled up with `null`.
+    /// Writes a value into an object. Missing parents are created, and lists are filled with `null`.
     ///
     /// # Errors
-    /// Where something stands in the way, an index is beyond [`MAX_INDEX`], or the object would be deeper than
-    /// [`MAX_DEPTH`]. The object is then as it was.
+    /// If a parent has the wrong type, an index is above [`MAX_INDEX`], or the object would be deeper than
+    /// [`MAX_DEPTH`]. The object is then unchanged.
     pub fn set(&self, object: &mut Value, value: Value) -> Result<(), PathError> {
         set::set(&self.segments, object, value)
     }
 
-    /// Merges a value with what stands there; without options it takes its place.
+    /// Merges a value with the existing value; without options it replaces the existing value.
     ///
     /// # Errors
-    /// As [`Path::set`] and [`Path::get`], and where a list would be appended to something that is none.
+    /// As for [`Path::set`] and [`Path::get`], and if a list would be appended to a value that is not a list.
     pub fn merge(&self, object: &mut Value, value: Value, options: Option<MergeOptions>) -> Result<(), PathError> {
         merge::merge(self, object, value, options)
     }
 
-    /// The paths in an object that this one with its wildcards stands for; those that lead nowhere are left out.
-    /// The members of an object come in the order of their names.
+    /// Returns the existing paths in an object that this path with wildcards expands to. The members of an object are
+    /// sorted by name.
     ///
     /// # Errors
-    /// Where a wildcard or a step stands on something that has no elements or members, or there are more than
-    /// [`MAX_EXPANSIONS`].
+    /// If a wildcard or segment is applied to a value without elements or members, or there are more than
+    /// [`MAX_EXPANSIONS`] paths.
     pub fn expand(&self, object: &Value) -> Result<Vec<Self>, PathError> {
         let paths = expand::expand(&self.segments, object)?;
         Ok(paths.into_iter().map(|segments| Self { segments }).collect())
@@ -133,20 +132,21 @@ impl Path {
 }
 
 impl Segment {
-    /// Whether this step stands for every element or member.
+    /// Returns whether this segment is a wildcard for all elements or members.
     pub fn is_wildcard(&self) -> bool {
         matches!(self, Self::Field(name) if name == "*")
     }
 }
 
-/// The canonical spelling. It cannot always be read back: see the module's words on what cannot be named.
+/// Formats the canonical spelling. Names that no path can express cannot be parsed again; see the module's
+/// documentation.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text_of(&self.segments))
     }
 }
 
-/// How a row of steps is spelled.
+/// Returns the canonical spelling of segments.
 fn text_of(segments: &[Segment]) -> String {
     let mut text = String::new();
     for (at, segment) in segments.iter().enumerate() {

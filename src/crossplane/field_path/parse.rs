@@ -1,11 +1,11 @@
-//! The grammar.
+//! The grammar of field paths.
 
 use super::Segment;
 use super::error::ParseError;
 
 const DELIMITERS: [char; 3] = ['.', '[', ']'];
 
-/// The steps that a text names.
+/// Parses the segments of a path.
 pub(super) fn segments(text: &str) -> Result<Vec<Segment>, ParseError> {
     let mut segments = Vec::new();
     let mut rest = text;
@@ -38,7 +38,7 @@ pub(super) fn segments(text: &str) -> Result<Vec<Segment>, ParseError> {
     Ok(segments)
 }
 
-/// What stands between the bracket that `rest` begins with and the one that closes it.
+/// Returns the text between the opening bracket at the start of `rest` and its closing bracket.
 fn bracketed(rest: &str, position: usize) -> Result<&str, ParseError> {
     let inner = rest[1..].split_once(']').map(|(inner, _)| inner).ok_or(ParseError::Unterminated { position })?;
     match inner.find('[') {
@@ -49,7 +49,7 @@ fn bracketed(rest: &str, position: usize) -> Result<&str, ParseError> {
 }
 
 fn inside(text: &str) -> Segment {
-    // Rust would take a sign.
+    // Rust's `parse` would accept a sign.
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(index) if is_number => Segment::Index(index),

@@ -1,13 +1,13 @@
-//! Writing.
+//! Writes values.
 
 use serde_json::{Map, Value};
 
 use super::error::PathError;
 use super::{MAX_DEPTH, MAX_INDEX, Segment, text_of};
 
-/// Puts a value where the steps lead to.
+/// Writes a value at the end of the segments.
 ///
-/// Nothing is changed when this fails: once something was made, all that is below it is made too.
+/// If this fails, the object is unchanged: after the first missing parent, everything below is missing too.
 pub(super) fn set(segments: &[Segment], object: &mut Value, value: Value) -> Result<(), PathError> {
     check(segments, &value)?;
     let mut target = object;
@@ -20,7 +20,7 @@ pub(super) fn set(segments: &[Segment], object: &mut Value, value: Value) -> Res
     Ok(())
 }
 
-/// Whether writing stays within the bounds. Upstream knows the first of them.
+/// Checks the bounds of writing. Upstream only has the bound of the index.
 fn check(segments: &[Segment], value: &Value) -> Result<(), PathError> {
     for segment in segments {
         match segment {
@@ -35,7 +35,7 @@ fn check(segments: &[Segment], value: &Value) -> Result<(), PathError> {
     }
 }
 
-/// Whether a value has at most `room` levels. The recursion is as deep as `room` at most.
+/// Returns whether a value has at most `room` levels. The recursion depth is at most `room`.
 pub(super) fn fits(value: &Value, room: usize) -> bool {
     let below = |inner: &Value| room > 0 && fits(inner, room - 1);
     match value {
@@ -45,7 +45,7 @@ pub(super) fn fits(value: &Value, room: usize) -> bool {
     }
 }
 
-/// The place that the step `at` leads to. It is made where it is missing; `null` counts as missing in a list only.
+/// Returns the place that the segment `at` leads to, and creates it if it is missing; in a list, `null` is missing too.
 fn child<'v>(segments: &[Segment], at: usize, target: &'v mut Value) -> Result<&'v mut Value, PathError> {
     let fresh = || match segments.get(at + 1) {
         Some(Segment::Field(_)) => Value::Object(Map::new()),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::json;
 
-/// A value with its Go type. Most are JSON; Go has a few that JSON has not.
+/// A value with its Go type. Most are JSON; Go has a few that JSON lacks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Any {
     /// A JSON value. Integers are `int64`, all other numbers `float64`.
@@ -13,14 +13,14 @@ pub enum Any {
     NonFinite(f64),
     /// A `string` that is not UTF-8.
     Bytes(Vec<u8>),
-    /// A `map[string]any` that is nil: it prints as an empty map, and is written as `null`.
+    /// A nil `map[string]any`: it prints as an empty map, and is encoded as `null`.
     NilMap,
-    /// A `[]any` that is nil.
+    /// A nil `[]any`.
     NilSlice,
 }
 
 impl Any {
-    /// A `float64`.
+    /// Creates a `float64`.
     pub fn float(value: f64) -> Self {
         match serde_json::Number::from_f64(value) {
             Some(number) => Self::Json(Value::Number(number)),
@@ -28,12 +28,12 @@ impl Any {
         }
     }
 
-    /// A `string`.
+    /// Creates a `string`.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Json(Value::String(text.into()))
     }
 
-    /// A `string` of any bytes.
+    /// Creates a `string` from any bytes.
     pub fn bytes(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {
             Ok(text) => Self::text(text),
@@ -41,7 +41,7 @@ impl Any {
         }
     }
 
-    /// The name of its type, as `%T` prints it.
+    /// Returns the name of the type, as `%T` prints it.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Json(value) => type_of(value),
@@ -52,10 +52,10 @@ impl Any {
         }
     }
 
-    /// The value as it is written into an object.
+    /// Returns the value as it is written into an object.
     ///
     /// # Errors
-    /// Where `encoding/json` has no text for it, in its words.
+    /// The message of `encoding/json` if it cannot encode the value.
     pub fn into_value(self) -> Result<Value, String> {
         match self {
             Self::Json(value) => Ok(value),
@@ -67,7 +67,7 @@ impl Any {
         }
     }
 
-    /// The value as JSON, for people.
+    /// Returns the value as JSON for messages.
     pub fn shown(&self) -> Value {
         match self {
             Self::NonFinite(value) => Value::String(super::format_float(*value, 'g', None)),
@@ -75,10 +75,10 @@ impl Any {
         }
     }
 
-    /// What `encoding/json` writes.
+    /// Encodes the value like `encoding/json`.
     ///
     /// # Errors
-    /// As [`Any::into_value`].
+    /// As for [`Any::into_value`].
     pub fn to_json(&self) -> Result<String, String> {
         Ok(json::marshal(&self.clone().into_value()?))
     }
@@ -90,7 +90,8 @@ impl From<Value> for Any {
     }
 }
 
-/// The name of a JSON value's type: numbers that are written as integers are `int64`, as `k8s.io/apimachinery` reads them.
+/// Returns the Go type of a JSON value: numbers without a fraction or exponent are `int64`, as in
+/// `k8s.io/apimachinery`.
 pub fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -103,7 +104,7 @@ pub fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// A text in which each byte that belongs to no character is U+FFFD, as `encoding/json` writes it.
+/// Returns a text with U+FFFD for each invalid byte, as `encoding/json` writes it.
 fn lossy(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {

@@ -1,9 +1,9 @@
-//! `encoding/base64` with the standard alphabet, in its words.
+//! `encoding/base64` with the standard alphabet and Go's error messages.
 
-/// The bytes that a text stands for. Line ends are passed over, padding must be there.
+/// Decodes a text. Line breaks are skipped; padding is required.
 ///
 /// # Errors
-/// Where the text goes wrong, counted in bytes, as Go counts them.
+/// The byte offset of the first error, as in Go.
 pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len() / 4 * 3);
@@ -18,7 +18,7 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Reads up to four letters. Gives how many there were before padding, or nothing at the end.
+/// Decodes up to four characters. Returns their number before the padding, or `None` at the end.
 fn quantum(bytes: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Result<Option<usize>, usize> {
     let mut letters = [0u8; 4];
     let mut count = 0;
@@ -43,7 +43,7 @@ fn quantum(bytes: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Result<Option<usi
     Ok(Some(count))
 }
 
-/// What has to follow the first `=` after `count` letters.
+/// Checks the characters after the first `=`, which follows `count` characters.
 fn padding(bytes: &[u8], at: &mut usize, count: usize) -> Result<(), usize> {
     let skip = |at: &mut usize| {
         while bytes.get(*at).is_some_and(|byte| is_line_end(*byte)) {

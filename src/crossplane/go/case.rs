@@ -1,14 +1,14 @@
-//! `strings.ToUpper` and `strings.ToLower`: each character by itself, and one for one.
+//! `strings.ToUpper` and `strings.ToLower`, which map each character to one character.
 //!
 //! Rust maps some characters to several, and a sigma at the end of a word to another letter; Go does neither. Rust's
-//! tables are of a newer Unicode, in which a few letters have got a capital that they did not have before.
+//! Unicode tables are newer, so a few letters have an upper case form that Go does not know.
 
-/// `strings.ToUpper`.
+/// Converts to upper case, like `strings.ToUpper`.
 pub fn to_upper(text: &str) -> String {
     text.chars().map(upper).collect()
 }
 
-/// `strings.ToLower`.
+/// Converts to lower case, like `strings.ToLower`.
 pub fn to_lower(text: &str) -> String {
     text.chars().map(lower).collect()
 }
@@ -21,7 +21,8 @@ fn upper(c: char) -> char {
     }
 }
 
-/// The one capital of a letter whose capital form is written as several: the Greek ones with an iota have one.
+/// Returns the single upper case form of a letter that Rust maps to several: Greek letters with an iota subscript have
+/// one.
 fn single_upper(c: char) -> char {
     match c {
         '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
@@ -35,6 +36,6 @@ fn single_upper(c: char) -> char {
 }
 
 fn lower(c: char) -> char {
-    // Only the dotted capital I becomes two characters.
+    // Only the dotted capital I maps to two characters.
     if c == '\u{130}' { 'i' } else { c.to_lowercase().next().unwrap_or(c) }
 }

@@ -1,11 +1,11 @@
-//! Reading JSON as `encoding/json` does, in its words where the text is none.
+//! Decodes JSON like `encoding/json`, with Go's error messages.
 
 use serde_json::Value;
 
 use super::format_float;
 use crate::admission::json as wire;
 
-/// What a text is read into.
+/// The Go type into which a text is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A `map[string]any`.
@@ -14,10 +14,10 @@ pub enum Target {
     Array,
 }
 
-/// Reads a text into a map or a list; `None` for `null`, which leaves it nil. All numbers are `float64`.
+/// Decodes a text into a map or a list; `None` for `null`, which leaves them nil. All numbers are `float64`.
 ///
 /// # Errors
-/// In Go's words, but for what is nested deeper than [`wire::MAX_DEPTH`].
+/// Go's message; a message of our own for values that are nested deeper than [`wire::MAX_DEPTH`].
 pub fn unmarshal(text: &str, target: Target) -> Result<Option<Value>, String> {
     Scanner { bytes: text.as_bytes(), at: 0, open: Vec::new() }.document()?;
     let value = wire::parse(text).map_err(|error| match error {
@@ -45,7 +45,7 @@ fn mismatch(value: &Value, target: Target) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {wanted}")
 }
 
-/// What Go says of the first number that no `float64` can hold.
+/// Returns Go's message for the first number that does not fit into a `float64`.
 fn out_of_range(text: &str, target: Target) -> String {
     let found = match text.trim_start().chars().next() {
         Some('{') => Value::Object(serde_json::Map::new()),
@@ -61,7 +61,7 @@ fn out_of_range(text: &str, target: Target) -> String {
     format!("json: cannot unmarshal number {number} into Go value of type float64")
 }
 
-/// A value with all numbers as `float64`.
+/// Converts all numbers of a value to `float64`.
 pub fn floats(value: Value) -> Value {
     match value {
         Value::Number(number) => {
@@ -75,8 +75,8 @@ pub fn floats(value: Value) -> Value {
     }
 }
 
-/// A value as it is after it was written as JSON and read by `k8s.io/apimachinery`: numbers without a fraction are
-/// `int64` again, as far as they fit.
+/// Converts a value as encoding to JSON and decoding by `k8s.io/apimachinery` does: numbers without a fraction become
+/// `int64` if they fit.
 pub fn integers(value: Value) -> Value {
     match value {
         Value::Number(number) => Value::Number(integer(&number).map_or(number, Into::into)),
@@ -97,11 +97,11 @@ fn integer(number: &serde_json::Number) -> Option<i64> {
     is_whole.then(|| format_float(value, 'f', None).parse().ok()).flatten()
 }
 
-/// Checks the grammar, to say what is wrong as Go does.
+/// Checks the grammar, to report errors like Go.
 struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// The closing marks of what is open.
+    /// The closing brackets of the open objects and lists.
     open: Vec<u8>,
 }
 
@@ -128,7 +128,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// A value, or the beginning of one that has members up to the end of the first of them.
+    /// Checks a value; of an object or list, the beginning up to the end of its first member.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {
@@ -255,7 +255,7 @@ impl Scanner<'_> {
         Ok(byte)
     }
 
-    /// The next byte where no space may stand. Go takes the end of the text for one.
+    /// Returns the next byte, before which no space is allowed. Go reads the end of the text as a space.
     fn next_of(&mut self, context: &str) -> Result<u8, String> {
         self.next().map_err(|_| format!("invalid character ' ' {context}"))
     }
@@ -266,14 +266,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// What Go says of the byte that was read last.
+    /// Returns Go's message for the last byte.
     fn invalid(&self, context: &str) -> String {
         let byte = self.at.checked_sub(1).and_then(|at| self.bytes.get(at)).copied().unwrap_or_default();
         format!("invalid character {} {context}", character(byte))
     }
 }
 
-/// A byte between single quotes.
+/// Returns a byte in single quotes.
 fn character(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),

@@ -1,10 +1,10 @@
-//! Floating-point numbers as text: `strconv.FormatFloat`.
+//! Formats floating-point numbers like `strconv.FormatFloat`.
 
-/// The digits after which every digit of a `float64` is zero.
+/// The number of digits after which all digits of a `float64` are zero.
 const MAX_DIGITS: usize = 1100;
 
-/// A number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. ConfigsWithout a precision there are as many digits as it
-/// takes to read the same number again.
+/// Formats a number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. Without a precision, it uses the fewest
+/// digits that parse to the same number.
 pub fn format_float(value: f64, format: char, precision: Option<usize>) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -35,7 +35,7 @@ fn fixed(value: f64, precision: Option<usize>) -> String {
     text + &"0".repeat(precision - shown)
 }
 
-/// The digits of a number, and the exponent of the first of them.
+/// Returns the digits of a number, and the exponent of the first digit.
 fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
     let text = match precision {
         None => shortest(value),
@@ -48,8 +48,8 @@ fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
     (digits, exponent.parse().unwrap_or(0))
 }
 
-/// The fewest digits that are read as the same number. Where two numbers of as many digits are equally near, Go takes the
-/// one that ends in an even digit, and Rust the larger one.
+/// Returns the fewest digits that parse to the same number. If two candidates are equally near, Go takes the one with
+/// the even last digit, Rust the larger one.
 fn shortest(value: f64) -> String {
     let text = format!("{value:e}");
     let count = text.split_once('e').map_or(text.len(), |(mantissa, _)| mantissa.replace('.', "").len());
@@ -62,7 +62,7 @@ fn scientific(value: f64, precision: Option<usize>) -> String {
     spelled(&digits, exponent)
 }
 
-/// Digits in the format `e`.
+/// Formats digits in the format `e`.
 fn spelled(digits: &str, exponent: i32) -> String {
     let (first, rest) = digits.split_at(digits.len().min(1));
     let point = if rest.is_empty() { "" } else { "." };
@@ -78,7 +78,7 @@ fn general(value: f64, precision: Option<usize>) -> String {
     let count = i32::try_from(significant.len()).unwrap_or(i32::MAX);
     let limit = match wanted.and_then(|wanted| i32::try_from(wanted).ok()) {
         None => 6,
-        // Go looks at the digits that there are, as long as they reach the decimal point.
+        // Go uses the existing digits if they reach the decimal point.
         Some(wanted) if wanted > count && count > exponent => count,
         Some(wanted) => wanted,
     };
@@ -88,7 +88,7 @@ fn general(value: f64, precision: Option<usize>) -> String {
     placed(significant, exponent)
 }
 
-/// Digits with the decimal point, and zeros, where they belong.
+/// Formats digits with a decimal point and the necessary zeros.
 fn placed(digits: &str, exponent: i32) -> String {
     let Ok(whole) = usize::try_from(exponent + 1) else {
         let zeros = usize::try_from(-exponent - 1).unwrap_or(0);
@@ -101,7 +101,7 @@ fn placed(digits: &str, exponent: i32) -> String {
     }
 }
 
-/// The bits of the mantissa, with the one that is implied, and the exponent of the last of them.
+/// Returns the bits of the mantissa, including the implied one, and the exponent of the last bit.
 fn parts(value: f64) -> (u64, i32) {
     let bits = value.to_bits();
     let fraction = bits & ((1 << 52) - 1);
@@ -118,7 +118,7 @@ fn binary(value: f64) -> String {
 
 fn hexadecimal(value: f64, precision: Option<usize>) -> String {
     let (mut mantissa, mut exponent) = parts(value);
-    // The leading one is shifted to bit 60.
+    // Go shifts the leading bit to bit 60.
     exponent = if mantissa == 0 { 0 } else { exponent + 52 };
     mantissa <<= 8;
     while mantissa != 0 && mantissa & 1 << 60 == 0 {

@@ -1,4 +1,4 @@
-//! Checksums in the form that Crossplane writes them.
+//! Checksums in the formats that Crossplane writes.
 
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 
@@ -6,22 +6,22 @@ fn hexadecimal(algorithm: &'static Algorithm, bytes: &[u8]) -> String {
     digest(algorithm, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// SHA-1 in hexadecimal: a name for a value, not a protection.
+/// Returns the SHA-1 in hexadecimal. It only names values; it does not protect them.
 pub fn sha1(bytes: &[u8]) -> String {
     hexadecimal(&SHA1_FOR_LEGACY_USE_ONLY, bytes)
 }
 
-/// SHA-256 in hexadecimal.
+/// Returns the SHA-256 in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&SHA256, bytes)
 }
 
-/// SHA-512 in hexadecimal.
+/// Returns the SHA-512 in hexadecimal.
 pub fn sha512(bytes: &[u8]) -> String {
     hexadecimal(&SHA512, bytes)
 }
 
-/// Adler-32.
+/// Returns the Adler-32 checksum.
 pub fn adler32(bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65521;
     let (mut low, mut high) = (1u32, 0u32);

@@ -1,17 +1,17 @@
-//! `encoding/json`: values as text.
+//! Encodes JSON like `encoding/json`.
 
 use serde_json::{Number, Value};
 
 use super::float::format_float;
 
-/// A value as Go writes it: keys sorted, `<`, `>`, `&`, U+2028 and U+2029 escaped, `1.0` as `1`.
+/// Encodes a value like Go: keys are sorted, `<`, `>`, `&`, U+2028 and U+2029 are escaped, and `1.0` is `1`.
 pub fn marshal(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
     text
 }
 
-/// The recursion is as deep as the value.
+/// Writes a value. The recursion depth is the depth of the value.
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Number(number) => out.push_str(&number_text(number)),
@@ -37,7 +37,7 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// A number as Go writes it.
+/// Encodes a number like Go.
 pub(super) fn number_text(number: &Number) -> String {
     if let Some(integer) = number.as_i64() {
         return integer.to_string();

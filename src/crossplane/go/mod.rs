@@ -1,7 +1,7 @@
-//! What Go's standard library makes of values, as far as Crossplane's results depend on it.
+//! The parts of Go's standard library that Crossplane's results depend on.
 //!
-//! Rust's own answers differ in places that show in a computed environment, so these are written out and tested against
-//! what Go answered.
+//! Rust's own functions give other results in some cases, which would change a computed environment. These functions
+//! are tested against recorded results of Go.
 
 mod any;
 pub mod base64;

@@ -1,23 +1,23 @@
-//! `resource.ParseQuantity` of `k8s.io/apimachinery`, and the floating-point number that it comes to.
+//! `resource.ParseQuantity` of `k8s.io/apimachinery`, as a floating-point number.
 
 use std::cmp::Ordering;
 
 const FORMAT: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
-/// As many digits fit into an `int64` whatever they are; a longer number is kept in another way.
+/// Number of digits that always fit into an `int64`; apimachinery parses longer numbers in another way.
 const INT64_DIGITS: usize = 18;
-/// The finest unit that is kept: what is left of a longer number is rounded up to it.
+/// The exponent of the smallest unit; smaller fractions are rounded up.
 const NANO: i64 = 9;
-/// With as many zeros a number is infinite.
+/// Number of zeros from which a number is infinite.
 const BEYOND: usize = 400;
-/// What a number with a binary suffix is capped at.
+/// The maximum of a number with a binary suffix.
 const MAX: &[u8] = b"9223372036854775807";
 
-/// The number that a quantity such as `1Gi`, `500m` or `1e3` stands for.
+/// Parses a quantity such as `1Gi`, `500m` or `1e3`.
 ///
 /// # Errors
-/// In apimachinery's words.
+/// Apimachinery's message.
 pub fn parse_quantity(text: &str) -> Result<f64, String> {
     let parts = Parts::of(text).ok_or(FORMAT)?;
     let scale = scale(parts.suffix).ok_or(SUFFIX)?;
@@ -25,7 +25,7 @@ pub fn parse_quantity(text: &str) -> Result<f64, String> {
     Ok(if parts.is_negative && magnitude != 0.0 { -magnitude } else { magnitude })
 }
 
-/// A quantity in its parts.
+/// The parts of a quantity.
 struct Parts<'t> {
     is_negative: bool,
     whole: &'t str,
@@ -34,7 +34,7 @@ struct Parts<'t> {
     has_digits: bool,
 }
 
-/// What a suffix multiplies by.
+/// The factor of a suffix.
 #[derive(Clone, Copy)]
 enum Scale {
     Ten(i64),
@@ -62,7 +62,7 @@ impl<'t> Parts<'t> {
         is_sound.then_some(Self { is_negative: text.starts_with('-'), whole, fraction, suffix, has_digits })
     }
 
-    /// The number without its sign; `None` where there are no digits and apimachinery needs them.
+    /// Returns the number without its sign; `None` if apimachinery requires digits and there are none.
     fn magnitude(&self, scale: Scale) -> Option<f64> {
         let all = [self.whole, self.fraction].concat();
         let fraction = i64::try_from(self.fraction.len()).unwrap_or(i64::MAX);
@@ -71,7 +71,7 @@ impl<'t> Parts<'t> {
             Scale::Ten(power) if all.len() <= INT64_DIGITS && power - fraction >= -NANO => {
                 Some(times_ten(&all, power - fraction))
             }
-            // Apimachinery's guess whether the product fits into an int64.
+            // The same estimate as in apimachinery whether the product fits into an int64.
             Scale::Two(shift) if self.fraction.is_empty() && 14 - length - i64::from(shift * 3 / 10) >= 0 => {
                 Some(times_ten(&text_of(&doubled(all, shift)), 0))
             }
@@ -122,7 +122,7 @@ fn scale(suffix: &str) -> Option<Scale> {
     })
 }
 
-/// Digits that have `fraction` of them behind the point, in nanos, rounded up.
+/// Rounds digits, of which `fraction` are after the decimal point, up to nanos.
 fn nano(mut digits: Vec<u8>, fraction: i64) -> f64 {
     if digits.iter().all(|digit| *digit == b'0') {
         return 0.0;
@@ -167,7 +167,7 @@ fn double(digits: &[u8]) -> Vec<u8> {
     doubled
 }
 
-/// How digits, of which `fraction` stand behind the point, compare with [`MAX`].
+/// Compares digits, of which `fraction` are after the decimal point, with [`MAX`].
 fn compare(digits: &[u8], fraction: i64) -> Ordering {
     let split = digits.len().saturating_sub(usize::try_from(fraction).unwrap_or(usize::MAX));
     let (whole, rest) = digits.split_at(split);
@@ -178,7 +178,8 @@ fn compare(digits: &[u8], fraction: i64) -> Ordering {
     whole.len().cmp(&MAX.len()).then_with(|| whole.cmp(MAX)).then(finer)
 }
 
-/// Digits times a power of ten. Go multiplies two floating-point numbers, so that the last bit may be off; so may this.
+/// Multiplies digits by a power of ten. Go multiplies two floating-point numbers, so its last bit may be imprecise;
+/// this function reproduces that.
 fn times_ten(digits: &str, power: i64) -> f64 {
     let base: f64 = if digits.is_empty() { 0.0 } else { digits.parse().unwrap_or(f64::INFINITY) };
     match power {

@@ -1,18 +1,19 @@
 //! Go's quoted strings.
 //!
-//! Source: `strconv.Quote` and its kin. What is printable is decided by Rust's Unicode tables, which are newer than Go's.
+//! Source: `strconv.Quote` and related functions. Rust's Unicode tables, which are newer than Go's, decide which
+//! characters are printable.
 
-/// A text as `%q` prints it: `"a\"b"`.
+/// Quotes a text like `%q`: `"a\"b"`.
 pub fn quote(text: &str) -> String {
     quote_with(text, '"', false)
 }
 
-/// A text as `%+q` prints it, in ASCII.
+/// Quotes a text like `%+q`, in ASCII.
 pub(super) fn quote_ascii(text: &str) -> String {
     quote_with(text, '"', true)
 }
 
-/// A text between marks.
+/// Quotes a text with a given quotation mark.
 pub(super) fn quote_with(text: &str, mark: char, is_ascii: bool) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push(mark);
@@ -44,9 +45,9 @@ fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Whether Go prints a character as it is: letters, marks, numbers, punctuation, symbols and the ASCII space.
+/// Returns whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols and the ASCII space.
 pub(super) fn is_printable(c: char) -> bool {
-    // Rust escapes a combining mark at the start of a text only, so it is asked about it after a letter.
+    // Rust escapes a combining mark only at the start of a text.
     let text = String::from_iter(['a', c]);
     matches!(c, '"' | '\'' | '\\') || text.escape_debug().nth(1) == Some(c)
 }

@@ -1,8 +1,8 @@
-//! Texts as booleans and numbers: `strconv`, in its words.
+//! Parses booleans and numbers like `strconv`, with Go's error messages.
 
 use super::quote;
 
-/// What a text was to be, and why it is not.
+/// Returns Go's error message for a text that a function cannot parse.
 fn wrong(function: &str, text: &str, why: &str) -> String {
     format!("strconv.{function}: parsing {}: {why}", quote(text))
 }
@@ -10,10 +10,10 @@ fn wrong(function: &str, text: &str, why: &str) -> String {
 const SYNTAX: &str = "invalid syntax";
 const RANGE: &str = "value out of range";
 
-/// `strconv.ParseBool`.
+/// Parses a boolean, like `strconv.ParseBool`.
 ///
 /// # Errors
-/// In Go's words.
+/// Go's message.
 pub fn parse_bool(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -22,10 +22,10 @@ pub fn parse_bool(text: &str) -> Result<bool, String> {
     }
 }
 
-/// `strconv.ParseInt(text, 10, 64)`.
+/// Parses an integer, like `strconv.ParseInt(text, 10, 64)`.
 ///
 /// # Errors
-/// In Go's words.
+/// Go's message.
 pub fn parse_int(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -34,10 +34,11 @@ pub fn parse_int(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| wrong("ParseInt", text, RANGE))
 }
 
-/// `strconv.ParseFloat(text, 64)`: decimal or hexadecimal, `inf`, `infinity` and `nan` in any case.
+/// Parses a number, like `strconv.ParseFloat(text, 64)`: decimal or hexadecimal, `inf`, `infinity` and `nan` in any
+/// case.
 ///
 /// # Errors
-/// In Go's words.
+/// Go's message.
 pub fn parse_float(text: &str) -> Result<f64, String> {
     let (sign, number) = match text.strip_prefix('-') {
         Some(number) => (-1.0, number),
@@ -59,13 +60,13 @@ pub fn parse_float(text: &str) -> Result<f64, String> {
     if value.is_infinite() { Err(wrong("ParseFloat", text, RANGE)) } else { Ok(sign * value) }
 }
 
-/// A number in Rust's grammar, which is Go's but for the words for what is not a number.
+/// Parses a decimal number. Rust's grammar only differs in the words for infinity and NaN.
 fn decimal(number: &str) -> Option<f64> {
     let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     number.parse().ok().filter(|_| is_number)
 }
 
-/// Whether every underscore stands between digits, or between `0x` and a digit.
+/// Returns whether every underscore is between digits, or between `0x` and a digit.
 fn has_sound_underscores(number: &str) -> bool {
     let (digits, is_hexadecimal) = match number.get(..2) {
         Some("0x" | "0X") => (&number[1..], true),
@@ -81,7 +82,7 @@ fn has_sound_underscores(number: &str) -> bool {
     (0..chars.len()).filter(|&at| chars[at] == '_').all(around)
 }
 
-/// Hexadecimal digits with a binary exponent, which must be there.
+/// Parses hexadecimal digits with the required binary exponent.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -100,7 +101,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
 /// An exponent for which every mantissa that fits into an object is out of range.
 const BEYOND: i64 = 1 << 32;
 
-/// The digits times two to the power of the exponent, rounded once, to even.
+/// Returns the digits times two to the power of the exponent, rounded once, half to even.
 fn assembled(digits: &[u8], mut exponent: i64) -> f64 {
     let mut mantissa: u64 = 0;
     let mut is_inexact = false;
@@ -116,7 +117,7 @@ fn assembled(digits: &[u8], mut exponent: i64) -> f64 {
     if mantissa == 0 {
         return 0.0;
     }
-    // The leading bit goes to bit 61: there is room for the rounding below, and for what was cut off in the last bit.
+    // The leading bit goes to bit 61, which leaves bits for rounding; the last bit records truncated digits.
     while mantissa >> 61 == 0 {
         mantissa <<= 1;
         exponent -= 1;
@@ -132,7 +133,7 @@ fn assembled(digits: &[u8], mut exponent: i64) -> f64 {
     scaled(kept, exponent + i64::from(cut))
 }
 
-/// An integer of at most 53 bits times a power of two, which has to be exact or out of range.
+/// Multiplies an integer of at most 53 bits by a power of two. The result is exact or out of range.
 fn scaled(mantissa: u64, exponent: i64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "it has at most 53 bits")]
     let mut value = mantissa as f64;

@@ -1,9 +1,10 @@
-//! The schema that a Composition declares for its environment, as JSON Schema, and what stands there at a path.
+//! The JSON Schema that a Composition declares for its environment.
 //!
-//! Crossplane knows no schema of an environment, so this is ours: in the annotation [`ANNOTATION`] of the Composition, or in a
-//! ConfigMap that [`FROM_ANNOTATION`] names. It describes the merged environment, before patches. It is read as a structure,
-//! as Kubernetes reads schemas: where properties are listed, there are no others unless `additionalProperties` says so.
-//! Whatever cannot be told (`not`, `if`, a schema elsewhere) allows everything.
+//! Crossplane has no schema for environments; this is a feature of Portcullis. The schema is in the annotation
+//! [`ANNOTATION`] of the Composition, or in a ConfigMap that [`FROM_ANNOTATION`] names. It describes the merged
+//! environment before patches. It is read as a structure, as Kubernetes reads schemas: if properties are listed, there
+//! are no others unless `additionalProperties` allows them. Keywords that cannot be evaluated (`not`, `if`, remote
+//! references) allow everything.
 
 mod source;
 mod types;
@@ -20,74 +21,75 @@ use crate::yaml;
 pub use source::{ANNOTATION, CONFIG_MAPS, FROM_ANNOTATION, confirm, declared};
 pub use types::Types;
 
-/// The annotations of an object have 256 KiB together; a ConfigMap of more than that describes no environment.
+/// Maximum size of a schema in bytes. All annotations of an object together may have 256 KiB; a larger ConfigMap does
+/// not describe an environment.
 pub const MAX_BYTES: usize = 256 << 10;
-/// A schema of more parts takes too long for an admission; nobody describes so much.
+/// Maximum number of subschemas. More would take too long during an admission request.
 const MAX_PARTS: usize = 10_000;
 
-/// A schema that was read.
+/// A parsed schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     root: Value,
 }
 
-/// What stands at a path.
+/// What a schema allows at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Anything may.
+    /// Any value.
     Anything,
-    /// Something of these types.
+    /// A value of these types.
     Something {
-        /// The types.
+        /// The allowed types.
         types: Types,
-        /// Whether it is always there.
+        /// Whether the value always exists.
         is_required: bool,
     },
-    /// Nothing.
+    /// No value.
     Nothing {
-        /// The last place on the path that there is; empty for the environment itself.
+        /// The last place on the path that exists; empty for the environment itself.
         at: String,
-        /// What that has: the names of its members, those first that are spelled alike.
+        /// The names of the members of that place, similar names first.
         has: Vec<String>,
     },
 }
 
-/// Why there is no schema where one is declared.
+/// Why a declared schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// It is too long.
+    /// The text is too long.
     #[error("has more than {MAX_BYTES} bytes")]
     TooLong,
-    /// It has too many parts.
+    /// The schema has too many subschemas.
     #[error("has more than {MAX_PARTS} parts")]
     TooManyParts,
-    /// It is no YAML, nor JSON.
+    /// The text is neither YAML nor JSON.
     #[error("is neither JSON nor YAML: {0}")]
     Unreadable(String),
-    /// A part of it is no schema.
-    #[error("is no JSON Schema: {at}: {why}")]
+    /// A part of the schema is invalid.
+    #[error("is not a valid JSON Schema: {at}: {why}")]
     Malformed {
-        /// Where, as a JSON Pointer.
+        /// The place, as a JSON Pointer.
         at: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The annotation names no ConfigMap.
+    /// The annotation does not name a key of a ConfigMap.
     #[error("must name a key of a ConfigMap, as NAMESPACE/NAME/KEY")]
     NoReference,
-    /// What it names is not there.
+    /// The named object does not exist.
     #[error("names {0}, which does not exist")]
     Missing(String),
-    /// What it names cannot be read.
+    /// The named object cannot be read.
     #[error("names {0}, which portcullis cannot read{1}")]
     Unread(String, &'static str),
 }
 
 impl Schema {
-    /// Reads a schema, as JSON or YAML.
+    /// Parses a schema from JSON or YAML.
     ///
     /// # Errors
-    /// When it is too large, cannot be read, or a part of it cannot be a schema.
+    /// If it is too large, cannot be parsed, or a part of it is not a valid schema.
     pub fn read(text: &str) -> Result<Arc<Self>, SchemaError> {
         if text.len() > MAX_BYTES {
             return Err(SchemaError::TooLong);
@@ -100,7 +102,7 @@ impl Schema {
         Ok(Arc::new(schema))
     }
 
-    /// Whether all parts can be schemas.
+    /// Checks that all parts are valid schemas.
     fn check(&self) -> Result<(), SchemaError> {
         let (mut left, mut parts) = (vec![(String::new(), &self.root)], 0);
         while let Some((at, part)) = left.pop() {
@@ -125,7 +127,7 @@ impl Schema {
             None => {}
             Some(Value::Array(names)) if names.iter().all(is_known) => {}
             Some(name) if is_known(name) => {}
-            Some(_) => return wrong("/type", "there are null, boolean, integer, number, string, array and object"),
+            Some(_) => return wrong("/type", "must be null, boolean, integer, number, string, array or object"),
         }
         for key in MAPS {
             if members.get(*key).is_some_and(|value| !value.is_object()) {
@@ -138,34 +140,34 @@ impl Schema {
         let patterns = members.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
         for (pattern, _) in patterns {
             if regexp::compile(pattern).is_err() {
-                return wrong("/patternProperties", &format!("{pattern:?} is no regular expression of RE2"));
+                return wrong("/patternProperties", &format!("{pattern:?} is not an RE2 regular expression"));
             }
         }
         match members.get("$ref").map(Value::as_str) {
-            Some(None) => wrong("/$ref", "must be a text"),
+            Some(None) => wrong("/$ref", "must be a string"),
             Some(Some(reference)) if is_local(reference) && self.target(reference).is_none() => {
-                wrong("/$ref", &format!("{reference} leads nowhere"))
+                wrong("/$ref", &format!("{reference} does not exist"))
             }
             _ => Ok(()),
         }
     }
 
-    /// What a local reference leads to.
+    /// Resolves a local reference.
     fn target(&self, reference: &str) -> Option<&Value> {
         self.root.pointer(reference.strip_prefix('#')?)
     }
 
-    /// What stands at a path.
+    /// Returns what the schema allows at a path.
     pub fn at(&self, path: &Path) -> Found {
         walk::at(self, path)
     }
 }
 
-/// Members that hold schemas by names of the user's own.
+/// Keywords whose members are schemas with user-defined names.
 const MAPS: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
-/// Members that hold a schema.
+/// Keywords whose value is a schema.
 const SINGLE: &[&str] = &["additionalProperties", "unevaluatedProperties", "items", "additionalItems", "then", "else"];
-/// Members that hold a list of schemas.
+/// Keywords whose value is a list of schemas.
 const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
 
 fn is_local(reference: &str) -> bool {
@@ -176,7 +178,7 @@ fn is_texts(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }
 
-/// The schemas in a schema.
+/// Returns the subschemas of a schema with their places.
 fn children<'s>(at: &str, part: &'s Value) -> Vec<(String, &'s Value)> {
     let mut found = Vec::new();
     for key in MAPS {

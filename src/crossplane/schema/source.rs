@@ -1,8 +1,8 @@
-//! Where a Composition declares the schema of its environment.
+//! The places where a Composition declares the schema of its environment.
 //!
-//! ConfigMaps are not watched: a watch on those of all namespaces would need the right to read them all. The one that is
-//! named is read when it is needed, for which the right to get it is enough; the role for that is in portcullis' own
-//! namespace, and whoever keeps schemas elsewhere gives it there.
+//! ConfigMaps are not watched: a watch in all namespaces would need the right to read all of them. The named ConfigMap
+//! is read when it is needed, for which the right to get it is enough. The chart creates a role for this in the
+//! namespace of portcullis; for schemas in other namespaces, users create a role there.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ pub static CONFIG_MAPS: Kind = Kind {
     parts: &[&["data"]],
 };
 
-/// The schema that a Composition declares, if it does, and the annotation that says so.
+/// Returns the schema that a Composition declares, if any, and its annotation.
 ///
 /// # Errors
-/// When it declares one that cannot be had.
+/// If the declared schema cannot be read.
 pub fn declared(composition: &Value, view: &View<'_>) -> Option<(&'static str, Result<Arc<Schema>, SchemaError>)> {
     if let Some(text) = annotation(composition, ANNOTATION) {
         return Some((ANNOTATION, Schema::read(text)));
@@ -39,7 +39,7 @@ pub fn declared(composition: &Value, view: &View<'_>) -> Option<(&'static str, R
     Some((FROM_ANNOTATION, from_config_map(reference, view)))
 }
 
-/// The ConfigMap to read for a Composition.
+/// Returns the ConfigMap to read for a Composition, if any.
 pub fn confirm(composition: &Value) -> Option<Reference> {
     if annotation(composition, ANNOTATION).is_some() {
         return None;
@@ -69,7 +69,7 @@ fn annotation<'v>(composition: &'v Value, name: &str) -> Option<&'v str> {
     composition.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
-/// The namespace, the name and the key of a reference.
+/// Splits a reference into namespace, name and key.
 fn parts(reference: &str) -> Option<(&str, &str, &str)> {
     let mut parts = reference.trim().splitn(3, '/').filter(|part| !part.is_empty());
     Some((parts.next()?, parts.next()?, parts.next()?))

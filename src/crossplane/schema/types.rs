@@ -1,4 +1,4 @@
-//! The types of JSON, as JSON Schema names them.
+//! The types of JSON values, with their names in JSON Schema.
 
 use std::fmt;
 
@@ -11,23 +11,23 @@ pub struct Types(u8);
 const NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
 impl Types {
-    /// Every type.
+    /// All types.
     pub const ALL: Self = Self(0x7f);
-    /// None.
+    /// No type.
     pub(super) const NONE: Self = Self(0);
 
-    /// The type of a name. Every whole number is a number.
+    /// Returns the types with this name. `number` includes integers.
     pub fn named(name: &str) -> Option<Self> {
         let at = NAMES.iter().position(|known| *known == name)?;
         Some(Self(if name == "number" { 0b1100 } else { 1 << at }))
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn of(value: &Value) -> Self {
         Self(match value {
             Value::Null => 1,
             Value::Bool(_) => 2,
-            // To merging, every number is a floating-point number: 1.0 is as whole as 1.
+            // Merging turns every number into a float64, so 1.0 is an integer like 1.
             Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => 4,
             Value::Number(_) => 8,
             Value::String(_) => 16,
@@ -36,18 +36,18 @@ impl Types {
         })
     }
 
-    /// The types in either.
+    /// Returns the union of two sets.
     #[must_use]
     pub(super) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether a type of the other is among these.
+    /// Returns whether two sets have a common type.
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The names of the types.
+    /// Returns the names of the types.
     pub fn names(self) -> Vec<&'static str> {
         let is_in = |at: &usize| self.0 & (1 << at) != 0;
         let all: Vec<_> = (0..NAMES.len()).filter(is_in).map(|at| NAMES[at]).collect();

@@ -1,7 +1,7 @@
-//! Following a path through a schema.
+//! Follows a path through a schema.
 //!
-//! Where several schemas apply to a value, because they are combined, what any of them has counts: that is more than the
-//! schema says, so that nothing is missed that it has.
+//! If several combined schemas apply to a value, a member of any of them is allowed. This allows more than the schema
+//! says, so no valid path is reported as missing.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::go::regexp;
 use crate::near::nearest_first;
 
-/// How many names are told of a place.
-const NAMED: usize = 8;
+/// Maximum number of names that are reported for a place.
+const MAX_NAMES: usize = 8;
 
-/// What stands at a path in a schema. Takes at most [`MAX_PARTS`] parts; then anything may stand there.
+/// Returns what a schema allows at a path. After [`MAX_PARTS`] subschemas everything is allowed.
 pub(super) fn at(schema: &Schema, path: &Path) -> Found {
     let mut walk = Walk { schema, left: MAX_PARTS };
     let (mut place, mut at, mut is_required) = (vec![&schema.root], String::new(), true);
@@ -42,18 +42,18 @@ struct Walk<'s> {
     left: usize,
 }
 
-/// Where a segment leads.
+/// The target of a segment.
 enum Step<'s> {
-    /// The schema says nothing of it.
+    /// The schema allows anything here.
     Anywhere,
-    /// To one of these.
+    /// One of these schemas.
     To(Vec<&'s Value>),
-    /// Nowhere; what there is instead.
+    /// No schema; contains the members that exist instead.
     Nowhere(Vec<String>),
 }
 
 impl<'s> Walk<'s> {
-    /// Schemas, and all that they are combined from.
+    /// Returns schemas together with all schemas that they combine.
     fn parts(&mut self, schemas: &[&'s Value]) -> Vec<&'s Value> {
         let (mut found, mut left): (Vec<&'s Value>, _) = (Vec::new(), schemas.to_vec());
         while let Some(part) = left.pop() {
@@ -67,7 +67,7 @@ impl<'s> Walk<'s> {
         found
     }
 
-    /// What a schema is combined from.
+    /// Returns the schemas that a schema combines.
     fn combined(&self, part: &'s Value) -> Vec<&'s Value> {
         let lists = ["allOf", "anyOf", "oneOf"].into_iter();
         let lists = lists.flat_map(|key| part.get(key).and_then(Value::as_array).into_iter().flatten());
@@ -77,26 +77,26 @@ impl<'s> Walk<'s> {
     }
 
     fn step(&mut self, parts: &[&'s Value], segment: &Segment) -> Step<'s> {
-        let (mut next, mut has, mut is_told) = (Vec::new(), Vec::new(), false);
+        let (mut next, mut has, mut is_constrained) = (Vec::new(), Vec::new(), false);
         for part in parts {
             match step(part, segment) {
                 Part::Anything => return Step::Anywhere,
                 Part::Nothing => {}
                 Part::Has(schemas) => next.extend(schemas),
                 Part::HasNot(names) => {
-                    is_told = true;
+                    is_constrained = true;
                     has.extend(names);
                 }
             }
         }
-        // Combined schemas that say nothing at all allow everything.
-        if self.left == 0 || next.is_empty() && !is_told {
+        // Combined schemas without any constraint allow everything.
+        if self.left == 0 || next.is_empty() && !is_constrained {
             return Step::Anywhere;
         }
         if next.is_empty() { Step::Nowhere(sorted(&has, segment)) } else { Step::To(next) }
     }
 
-    /// The types that a value may have.
+    /// Returns the types that a value may have.
     fn types(&mut self, schemas: &[&'s Value]) -> Types {
         let mut types = Types::NONE;
         for schema in schemas {
@@ -105,7 +105,8 @@ impl<'s> Walk<'s> {
         types
     }
 
-    /// What a schema says itself goes before what it is combined from; `seen` are those that it is a part of.
+    /// Returns the types of one schema. Its own types win over those of the schemas that it combines; `seen` are its
+    /// parents.
     fn types_of(&mut self, schema: &'s Value, seen: &mut Vec<&'s Value>) -> Types {
         let is_seen = seen.iter().any(|known| std::ptr::eq(*known, schema));
         if self.left == 0 || is_seen || seen.len() > MAX_NESTED {
@@ -127,13 +128,13 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// Schemas that are combined more deeply say nothing of types: the walk is recursive here.
+/// Maximum nesting of combined schemas; deeper ones do not restrict types. The walk is recursive here.
 const MAX_NESTED: usize = 64;
 
-/// What a part of a schema says of a segment.
+/// What a part of a schema allows for a segment.
 enum Part<'s> {
     Anything,
-    /// It speaks of something else.
+    /// The part has no keyword for this kind of segment.
     Nothing,
     Has(Vec<&'s Value>),
     HasNot(Vec<String>),
@@ -159,7 +160,7 @@ fn step<'s>(part: &'s Value, segment: &Segment) -> Part<'s> {
     })
 }
 
-/// What a part says of a member; `None` where it says nothing of members.
+/// Returns what a part allows for a member; `None` if it has no keywords for members.
 fn member<'s>(part: &'s Value, name: &str) -> Option<Part<'s>> {
     let properties = part.get("properties").and_then(Value::as_object);
     let patterns = part.get("patternProperties").and_then(Value::as_object);
@@ -182,7 +183,7 @@ fn member<'s>(part: &'s Value, name: &str) -> Option<Part<'s>> {
     }
 }
 
-/// What a part says of an element; `None` where it says nothing of elements.
+/// Returns what a part allows for an element; `None` if it has no keywords for elements.
 fn element(part: &Value, index: usize) -> Option<Part<'_>> {
     let first = part.get("prefixItems").or_else(|| part.get("items")).and_then(Value::as_array);
     if let Some(schema) = first.and_then(|first| first.get(index)) {
@@ -197,7 +198,7 @@ fn element(part: &Value, index: usize) -> Option<Part<'_>> {
     }
 }
 
-/// The types that a schema names itself.
+/// Returns the types that a schema declares itself.
 fn own_types(schema: &Value) -> Option<Types> {
     let union = |types: Vec<Types>| types.into_iter().fold(Types::NONE, Types::or);
     let named = match schema.get("type") {
@@ -224,6 +225,6 @@ fn requires(parts: &[&Value], name: &str) -> bool {
 
 fn sorted(names: &[String], segment: &Segment) -> Vec<String> {
     let Segment::Field(wanted) = segment else { return Vec::new() };
-    let named = nearest_first(wanted, names.iter().map(String::as_str), NAMED);
+    let named = nearest_first(wanted, names.iter().map(String::as_str), MAX_NAMES);
     named.into_iter().map(str::to_owned).collect()
 }

@@ -1,8 +1,8 @@
-//! The schema of a kind of composites, and what the API server does with it: pruning, defaults, validation.
+//! The schema of a kind of composites, and how the API server applies it: pruning, defaults, validation.
 //!
-//! Crossplane makes a CustomResourceDefinition of each CompositeResourceDefinition. It takes `spec` and `status` of the
-//! schema, and adds fields of its own to `spec` (`internal/xcrd` in Crossplane 1.17). The API server drops every other
-//! field without an error, so a mutator that writes one would write it again with every request.
+//! Crossplane creates a CustomResourceDefinition for each CompositeResourceDefinition. It takes `spec` and `status` of
+//! the schema, and adds fields of its own to `spec` (`internal/xcrd` in Crossplane 1.17). The API server drops all
+//! other fields without an error, so a mutator that writes one would write it again with every request.
 
 mod path;
 mod store;
@@ -29,7 +29,7 @@ pub const CROSSPLANE_FIELDS: [&str; 11] = [
     "resourceRefs",
     "writeConnectionSecretToRef",
 ];
-/// Of a place in a schema, at most this many names are reported.
+/// Maximum number of names that are reported for a place.
 const MAX_NAMES: usize = 8;
 
 /// The schema of `spec` of a kind of composites, in one version.
@@ -92,7 +92,7 @@ impl Structural {
     pub fn violations(&self, composite: &Value) -> Vec<Violation> {
         let mut spec = composite.get("spec").cloned().unwrap_or_else(|| json!({}));
         let own = spec.as_object_mut().map(taken).unwrap_or_default();
-        // Fields of Crossplane's may be required by the definition.
+        // The definition may require fields that belong to Crossplane.
         let mut schema = self.spec.clone();
         if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
             required.retain(|name| !name.as_str().is_some_and(|name| own.contains_key(name)));
@@ -100,13 +100,13 @@ impl Structural {
         validate::violations(&spec, &schema)
     }
 
-    /// Returns the CEL rules and formats that decide about a value at a path, and that are not evaluated here.
+    /// Returns the CEL rule or format that may reject a value at a path; they are not evaluated here.
     pub fn undecided(&self, path: &Path, operation: Operation) -> Option<String> {
         path::undecided(&self.spec, path, operation)
     }
 }
 
-/// Takes Crossplane's own fields out of `spec`.
+/// Removes Crossplane's own fields from `spec` and returns them.
 fn taken(spec: &mut Map<String, Value>) -> Map<String, Value> {
     let mut own = Map::new();
     for key in CROSSPLANE_FIELDS {

@@ -1,4 +1,4 @@
-//! Following a field path through a schema.
+//! Follows a field path through a schema.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use super::{CROSSPLANE_FIELDS, Field, sorted};
 use crate::admission::Operation;
 use crate::crossplane::field_path::{Path, Segment};
 
-/// A schema of more parts is not searched for rules: what is written there is left to Crossplane. The API server bounds
-/// the size of a definition to three million bytes; few have a thousand fields.
+/// Maximum number of subschemas that are searched for rules; in larger schemas, values are left to Crossplane. The API
+/// server limits a definition to three million bytes; few have a thousand fields.
 const MAX_PARTS: usize = 10_000;
 
-/// The CEL rules of a part of a schema.
+/// The CEL rules of a subschema.
 #[derive(Debug, Clone, Copy)]
 struct Rules<'s>(&'s Value);
 
@@ -77,7 +77,7 @@ pub(super) fn undecided(spec: &Value, path: &Path, operation: Operation) -> Opti
     None
 }
 
-/// Formats of numbers, and of texts that may be anything.
+/// Formats of numbers, and of strings that may have any value.
 const IGNORED_FORMATS: [&str; 6] = ["int32", "int64", "float", "double", "password", "quantity"];
 
 fn names(segments: &[Segment]) -> Vec<&str> {
@@ -89,8 +89,8 @@ fn names(segments: &[Segment]) -> Vec<&str> {
 }
 
 impl Rules<'_> {
-    /// Returns the first rule that looks at the member at the end of `names`, or above or below it. The API server
-    /// evaluates rules about `oldSelf` only where there is an old value.
+    /// Returns the first rule that reads the last member of `names`, or a value above or below it. The API server only
+    /// evaluates rules about `oldSelf` if there is an old value.
     fn about(self, names: &[&str], operation: Operation) -> Option<String> {
         let rules = self.0.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten();
         let looks = |rule: &&Value| {
@@ -104,7 +104,7 @@ impl Rules<'_> {
     }
 }
 
-/// Whether an expression has a variable, with members that lead to `names` or away from it.
+/// Returns whether an expression contains a variable with a member path that starts with `names` or is a prefix of it.
 fn mentions(expression: &str, variable: &str, names: &[&str]) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     expression.match_indices(variable).any(|(at, _)| {

@@ -1,8 +1,8 @@
-//! Pruning and defaults, as `k8s.io/apiextensions-apiserver/pkg/apiserver/schema` does them.
+//! Pruning and defaults, as in `k8s.io/apiextensions-apiserver/pkg/apiserver/schema`.
 
 use serde_json::{Map, Value};
 
-/// Makes a value what the API server stores of it.
+/// Converts a value into what the API server stores.
 pub(super) fn store(value: &mut Value, schema: &Value) {
     prune(value, Some(schema));
     fill_in(value, schema);
@@ -17,7 +17,8 @@ pub(super) fn is_set(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// The schema of a member; the outer `None` where a schema has no such member, the inner where it has any.
+/// Returns the schema of a member. The outer `None` means that the schema has no such member, the inner that it allows
+/// any value.
 pub(super) fn member<'s>(schema: &'s Value, name: &str) -> Option<Option<&'s Value>> {
     if let Some(found) = schema.get("properties").and_then(|properties| properties.get(name)) {
         return Some(Some(found));
@@ -33,7 +34,7 @@ pub(super) fn member<'s>(schema: &'s Value, name: &str) -> Option<Option<&'s Val
     }
 }
 
-/// Removes members that no schema has. The recursion is as deep as the value.
+/// Removes members that the schema lacks. The recursion depth is the depth of the value.
 fn prune(value: &mut Value, schema: Option<&Value>) {
     match value {
         Value::Object(members) => prune_members(members, schema),
@@ -53,7 +54,7 @@ fn prune_members(members: &mut Map<String, Value>, schema: Option<&Value>) {
             prune(value, Some(schema));
             true
         }
-        // The metadata of an embedded object has a schema of its own, which is not followed.
+        // The metadata of an embedded object has a schema of its own, which is not evaluated here.
         Some(None) if is_set(schema, "x-kubernetes-embedded-resource") => true,
         Some(None) => {
             if !keeps {
@@ -89,7 +90,7 @@ fn fill_in(value: &mut Value, schema: &Value) {
     }
 }
 
-/// Removes members that are null and must not be; list elements stay, and are refused.
+/// Removes null members that the schema does not allow. Null elements of lists stay, and are rejected later.
 fn drop_nulls(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(members) => members.retain(|name, value| {
@@ -105,7 +106,7 @@ fn drop_nulls(value: &mut Value, schema: &Value) {
     }
 }
 
-/// Whether a value is null where the schema allows none.
+/// Returns whether a value is null although the schema does not allow it.
 fn is_forbidden_null(value: &Value, schema: &Value) -> bool {
     let is_typed = schema.get("type").is_some() || is_set(schema, "x-kubernetes-int-or-string");
     value.is_null() && is_typed && !is_set(schema, "nullable")

@@ -52,7 +52,7 @@ fn knows_which_paths_are_pruned() {
 }
 
 #[test]
-fn reports_what_the_api_server_refuses() {
+fn reports_values_that_the_api_server_rejects() {
     let schema = structural(json!({"type": "object", "required": ["compositionRef"], "properties": {
         "size": {"type": "integer", "minimum": 1, "maximum": 9}, "name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 3},
         "mode": {"type": "string", "enum": ["a", "b"]}, "list": {"type": "array", "maxItems": 2, "items": {"type": "string"}},
@@ -84,7 +84,7 @@ fn reports_what_the_api_server_refuses() {
 }
 
 #[test]
-fn leaves_undecided_what_cel_rules_look_at() {
+fn leaves_fields_of_cel_rules_undecided() {
     let rule = |rule: &str| json!([{"rule": rule}]);
     let schema = structural(json!({
         "x-kubernetes-validations": rule("!has(oldSelf.zone) || self.zone == oldSelf.zone"),

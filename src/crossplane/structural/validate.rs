@@ -1,4 +1,4 @@
-//! Validation of a value against a schema, as the API server validates custom resources, without CEL and formats.
+//! Validates a value against a schema like the API server, without CEL and formats.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use super::store::{is_set, member};
 use crate::admission::{FieldPath, json};
 use crate::crossplane::go::regexp;
 
-/// A value that a schema does not allow.
+/// A violation of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The field.
     pub field: FieldPath,
-    /// Why the API server refuses it.
+    /// The reason, as in the API server's message.
     pub why: String,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn violations(spec: &Value, schema: &Value) -> Vec<Violation> {
     found
 }
 
-/// Checks a value. The recursion is as deep as the value, but for combined schemas.
+/// Checks a value. The recursion depth is the depth of the value plus combined schemas.
 fn check(value: &Value, schema: &Value, at: &FieldPath, found: &mut Vec<Violation>) {
     let mut refuse = |why: String| found.push(Violation { field: at.clone(), why });
     if value.is_null() && is_set(schema, "nullable") {
@@ -67,7 +67,7 @@ fn check(value: &Value, schema: &Value, at: &FieldPath, found: &mut Vec<Violatio
     }
 }
 
-/// The type that a value must have and has not.
+/// Returns the required type if a value has another one.
 fn wrong_type<'s>(value: &Value, schema: &'s Value) -> Option<&'s str> {
     let is_whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
     if is_set(schema, "x-kubernetes-int-or-string") {
@@ -110,7 +110,7 @@ fn number_bounds(number: f64, schema: &Value, refuse: &mut impl FnMut(String)) {
     }
 }
 
-/// Reports a size that is out of its bounds.
+/// Reports a size that is out of bounds.
 fn size(size: usize, schema: &Value, keys: [&str; 2], what: &str, refuse: &mut impl FnMut(String)) {
     let bound = |key| schema.get(key).and_then(Value::as_u64);
     let [least, most] = keys.map(bound);

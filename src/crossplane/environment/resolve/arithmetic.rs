@@ -1,4 +1,4 @@
-//! Arithmetic.
+//! The `math` transform.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ impl MathTransform {
         })
     }
 
-    /// What is done, with the default applied that native Crossplane has.
+    /// Returns the operation, with the native default applied.
     pub(in super::super) fn kind(&self) -> MathType {
         if self.math_type.is_unset() { MathType::Multiply } else { self.math_type.clone() }
     }
@@ -50,7 +50,7 @@ fn number(input: &Any) -> Option<Number> {
 }
 
 impl Number {
-    /// Go's integers wrap around.
+    /// Multiplies; Go's integers wrap around.
     fn times(&self, factor: i64) -> Any {
         match self {
             Self::Integer(value) => Any::Json(Value::from(value.wrapping_mul(factor))),
@@ -67,7 +67,7 @@ impl Number {
     }
 }
 
-/// A `float64` as `int64`: without its fraction, and the smallest of all where it does not fit, as on amd64.
+/// Converts a `float64` to `int64` like Go on amd64: without its fraction, and the smallest integer if it does not fit.
 pub(super) fn truncated(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "it fits")]

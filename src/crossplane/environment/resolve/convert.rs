@@ -1,4 +1,4 @@
-//! Types.
+//! The `convert` transform.
 
 use serde_json::Value;
 
@@ -37,13 +37,13 @@ impl ConvertTransform {
         })
     }
 
-    /// How the value is written, with the default applied.
+    /// Returns the format, with the default applied.
     pub(in super::super) fn format(&self) -> &str {
         self.format.as_deref().unwrap_or("none")
     }
 }
 
-/// The value as another type; `None` where there is no such conversion.
+/// Converts a value to another type; `None` if there is no such conversion.
 fn converted(input: &Any, to: &str, format: &str) -> Option<Result<Any, String>> {
     let nil_or = |target, nil: Any| move |text: &str| Ok(unmarshal(text, target)?.map_or(nil, Any::Json));
     Some(match (input, to, format) {

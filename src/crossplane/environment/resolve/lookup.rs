@@ -1,4 +1,4 @@
-//! Results by text and by pattern.
+//! The `map` and `match` transforms.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::super::{FallbackTo, MatchPattern, MatchTransform, PatternType};
 use super::TransformError;
 use crate::crossplane::go::{Any, floats, regexp};
 
-/// What a map has for a text.
+/// Returns the value that a map has for a string.
 pub(super) fn resolve_map(pairs: &Map<String, Value>, input: &Any) -> Result<Any, TransformError> {
     let Any::Json(Value::String(key)) = input else {
         let found = input.type_name();
@@ -14,7 +14,7 @@ pub(super) fn resolve_map(pairs: &Map<String, Value>, input: &Any) -> Result<Any
     };
     match pairs.get(key) {
         None => Err(TransformError::new(format!("key {key} is not found in map"))),
-        // The type that holds the pairs keeps nothing of a null.
+        // Upstream's type for the pairs does not keep null.
         Some(Value::Null) => {
             Err(TransformError::new(format!("value for key {key} is not valid JSON: unexpected end of JSON input")))
         }
@@ -59,11 +59,11 @@ impl MatchPattern {
     }
 }
 
-/// The text that is matched; `null` is what null is called.
+/// Returns the string to match; `null` is the string that stands for a null value.
 fn text<'i>(input: &'i Any, null: &str) -> Result<&'i str, TransformError> {
     match input {
         Any::Json(Value::String(text)) => Ok(text),
-        // Nothing but itself is equal to it, and patterns are text.
+        // Invalid UTF-8 equals no literal, and regular expressions work on text.
         Any::Bytes(_) => Ok("\u{fffd}"),
         other => {
             let found = if *other == Any::Json(Value::Null) { null } else { other.type_name() };

@@ -1,7 +1,7 @@
-//! What a transform makes of a value.
+//! The results of transforms.
 //!
 //! Source: `composition_transforms.go` of Crossplane 1.17.6 and `transforms.go` of function-patch-and-transform 0.10.8.
-//! What they really answer is recorded in `tests/vectors/crossplane/transforms.json`.
+//! Their behaviour is recorded in `tests/vectors/crossplane/transforms.json`.
 
 mod arithmetic;
 mod convert;
@@ -11,7 +11,7 @@ mod text;
 use super::{Profile, Transform, TransformType};
 use crate::crossplane::go::Any;
 
-/// Why a transform has no result, in upstream's words.
+/// Upstream's error message of a transform that fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TransformError {
@@ -35,10 +35,10 @@ impl From<crate::crossplane::go::fmt::TooLong> for TransformError {
 }
 
 impl Transform {
-    /// What this transform makes of a value.
+    /// Returns the result of this transform for a value.
     ///
     /// # Errors
-    /// In upstream's words, but where upstream panics (a negative group) or would make a text of more than
+    /// Upstream's error message. Errors of our own: a negative group, at which upstream panics, and a text of more than
     /// [`crate::crossplane::go::fmt::MAX_TEXT`] bytes.
     pub fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {
         let name = self.transform_type.as_str();

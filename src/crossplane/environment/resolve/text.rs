@@ -1,4 +1,4 @@
-//! Texts.
+//! The `string` transform.
 
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn json(input: &Any) -> Result<String, TransformError> {
     input.to_json().map_err(|error| TransformError::new(format!("cannot marshal to JSON: {error}")))
 }
 
-/// The bytes that `%v` prints.
+/// Returns the bytes that `%v` prints.
 fn plain_bytes(input: &Any) -> Result<Vec<u8>, TooLong> {
     match input {
         Any::Bytes(bytes) => Ok(bytes.clone()),
@@ -75,7 +75,7 @@ fn encoded(bytes: &[u8]) -> String {
     ::base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-/// What is hashed: a string as it is, anything else as JSON.
+/// Returns the bytes to hash: a string unchanged, any other value as JSON.
 fn hashed(input: &Any, what: &str) -> Result<Vec<u8>, TransformError> {
     match input {
         Any::Json(Value::String(text)) => Ok(text.clone().into_bytes()),
@@ -117,7 +117,7 @@ fn join(separator: &str, input: &Any, profile: Profile) -> Result<Any, Transform
         }
     }
     if profile == Profile::Function && !items.is_empty() && !separator.is_empty() {
-        // The function takes one byte away of the separator after the last element, however long that is.
+        // The function removes only one byte of the separator after the last element, whatever its length.
         text.push_str(separator);
         let mut bytes = text.into_bytes();
         bytes.pop();

@@ -6,20 +6,20 @@ use super::super::Any;
 use super::print::{Flags, Printer};
 use super::{MAX_TEXT, TooLong};
 
-/// The largest width, precision or argument number that Go takes.
+/// The largest width, precision or argument number that Go accepts.
 const MAX_NUMBER: i64 = 1_000_000;
 
-/// Where the reading of a format stands.
+/// The position in a format, and the state of the current directive.
 struct Reader<'f> {
     format: &'f str,
     at: usize,
     argument: usize,
     count: usize,
-    /// Whether an argument was named by its number, anywhere.
+    /// Whether any directive selects its argument by number.
     is_reordered: bool,
-    /// Whether all numbers of the directive at hand name an argument.
-    is_good: bool,
-    /// Whether the last thing read was an argument's number.
+    /// Whether all argument numbers of the current directive are valid.
+    numbers_are_valid: bool,
+    /// Whether an argument number was read last.
     is_after_number: bool,
 }
 
@@ -31,7 +31,7 @@ impl Printer {
             argument: 0,
             count: values.len(),
             is_reordered: false,
-            is_good: true,
+            numbers_are_valid: true,
             is_after_number: false,
         };
         while let Some(length) = format[reader.at..].find('%') {
@@ -52,10 +52,10 @@ impl Printer {
         if self.is_full() || self.out.len() > MAX_TEXT { Err(TooLong) } else { Ok(()) }
     }
 
-    /// What follows a `%`.
+    /// Reads and prints a directive after `%`.
     fn directive(&mut self, reader: &mut Reader<'_>, values: &[Any]) {
         self.flags = reader.flags();
-        reader.is_good = true;
+        reader.numbers_are_valid = true;
         reader.is_after_number = false;
         reader.number();
         self.width(reader, values);
@@ -67,7 +67,7 @@ impl Printer {
         reader.at += verb.len_utf8();
         match values.get(reader.argument) {
             _ if verb == '%' => self.out.push('%'),
-            _ if !reader.is_good => self.out.push_str(&format!("%!{verb}(BADINDEX)")),
+            _ if !reader.numbers_are_valid => self.out.push_str(&format!("%!{verb}(BADINDEX)")),
             None => self.out.push_str(&format!("%!{verb}(MISSING)")),
             Some(value) => {
                 self.flags.take_verb(verb);
@@ -81,7 +81,7 @@ impl Printer {
         if !reader.takes('*') {
             self.flags.width = reader.digits();
             if reader.is_after_number && self.flags.width.is_some() {
-                reader.is_good = false;
+                reader.numbers_are_valid = false;
             }
             return;
         }
@@ -104,7 +104,7 @@ impl Printer {
             return;
         }
         if reader.is_after_number {
-            reader.is_good = false;
+            reader.numbers_are_valid = false;
         }
         reader.number();
         if !reader.takes('*') {
@@ -118,7 +118,7 @@ impl Printer {
         }
     }
 
-    /// What is said of arguments that no directive took.
+    /// Prints the arguments that no directive used, as Go does.
     fn extra(&mut self, values: &[Any]) {
         self.flags = Flags::default();
         self.out.push_str("%!(EXTRA ");
@@ -165,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An argument's number: `[3]`.
+    /// Reads an argument number: `[3]`.
     fn number(&mut self) {
         self.is_after_number = false;
         let rest = self.rest();
@@ -179,12 +179,12 @@ impl Reader<'_> {
         self.is_after_number = number.is_some();
         match number.and_then(|number| number.checked_sub(1)).filter(|&index| index < self.count) {
             Some(index) => self.argument = index,
-            None => self.is_good = false,
+            None => self.numbers_are_valid = false,
         }
         self.at += length;
     }
 
-    /// A number of digits. One that is too large takes all the rest of the format with it.
+    /// Reads a decimal number. If it is too large, the rest of the format is consumed, as in Go.
     fn digits(&mut self) -> Option<usize> {
         let rest = self.rest();
         let length = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -196,7 +196,7 @@ impl Reader<'_> {
         number
     }
 
-    /// The next argument, as a width or precision.
+    /// Returns the next argument as a width or precision.
     fn star(&mut self, values: &[Any]) -> Option<i64> {
         let value = values.get(self.argument)?;
         self.argument += 1;
@@ -209,13 +209,13 @@ impl Reader<'_> {
     }
 }
 
-/// The number that a text of nothing but digits says.
+/// Parses a text of digits only.
 fn whole(text: &str) -> Option<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| bounded(text)).flatten()
 }
 
-/// A number, unless it grows beyond [`MAX_NUMBER`] with another digit to come, which is how Go looks at it.
+/// Parses a number; `None` if it exceeds [`MAX_NUMBER`] before its last digit, which is Go's check.
 fn bounded(digits: &str) -> Option<usize> {
     let mut number: i64 = 0;
     for digit in digits.bytes() {

@@ -1,9 +1,9 @@
-//! `fmt.Sprintf`, for the values that Crossplane gives to it.
+//! `fmt.Sprintf`, for the values that Crossplane passes to it.
 //!
-//! It never fails in Go: what is wrong with a format shows in the text, as `%!d(float64=7)`, `%!s(MISSING)` or
-//! `%!(EXTRA string=a)`. [`MISTAKE`] is what all of these have in common.
+//! It never fails in Go: it writes mistakes into the text, such as `%!d(float64=7)`, `%!s(MISSING)` or `%!(EXTRA
+//! string=a)`. All of them contain [`MISTAKE`].
 //!
-//! Source: the documentation of Go's package fmt, and what Go 1.26 prints: `tests/vectors/crossplane/go_fmt.json`.
+//! Source: the documentation of Go's package fmt, and the output of Go 1.26 in `tests/vectors/crossplane/go_fmt.json`.
 
 mod directive;
 mod number;
@@ -13,25 +13,25 @@ mod text;
 use super::Any;
 use print::Printer;
 
-/// What stands in a text where the format did not suit the values.
+/// The start of each mistake in a formatted text.
 pub const MISTAKE: &str = "%!";
-/// The longest text that is made, in bytes; an object that the API server takes is not longer.
+/// Maximum length of a formatted text in bytes; the API server does not accept longer objects.
 pub const MAX_TEXT: usize = 4 << 20;
 
-/// A text would be longer than [`MAX_TEXT`].
+/// The error of a text that would be longer than [`MAX_TEXT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the text would be longer than {MAX_TEXT} bytes")]
 pub struct TooLong;
 
-/// The values formatted.
+/// Formats values.
 ///
 /// # Errors
-/// [`TooLong`]. Go would make the text.
+/// [`TooLong`], where Go would return the text.
 pub fn sprintf(format: &str, values: &[Any]) -> Result<String, TooLong> {
     Printer::default().printed(format, values)
 }
 
-/// The value as `%v` prints it.
+/// Formats a value like `%v`.
 ///
 /// # Errors
 /// [`TooLong`].

@@ -1,4 +1,4 @@
-//! Integers and floating-point numbers.
+//! Formats integers and floating-point numbers.
 
 use super::super::float::format_float;
 use super::super::quote::is_printable;
@@ -6,7 +6,7 @@ use super::print::Printer;
 use super::text::quoted_character;
 
 impl Printer {
-    /// An `int64`; whether the verb suits it.
+    /// Prints an `int64`; returns whether the verb accepts it.
     pub(super) fn integer(&mut self, value: i64, verb: char) -> bool {
         let magnitude = value.unsigned_abs();
         match verb {
@@ -24,7 +24,7 @@ impl Printer {
         true
     }
 
-    /// Digits with their sign and, where it is asked for, their prefix. Leading zeros come from the precision or, without
+    /// Prints digits with their sign and, if requested, their prefix. Leading zeros come from the precision or, without
     /// one, from the width.
     fn digits(&mut self, value: i64, prefix: &str, digits: &str) {
         let flags = self.flags;
@@ -54,7 +54,7 @@ impl Printer {
     }
 
     fn code_point(&mut self, value: i64) {
-        // Go takes the bits of the number, so that a negative one is large.
+        // Go prints the bits of the number, so a negative number is large.
         let bits = value.cast_unsigned();
         let least = self.flags.precision.unwrap_or(0).max(4);
         let digits = format!("{bits:X}");
@@ -66,7 +66,7 @@ impl Printer {
         self.pad_with_spaces(&text);
     }
 
-    /// A `float64`; whether the verb suits it.
+    /// Prints a `float64`; returns whether the verb accepts it.
     pub(super) fn float(&mut self, value: f64, verb: char) -> bool {
         let (format, default) = match verb {
             'v' => ('g', None),
@@ -85,7 +85,7 @@ impl Printer {
         let shown = if sign == "+" && flags.space && !flags.plus { " " } else { sign };
         let has_sign = flags.plus || shown != "+";
         if !value.is_finite() {
-            // An infinity always has its sign.
+            // Infinity is always printed with its sign.
             let sign = if value.is_nan() && !flags.space && !flags.plus { "" } else { shown };
             self.pad_with_spaces(&format!("{sign}{number}"));
             return true;
@@ -107,12 +107,12 @@ impl Printer {
     }
 }
 
-/// The character of a code point.
+/// Returns the character of a code point.
 fn character(value: i64) -> char {
     u32::try_from(value).ok().and_then(char::from_u32).unwrap_or('\u{fffd}')
 }
 
-/// A number with its decimal point and the zeros that the flag `#` keeps.
+/// Adds the decimal point and the zeros that the flag `#` keeps.
 fn with_point(number: &str, verb: char, precision: Option<usize>) -> String {
     let is_hexadecimal = matches!(verb, 'x' | 'X');
     let mut wanted = match verb {

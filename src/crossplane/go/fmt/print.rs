@@ -1,4 +1,4 @@
-//! Values of all types.
+//! Prints values of all types.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::super::Any;
 use super::super::any::type_of;
 use super::MAX_TEXT;
 
-/// What a directive asks for.
+/// The flags, width and precision of a directive.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Flags {
     pub(super) plus: bool,
@@ -21,7 +21,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// `%v` and `%w` have meanings of their own for two of the flags.
+    /// Adapts two flags that have another meaning for `%v` and `%w`.
     pub(super) fn take_verb(&mut self, verb: char) {
         if matches!(verb, 'v' | 'w') {
             self.sharp_v = self.sharp;
@@ -31,7 +31,7 @@ impl Flags {
     }
 }
 
-/// Prints values one after another.
+/// Appends formatted values to a text.
 #[derive(Debug, Default)]
 pub(super) struct Printer {
     pub(super) out: String,
@@ -39,18 +39,18 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    /// Whether what is printed further is of no use.
+    /// Returns whether the text exceeds its maximum, so that further output is useless.
     pub(super) fn is_full(&self) -> bool {
         self.out.len() > MAX_TEXT
     }
 
-    /// An argument.
+    /// Prints an argument.
     pub(super) fn argument(&mut self, value: &Any, verb: char) {
         match (value, verb) {
             (Any::Json(Value::Null), 'T' | 'v') => self.pad("<nil>"),
             (Any::Json(Value::Null), _) => self.mistake(value, verb),
             (_, 'T') => self.text(value.type_name()),
-            // Go prints the address of a map or list; there is none that would be the same twice.
+            // Go prints the address of a map or list, which cannot be reproduced.
             (_, 'p') => self.mistake(value, verb),
             (Any::NonFinite(value), _) if self.float(*value, verb) => {}
             (Any::Bytes(bytes), _) if self.string(&String::from_utf8_lossy(bytes), verb) => {}
@@ -66,7 +66,7 @@ impl Printer {
         self.out.push_str(if self.flags.sharp_v { go } else { plain });
     }
 
-    /// A JSON value; the recursion is as deep as it.
+    /// Prints a JSON value. The recursion depth is the depth of the value.
     fn value(&mut self, value: &Value, verb: char) {
         if self.is_full() {
             return;
@@ -136,7 +136,7 @@ impl Printer {
         prints
     }
 
-    /// What stands in the place of a value that a verb does not suit.
+    /// Prints Go's mistake for a verb that does not accept its value.
     fn mistake(&mut self, value: &Any, verb: char) {
         self.out.push_str(&format!("%!{verb}("));
         if *value == Any::Json(Value::Null) {
@@ -149,7 +149,7 @@ impl Printer {
         self.out.push(')');
     }
 
-    /// Text at the width that is asked for.
+    /// Prints a text, padded to the requested width.
     pub(super) fn pad(&mut self, text: &str) {
         let missing = self.flags.width.unwrap_or(0).saturating_sub(text.chars().count());
         if !self.flags.minus {
@@ -161,13 +161,13 @@ impl Printer {
         }
     }
 
-    /// Padding.
+    /// Prints padding.
     pub(super) fn fill(&mut self, count: usize) {
         let padding = if self.flags.zero && !self.flags.minus { '0' } else { ' ' };
         self.out.extend(std::iter::repeat_n(padding, count));
     }
 
-    /// Text at the width that is asked for, never filled with zeros.
+    /// Prints a text, padded to the requested width with spaces only.
     pub(super) fn pad_with_spaces(&mut self, text: &str) {
         let zero = std::mem::replace(&mut self.flags.zero, false);
         self.pad(text);

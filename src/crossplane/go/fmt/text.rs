@@ -1,10 +1,10 @@
-//! Strings.
+//! Formats strings.
 
 use super::super::quote::{is_printable, quote, quote_ascii};
 use super::print::Printer;
 
 impl Printer {
-    /// A string; whether the verb suits it.
+    /// Prints a string; returns whether the verb accepts it.
     pub(super) fn string(&mut self, text: &str, verb: char) -> bool {
         match verb {
             'v' if self.flags.sharp_v => self.quoted(text),
@@ -17,7 +17,7 @@ impl Printer {
         true
     }
 
-    /// A string as it is.
+    /// Prints a string unquoted.
     pub(super) fn text(&mut self, text: &str) {
         self.pad(self.cut(text));
     }
@@ -34,7 +34,7 @@ impl Printer {
         self.pad(&quoted);
     }
 
-    /// The characters that the precision leaves.
+    /// Truncates a string to the precision.
     fn cut<'t>(&self, text: &'t str) -> &'t str {
         let Some(count) = self.flags.precision else { return text };
         text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
@@ -62,12 +62,12 @@ impl Printer {
     }
 }
 
-/// Whether Go would write a string between backquotes.
+/// Returns whether Go can write a string in backquotes.
 fn can_be_raw(text: &str) -> bool {
     text.chars().all(|c| c != '\u{feff}' && c != '`' && (c == '\t' || (c >= ' ' && c != '\u{7f}')))
 }
 
-/// A character between single quotes.
+/// Returns a character in single quotes.
 pub(super) fn quoted_character(c: char, is_ascii: bool) -> String {
     let text = super::super::quote::quote_with(&String::from(c), '\'', is_ascii);
     debug_assert!(is_ascii || !is_printable(c) || text.contains(c));

@@ -1,4 +1,4 @@
-//! Sets of characters in brackets.
+//! Translates character classes in brackets.
 
 use super::error::{Code, SyntaxError};
 use super::escape::{character, perl_class, unicode_class};
@@ -8,7 +8,8 @@ const POSIX: [&str; 14] = [
     "xdigit",
 ];
 
-/// The set at the start of `rest` as a class of the crate regex, and what follows it.
+/// Translates the class at the start of `rest` to the syntax of the crate regex, and returns it with the remaining
+/// text.
 pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
     let mut out = String::from("[");
     let mut left = &rest[1..];
@@ -26,7 +27,7 @@ pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
         left = after;
     }
     if items == 0 {
-        // Only surrogates, which no text has.
+        // Only surrogates, which no text contains.
         out.push_str(r"&&[^\x{0}-\x{10FFFF}]");
         out.insert_str(1 + usize::from(out.starts_with("[^")), r"\x{0}");
     }
@@ -34,7 +35,7 @@ pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
     Ok((out, &left[1..]))
 }
 
-/// One member of a set: a class with a name, a character or a range.
+/// Translates a member of a class: a named class, a character or a range.
 fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError> {
     if let Some((name, after)) = posix(left)? {
         return Ok((name, after));
@@ -56,7 +57,7 @@ fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError
     Ok((range(low, high), after))
 }
 
-/// `[:alpha:]` and its like.
+/// Translates named classes such as `[:alpha:]`.
 fn posix(left: &str) -> Result<Option<(String, &str)>, SyntaxError> {
     let Some(end) = left.strip_prefix("[:").and_then(|after| after.find(":]")) else { return Ok(None) };
     let (whole, after) = left.split_at(end + 4);
@@ -75,7 +76,7 @@ fn single<'r>(left: &'r str, whole: &str) -> Result<(u32, &'r str), SyntaxError>
     }
 }
 
-/// A range without the surrogates, which the crate regex does not know.
+/// Returns a range without surrogates, which the crate regex does not support.
 fn range(low: u32, high: u32) -> String {
     let low = if (0xD800..=0xDFFF).contains(&low) { 0xE000 } else { low };
     let high = if (0xD800..=0xDFFF).contains(&high) { 0xD7FF } else { high };

@@ -1,45 +1,45 @@
-//! What is wrong with a pattern.
+//! Syntax errors of patterns.
 
 use std::fmt;
 
-/// What is wrong with a pattern, in the words of Go's `regexp/syntax`.
+/// The kind of a syntax error, with the message of Go's `regexp/syntax`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Code {
-    /// A range that ends before it begins, or a class that does not exist.
+    /// A reversed range, or an unknown class.
     CharRange,
-    /// An escape that does not exist.
+    /// An unknown escape.
     Escape,
-    /// A name of a group that is none, or that is not closed.
+    /// An invalid name of a group, or one without its closing bracket.
     NamedCapture,
-    /// Something after `(?` that is not supported.
+    /// Unsupported syntax after `(?`.
     PerlOperator,
     /// A repetition of a repetition.
     RepeatOperator,
-    /// A repetition that is too large, or ends before it begins.
+    /// A repetition count that is too large or reversed.
     RepeatSize,
-    /// A class that is not closed.
+    /// A class without its closing bracket.
     MissingBracket,
-    /// A group that is not closed.
+    /// A group without its closing parenthesis.
     MissingParenthesis,
     /// A repetition of nothing.
     MissingRepeatArgument,
-    /// A backslash at the end.
+    /// A backslash at the end of the pattern.
     TrailingBackslash,
-    /// A group that is closed but never opened.
+    /// A closing parenthesis without its group.
     UnexpectedParenthesis,
     /// Groups nested deeper than [`super::MAX_NESTING`].
     NestingDepth,
-    /// It would take too much memory.
+    /// The compiled pattern would need too much memory.
     Large,
 }
 
-/// What is wrong with a pattern, and the part of it that is wrong.
+/// A syntax error and the invalid part of the pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// What is wrong.
+    /// The kind of the error.
     pub code: Code,
-    /// The part.
+    /// The invalid part of the pattern.
     pub part: String,
 }
 

@@ -1,8 +1,8 @@
-//! What a backslash begins.
+//! Translates escapes.
 
 use super::error::{Code, SyntaxError};
 
-/// The ASCII sets of `\d`, `\s`, `\w` and of their opposites, as a class of the crate regex.
+/// Returns the ASCII class of `\d`, `\s`, `\w` or their opposites in the syntax of the crate regex.
 pub(super) fn perl_class(letter: char) -> Option<&'static str> {
     Some(match letter {
         'd' => "[0-9]",
@@ -15,8 +15,8 @@ pub(super) fn perl_class(letter: char) -> Option<&'static str> {
     })
 }
 
-/// A class of Unicode at the start of `rest`: `\pL`, `\p{Greek}`, `\P{^Greek}`. Gives it as a class of the crate regex,
-/// and what follows.
+/// Translates a Unicode class at the start of `rest`: `\pL`, `\p{Greek}`, `\P{^Greek}`. Returns it in the syntax of the
+/// crate regex, with the remaining text.
 pub(super) fn unicode_class(rest: &str) -> Result<Option<(String, &str)>, SyntaxError> {
     let (mut is_negative, after) = match rest.get(..2) {
         Some(r"\p") => (false, &rest[2..]),
@@ -44,7 +44,7 @@ pub(super) fn unicode_class(rest: &str) -> Result<Option<(String, &str)>, Syntax
     class.filter(|_| is_name).map(|class| Some((class, after))).ok_or_else(|| wrong(part))
 }
 
-/// The character that the escape at the start of `rest` stands for, as a code point, and what follows.
+/// Parses the escape at the start of `rest`; returns its code point and the remaining text.
 pub(super) fn character(rest: &str) -> Result<(u32, &str), SyntaxError> {
     let mut chars = rest[1..].chars();
     let Some(c) = chars.next() else { return Err(SyntaxError::new(Code::TrailingBackslash, "")) };
@@ -65,14 +65,14 @@ pub(super) fn character(rest: &str) -> Result<(u32, &str), SyntaxError> {
     Ok((value, chars.as_str()))
 }
 
-/// Up to three octal digits.
+/// Parses up to three octal digits.
 fn octal(rest: &str) -> (u32, &str) {
     let length = rest.bytes().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
     let (digits, after) = rest.split_at(length);
     (u32::from_str_radix(digits, 8).unwrap_or(0), after)
 }
 
-/// Two hexadecimal digits, or any number of them in braces. The error is what Go has not read yet.
+/// Parses two hexadecimal digits, or any number of them in braces. The error is the text that Go has not read.
 fn hexadecimal(rest: &str) -> Result<(u32, &str), &str> {
     let mut chars = rest.chars();
     let first = chars.next().ok_or(rest)?;

@@ -1,34 +1,34 @@
-//! From Go's syntax to that of the crate regex, in one pass.
+//! Translates Go's syntax to that of the crate regex, in one pass.
 
 use super::class::class;
 use super::error::{Code, SyntaxError};
 use super::escape::{character, perl_class, unicode_class};
 
-/// The largest repetition, also of repetitions within one another.
+/// Maximum repetition count, also of nested repetitions together.
 const MAX_REPEAT: usize = 1000;
-/// A class that no character is in: what a surrogate matches.
+/// A class without any character, for surrogates.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
 struct Translator<'p> {
     pattern: &'p str,
     rest: &'p str,
     out: String,
-    /// What stands before the place that is read: in this group, and in those around it.
+    /// The open groups: the whole pattern first, the innermost last.
     open: Vec<Group>,
-    /// Where the repetition begins that was read last, if nothing has followed it.
+    /// The start of the last repetition, if nothing follows it.
     repeated: Option<usize>,
-    /// Where what can be repeated ends in `out`; flags may follow it.
+    /// The end of the last operand in `out`; flags may follow it.
     operand_end: usize,
 }
 
-/// A group that is not closed, or the whole.
+/// An open group, or the whole pattern.
 #[derive(Default)]
 struct Group {
-    /// Whether there is something that can be repeated.
+    /// Whether there is an operand to repeat.
     has_operand: bool,
-    /// How many repetitions are in what can be repeated.
+    /// The number of repetitions in the last operand.
     operand: usize,
-    /// How many repetitions are in the group, at most.
+    /// The maximum number of repetitions in the group.
     most: usize,
 }
 
@@ -40,7 +40,7 @@ impl Group {
     }
 }
 
-/// The pattern in the syntax of the crate regex.
+/// Translates a pattern to the syntax of the crate regex.
 pub(super) fn translate(pattern: &str) -> Result<String, SyntaxError> {
     let mut translator = Translator {
         pattern,
@@ -135,7 +135,7 @@ impl<'p> Translator<'p> {
         }
     }
 
-    /// A group that begins with `(?`: a name or flags.
+    /// Translates a group that starts with `(?`: a name or flags.
     fn special_group(&mut self) -> Result<(), SyntaxError> {
         let rest = self.rest;
         for prefix in ["(?P<", "(?<"] {
@@ -158,7 +158,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// What Go says of `(?` and something else than flags: it shows what it has read.
+    /// Returns Go's error for invalid syntax after `(?`, with the text that Go has read.
     fn no_flags(&self) -> SyntaxError {
         let after = &self.rest[2..];
         let mut seen = String::new();
@@ -180,7 +180,7 @@ impl<'p> Translator<'p> {
         if !is_name {
             return Err(wrong(whole));
         }
-        // The crate regex has other rules for names, and nobody asks for groups by name.
+        // The crate regex has other rules for names, and no caller uses groups by name.
         self.rest = &self.rest[whole.len()..];
         self.out.push('(');
         self.open.push(Group::default());
@@ -244,7 +244,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `\Q`, and all up to `\E` as it is.
+    /// Translates `\Q`: all text up to `\E` is literal.
     fn quoted(&mut self) {
         let quoted = &self.rest[2..];
         let (text, after) = quoted.split_once(r"\E").unwrap_or((quoted, ""));
@@ -261,7 +261,7 @@ fn is_flag(c: char) -> bool {
     matches!(c, 'i' | 'm' | 's' | 'U' | '-')
 }
 
-/// Flags as the crate regex takes them: each once, and off where it is both on and off.
+/// Normalises flags for the crate regex: each once, and off if it is both on and off.
 fn normal(flags: &str) -> String {
     let (on, off) = flags.split_once('-').unwrap_or((flags, ""));
     let all = ['i', 'm', 's', 'U'];
@@ -270,7 +270,7 @@ fn normal(flags: &str) -> String {
     if off.is_empty() { on } else { format!("{on}-{off}") }
 }
 
-/// How long the flags are, with the `:` or `)` after them.
+/// Returns the length of the flags, including the `:` or `)` after them.
 fn flags(text: &str) -> Option<usize> {
     let end = text.find(|c| !is_flag(c))?;
     let flags = &text[..end];
@@ -279,10 +279,10 @@ fn flags(text: &str) -> Option<usize> {
     (is_closed && is_sound).then_some(end + 1)
 }
 
-/// The least and the most times of a repetition; `None` where they are too large, or the wrong way round.
+/// The minimum and maximum of a repetition; `None` if they are too large or reversed.
 type Bounds = Option<(usize, Option<usize>)>;
 
-/// How long a repetition in braces is, and its counts; without them the brace is a literal.
+/// Returns the length of a repetition in braces and its bounds; `None` if the brace is a literal.
 fn counts(rest: &str) -> Option<(usize, Bounds)> {
     let inner = rest[1..].split_once('}')?.0;
     let (least, most) = match inner.split_once(',') {
@@ -294,7 +294,7 @@ fn counts(rest: &str) -> Option<(usize, Bounds)> {
     Some((inner.len() + 2, bounds))
 }
 
-/// A number without leading zeros. One that is too large is a number all the same, but no count.
+/// Parses a number without leading zeros. The inner `None` means that it is too large.
 fn number(text: &str) -> Option<Option<usize>> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_plain = is_number && (text.len() == 1 || !text.starts_with('0'));
