@@ -538,7 +538,7 @@ fn one_of_several_is_only_warned_about() {
     stored.extend(objects("apiVersion: apiextensions.crossplane.io/v1beta1\nkind: EnvironmentConfig\nmetadata: {name: prod2, labels: {stage: prod}}\ndata: {}\n"));
     assert_eq!(
         deleted("prod", stored),
-        ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\", which lose its data"]
+        ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\"; its data will be missing there"]
     );
 }
 
@@ -687,7 +687,7 @@ fn it_is_said_how_many_are_not_judged() {
     let told = updated(&stored, |config| config["data"] = json!({}));
     assert_eq!(told.len(), 7, "{told:?}");
     assert!(told[5].contains("with this data 95 more break"), "{told:?}");
-    assert!(told[6].contains("3 more composites use it and were not checked: the limit is 100 are"), "{told:?}");
+    assert!(told[6].contains("3 more composites use it and were not checked: the limit is 100"), "{told:?}");
 }
 
 #[test]
@@ -999,7 +999,8 @@ fn optional_and_renewed_selections_do_not_hold_an_environment_config() {
         stored.push(composite(spec));
         deleted("prod", stored)
     };
-    let merged = ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\", which lose its data"];
+    let merged =
+        ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\"; its data will be missing there"];
     let named = NATIVE.replace(
         "- type: Selector\n        selector: {matchLabels: [{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}]}",
         "- {type: Reference, ref: {name: prod}}",

@@ -161,7 +161,7 @@ fn the_example_of_a_dry_run_starts() {
 #[test]
 fn without_helm_the_webhook_configurations_come_last() {
     let page = fs::read_to_string(repository().join("docs/install.md")).unwrap();
-    let section = page.split("## ConfigsWithout Helm").nth(1).expect("the page has the section");
+    let section = page.split("## Without Helm").nth(1).expect("the page has the section");
     let script = section.split("```").nth(1).expect("the section has a script");
     let applied: Vec<_> = script.lines().filter(|line| line.starts_with("kubectl apply")).collect();
     let at =

@@ -98,7 +98,7 @@ fn a_change_is_told_for_every_installation_that_it_reaches() {
     );
     assert!(text.contains("  ✗ Landscaper will stop: unable to resolve component reference fallback"), "{text}");
     assert!(text.ends_with("1 of 1 Installations get other components\n"), "{text}");
-    // ConfigsWithout the trees only the Installations' own references are known, and this entry is not for them.
+    // Without the trees only the Installations' own references are known, and this entry is not for them.
     let output = explain(&["--manifests", "examples/landscaper", "--diff", &path]);
     assert_eq!(output.status.code(), Some(0));
     let same = changed("nothing", "");

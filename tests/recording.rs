@@ -224,7 +224,7 @@ async fn live_reads_are_answered_as_they_were() {
         assert!(replayed[0].differences.is_empty(), "{replayed:?}");
     })
     .await;
-    // ConfigsWithout what was read, the catalog counts, which does not have the object.
+    // Without what was read, the catalog counts, which does not have the object.
     let without: String = text.lines().map(|line| without(line, "liveReads") + "\n").collect();
     replayed(&without, None, |replayed| {
         let new: Vec<_> = replayed[0].differences.iter().flat_map(|difference| &difference.now).collect();

@@ -211,7 +211,7 @@ fn resource(scope: &Match) -> String {
 }
 
 /// Every request that a row looks at is sent by exactly one webhook of its phase, and no other request is sent: whichever
-/// families are on. ConfigsWithout a request there is no configuration.
+/// families are on. Without a request there is no configuration.
 #[test]
 fn the_registration_covers_every_scope_once() {
     for families in choices() {

@@ -218,7 +218,7 @@ async fn a_shadow_lets_everything_go_on_and_says_what_it_would_have_done() {
     assert_eq!((&unreadable["response"]["uid"], &unreadable["response"]["allowed"]), (&json!("u1"), &json!(true)));
     let told = unreadable["response"]["auditAnnotations"]["shadow"].as_str().unwrap();
     assert!(told.starts_with("deny: this AdmissionReview cannot be read: "), "{told}");
-    // ConfigsWithout a uid there is no answer that the API server would take.
+    // Without a uid there is no answer that the API server would take.
     assert_eq!(connection.post("/validate", b"{}").await.unwrap().status, 400);
 
     assert_eq!(server.metric("portcullis_shadow").await, 1.0);

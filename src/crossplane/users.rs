@@ -31,7 +31,7 @@ pub struct User {
 pub enum Usage {
     /// The EnvironmentConfig must exist.
     Required,
-    /// ConfigsWithout the EnvironmentConfig, the environment has less data.
+    /// Without the EnvironmentConfig, the environment has less data.
     Optional,
     /// A pipeline step requires it, and its function decides what happens without it.
     PassedToFunction,

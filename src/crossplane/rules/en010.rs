@@ -166,7 +166,8 @@ fn deleted(request: &Request<'_>, impact: &Impact) -> Vec<Finding> {
     }
     let losing = of(|effect| effect.is_used && !effect.fails && effect.loses_data);
     if !losing.is_empty() {
-        let message = format!("EnvironmentConfig {name:?} is merged for {}, which lose its data", named(&losing));
+        let message =
+            format!("EnvironmentConfig {name:?} is merged for {}; its data will be missing there", named(&losing));
         findings.push(finding(FieldPath::root(), message, Level::Warn));
     }
     let passed_to_functions: Vec<_> = impact.passed_to_functions.iter().collect();
@@ -245,7 +246,8 @@ fn changed(request: &Request<'_>, impact: &Impact, view: &View<'_>) -> Vec<Findi
     if !losing.is_empty() {
         let (words, name) = (changed.words, request.display_name());
         let who = named(&losing);
-        let message = format!("{words} EnvironmentConfig {name:?} is no longer merged for {who}, which lose its data");
+        let message =
+            format!("{words} EnvironmentConfig {name:?} is no longer merged for {who}; its data will be missing there");
         findings.push(finding(changed.field(), message, on_change(view).min(Level::Warn)));
     }
     findings
