@@ -237,7 +237,7 @@ fn values_that_the_schema_refuses_are_never_written() {
         ),
         ("fromFieldPath: region, toFieldPath: \"spec.zones[2]\"", "spec.zones[0]: must be of type string: null"),
         ("fromFieldPath: region, toFieldPath: spec.count", "spec.count: must be of type integer: \"eu-2\""),
-        ("fromFieldPath: network, toFieldPath: metadata.labels.network", "no label network can be"),
+        ("fromFieldPath: network, toFieldPath: metadata.labels.network", "is not a valid value of label network"),
     ];
     let definition =
         DEFINITION.replace("zone: {type: string}", "zone: {type: string}, zones: {type: array, items: {type: string}}");
@@ -905,8 +905,8 @@ fn a_composite_is_told_of_other_types_than_are_declared_and_not_of_what_may_be_m
     assert_eq!(
         typed,
         [
-            "EN008 warn EN008 Composition \"example\", spec.environment.patches[1]: the environment's network.vpc is string, and \
-          its schema declares integer"
+            "EN008 warn EN008 Composition \"example\", spec.environment.patches[1]: network.vpc of the environment is string, but \
+             its schema declares integer"
         ]
     );
 }

@@ -89,7 +89,7 @@ fn reports_invalid_schemas_with_their_place() {
     assert!(error("properties: {a: string}").contains("/properties/a: a schema is an object"));
     assert!(error("$ref: '#/$defs/a'").contains("/$ref: #/$defs/a does not exist"));
     assert!(error("required: a").contains("/required: must be a list of names"));
-    assert!(error("patternProperties: {'(': {}}").contains("is no regular expression"));
+    assert!(error("patternProperties: {'(': {}}").contains("is not an RE2 regular expression"));
     assert!(error(&format!("{{}}{}", " ".repeat(MAX_BYTES))).contains("bytes"));
     let many: Vec<_> = (0..=MAX_PARTS).map(|_| json!({})).collect();
     assert!(error(&json!({"anyOf": many}).to_string()).contains("parts"));
