@@ -18,27 +18,30 @@ impl Resource {
         if self.shared.is_empty() {
             return;
         }
-        let mut groups = std::mem::take(&mut self.shared);
-        let mut has_changed = false;
-        changed(&self.node, &mut groups, &mut has_changed);
-        if has_changed {
-            carry(&mut self.node, &groups);
+        let mut new = Vec::new();
+        changed(&self.node, &self.shared, &mut new);
+        if !new.is_empty() {
+            carry(&mut self.node, &new);
         }
-        self.shared = groups;
+        for (group, value) in new {
+            if let Some((_, old)) = self.shared.iter_mut().find(|(own, _)| *own == group) {
+                *old = value;
+            }
+        }
     }
 }
 
-/// Notes the new values of groups.
-fn changed(node: &Node, groups: &mut [(u32, Node)], has_changed: &mut bool) {
+/// Collects the groups of which a scalar has another value than before, with that value.
+fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
-        Kind::Map(entries) => entries.iter().for_each(|entry| changed(&entry.value, groups, has_changed)),
-        Kind::Seq(items) => items.iter().for_each(|item| changed(item, groups, has_changed)),
+        Kind::Map(entries) => entries.iter().for_each(|entry| changed(&entry.value, groups, new)),
+        Kind::Seq(items) => items.iter().for_each(|item| changed(item, groups, new)),
         Kind::Scalar(_) if node.shared == 0 => {}
         Kind::Scalar(_) => {
-            let group = groups.iter_mut().find(|(group, _)| *group == node.shared);
-            if let Some((_, value)) = group.filter(|(_, value)| differs(value, node)) {
-                *value = node.clone();
-                *has_changed = true;
+            let is_other = groups.iter().any(|(group, value)| *group == node.shared && differs(value, node));
+            if is_other {
+                new.retain(|(group, _)| *group != node.shared);
+                new.push((node.shared, node.clone()));
             }
         }
     }
@@ -67,4 +70,23 @@ fn has_group(node: &Node) -> bool {
 
 fn differs(a: &Node, b: &Node) -> bool {
     a.text() != b.text() || a.tag != b.tag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kustomize::node::Entry;
+
+    #[test]
+    fn a_change_of_one_scalar_changes_its_group_wherever_it_stands() {
+        for changed in 0..3 {
+            let label = |text: &str| Node { shared: 1, ..Node::string(text) };
+            let entries = (0..3).map(|at| Entry::new(at.to_string(), label(if at == changed { "new" } else { "old" })));
+            let mut resource = Resource::new(Node::map(entries.collect()));
+            resource.shared.push((1, Node::string("old")));
+            resource.spread();
+            let texts: Vec<_> = resource.node.entries().iter().filter_map(|entry| entry.value.text()).collect();
+            assert_eq!(texts, ["new"; 3]);
+        }
+    }
 }
