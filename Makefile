@@ -41,13 +41,15 @@ test-e2e:
 ## Random kustomize trees, judged by us and by kubectl: some
 test-differential:
 	cargo test --locked $(FEATURES) --test differential
+	cargo test --locked $(FEATURES) --test render
 
 TREES ?= 10000
 SEED ?= $(shell date +%s)
 
-## Random kustomize trees, judged by us and by kubectl: many, other ones each time
+## Random kustomize trees, judged by us and by kubectl, and rendered by us and by kustomize, byte for byte: many, other ones each time
 differential:
 	cargo test --locked $(FEATURES) --test differential -- --trees $(TREES) --seed $(SEED)
+	cargo test --locked $(FEATURES) --test render -- --trees $(TREES) --seed $(SEED)
 
 ## Restarts, rotations, a change of the CA, and faults of the cluster under calls; the table goes into docs/reliability.md
 chaos:

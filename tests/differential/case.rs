@@ -87,7 +87,7 @@ impl Case {
 
     /// Whether building it could reach for something that is not in it: the network, or git.
     pub fn is_local(&self) -> bool {
-        let remote = ["://", "http:", "https:", "git::", "github.com", "@"];
+        let remote = ["://", "http:", "https:", "git::", "github.com", "git@", "user@"];
         !self.files.values().chain(self.links.values()).any(|text| {
             let text = text.to_ascii_lowercase();
             remote.iter().any(|sign| text.contains(sign))

@@ -6,12 +6,68 @@ use crate::dice::Dice;
 
 /// Scalars that are not what they look like, or are printed in another way than they are written.
 const SCALARS: &[&str] = &[
-    "a", "yes", "\"yes\"", "on", "~", "null", "\"\"", "0644", "\"0644\"", "0o17", "0x1F", "1_000", "1e3", "1.0", "-0.0",
-    "\"1.0\"", "1.5e300", "9223372036854775807", "18446744073709551615", "12345678901234567890123", "12e03", "+1",
-    "0.1", ".5", "916787552133074.2", "2001-01-01", "\"2001-01-01\"", "2001-01-01T00:00:00Z", "1:30", "'1:30'",
-    "!!str 123", "!!float 3", "!!binary aGk=", "!!int 3", "true", "\"true\"", "True", "y", "n", "'it''s'", "\"a\\tb\"",
-    "\"a\\nb\"", "\"a\\nb\\n\"", "\" a\"", "\"a \"", "\"a: b\"", "\"# a\"", "\"é\"", "\"😀\"", "\"\\u2028\"", "\"- a\"",
-    "\"---\"", "\"@a\"", "\"a #b\"", "\"{{ x }}\"", "$(V)", "\"$(V)-$(W)\"", "a=b", "=", "<<", "\"<<\"", "!x a",
+    "a",
+    "yes",
+    "\"yes\"",
+    "on",
+    "~",
+    "null",
+    "\"\"",
+    "0644",
+    "\"0644\"",
+    "0o17",
+    "0x1F",
+    "1_000",
+    "1e3",
+    "1.0",
+    "-0.0",
+    "\"1.0\"",
+    "1.5e300",
+    "9223372036854775807",
+    "18446744073709551615",
+    "12345678901234567890123",
+    "12e03",
+    "+1",
+    "0.1",
+    ".5",
+    "916787552133074.2",
+    "2001-01-01",
+    "\"2001-01-01\"",
+    "2001-01-01T00:00:00Z",
+    "1:30",
+    "'1:30'",
+    "!!str 123",
+    "!!float 3",
+    "!!binary aGk=",
+    "!!int 3",
+    "true",
+    "\"true\"",
+    "True",
+    "y",
+    "n",
+    "'it''s'",
+    "\"a\\tb\"",
+    "\"a\\nb\"",
+    "\"a\\nb\\n\"",
+    "\" a\"",
+    "\"a \"",
+    "\"a: b\"",
+    "\"# a\"",
+    "\"é\"",
+    "\"😀\"",
+    "\"\\u2028\"",
+    "\"- a\"",
+    "\"---\"",
+    "\"@a\"",
+    "\"a #b\"",
+    "\"{{ x }}\"",
+    "$(V)",
+    "\"$(V)-$(W)\"",
+    "a=b",
+    "=",
+    "<<",
+    "\"<<\"",
+    "!x a",
 ];
 const LONG: &[&str] = &[
     "the quick brown fox jumps over the lazy dog and runs along the river until the night falls over the hills",
@@ -19,7 +75,8 @@ const LONG: &[&str] = &[
     "--a-very-long-flag-without-any-space=0123456789012345678901234567890123456789012345678901234567890123456789",
     "'  the quick brown fox jumps over the lazy dog and runs along the river until the night falls over the hills'",
 ];
-const IMAGES: &[&str] = &["nginx", "nginx:1.25", "\"busybox:1\"", "reg.io:5000/nginx:v1", "other@sha256:01", "1.5", "null"];
+const IMAGES: &[&str] =
+    &["nginx", "nginx:1.25", "\"busybox:1\"", "reg.io:5000/nginx:v1", "other@sha256:01", "1.5", "null"];
 
 /// A scalar as it stands.
 pub fn scalar(dice: &mut Dice) -> Yaml {
@@ -82,7 +139,9 @@ fn keyed(dice: &mut Dice, form: As, keys: &[(&str, &[&str])], rest: impl Fn(&mut
 
 fn ports(dice: &mut Dice, form: As, key: &str) -> Yaml {
     let keys: [(&str, &[&str]); 2] = [(key, &["80", "443", "\"80\"", "53"]), ("protocol", &["TCP", "UDP", "TCP"])];
-    keyed(dice, form, &keys, |dice, item| optional(item, dice, 50, "name", |dice| raw(dice.pick(&["http", "dns", "null"]))))
+    keyed(dice, form, &keys, |dice, item| {
+        optional(item, dice, 50, "name", |dice| raw(dice.pick(&["http", "dns", "null"])))
+    })
 }
 
 fn environment(dice: &mut Dice, form: As) -> Yaml {
@@ -105,9 +164,8 @@ fn containers(dice: &mut Dice, form: As) -> Yaml {
             let from = dice.pick(&["configMapRef", "secretRef"]);
             Yaml::List(vec![Yaml::Map(vec![(from.to_owned(), map([("name", name(dice))]))])])
         });
-        let item = optional(item, dice, 20, "args", |dice| {
-            Yaml::List((0..dice.below(3)).map(|_| scalar(dice)).collect())
-        });
+        let item =
+            optional(item, dice, 20, "args", |dice| Yaml::List((0..dice.below(3)).map(|_| scalar(dice)).collect()));
         optional(item, dice, 15, "volumeMounts", |dice| {
             keyed(dice, form, &[("mountPath", &["/a", "/b", "/c"])], |dice, item| item.with("name", name(dice)))
         })
@@ -120,7 +178,8 @@ fn volumes(dice: &mut Dice, form: As) -> Yaml {
         1 => item.with("configMap", map([("name", name(dice))])),
         2 => item.with("secret", map([("secretName", name(dice))])),
         3 => item.with("persistentVolumeClaim", map([("claimName", name(dice))])),
-        4 => item.with("projected", map([("sources", Yaml::List(vec![map([("configMap", map([("name", name(dice))]))])]))])),
+        4 => item
+            .with("projected", map([("sources", Yaml::List(vec![map([("configMap", map([("name", name(dice))]))])]))])),
         _ => item.with("hostPath", map([("path", scalar(dice))])),
     })
 }
@@ -157,7 +216,11 @@ fn pod(dice: &mut Dice, form: As) -> Yaml {
 }
 
 fn directive(map: Yaml, dice: &mut Dice, form: As) -> Yaml {
-    if form == As::Patch && dice.chance(3) { map.with("$patch", raw(dice.pick(&["replace", "merge", "delete"]))) } else { map }
+    if form == As::Patch && dice.chance(3) {
+        map.with("$patch", raw(dice.pick(&["replace", "merge", "delete"])))
+    } else {
+        map
+    }
 }
 
 fn template(dice: &mut Dice, form: As) -> Yaml {
@@ -169,7 +232,8 @@ fn template(dice: &mut Dice, form: As) -> Yaml {
 }
 
 fn workload(dice: &mut Dice, form: As) -> Yaml {
-    let spec = optional(Yaml::Map(Vec::new()), dice, 40, "replicas", |dice| raw(dice.pick(&["1", "\"2\"", "null", "0x3"])));
+    let spec =
+        optional(Yaml::Map(Vec::new()), dice, 40, "replicas", |dice| raw(dice.pick(&["1", "\"2\"", "null", "0x3"])));
     let spec = optional(spec, dice, 50, "selector", |dice| map([("matchLabels", labels(dice))]));
     let spec = optional(spec, dice, 10, "strategy", |dice| some(dice, &["type", "rollingUpdate"], 1));
     let spec = optional(spec, dice, 95, "template", |dice| template(dice, form));
@@ -195,7 +259,15 @@ fn data(dice: &mut Dice) -> Yaml {
 
 fn datum(dice: &mut Dice) -> Yaml {
     match dice.below(8) {
-        0 => text(dice.pick(&["a\nb\n", "a\n\nb", "#!/bin/sh\necho hi\n", "{\"a\": 1}\n", "a:\n  b: 1\n", "x\n\n", "tab\there\n"])),
+        0 => text(dice.pick(&[
+            "a\nb\n",
+            "a\n\nb",
+            "#!/bin/sh\necho hi\n",
+            "{\"a\": 1}\n",
+            "a:\n  b: 1\n",
+            "x\n\n",
+            "tab\there\n",
+        ])),
         1 => raw(dice.pick(&["'{\"a\": {\"b\": 1}}'", "\"a: {b: c}\"", "\"[1, 2]\""])),
         _ => scalar(dice),
     }

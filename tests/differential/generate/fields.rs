@@ -63,6 +63,7 @@ pub fn images(maker: &mut Maker<'_>) {
     let field = maker.dice.pick(&["images", "images", "imageTags"]);
     let image = map([("name", text(maker.dice.pick(&["nginx", "busybox", "other"])))]);
     let image = match maker.dice.below(3) {
+        0 if maker.dice.chance(30) => image.with("tagSuffix", text("-s")),
         0 => image.with("newTag", text("v1")),
         1 => image.with("newName", text("mirror/nginx")),
         _ => image.with("digest", text("sha256:01")),
@@ -169,7 +170,22 @@ pub fn generator_options(maker: &mut Maker<'_>) {
 
 pub fn replacements(maker: &mut Maker<'_>) {
     let (from, to) = (maker.target(), maker.target());
-    let paths = ["metadata.name", "metadata.name", "metadata.name", "", "", "kind", "metadata.namespace", "data.a"];
+    let paths = [
+        "metadata.name",
+        "metadata.name",
+        "metadata.name",
+        "",
+        "",
+        "kind",
+        "metadata.namespace",
+        "data.a",
+        "spec.replicas",
+        "spec.size",
+        "metadata.labels.app",
+        "spec.template.spec.containers.0.image",
+        "spec.selector",
+        "spec.ports.0.port",
+    ];
     let path = maker.dice.pick(&paths);
     let mut source = map([("kind", text(from.kind)), ("name", text(&from.name))]);
     if !path.is_empty() {
@@ -182,6 +198,15 @@ pub fn replacements(maker: &mut Maker<'_>) {
         "metadata.namespace",
         "data.a",
         "spec.template.spec.containers.[name=main].image",
+        "spec.template.spec.containers.*.image",
+        "spec.template.spec.containers.0.env.[name=A].value",
+        "spec.replicas",
+        "spec.ports.[port=80].name",
+        "spec.size",
+        "spec.list.[name=a].value",
+        "data.a.b",
+        "data.[a.b/c]",
+        "spec.selector.matchLabels.app",
     ];
     let mut target = map([("select", maker.selector(&to)), ("fieldPaths", maker.texts(&fields))]);
     if maker.dice.chance(70) {
@@ -217,7 +242,19 @@ pub fn vars(maker: &mut Maker<'_>) {
     let object = map([("apiVersion", text(known.api)), ("kind", text(known.kind)), ("name", text(&known.name))]);
     let mut var = map([("name", text(name)), ("objref", object)]);
     if maker.dice.chance(50) {
-        var = var.with("fieldref", map([("fieldPath", text(maker.dice.pick(&["metadata.name", "data.a"])))]));
+        var = var.with(
+            "fieldref",
+            map([(
+                "fieldPath",
+                text(maker.dice.pick(&[
+                    "metadata.name",
+                    "data.a",
+                    "spec.replicas",
+                    "metadata.labels.app",
+                    "spec.template.spec.containers[0].image",
+                ])),
+            )]),
+        );
     }
     maker.folder.list("vars").push(var);
 }
@@ -249,11 +286,13 @@ pub fn crds(maker: &mut Maker<'_>) {
 }
 
 pub fn openapi(maker: &mut Maker<'_>) {
+    let merging = "{\"definitions\": {\"v1.Widget\": {\"type\": \"object\", \"properties\": {\"spec\": {\"properties\": {\"list\": {\"type\": \"array\", \"items\": {\"type\": \"object\"}, \"x-kubernetes-patch-strategy\": \"merge\", \"x-kubernetes-patch-merge-key\": \"name\"}}}}, \"x-kubernetes-group-version-kind\": [{\"group\": \"example.com\", \"version\": \"v1\", \"kind\": \"Widget\"}]}}}\n";
     let schema = "{\"definitions\": {\"v1.Widget\": {\"type\": \"object\", \"x-kubernetes-group-version-kind\": [{\"group\": \"example.com\", \"version\": \"v1\", \"kind\": \"Widget\"}]}}}\n";
     let value = match maker.dice.below(4) {
         0 => map([("version", text("v1.21.2"))]),
         1 if maker.dice.chance(20) => map([("version", text("v1.20.4"))]),
-        _ => map([("path", text(maker.file("schema", schema.to_owned())))]),
+        2 => map([("path", text(maker.file("schema", schema.to_owned())))]),
+        _ => map([("path", text(maker.file("schema", merging.to_owned())))]),
     };
     maker.set("openapi", value);
 }
@@ -267,6 +306,13 @@ pub fn configurations(maker: &mut Maker<'_>) {
         "images:\n- {kind: Widget, path: spec/image}\n",
         "{}\n",
         "namespace:\n- {path: metadata/namespace, create: true}\n",
+        "namespace:\n- {kind: Widget, path: spec/a, create: true}\n",
+        "commonAnnotations:\n- {kind: Widget, path: spec/b, create: true}\n",
+        "replicas:\n- {kind: Widget, path: spec/size, create: true}\n",
+        "nameSuffix:\n- {kind: Widget, path: spec/config}\n",
+        "labels:\n- {kind: Widget, path: spec/labels, create: true}\n",
+        "nameReference:\n- kind: Secret\n  version: v1\n  fieldSpecs:\n  - {kind: Widget, path: spec/list/value}\n  - {kind: Widget, path: spec/config}\n",
+        "varReference:\n- {kind: ConfigMap, path: data}\n- {kind: Widget, path: spec}\n",
     ]);
     let file = maker.file("configuration", content.to_owned());
     maker.folder.list("configurations").push(text(file));

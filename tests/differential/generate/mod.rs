@@ -1,6 +1,7 @@
 //! Random trees: folders that refer to one another as people lay them out, every construct of a kustomization file in
 //! them, and mistakes.
 
+mod content;
 mod faults;
 mod fields;
 mod folder;

@@ -1,5 +1,6 @@
 //! Kubernetes objects.
 
+use super::content;
 use super::yaml::{Yaml, raw, text};
 use crate::dice::Dice;
 
@@ -40,7 +41,8 @@ const KINDS: &[(&str, &str)] = &[
     ("kustomize.config.k8s.io/v1alpha1", "Component"),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
 ];
-const NAMES: &[&str] = &["x", "web", "db", "conf", "app-web", "web-x", "x.y"];
+/// Names of objects.
+pub const NAMES: &[&str] = &["x", "web", "db", "conf", "app-web", "web-x", "x.y"];
 /// Names of namespaces.
 pub const NAMESPACES: &[&str] = &["default", "prod", "dev", "web"];
 
@@ -110,6 +112,17 @@ impl Known {
     fn body(&self, dice: &mut Dice) -> String {
         match self.kind {
             _ if dice.chance(4) => odd_keys(dice),
+            _ if dice.chance(5) => content::anchored(dice, self),
+            _ if dice.chance(50) => match content::body(dice, self, content::As::Object) {
+                Some(body) => body.document(dice),
+                None => self.plain_body(dice),
+            },
+            _ => self.plain_body(dice),
+        }
+    }
+
+    fn plain_body(&self, dice: &mut Dice) -> String {
+        match self.kind {
             "ConfigMap" => dice
                 .pick(&["data: {a: b}\n", "data:\n  a: b\n  c: \"1\"\n", "", "data: {on: yes, a: 0777}\n", "data: null\n"])
                 .to_owned(),

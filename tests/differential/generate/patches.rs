@@ -1,5 +1,6 @@
 //! Patches, of both kinds and in all the places they may be written.
 
+use super::content;
 use super::folder::Maker;
 use super::objects::Known;
 use super::yaml::{Yaml, map, text};
@@ -69,6 +70,11 @@ fn merge(maker: &mut Maker<'_>, known: &Known) -> String {
         _ => {}
     }
     let header = header.header().document(maker.dice);
+    if maker.dice.chance(45)
+        && let Some(body) = content::body(maker.dice, known, content::As::Patch)
+    {
+        return format!("{header}{}", body.document(maker.dice));
+    }
     let body = match (known.kind, maker.dice.below(8)) {
         (_, 0) => "$patch: delete\n",
         (_, 1) => "",

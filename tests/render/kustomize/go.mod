@@ -1,4 +1,4 @@
-module portcullis/tests/differential/kustomize
+module portcullis/tests/render/kustomize
 
 go 1.24.0
 

@@ -1,0 +1,49 @@
+//! What our engine makes of a tree.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use portcullis::kustomize::Files;
+use portcullis::kustomize::build::{self as engine, Settings, Stop};
+use portcullis::kustomize::options::{Options, Restrictor};
+use portcullis::kustomize::tree::{Memory, Tree, TreePath};
+
+use crate::case::{Case, ROOT};
+
+/// Where the trees stand for the engine.
+const BASE: &str = "/srv/portcullis-tree";
+
+/// The result of a build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Built {
+    /// The text.
+    Text(String),
+    /// It is refused.
+    Refused(String),
+    /// It depends on what is not executed.
+    Unknown(String),
+    /// The engine panicked.
+    Panicked,
+}
+
+/// Builds a tree in memory.
+pub fn build_tree(case: &Case) -> Result<String, Stop> {
+    let files = case.files_at(BASE).fold(Memory::new(), |files, (path, text)| files.file(path, text));
+    let links = case.links.iter().map(|(path, target)| (path, target.replace(ROOT, BASE)));
+    let tree = Tree::new(links.fold(files, |files, (path, target)| files.link(path, &target)), BASE);
+    let restrictor = if case.unrestricted { Restrictor::None } else { Restrictor::RootOnly };
+    let options = Options { restrictor, ..Options::default() };
+    let root = case.build_at(BASE);
+    let root = TreePath::from(root.strip_prefix(BASE).unwrap_or(&root));
+    let (settings, files) = (Settings::default(), Files::default());
+    engine::build(&tree, &root, &options, &settings, &files)?.text()
+}
+
+/// Builds a tree, whatever happens.
+pub fn build(case: &Case) -> Built {
+    match panic::catch_unwind(AssertUnwindSafe(|| build_tree(case))) {
+        Err(_) => Built::Panicked,
+        Ok(Ok(text)) => Built::Text(text),
+        Ok(Err(Stop::Refused(reason))) => Built::Refused(format!("{} {}", reason.site, reason.message)),
+        Ok(Err(Stop::Unknown(reason))) => Built::Unknown(reason.message.clone()),
+    }
+}

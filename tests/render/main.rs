@@ -1,0 +1,170 @@
+//! Random trees, built by the engine and by kustomize's own libraries: the bytes must be equal.
+//!
+//! A difference is made small and printed with its seed. `cargo test --test render -- --only SEED` tries one tree again.
+//! Trees whose output changes between runs of kustomize, because the order of their keys has a cycle, are counted and left
+//! out.
+#![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]
+
+#[path = "../e2e/cache.rs"]
+mod cache;
+#[allow(dead_code, reason = "the differential test needs more of it")]
+#[path = "../differential/case.rs"]
+mod case;
+#[path = "../differential/damage.rs"]
+mod damage;
+#[path = "../differential/dice.rs"]
+mod dice;
+mod engine;
+#[path = "../differential/generate/mod.rs"]
+mod generate;
+#[allow(dead_code, reason = "the end-to-end tests need more of it")]
+#[path = "../e2e/litter.rs"]
+mod litter;
+#[path = "../differential/minimise.rs"]
+mod minimise;
+mod oracle;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::case::Case;
+use crate::dice::Dice;
+use crate::engine::Built;
+use crate::oracle::{Answer, Oracle};
+
+/// How often a tree is built again to find out whether its output changes.
+const REPEATS: usize = 4;
+
+/// Random kustomize trees, rendered by us and by kustomize.
+#[derive(Parser)]
+struct Arguments {
+    /// How many trees.
+    #[arg(long, default_value_t = 300)]
+    trees: u64,
+    /// The seed of the first one; the others follow from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Builds the tree of one seed and shows it.
+    #[arg(long)]
+    only: Option<u64>,
+}
+
+/// What was seen.
+#[derive(Default)]
+struct Counts {
+    equal: usize,
+    refused: usize,
+    unknown: usize,
+    varying: usize,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    litter::clear_on_signals().expect("a process may handle its signals");
+    let mut oracle = Oracle::start();
+    match arguments.only {
+        Some(seed) => one(seed, &mut oracle),
+        None => many(&arguments, &mut oracle),
+    }
+}
+
+fn one(seed: u64, oracle: &mut Oracle) -> ExitCode {
+    let mut case = tree(seed);
+    let answer = oracle.build(&mut case);
+    print_tree(&case);
+    let built = engine::build(&case);
+    println!("kustomize: {answer:?}\nours: {built:?}");
+    if difference(&built, &answer).is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn many(arguments: &Arguments, oracle: &mut Oracle) -> ExitCode {
+    let (mut counts, mut differences) = (Counts::default(), BTreeMap::<&str, Vec<u64>>::new());
+    for number in 0..arguments.trees {
+        let seed = Dice::new(arguments.seed.wrapping_mul(0x1_0000_0001).wrapping_add(number)).number() % 10_000_000_000;
+        if let Some(difference) = compare(seed, oracle, &mut counts) {
+            differences.entry(difference).or_default().push(seed);
+        }
+    }
+    let Counts { equal, refused, unknown, varying } = counts;
+    println!(
+        "{} trees, seed {}: {equal} with equal bytes, {refused} refused by both, {unknown} unknown, {varying} left out because \
+         kustomize's output varies",
+        arguments.trees, arguments.seed
+    );
+    for (difference, seeds) in &differences {
+        println!("\n{} times {difference}: seeds {:?}", seeds.len(), &seeds[..seeds.len().min(5)]);
+        seeds.first().into_iter().for_each(|seed| tell(difference, *seed, oracle));
+    }
+    if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Builds a tree on both sides. Returns how they differ.
+fn compare(seed: u64, oracle: &mut Oracle, counts: &mut Counts) -> Option<&'static str> {
+    let mut case = tree(seed);
+    if !case.is_local() {
+        return None;
+    }
+    let answer = oracle.build(&mut case);
+    let built = engine::build(&case);
+    let difference = difference(&built, &answer);
+    match (&built, &difference) {
+        (_, Some(_)) if (0..REPEATS).any(|_| oracle.build(&mut case) != answer) => {
+            counts.varying += 1;
+            return None;
+        }
+        (Built::Text(_), None) => counts.equal += 1,
+        (Built::Refused(_), None) => counts.refused += 1,
+        (Built::Unknown(_), _) => counts.unknown += 1,
+        _ => {}
+    }
+    difference
+}
+
+fn difference(built: &Built, answer: &Answer) -> Option<&'static str> {
+    match (built, answer) {
+        (Built::Panicked, _) => Some("the engine panicked"),
+        (Built::Text(ours), Answer::Builds(text)) if ours == text => None,
+        (Built::Text(_), Answer::Builds(_)) => Some("the bytes differ"),
+        (Built::Text(_), Answer::Refuses(_)) => Some("kustomize refuses what the engine builds"),
+        (Built::Refused(_), Answer::Builds(_)) => Some("kustomize builds what the engine refuses"),
+        (Built::Unknown(_), Answer::Builds(_)) => Some("the engine does not know what kustomize builds"),
+        (Built::Refused(_) | Built::Unknown(_), Answer::Refuses(_)) => None,
+    }
+}
+
+fn tree(seed: u64) -> Case {
+    let mut case = generate::tree(&mut Dice::new(seed));
+    case.name = format!("seed {seed}");
+    case
+}
+
+/// Makes a tree small and prints all about it.
+fn tell(expected: &str, seed: u64, oracle: &mut Oracle) {
+    let small = minimise::minimise(&tree(seed), |case| {
+        let mut written = case.clone();
+        let answer = oracle.build(&mut written);
+        written == *case && difference(&engine::build(case), &answer) == Some(expected)
+    });
+    print_tree(&small);
+    println!("kustomize: {:?}\nours: {:?}", oracle.build(&mut small.clone()), engine::build(&small));
+}
+
+fn print_tree(case: &Case) {
+    println!(
+        "{}: build {}{}",
+        case.name,
+        case.build,
+        if case.unrestricted { " without load restrictions" } else { "" }
+    );
+    for (path, text) in &case.files {
+        println!("--- {path}\n{}", text.trim_end());
+    }
+    for (path, target) in &case.links {
+        println!("--- {path} -> {target}");
+    }
+    println!("---");
+}
