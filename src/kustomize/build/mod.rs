@@ -228,6 +228,10 @@ fn rooted(run: &mut Run<'_>, target: &Target<'_>, settings: &Settings) -> Step<R
     let refused = |field: &str, message: String| Stop::refused(target.site(FieldPath::of([field])), message);
     map.scope = run.scope();
     let site = Site::of_file(target.file.path.clone());
+    if map.resources().iter().any(|resource| resource.has_broken_identities) {
+        let message = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
+        return Err(refused("resources", message.to_owned()));
+    }
     transformer::append_hashes(run, &mut map)?;
     run.observe(&map, "hashes", &site);
     name_references::fix(&mut map, &config.name_reference).map_err(|message| refused("resources", message))?;

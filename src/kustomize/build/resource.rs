@@ -65,6 +65,10 @@ pub struct Resource {
     pub(super) groups: u32,
     /// The scalars that are one for kustomize, by the number of their group.
     pub(super) shared: Vec<(u32, Node)>,
+    /// Whether somebody wrote some of the annotations in which kustomize keeps former identities, and not all of them.
+    pub(super) lacks_identities: bool,
+    /// Whether these annotations disagree, over which kustomize crashes.
+    pub(super) has_broken_identities: bool,
 }
 
 impl Resource {
@@ -83,6 +87,8 @@ impl Resource {
             transformations: Vec::new(),
             groups: 0,
             shared: Vec::new(),
+            lacks_identities: false,
+            has_broken_identities: false,
         };
         resource.absorb();
         resource
@@ -147,6 +153,7 @@ impl Resource {
         let previous =
             PreviousId { name: id.name.into(), namespace: id.effective_namespace().into(), kind: id.gvk.kind.into() };
         self.previous.push(previous);
+        self.has_broken_identities |= self.lacks_identities;
     }
 
     /// Forgets all that kustomize keeps in annotations, after a patch removed them.
@@ -218,6 +225,11 @@ impl Resource {
         };
         let (names, namespaces, kinds) =
             (list(self, "previousNames"), list(self, "previousNamespaces"), list(self, "previousKinds"));
+        let counts = [names.len(), namespaces.len(), kinds.len()];
+        self.lacks_identities = counts.iter().any(|count| (*count == 0) != (names.is_empty()));
+        // an annotation that is missing counts as one empty text
+        let is_broken = |count: &usize| (*count).max(1) != names.len();
+        self.has_broken_identities = !names.is_empty() && counts.iter().any(is_broken);
         let ids = names.into_iter().zip(namespaces).zip(kinds);
         self.previous = ids.map(|((name, namespace), kind)| PreviousId { name, namespace, kind }).collect();
         (self.prefixes, self.suffixes) = (list(self, "prefixes"), list(self, "suffixes"));
