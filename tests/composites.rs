@@ -686,7 +686,7 @@ fn it_is_said_how_many_are_not_judged() {
     }
     let told = updated(&stored, |config| config["data"] = json!({}));
     assert_eq!(told.len(), 7, "{told:?}");
-    assert!(told[5].contains("with this data 95 more break"), "{told:?}");
+    assert!(told[5].contains("with this data 95 more objects break"), "{told:?}");
     assert!(told[6].contains("3 more composites use it and were not checked: the limit is 100"), "{told:?}");
 }
 
