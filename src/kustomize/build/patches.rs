@@ -10,6 +10,7 @@ use super::read::{self, BadObjects};
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::select::{Compiled, select};
+use super::shared;
 use crate::kustomize::file::PatchOptions;
 use crate::kustomize::merge;
 use crate::kustomize::node::{Entry, Node, Origin};
@@ -88,7 +89,12 @@ impl<'s> Merging<'s> {
             resource.forget();
         }
         match merge::merge(&resource.node, patch, self.schema).map_err(|error| error.to_string())? {
-            Some(merged) => resource.node = merged,
+            Some(mut merged) => {
+                if !resource.shared.is_empty() {
+                    shared::keep(&mut merged, &resource.node);
+                }
+                resource.node = merged;
+            }
             None => {
                 resource.node = Node::map(Vec::new());
                 return Ok(());

@@ -47,6 +47,22 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
+/// Gives scalars that were merged into mappings the groups of those that they take the place of: kustomize writes over them.
+pub(super) fn keep(new: &mut Node, old: &Node) {
+    if !has_group(old) {
+        return;
+    }
+    if new.is_scalar() && old.is_scalar() {
+        new.shared = old.shared;
+        return;
+    }
+    for entry in new.entries_mut().into_iter().flatten() {
+        if let Some(old) = old.get(&entry.key) {
+            keep(&mut entry.value, old);
+        }
+    }
+}
+
 fn carry(node: &mut Node, groups: &[(u32, Node)]) {
     if !has_group(node) {
         return;
