@@ -12,7 +12,7 @@ use portcullis::admission::{Operation, Phase, Verdict};
 use portcullis::catalog::{Catalog, Confirm, Confirming, Reference};
 use portcullis::config;
 use portcullis::gate::{Gate, Policy, Registry};
-use portcullis::landscaper::dry_run::mark::ROUTE;
+use portcullis::landscaper::dry_run::annotations::ROUTE;
 use portcullis::landscaper::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use portcullis::landscaper::kinds::{EXECUTIONS, INSTALLATIONS};
 use portcullis::rule::Mode;
@@ -117,7 +117,7 @@ fn without_dry_run_nothing_changes() {
 fn an_orphan_is_refused_and_its_deletion_is_not() {
     let case = create(item(), []);
     let message = case.decide(Phase::Mutate).message();
-    assert!(message.contains("Execution \"sub\", to which this belongs, does not exist"), "{message}");
+    assert!(message.contains("the owner, Execution \"sub\", does not exist"), "{message}");
     let mut changed = item();
     changed["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/delete-without-uninstall": "true"});
     assert!(create(changed.clone(), []).update(item()).decide(Phase::Mutate).is_allowed());
@@ -136,7 +136,7 @@ fn another_object_of_the_owners_name_is_not_the_owner() {
     let verdict = create(sub, [root]).decide(Phase::Mutate);
     let message = verdict.message();
     assert!(!verdict.is_allowed() && !message.contains("does not exist"), "{message}");
-    let told = "Installation \"root\", to which this belongs, was deleted: the owner reference has uid \"old\", and the object of \
+    let told = "the owner, Installation \"root\", was deleted: the owner reference has uid \"old\", and the object of \
                 that name has uid \"new\"";
     assert!(message.contains(told), "{message}");
 }
@@ -156,7 +156,7 @@ fn a_circle_ends() {
 fn who_marks_a_child_is_told_that_the_root_decides() {
     let [root, sub, _] = above();
     let verdict = create(in_dry_run(sub.clone()), [root]).decide(Phase::Mutate);
-    assert!(verdict.notices[0].contains("follows the root, Installation \"root\""), "{:?}", verdict.notices);
+    assert!(verdict.notices[0].contains("is inherited from the root Installation \"root\""), "{:?}", verdict.notices);
     assert_eq!(patched(&in_dry_run(sub.clone()), &verdict), sub);
 }
 

@@ -3,9 +3,9 @@
 
 use portcullis::landscaper::deployer::machine::{State, Verdict, judge};
 use portcullis::landscaper::deployer::status::{Change, Status};
-use portcullis::landscaper::dry_run::mark::ROUTE;
+use portcullis::landscaper::dry_run::annotations::ROUTE;
 use portcullis::landscaper::dry_run::run::{
-    Configuration, Deployer, MANAGER, NAME, Rival, Step, Surroundings, TYPES, secret_reference,
+    Configuration, Deployer, Inputs, MANAGER, NAME, OtherDeployer, Step, TYPES, secret_reference,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -121,17 +121,15 @@ impl World {
         };
         let now = self.now();
         let Some(item) = &self.item else { return Step::Nothing };
-        self.deployer.next(
-            item,
-            &Surroundings { configuration, secret: self.secret.as_ref(), reporters: &self.reporters, now: &now },
-        )
+        self.deployer
+            .next(item, &Inputs { configuration, secret: self.secret.as_ref(), reporters: &self.reporters, now: &now })
     }
 
     /// Makes the next write, which must be one that the contract knows; whether there was one.
     fn step(&mut self) -> bool {
         let old = self.item.clone();
         match self.next() {
-            Step::Nothing | Step::StepBack(_) => return false,
+            Step::Nothing | Step::Yield(_) => return false,
             Step::Item(patch) => self.write(&patch, MANAGER, &["metadata"]),
             Step::Status(patch) => self.write(&patch, MANAGER, &["status"]),
             Step::Finish(patch, _) => {
@@ -319,7 +317,7 @@ fn a_helm_export_without_an_object_reads_what_the_item_says_of_its_values() {
     world.trigger("job-1");
     world.run();
     let message = world.status("lastError")["message"].as_str().unwrap();
-    assert!(message.contains("host is not found") && message.contains("say the value in config.values"), "{message}");
+    assert!(message.contains("host is not found") && message.contains("set the value in config.values"), "{message}");
 }
 
 #[test]
@@ -409,17 +407,17 @@ fn it_steps_back_wherever_another_deployer_shows() {
     let other = || "helm.deployer.landscaper.gardener.cloud".to_owned();
     let named = json!({"status": {"deployer": {"name": other(), "identity": "x", "version": ""}}});
     let wrote = |field: &str, of: Value| json!({"metadata": {"managedFields": [{"manager": "helm-deployer", "fieldsV1": {"f:status": {field: of}}}]}});
-    let writer = |field| Rival::Writer { field, manager: "helm-deployer".into() };
+    let writer = |field| OtherDeployer::Writer { field, manager: "helm-deployer".into() };
     for (steps, change, rival) in [
-        (0, named.clone(), Rival::Deployer(other())),
-        (3, named, Rival::Deployer(other())),
+        (0, named.clone(), OtherDeployer::Deployer(other())),
+        (3, named, OtherDeployer::Deployer(other())),
         (
             0,
             json!({"metadata": {"finalizers": [FINALIZER, "example.org/mine"]}}),
-            Rival::Finalizer("example.org/mine".into()),
+            OtherDeployer::Finalizer("example.org/mine".into()),
         ),
-        (0, json!({"status": {"phase": "Progressing"}}), Rival::Phase("Progressing".into())),
-        (3, json!({"status": {"providerStatus": {"kind": "ProviderStatus"}}}), Rival::ProviderStatus),
+        (0, json!({"status": {"phase": "Progressing"}}), OtherDeployer::Phase("Progressing".into())),
+        (3, json!({"status": {"providerStatus": {"kind": "ProviderStatus"}}}), OtherDeployer::ProviderStatus),
         (3, wrote("f:phase", json!({})), writer("phase")),
         (3, wrote("f:lastReconcileTime", json!({})), writer("lastReconcileTime")),
         (3, wrote("f:deployer", json!({"f:name": {}})), writer("deployer.name")),
@@ -430,7 +428,7 @@ fn it_steps_back_wherever_another_deployer_shows() {
             world.step();
         }
         json_patch::merge(world.item.as_mut().unwrap(), &change);
-        assert_eq!(world.next(), Step::StepBack(rival), "{change}");
+        assert_eq!(world.next(), Step::Yield(rival), "{change}");
     }
     let mut world = World::seed();
     world.trigger("job-1");
@@ -452,9 +450,9 @@ fn an_event_of_a_deployer_is_a_trace_and_others_are_not() {
         world.next()
     };
     for deployer in ["manifest.deployer.landscaper.gardener.cloud", "generic-deployer-library"] {
-        assert_eq!(reported(deployer), Step::StepBack(Rival::Event(deployer.to_owned())));
+        assert_eq!(reported(deployer), Step::Yield(OtherDeployer::Event(deployer.to_owned())));
     }
-    assert!(!matches!(reported("policy-controller"), Step::StepBack(_)));
+    assert!(!matches!(reported("policy-controller"), Step::Yield(_)));
 }
 
 /// Issue 18: items of other types that were routed here failed after the pickup timeout, and their deletion never ended.

@@ -204,9 +204,18 @@ fn a_switch_waits_for_the_run_in_both_directions() {
         let deployer = json!({"name": "portcullis.dev/dry-run"});
         Some(json!({"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "deployer": deployer}))
     };
-    assert_eq!(judged(true, true, None), ["its real run is under way: what deployers have begun is deployed"]);
-    assert_eq!(judged(false, true, None), ["its dry run is under way: what of it comes later is deployed"]);
-    assert_eq!(judged(true, false, open()), ["DeployItem \"object\" is being deployed: its deployer does not stop"]);
+    assert_eq!(
+        judged(true, true, None),
+        ["its real run is under way: deployers complete the jobs that they have started"]
+    );
+    assert_eq!(
+        judged(false, true, None),
+        ["its dry run is under way: DeployItems that it has not processed would be deployed"]
+    );
+    assert_eq!(
+        judged(true, false, open()),
+        ["DeployItem \"object\" is being deployed: its deployer does not stop the job"]
+    );
     assert_eq!(
         judged(false, false, open()),
         ["the dry run of DeployItem \"object\" is under way: it would be deployed"]

@@ -2,7 +2,7 @@
 
 use super::components::note::TREE_ANNOTATION;
 use super::deployer::TYPE_ANNOTATION;
-use super::dry_run::mark::{self, Mark};
+use super::dry_run::annotations::{self, DryRunAnnotations};
 use super::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use super::overwrites::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
 use super::{context, installation};
@@ -166,7 +166,7 @@ pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
 /// Objects by their owner: `Installation/name` or `Execution/name`.
 pub static BY_OWNER: Index = Index {
     name: "owner",
-    keys: |object| mark::owner(object).map(|owner| owner_key(owner.kind.kind, owner.name)).into_iter().collect(),
+    keys: |object| annotations::owner(object).map(|owner| owner_key(owner.kind.kind, owner.name)).into_iter().collect(),
 };
 
 /// Returns the key of an owner in [`BY_OWNER`].
@@ -178,7 +178,7 @@ pub fn owner_key(kind: &str, name: &str) -> String {
 pub static BY_DRY_RUN_CONFIGURATION: Index = Index {
     name: "dry-run-configuration",
     keys: |object| {
-        let mark = Mark::of(object);
+        let mark = DryRunAnnotations::of(object);
         keys(mark.configuration.filter(|_| mark.is_dry_run()))
     },
 };

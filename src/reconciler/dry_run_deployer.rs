@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::confirm::confirmed;
 use super::{Controller, Failure, Next, Permission, Severity, Tools, events};
 use crate::catalog::{Kind, Reference, Scope, cluster};
-use crate::landscaper::dry_run::following::{Following, agrees, following};
-use crate::landscaper::dry_run::mark::Mark;
+use crate::landscaper::dry_run::annotations::DryRunAnnotations;
+use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consistent};
 use crate::landscaper::dry_run::run::{
-    Configuration, Deployer, MANAGER, Rival, Step, Surroundings, Trouble, claims_deployment, is_routed,
+    Configuration, Deployer, Inputs, MANAGER, OtherDeployer, RunError, Step, claims_deployment, is_routed,
     secret_reference,
 };
 use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, GROUP, INSTALLATIONS};
@@ -121,7 +121,7 @@ impl DryRunDeployer {
             true => Read::of(&item, tools).await?,
             false => Read::default(),
         };
-        let surroundings = Surroundings {
+        let surroundings = Inputs {
             configuration: read.configuration(&item),
             secret: read.secret.as_ref(),
             reporters: &read.reporters,
@@ -129,7 +129,7 @@ impl DryRunDeployer {
         };
         match self.deployer.next(&item, &surroundings) {
             Step::Nothing => Ok(None),
-            Step::StepBack(rival) => {
+            Step::Yield(rival) => {
                 step_back(&item, &rival, tools).await;
                 Ok(None)
             }
@@ -148,10 +148,10 @@ impl DryRunDeployer {
 
 /// Whether an item is in dry run by the word of its root, and not only by a mark that is about to go.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
-    match confirmed(tools, |view| following(item, &object.namespace, view)).await {
-        Following::Itself | Following::Orphan(_) | Following::Replaced(_) => Ok(true),
-        Following::Root(root) => Ok(agrees(item, root.value())),
-        Following::Unreadable(above) => Err(Failure::Unknown(format!("{above:?}, above it, could not be read"))),
+    match confirmed(tools, |view| inheritance(item, &object.namespace, view)).await {
+        Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => Ok(true),
+        Inheritance::Root(root) => Ok(is_consistent(item, root.value())),
+        Inheritance::Unreadable(above) => Err(Failure::Unknown(format!("{above:?}, above it, could not be read"))),
     }
 }
 
@@ -173,7 +173,7 @@ impl Read {
     async fn of(item: &Value, tools: &Tools) -> Result<Self, Failure> {
         let (namespace, name) = secret_reference(item);
         let reference = Reference::new(&SECRETS, &namespace, &name);
-        let configuration = match Mark::of(item).configuration.filter(|name| !name.is_empty()) {
+        let configuration = match DryRunAnnotations::of(item).configuration.filter(|name| !name.is_empty()) {
             Some(name) => {
                 let reference = Reference::new(&DRY_RUN_CONFIGURATIONS, &namespace, name);
                 let read = cluster::read(&tools.client, &reference).await;
@@ -187,7 +187,7 @@ impl Read {
     }
 
     fn configuration<'v>(&'v self, item: &'v Value) -> Configuration<'v> {
-        match (&self.configuration, Mark::of(item).configuration.filter(|name| !name.is_empty())) {
+        match (&self.configuration, DryRunAnnotations::of(item).configuration.filter(|name| !name.is_empty())) {
             (Some(configuration), _) => Configuration::Found(configuration),
             (None, Some(name)) => Configuration::Missing(name),
             (None, None) => Configuration::NotNamed,
@@ -254,7 +254,7 @@ async fn create(reference: &Reference, secret: Value, tools: &Tools) -> Result<(
     }
 }
 
-async fn finished(item: &Value, result: &Result<(), Trouble>, tools: &Tools) {
+async fn finished(item: &Value, result: &Result<(), RunError>, tools: &Tools) {
     let name = item.pointer("/metadata/name").and_then(Value::as_str);
     let namespace = item.pointer("/metadata/namespace").and_then(Value::as_str);
     match result {
@@ -285,7 +285,7 @@ fn success_note(item: &Value) -> &'static str {
     }
 }
 
-async fn step_back(item: &Value, rival: &Rival, tools: &Tools) {
+async fn step_back(item: &Value, rival: &OtherDeployer, tools: &Tools) {
     let name = item.pointer("/metadata/name").and_then(Value::as_str);
     let namespace = item.pointer("/metadata/namespace").and_then(Value::as_str);
     tracing::warn!(namespace, name, %rival, "another deployer is at work on an item in dry run: hands off");

@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 use super::confirm::confirmed;
 use super::{Controller, Failure, Next, Permission, Tools};
 use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View, cluster};
-use crate::landscaper::dry_run::following::{Following, agrees, annotations, following};
-use crate::landscaper::dry_run::lineage::{self, Root};
-use crate::landscaper::dry_run::mark::{self, Mark};
+use crate::landscaper::dry_run::annotations::{self, DryRunAnnotations};
+use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consistent, wanted_annotations};
+use crate::landscaper::dry_run::owner_chain::{self, Root};
 use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, GROUP, INSTALLATIONS, owner_key};
 
 /// Who writes, in `metadata.managedFields`.
@@ -59,8 +59,8 @@ impl Controller for Marks {
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let object = change.reference();
         let of = |stored: &Arc<Stored>| {
-            let owner = mark::owner(stored.value()).map(|owner| owner_key(owner.kind.kind, owner.name));
-            let mark = Mark::of(stored.value());
+            let owner = annotations::owner(stored.value()).map(|owner| owner_key(owner.kind.kind, owner.name));
+            let mark = DryRunAnnotations::of(stored.value());
             (owner, mark.dry_run.map(str::to_owned), mark.configuration.map(str::to_owned))
         };
         if change.before.as_ref().map(of) == change.now.as_ref().map(of) {
@@ -79,15 +79,15 @@ impl Controller for Marks {
             }
             let found = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
             let Some(stored) = found.filter(|stored| !is_going(stored)) else { return Ok(Next::Done) };
-            let ask = |view: &View<'_>| following(&stored, &object.namespace, view);
+            let ask = |view: &View<'_>| inheritance(&stored, &object.namespace, view);
             match confirmed(tools, ask).await {
-                Following::Root(root) if !agrees(&stored, root.value()) => {
+                Inheritance::Root(root) if !is_consistent(&stored, root.value()) => {
                     write(object, &stored, root.value(), tools).await
                 }
-                Following::Unreadable(above) => {
+                Inheritance::Unreadable(above) => {
                     Err(Failure::Unknown(format!("{above:?}, above it, could not be read")))
                 }
-                Following::Root(_) | Following::Itself | Following::Orphan(_) | Following::Replaced(_) => {
+                Inheritance::Root(_) | Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => {
                     Ok(Next::Done)
                 }
             }
@@ -98,11 +98,11 @@ impl Controller for Marks {
 fn is_as_it_should_be(object: &Reference, catalog: &Catalog) -> bool {
     let Some(stored) = catalog.find(object.kind, &object.namespace, &object.name) else { return true };
     let nothing = Confirmed::new();
-    let root = || lineage::root(stored.value(), &object.namespace, &View::new(catalog, &nothing)).0;
+    let root = || owner_chain::root(stored.value(), &object.namespace, &View::new(catalog, &nothing)).0;
     is_going(stored.value())
         || match root() {
             Root::Own | Root::Orphan(_) | Root::Replaced(_) => true,
-            Root::Of(root) => agrees(stored.value(), root.value()),
+            Root::Of(root) => is_consistent(stored.value(), root.value()),
             Root::Unknown(_) => false,
         }
 }
@@ -122,14 +122,14 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
         Err(error) => return Err(Failure::api("writing its annotations")(error)),
     }
     let (kind, namespace, name) = (object.kind.kind, object.namespace.as_str(), object.name.as_str());
-    tracing::info!(kind, namespace, name, dry_run = Mark::of(root).is_dry_run(), "marked as its root is");
+    tracing::info!(kind, namespace, name, dry_run = DryRunAnnotations::of(root).is_dry_run(), "marked as its root is");
     Ok(Next::Done)
 }
 
 /// The JSON merge patch that makes an object say what its root says, as long as nobody else changed it.
 fn patch(stored: &Value, root: &Value) -> Value {
     let version = stored.pointer("/metadata/resourceVersion");
-    let members = annotations(stored, root, false).into_iter().map(|(key, text)| (key.to_owned(), text.into()));
+    let members = wanted_annotations(stored, root, false).into_iter().map(|(key, text)| (key.to_owned(), text.into()));
     json!({"metadata": {"resourceVersion": version, "annotations": Value::Object(members.collect::<Map<_, _>>())}})
 }
 

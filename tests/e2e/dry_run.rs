@@ -172,8 +172,7 @@ fn marks_are_taken_away_again(ctx: &Context) {
 fn an_orphan_is_refused(ctx: &Context) {
     let ns = namespace(ctx);
     let nobody = reference("Execution", "nobody", "7b5d2f0e-0000-4000-8000-000000000001");
-    let expected =
-        ["DR metadata.ownerReferences: Execution \"nobody\", to which this belongs, does not exist", "help:"];
+    let expected = ["DR metadata.ownerReferences: the owner, Execution \"nobody\", does not exist", "help:"];
     rejects(ctx, &ns, &item("item", "", &nobody, ""), &expected);
     accepts(ctx, &ns, &item("item", "", "", ""));
 }
@@ -247,12 +246,12 @@ fn fragments_say_what_they_stand_for(ctx: &Context) {
     let homeless = "{apiVersion: v1, kind: Secret, metadata: {name: a}}";
     rejects(ctx, &ns, &configuration(&[homeless]), &["DR002 spec.exports[0].metadata.namespace: is missing"]);
     let unknown = "{apiVersion: example.org/v1, kind: Thing, metadata: {name: a}}";
-    warns(ctx, &ns, &configuration(&[unknown]), &["DR002", "if objects of kind \"Thing\" are in a namespace"]);
+    warns(ctx, &ns, &configuration(&[unknown]), &["DR002", "if kind \"Thing\" is namespaced"]);
     rejects(
         ctx,
         &ns,
         &configuration(&[SECRET, SECRET]),
-        &["DR003 spec.exports[1]: stands in for Secret example/test-secret"],
+        &["DR003 spec.exports[1]: is ignored: spec.exports[0] is already a fragment for Secret example/test-secret"],
     );
     rejects(
         ctx,

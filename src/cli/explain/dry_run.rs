@@ -9,11 +9,11 @@ use super::fragment::{path_in, skeleton, yaml};
 use super::installations::Told;
 use crate::admission::json as wire;
 use crate::catalog::{Kind, Stored, View};
+use crate::landscaper::dry_run::annotations::DryRunAnnotations;
 use crate::landscaper::dry_run::export::{Export, Failure};
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::dry_run::item::items;
-use crate::landscaper::dry_run::lineage::{self, Root};
-use crate::landscaper::dry_run::mark::Mark;
+use crate::landscaper::dry_run::owner_chain::{self, Root};
 use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, INSTALLATIONS, owner_key};
 
 /// The most objects that are shown of one Installation.
@@ -56,7 +56,7 @@ impl DryRun {
         let explain = |(kind, stored): (&'static Kind, Arc<Stored>)| Object {
             kind: kind.kind,
             name: stored.name().to_owned(),
-            is_marked: Mark::of(stored.value()).is_dry_run(),
+            is_marked: DryRunAnnotations::of(stored.value()).is_dry_run(),
             exports: exports(kind, &stored, configuration, mark.is_dry_run, &mut missing, view),
         };
         let objects = below.into_iter().map(explain).collect();
@@ -81,19 +81,19 @@ struct Word {
 }
 
 fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, Word) {
-    let word = |mark: Mark<'_>| Word {
+    let word = |mark: DryRunAnnotations<'_>| Word {
         is_dry_run: mark.is_dry_run(),
         configuration: mark.configuration.map(str::to_owned).filter(|_| mark.is_dry_run()),
     };
-    let says = |mark: &Mark<'_>| match mark.dry_run {
+    let says = |mark: &DryRunAnnotations<'_>| match mark.dry_run {
         Some("true") => "yes".to_owned(),
         Some(other) if other != "false" => format!("no: its annotation says {other:?}, which is not \"true\""),
         _ => "no".to_owned(),
     };
-    match lineage::root(value, namespace, view).0 {
-        Root::Own => (says(&Mark::of(value)), word(Mark::of(value))),
+    match owner_chain::root(value, namespace, view).0 {
+        Root::Own => (says(&DryRunAnnotations::of(value)), word(DryRunAnnotations::of(value))),
         Root::Of(root) => {
-            let mark = Mark::of(root.value());
+            let mark = DryRunAnnotations::of(root.value());
             (format!("{}, as its root {:?} says", says(&mark), root.name()), word(mark))
         }
         Root::Replaced(above) => {
@@ -101,11 +101,11 @@ fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, Word) {
                 "not known: {} {:?}, above it, was deleted and created again",
                 above.by.kind.kind, above.by.name
             );
-            (text, word(Mark::default()))
+            (text, word(DryRunAnnotations::default()))
         }
         Root::Orphan(above) | Root::Unknown(above) => {
             let text = format!("not known: {} {:?}, above it, is not there", above.kind.kind, above.name);
-            (text, word(Mark::default()))
+            (text, word(DryRunAnnotations::default()))
         }
     }
 }

@@ -11,7 +11,7 @@ mod tree;
 
 use super::deferred::Deferred;
 use super::{OK, Unusable};
-use crate::landscaper::dry_run::mark;
+use crate::landscaper::dry_run::annotations;
 
 /// What is explained.
 #[derive(Debug, clap::Subcommand)]
@@ -32,7 +32,7 @@ pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
     match topic {
         Topic::Overwrites(Deferred(args)) => tree::run(args),
         Topic::DryRun(Deferred(args)) => args.tell(|stored, view| {
-            let wanted = args.is_about_one() || mark::owner(stored.value()).is_none();
+            let wanted = args.is_about_one() || annotations::owner(stored.value()).is_none();
             wanted.then(|| dry_run::DryRun::of(stored, view))
         }),
         Topic::Environment(Deferred(args)) => environment::run(args),

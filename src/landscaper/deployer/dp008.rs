@@ -4,7 +4,7 @@ use super::responsibility::{self, Route};
 use super::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION, WRITES};
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::landscaper::dry_run::mark::{Mark, ROUTE};
+use crate::landscaper::dry_run::annotations::{DryRunAnnotations, ROUTE};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
@@ -79,7 +79,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     ];
     let annotations = request.object().pointer("/metadata/annotations");
     // Sent past its deployer by our own mutator.
-    let is_dry_run = Mark::of(request.object()).is_dry_run();
+    let is_dry_run = DryRunAnnotations::of(request.object()).is_dry_run();
     let judge = |(key, wanted, spec): (&str, &str, &str)| {
         let written = annotations?.get(key)?.as_str().filter(|written| !written.is_empty() && *written != wanted)?;
         if is_dry_run && (key, written) == (TYPE_ANNOTATION, ROUTE) {

@@ -11,7 +11,7 @@ use super::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::admission::Path;
 use crate::catalog::{Confirmation, Reference, View};
 use crate::landscaper::decode::text;
-use crate::landscaper::dry_run::mark::ROUTE;
+use crate::landscaper::dry_run::annotations::ROUTE;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
 /// Where in a DeployItem that is said, besides its annotations.

@@ -9,7 +9,7 @@ use super::run::TYPES;
 use crate::catalog::View;
 use crate::rule::Section;
 
-/// The section, for the registry.
+/// The definition of the section.
 pub static SECTION: Section = Section {
     name: "dryRun",
     rules: &["DR012"],
@@ -22,11 +22,11 @@ dryRun:
     user: "system:serviceaccount:landscaper:landscaper",
 };
 
-/// The section as it is written in the file. It says that `portcullis reconcile --dry-run-deployer` runs.
+/// The section as written in the file. Its presence states that `portcullis reconcile --dry-run-deployer` runs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DryRunFile {
-    /// The types of DeployItems that it processes, as in its `--dry-run-type`.
+    /// The types of DeployItems that the dry-run deployer processes, as in its flag `--dry-run-type`.
     pub types: Vec<String>,
 }
 
@@ -37,36 +37,36 @@ impl Default for DryRunFile {
 }
 
 impl DryRunFile {
-    /// What is wrong with it.
+    /// Returns the error in the section, if any.
     pub fn problem(&self) -> Option<&'static str> {
-        self.types.is_empty().then_some("dryRun.types: names no type; leave it out for manifest and helm")
+        self.types.is_empty().then_some("dryRun.types: is empty; leave it out for manifest and helm")
     }
 }
 
-/// What rules and mutators know of dry runs from the configuration.
+/// The configuration of dry runs, as rules and mutators read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRuns {
     /// The types of DeployItems that the dry-run deployer processes.
     pub types: Vec<String>,
-    /// Whether admission routes items of these types past their deployers: whether the mutator `dry-run` is at `apply`.
+    /// Whether admission routes items of these types to the dry-run deployer: the mutator `dry-run` is in mode `apply`.
     pub routes: bool,
 }
 
 impl DryRuns {
-    /// Returns what the configuration says. Without the section, the dry-run deployer is not known to run.
+    /// Returns the configured values. Without the section, no items are routed.
     pub fn of(view: &View<'_>) -> Arc<Self> {
         let section = view.setting(SECTION.name);
         let read = section.and_then(|section| section.view(|value| Self::deserialize(value).ok().map(Arc::new)));
         read.unwrap_or_else(|| Arc::new(Self { types: DryRunFile::default().types, routes: false }))
     }
 
-    /// The section as rules look it up.
+    /// Serializes the section for the catalog, where rules look it up.
     pub fn to_value(&self) -> Value {
         // Strings and a Boolean: serializing them cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Whether the dry-run deployer processes items of a type.
+    /// Reports whether the dry-run deployer processes items of a type.
     pub fn processes(&self, type_name: &str) -> bool {
         self.types.iter().any(|processed| processed == type_name)
     }

@@ -2,7 +2,8 @@
 
 use crate::rule::Definition;
 
-/// Its CustomResourceDefinition: the fields that name a fragment's object are required, all others kept.
+/// The CustomResourceDefinition of DryRunConfiguration: it requires the identity of each fragment, and keeps all other
+/// fields.
 pub(super) static DRY_RUN_CONFIGURATIONS: Definition = Definition {
     family: "DR",
     file: "crds/dryrunconfigurations.yaml",
@@ -34,7 +35,7 @@ spec:
         - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
       schema:
         openAPIV3Schema:
-          description: Stands in for the objects on targets that the exports of a dry run read.
+          description: Fragments of objects on targets, from which the exports of a dry run read values.
           type: object
           required: [spec]
           properties:
@@ -46,7 +47,7 @@ spec:
               properties:
                 exports:
                   description: >-
-                    Fragments of objects: what names the object, and the fields that the jsonPath of an export reads.
+                    Fragments of objects: the identity of the object, and the fields that the jsonPath of an export reads.
                   type: array
                   items:
                     type: object

@@ -1,6 +1,6 @@
-//! DR001: a value that looks like a dry run and is none.
+//! DR001: reports values of the dry-run annotation other than `"true"` and `"false"`.
 
-use super::mark::{Mark, annotation};
+use super::annotations::{DryRunAnnotations, annotation};
 use super::{DRY_RUN_ANNOTATION, WRITES, unless_unchanged};
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
@@ -13,7 +13,7 @@ static SCOPE: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
 ];
 
-/// The row of DR001.
+/// The rule definition of DR001.
 pub(super) static RULE: Rule = Rule {
     id: "DR001",
     name: "dry-run-value",
@@ -24,8 +24,8 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "Only `\"true\"` makes a dry run. With any other value, such as `\"True\"` or `\"yes\"`, everything is \
-              deployed, which is what somebody who writes the annotation least expects.",
+        why: "Only `\"true\"` makes a dry run. With any other value, such as `\"True\"` or `\"yes\"`, Landscaper \
+              deploys everything, although the annotation suggests a dry run.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -58,16 +58,16 @@ metadata:
     landscaper.gardener.cloud/dry-run: \"true\"
 ",
         },
-        mend: "Write `\"true\"`, in quotes; or `\"false\"`, or no annotation, for a real run.",
+        mend: "Write `\"true\"`, in quotes. For a real run, write `\"false\"` or remove the annotation.",
     },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    let value = Mark::of(request.object()).dry_run;
+    let value = DryRunAnnotations::of(request.object()).dry_run;
     let Some(value) = value.filter(|value| !["true", "false"].contains(value)) else { return Vec::new() };
     let field = annotation(DRY_RUN_ANNOTATION);
-    let message = format!("{value:?} is no dry run: with it, everything is deployed");
+    let message = format!("{value:?} is not a dry run: with this value, everything is deployed");
     let mut finding = RULE.finding(field, message).found(value).allowed("\"true\" or \"false\"");
-    finding.level = unless_unchanged(request, finding.level, super::marks);
+    finding.level = unless_unchanged(request, finding.level, super::dry_run_annotations);
     vec![finding.help("write \"true\" for a dry run")]
 }

@@ -1,4 +1,4 @@
-//! DR002: a fragment that does not say which object it stands in for.
+//! DR002: reports fragments without a complete identity.
 
 use serde_json::Value;
 
@@ -11,20 +11,20 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse)];
 
-/// The row of DR002.
+/// The rule definition of DR002.
 pub(super) static RULE: Rule = Rule {
     id: "DR002",
     name: "fragment-without-identity",
     level: Level::Deny,
-    summary: "a fragment without apiVersion, kind or name, or without namespace where objects of its kind have one",
+    summary: "a fragment without apiVersion, kind or name, or a fragment of a namespaced kind without a namespace",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "A fragment is found by its apiVersion, kind, namespace and name, compared literally with `fromResource` of \
-              an export. One that lacks any of them is never found. For kinds that are not Kubernetes' own it is not \
-              known whether they have a namespace: there, a missing one is only warned about.",
+        why: "An export finds its fragment by apiVersion, kind, namespace and name, compared literally with `fromResource`. \
+              An export never finds a fragment that lacks one of them. For custom resources, the rule does not know \
+              whether the kind is namespaced, so a missing namespace is only a warning.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -75,7 +75,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
 fn of(fragment: &Fragment<'_>) -> Vec<Finding> {
     let (field, identity) = (fragment.field(), fragment.identity());
     if !fragment.object.is_object() {
-        return vec![RULE.finding(field, "is no object, so that it stands in for nothing")];
+        return vec![RULE.finding(field, "is not an object, so no export finds it")];
     }
     let metadata = field.key("metadata");
     let parts = [
@@ -101,11 +101,11 @@ fn namespace(fragment: &Fragment<'_>, field: &FieldPath) -> Option<Finding> {
     match scopes::is_namespaced(&identity) {
         Some(false) => None,
         Some(true) => {
-            let message = format!("is missing: objects of kind {kind} are in a namespace, and are not found without");
+            let message = format!("is missing: kind {kind} is namespaced, and no export finds this fragment");
             Some(RULE.finding(field.clone(), message).help("copy it from fromResource of the export"))
         }
         None => {
-            let message = format!("is missing: if objects of kind {kind} are in a namespace, this one is not found");
+            let message = format!("is missing: if kind {kind} is namespaced, no export finds this fragment");
             let mut finding = RULE.finding(field.clone(), message);
             finding.level = Level::Warn;
             Some(finding)

@@ -1,4 +1,4 @@
-//! DR003: two fragments for one object.
+//! DR003: reports a second fragment for the same object.
 
 use std::collections::HashMap;
 
@@ -11,19 +11,18 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse)];
 
-/// The row of DR003.
+/// The rule definition of DR003.
 pub(super) static RULE: Rule = Rule {
     id: "DR003",
     name: "two-fragments-for-one-object",
     level: Level::Deny,
-    summary: "two fragments that stand in for one object",
+    summary: "two fragments for the same object",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "An export reads the first fragment of its object. What a second one says is never read, and nobody would \
-              know why.",
+        why: "An export reads the first fragment for its object. Further fragments for the object are ignored.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -75,7 +74,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
             continue;
         }
         if let Some(earlier) = first.get(&identity) {
-            let message = format!("stands in for {identity}, as spec.exports[{earlier}] does already");
+            let message = format!("is ignored: spec.exports[{earlier}] is already a fragment for {identity}");
             findings.push(RULE.finding(fragment.field(), message).help("put all fields into one fragment"));
         } else {
             first.insert(identity, fragment.index);

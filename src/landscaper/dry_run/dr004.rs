@@ -1,4 +1,4 @@
-//! DR004: a path that does not evaluate on its fragment.
+//! DR004: reports exports whose path does not evaluate on its fragment.
 
 use super::WRITES;
 use super::export::Failure;
@@ -16,22 +16,22 @@ static SCOPE: [Match; 3] = [
     kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse),
 ];
 
-/// The row of DR004.
+/// The rule definition of DR004.
 pub(super) static RULE: Rule = Rule {
     id: "DR004",
     name: "path-does-not-fit-fragment",
     level: Level::Deny,
-    summary: "a fragment on which the jsonPath of an export does not evaluate",
+    summary: "an export whose jsonPath does not evaluate on its fragment",
     scope: &SCOPE,
     looks_up: &[&DEPLOY_ITEMS, &DRY_RUN_CONFIGURATIONS],
     confirm: Some(reading::confirm),
     check,
     page: Page {
-        why: "In a dry run the values of exports come from the fragments of the DryRunConfiguration. A path that names a field which \
-              the fragment does not have has no value there; most often the path is wrong, or the fragment is too small. A \
-              DeployItem or an Execution with such an export is refused, with the place in the path. Of a \
-              DryRunConfiguration that does not fit the DeployItems that are there, it is only warned: they may be about \
-              to change as well.",
+        why: "In a dry run, the values of exports come from the fragments of the DryRunConfiguration. If a path names a \
+              field that the fragment does not have, the export has no value. Usually the path is wrong, or a field \
+              is missing in the fragment. The rule denies a DeployItem or an Execution with such an export, and \
+              reports the position in the path. If a DryRunConfiguration does not fit the existing DeployItems, the \
+              rule only warns, because the DeployItems may change next.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -104,7 +104,7 @@ spec:
           fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
 ",
         },
-        mend: "Mend the path in the blueprint, or add the field to the fragment. `portcullis explain dry-run` shows the value of \
+        mend: "Fix the path in the blueprint, or add the field to the fragment. `portcullis explain dry-run` shows the value of \
                every export.",
     },
 };
@@ -115,16 +115,16 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     }
     let reading = Reading::of(request.object(), &request.namespace, view);
     let Configuration::Found(configuration) = &reading.configuration else { return Vec::new() };
-    let told = |(at, number, failure): (usize, usize, Failure)| {
+    let finding = |(at, number, failure): (usize, usize, Failure)| {
         let (item, export) = (reading.items.get(at)?, reading.items.get(at)?.exports.get(number)?);
-        let told = Told::of(&failure)?;
-        let field = export.field.key(told.field);
-        let text = format!("{}, on {} in DryRunConfiguration {:?}", told.text, told.identity, configuration.name());
+        let report = Report::of(&failure)?;
+        let field = export.field.key(report.field);
+        let text = format!("{}, on {} in DryRunConfiguration {:?}", report.text, report.identity, configuration.name());
         let mut finding = RULE.finding(item.field(&field), item.message(&field, &text));
-        finding.level = reading::level(request, view, told.level);
-        Some(finding.help("mend the path, or add the field to that fragment"))
+        finding.level = reading::level(request, view, report.level);
+        Some(finding.help("fix the path, or add the field to that fragment"))
     };
-    reading.failures(configuration.value()).into_iter().filter_map(told).collect()
+    reading.failures(configuration.value()).into_iter().filter_map(finding).collect()
 }
 
 fn of_configuration(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -132,11 +132,11 @@ fn of_configuration(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     for stored in reading::users(&request.namespace, &request.display_name(), view) {
         let reading = Reading::of(stored.value(), &request.namespace, view);
         for (_, _, failure) in reading.failures(request.object()) {
-            let Some(told) = Told::of(&failure) else { continue };
-            let fragment = fragment::find(request.object(), told.identity);
+            let Some(report) = Report::of(&failure) else { continue };
+            let fragment = fragment::find(request.object(), report.identity);
             let field = fragment.map_or_else(FieldPath::root, |fragment| fragment.field());
             let mut finding =
-                RULE.finding(field, format!("{}, which DeployItem {:?} exports", told.text, stored.name()));
+                RULE.finding(field, format!("{}, which DeployItem {:?} exports", report.text, stored.name()));
             finding.level = Level::Warn;
             findings.push(finding);
         }
@@ -144,18 +144,18 @@ fn of_configuration(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What is told of a failure that is this rule's.
-struct Told<'f> {
+/// The parts of a finding about a failed export.
+struct Report<'f> {
     identity: &'f Identity,
     field: &'static str,
     text: String,
     level: Level,
 }
 
-impl<'f> Told<'f> {
+impl<'f> Report<'f> {
     fn of(failure: &'f Failure) -> Option<Self> {
         match failure {
-            // DR005 and DR008 speak of these.
+            // DR005 and DR008 report these.
             Failure::Missing(_) | Failure::Key(_) => None,
             Failure::Path { error, .. } if error.class() == Class::Parse => None,
             Failure::Path { identity, second, error } => {
@@ -164,7 +164,7 @@ impl<'f> Told<'f> {
                 Some(Self { identity, field, text: error.to_string(), level })
             }
             Failure::Reference { identity, problem } => {
-                let text = format!("the value names no object: {problem}");
+                let text = format!("the value does not name an object: {problem}");
                 Some(Self { identity, field: "jsonPath", text, level: RULE.level })
             }
         }

@@ -1,4 +1,4 @@
-//! DR005: an export without a fragment.
+//! DR005: reports exports of a dry run without a fragment.
 
 use super::WRITES;
 use super::export::Failure;
@@ -15,21 +15,21 @@ static SCOPE: [Match; 3] = [
     kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse),
 ];
 
-/// The row of DR005.
+/// The rule definition of DR005.
 pub(super) static RULE: Rule = Rule {
     id: "DR005",
     name: "fragment-missing",
     level: Level::Deny,
-    summary: "an export of a dry run for whose object there is no fragment",
+    summary: "an export of a dry run whose object has no fragment",
     scope: &SCOPE,
     looks_up: &[&DEPLOY_ITEMS, &DRY_RUN_CONFIGURATIONS],
     confirm: Some(reading::confirm),
     check,
     page: Page {
-        why: "In a dry run an export whose object has no fragment has no value, and the run cannot succeed. When the DeployItem or \
-              the Execution comes it is refused, with a fragment to begin with; when the DryRunConfiguration comes it is \
-              only warned, because more may follow. Objects are compared by apiVersion, kind, namespace and name, \
-              literally.",
+        why: "In a dry run, an export whose object has no fragment has no value, and the run fails. The rule denies the \
+              DeployItem or the Execution, and suggests a fragment to add. For a DryRunConfiguration it only warns, \
+              because the fragment may be added later. Objects are compared literally by apiVersion, kind, namespace \
+              and name.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -102,7 +102,7 @@ spec:
           fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
 ",
         },
-        mend: "Add the fragment. `portcullis explain dry-run` prints all that are missing, ready to be pasted.",
+        mend: "Add the fragment. `portcullis explain dry-run` prints all missing fragments, ready to paste.",
     },
 };
 
@@ -112,7 +112,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     }
     let reading = Reading::of(request.object(), &request.namespace, view);
     let Configuration::Found(configuration) = &reading.configuration else { return Vec::new() };
-    let told = |(at, number, failure): (usize, usize, Failure)| {
+    let finding = |(at, number, failure): (usize, usize, Failure)| {
         let Failure::Missing(identity) = failure else { return None };
         let (item, export) = (reading.items.get(at)?, reading.items.get(at)?.exports.get(number)?);
         let field = export.field.key("fromResource");
@@ -121,11 +121,14 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         finding.level = reading::level(request, view, finding.level);
         Some(finding.help(help(&identity)))
     };
-    reading.failures(configuration.value()).into_iter().filter_map(told).collect()
+    reading.failures(configuration.value()).into_iter().filter_map(finding).collect()
 }
 
 fn help(identity: &Identity) -> String {
-    format!("add to its spec.exports, with the field that is exported: {}", identity.to_fragment())
+    format!(
+        "add this fragment to spec.exports of the DryRunConfiguration, with the exported field: {}",
+        identity.to_fragment()
+    )
 }
 
 fn of_configuration(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -135,7 +138,7 @@ fn of_configuration(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         for (_, _, failure) in reading.failures(request.object()) {
             let Failure::Missing(identity) = failure else { continue };
             let message =
-                format!("there is no fragment of {identity}, from which DeployItem {:?} exports", stored.name());
+                format!("there is no fragment of {identity}, which DeployItem {:?} exports from", stored.name());
             let mut finding = RULE.finding(FieldPath::of(["spec", "exports"]), message);
             finding.level = Level::Warn;
             findings.push(finding.help(help(&identity)));

@@ -1,6 +1,6 @@
-//! DR006: exports, and nothing that stands in for their objects.
+//! DR006: reports dry runs with exports but without a DryRunConfiguration.
 
-use super::mark::{Mark, annotation};
+use super::annotations::{DryRunAnnotations, annotation};
 use super::reading::{self, Configuration, Reading};
 use super::{CONFIGURATION_ANNOTATION, WRITES};
 use crate::admission::{Finding, Level, Operation, Request};
@@ -14,7 +14,7 @@ static SCOPE: [Match; 3] = [
     kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
 ];
 
-/// The row of DR006.
+/// The rule definition of DR006.
 pub(super) static RULE: Rule = Rule {
     id: "DR006",
     name: "no-configuration",
@@ -25,9 +25,10 @@ pub(super) static RULE: Rule = Rule {
     confirm: Some(confirm),
     check,
     page: Page {
-        why: "Where DeployItems export values, a dry run reads them from a DryRunConfiguration in the same namespace, which the \
-              root Installation names. Without it the exports have no value. A DeployItem or an Execution with exports is \
-              refused; of an Installation that names a missing one it is only warned, because it may be applied next.",
+        why: "If DeployItems export values, a dry run reads them from a DryRunConfiguration in the same namespace, which the \
+              root Installation names. Without it, the exports have no value. The rule denies a DeployItem or an Execution \
+              with exports. If an Installation names a missing DryRunConfiguration, the rule only warns, because you may \
+              apply it next.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -100,10 +101,10 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     name.and_then(|name| view.unless_found(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)).into_iter().collect()
 }
 
-/// The DryRunConfiguration that an Installation in dry run names.
+/// Returns the name of the DryRunConfiguration of an Installation in dry run.
 fn named<'r>(request: &'r Request<'_>) -> Option<&'r str> {
-    let mark = Mark::of(request.object());
-    mark.configuration.filter(|name| mark.is_dry_run() && !name.is_empty())
+    let annotations = DryRunAnnotations::of(request.object());
+    annotations.configuration.filter(|name| annotations.is_dry_run() && !name.is_empty())
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -113,7 +114,9 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     }
     let reading = Reading::of(request.object(), &request.namespace, view);
     let message = match &reading.configuration {
-        Configuration::NotNamed => "is missing: this exports values, which a dry run reads from there".to_owned(),
+        Configuration::NotNamed => {
+            "is missing: this object exports values, which a dry run reads from a DryRunConfiguration".to_owned()
+        }
         Configuration::Missing(name) => does_not_exist(request, name),
         _ => return Vec::new(),
     };

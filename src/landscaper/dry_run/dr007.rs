@@ -1,6 +1,6 @@
-//! DR007: a DryRunConfiguration without a dry run.
+//! DR007: reports objects that name a DryRunConfiguration without the dry-run annotation.
 
-use super::mark::{Mark, annotation};
+use super::annotations::{DryRunAnnotations, annotation};
 use super::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, WRITES, unless_unchanged};
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
@@ -13,19 +13,19 @@ static SCOPE: [Match; 3] = [
     kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
 ];
 
-/// The row of DR007.
+/// The rule definition of DR007.
 pub(super) static RULE: Rule = Rule {
     id: "DR007",
     name: "configuration-without-dry-run",
     level: Level::Deny,
-    summary: "an object that names a DryRunConfiguration and does not say whether it is a dry run",
+    summary: "an object that names a DryRunConfiguration but has no dry-run annotation",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "Who names a DryRunConfiguration means a dry run. Without `landscaper.gardener.cloud/dry-run: \"true\"` it is none, and \
-              everything is deployed. With `\"false\"` it is said that a real run is meant, and nothing is found.",
+        why: "The name of a DryRunConfiguration suggests a dry run. Without `landscaper.gardener.cloud/dry-run: \"true\"`, \
+              Landscaper deploys everything. The rule accepts `\"false\"`, which requests a real run explicitly.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -71,16 +71,16 @@ metadata:
     landscaper.gardener.cloud/dry-run-configuration: test-dry-run
 ",
         },
-        mend: "Add `landscaper.gardener.cloud/dry-run: \"true\"`; for a real run, take the other annotation away.",
+        mend: "Add `landscaper.gardener.cloud/dry-run: \"true\"`; for a real run, remove the other annotation.",
     },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    let mark = Mark::of(request.object());
-    let (None, Some(name)) = (mark.dry_run, mark.configuration) else { return Vec::new() };
+    let annotations = DryRunAnnotations::of(request.object());
+    let (None, Some(name)) = (annotations.dry_run, annotations.configuration) else { return Vec::new() };
     let message =
         format!("names DryRunConfiguration {name:?}, but without {DRY_RUN_ANNOTATION} everything is deployed");
     let mut finding = RULE.finding(annotation(CONFIGURATION_ANNOTATION), message).found(name);
-    finding.level = unless_unchanged(request, finding.level, super::marks);
-    vec![finding.help(format!("add {DRY_RUN_ANNOTATION}: \"true\", or take this annotation away"))]
+    finding.level = unless_unchanged(request, finding.level, super::dry_run_annotations);
+    vec![finding.help(format!("add {DRY_RUN_ANNOTATION}: \"true\", or remove this annotation"))]
 }

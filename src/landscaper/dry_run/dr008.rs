@@ -1,4 +1,4 @@
-//! DR008: an export that cannot work, whatever is on the target.
+//! DR008: reports exports that fail for every object on the target.
 
 use super::export::{Deployer, Export};
 use super::item::{Item, items};
@@ -12,23 +12,23 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 static SCOPE: [Match; 2] =
     [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit), kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
 
-/// The row of DR008.
+/// The rule definition of DR008.
 pub(super) static RULE: Rule = Rule {
     id: "DR008",
     name: "export-that-cannot-work",
     level: Level::Deny,
-    summary: "an export without jsonPath or a complete fromResource, with a path that cannot be read, or a key that \
+    summary: "an export with an invalid path, without jsonPath, with an incomplete fromResource, or with a key that \
               collides",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "A deployer tries an export again every five seconds, whatever is wrong with it, so that a path that can \
-              never be read shows as a timeout after ten minutes. The rule reads exports as the manifest and the helm \
-              deployer do, in DeployItems and in the compressed templates of Executions, for real runs and dry runs \
-              alike. What works, but not as it looks, is only warned about: a manifest export without `fromResource`, \
-              which is ignored, an empty key, and a key at which another export puts its value too.",
+        why: "A deployer retries a failed export every five seconds, so an invalid path appears as a timeout after ten \
+              minutes. The rule reads exports as the manifest and the helm deployer do, in DeployItems and in the \
+              templates of Executions, for real runs and dry runs. The rule only warns about exports that work in an \
+              unexpected way: a manifest export without `fromResource`, which is ignored, an empty key, and a key to \
+              which another export also writes its value.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -71,12 +71,12 @@ spec:
           fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
 ",
         },
-        mend: "Mend the export in the blueprint. `portcullis explain dry-run` tries paths on fragments.",
+        mend: "Fix the export in the blueprint. `portcullis explain dry-run` evaluates paths on fragments.",
     },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    // Templates that cannot be read are refused by Landscaper's own webhook.
+    // Landscaper's own webhook denies templates that cannot be read.
     let Ok(items) = items(request.object()) else { return Vec::new() };
     let mut findings: Vec<_> = items.iter().flat_map(of).collect();
     for finding in &mut findings {
@@ -88,7 +88,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
 fn of(item: &Item) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, export) in item.exports.iter().enumerate() {
-        let mut tell = |field: FieldPath, level: Level, text: &str, help: Option<&'static str>| {
+        let mut report = |field: FieldPath, level: Level, text: &str, help: Option<&'static str>| {
             let mut finding = RULE.finding(item.field(&field), item.message(&field, text));
             finding.level = level;
             findings.push(match help {
@@ -97,33 +97,33 @@ fn of(item: &Item) -> Vec<Finding> {
             });
         };
         if export.from_resource.is_none() && export.deployer == Deployer::Manifest {
-            let text = "is missing: the manifest deployer ignores such an export";
-            tell(export.field.key("fromResource"), Level::Warn, text, None);
+            let text = "is missing: the manifest deployer ignores exports without it";
+            report(export.field.key("fromResource"), Level::Warn, text, None);
             continue;
         }
         for (field, text) in incomplete(export) {
-            tell(field, Level::Deny, text, None);
+            report(field, Level::Deny, text, None);
         }
         for (field, error) in unreadable(export) {
-            tell(field, Level::Deny, &error.to_string(), error.help());
+            report(field, Level::Deny, &error.to_string(), error.help());
         }
         if export.key.is_empty() {
-            tell(
+            report(
                 export.field.key("key"),
                 Level::Warn,
-                "is missing: the value goes to a field with an empty name",
+                "is missing: the value is written to a field with an empty name",
                 None,
             );
         }
         if let Some(earlier) = item.exports.iter().take(at).find(|earlier| collide(earlier, export)) {
-            let text = format!("puts its value where {} put another: {:?}", earlier.field, earlier.key);
-            tell(export.field.key("key"), Level::Warn, &text, None);
+            let text = format!("writes its value to the same place as {}: {:?}", earlier.field, earlier.key);
+            report(export.field.key("key"), Level::Warn, &text, None);
         }
     }
     findings
 }
 
-/// What is missing, so that Landscaper finds no object or no value.
+/// Returns the missing fields without which Landscaper finds no object or no value.
 fn incomplete(export: &Export) -> Vec<(FieldPath, &'static str)> {
     let mut missing = Vec::new();
     let mut want = |text: &str, field: FieldPath, why| {
@@ -131,37 +131,37 @@ fn incomplete(export: &Export) -> Vec<(FieldPath, &'static str)> {
             missing.push((field, why));
         }
     };
-    want(&export.json_path, export.field.key("jsonPath"), "is missing: it says which value is exported");
+    want(&export.json_path, export.field.key("jsonPath"), "is missing: it selects the exported value");
     if let Some(from) = &export.from_resource {
         let field = export.field.key("fromResource");
-        want(&from.api_version, field.key("apiVersion"), "is missing: no object is found without");
-        want(&from.kind, field.key("kind"), "is missing: no object is found without");
-        want(&from.name, field.key("name"), "is missing: no object is found without");
+        want(&from.api_version, field.key("apiVersion"), "is missing: without it, no object is found");
+        want(&from.kind, field.key("kind"), "is missing: without it, no object is found");
+        want(&from.name, field.key("name"), "is missing: without it, no object is found");
         if export.from_manifests {
-            want(&from.namespace, field.key("namespace"), "is missing: the helm deployer asks for it in this list");
+            want(&from.namespace, field.key("namespace"), "is missing: the helm deployer requires it in this list");
         }
     }
     if let Some(from) = &export.from_object_ref {
         let field = export.field.key("fromObjectRef");
-        want(&from.api_version, field.key("apiVersion"), "is missing: no object is found without");
-        want(&from.kind, field.key("kind"), "is missing: no object is found without");
-        want(&from.json_path, field.key("jsonPath"), "is missing: it says which value is exported");
+        want(&from.api_version, field.key("apiVersion"), "is missing: without it, no object is found");
+        want(&from.kind, field.key("kind"), "is missing: without it, no object is found");
+        want(&from.json_path, field.key("jsonPath"), "is missing: it selects the exported value");
     }
     missing
 }
 
-/// The paths and the key, where they cannot be read. What is only beyond a bound of ours may be right.
+/// Returns the parse errors of the paths and the key. A path that only exceeds our bounds may be valid.
 fn unreadable(export: &Export) -> Vec<(FieldPath, PathError)> {
     let mut paths = vec![(export.field.key("jsonPath"), Path::parse(&export.json_path).err())];
     if let Some(from) = &export.from_object_ref {
         paths.push((export.field.key("fromObjectRef").key("jsonPath"), Path::parse(&from.json_path).err()));
     }
     paths.push((export.field.key("key"), export_path::key(&export.key).err()));
-    let told = paths.into_iter().filter_map(|(field, error)| Some((field, error?)));
-    told.filter(|(_, error)| error.class() != Class::Bound).collect()
+    let errors = paths.into_iter().filter_map(|(field, error)| Some((field, error?)));
+    errors.filter(|(_, error)| error.class() != Class::Bound).collect()
 }
 
-/// Whether one puts its value at, above or below the place of the other.
+/// Reports whether one export writes its value at, above or below the place of the other.
 fn collide(a: &Export, b: &Export) -> bool {
     let place = |export: &Export| export_path::key(&export.key).map(|groups| groups.concat());
     let (Ok(a), Ok(b)) = (place(a), place(b)) else { return false };

@@ -1,4 +1,4 @@
-//! DR009: a switch between dry run and real run at the wrong time.
+//! DR009: reports switches between dry run and real run during a run or after a deployment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::DRY_RUN_ANNOTATION;
-use super::mark::{self, Mark, annotation};
+use super::annotations::{self, DryRunAnnotations, annotation};
 use super::run;
 use crate::admission::{Finding, Level, Operation, Path, Request};
 use crate::catalog::{Confirmation, Index, Kind, Reference, Stored, View};
@@ -15,26 +15,26 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 const UPDATE: &[Operation] = &[Operation::Update];
 
-/// Where an Installation says whether it is being processed.
+/// The fields of an Installation that show whether a job is open.
 const JOB: &[Path] = &[&["status", "jobID"], &["status", "jobIDFinished"]];
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, Outage::Admit).reading(JOB)];
 
-/// The row of DR009.
+/// The rule definition of DR009.
 pub(super) static RULE: Rule = Rule {
     id: "DR009",
     name: "switched-while-deployed",
     level: Level::Deny,
-    summary: "a root that is switched to dry run while it is deployed or its real run is under way, or to a real run while its dry run is under way",
+    summary: "a root that is switched to dry run while it is deployed or during its real run, or to a real run during its dry run",
     scope: &SCOPE,
     looks_up: &[&DEPLOY_ITEMS, &EXECUTIONS, &INSTALLATIONS],
     confirm: Some(confirm),
     check,
     page: Page {
-        why: "In a dry run nothing is changed on the target, and nothing is taken away either: an Installation that was deployed, \
-              is switched to dry run and then deleted leaves all that it deployed behind. \
+        why: "A dry run changes nothing on the target, and removes nothing from it. If you deploy an Installation, switch it to \
+              dry run and then delete it, its deployed objects stay on the target. \
               The rule also denies a switch in either direction during a run. A deployer does not stop a job that it has \
-              begun, so a root that is switched to dry run during a real run still deploys. A root that is switched to a real \
+              started, so a root that is switched to dry run during a real run still deploys. A root that is switched to a real \
               run during a dry run deploys what the dry run has not processed yet. A run is under way while `status.jobID` and \
               `status.jobIDFinished` of the root, or of a DeployItem below it, differ. An Installation is deployed if a \
               DeployItem below it was processed and is not in dry run.",
@@ -108,18 +108,18 @@ metadata:
     landscaper.gardener.cloud/dry-run: \"true\"
 ",
         },
-        mend: "For a dry run of something that is deployed, apply a second Installation under another name. Otherwise wait \
+        mend: "For a dry run of a deployed Installation, apply a second Installation under another name. Otherwise wait \
                until the run has finished (`status.jobIDFinished` is `status.jobID`), or interrupt it with the annotation \
                `landscaper.gardener.cloud/operation: interrupt`.",
     },
 };
 
-/// The most objects below a root that are looked at: a decision is bounded, whatever is stored.
+/// The maximum number of objects below a root that one decision examines.
 const MAX_EXAMINED: usize = 2_000;
-/// How many DeployItems are read from the API server before a switch is denied.
+/// The maximum number of DeployItems that live reads confirm before a switch is denied.
 const CONFIRMED: usize = 5;
 
-/// From and to which kind of run a root is switched.
+/// The direction of a switch of a root.
 #[derive(Clone, Copy)]
 enum Switch {
     ToDryRun,
@@ -128,18 +128,18 @@ enum Switch {
 
 impl Switch {
     fn of(request: &Request<'_>) -> Option<Self> {
-        let is_root = mark::owner(request.object()).is_none();
-        let before = Mark::of(request.old_object()).is_dry_run();
-        match (before, Mark::of(request.object()).is_dry_run()) {
+        let is_root = annotations::owner(request.object()).is_none();
+        let before = DryRunAnnotations::of(request.old_object()).is_dry_run();
+        match (before, DryRunAnnotations::of(request.object()).is_dry_run()) {
             (false, true) if is_root => Some(Self::ToDryRun),
             (true, false) if is_root => Some(Self::ToRealRun),
             _ => None,
         }
     }
 
-    /// Whether a DeployItem below the root stands against the switch.
+    /// Reports whether a DeployItem below the root prevents the switch.
     fn is_prevented_by(self, item: &Value) -> bool {
-        let is_dry_run = Mark::of(item).is_dry_run();
+        let is_dry_run = DryRunAnnotations::of(item).is_dry_run();
         match self {
             Self::ToDryRun => !is_dry_run && (is_deployed(item) || is_running(item)),
             Self::ToRealRun => is_dry_run && is_running(item),
@@ -158,11 +158,13 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// Denies a switch while the job of the root itself is open. The old object of a request is never stale.
+/// Denies a switch while the job of the root itself is open.
+///
+/// No live read is needed: the API server sends the current object in the request.
 fn during_run(switch: Switch, request: &Request<'_>) -> Option<Finding> {
     let message = match switch {
-        Switch::ToDryRun => "its real run is under way: what deployers have begun is deployed",
-        Switch::ToRealRun => "its dry run is under way: what of it comes later is deployed",
+        Switch::ToDryRun => "its real run is under way: deployers complete the jobs that they have started",
+        Switch::ToRealRun => "its dry run is under way: DeployItems that it has not processed would be deployed",
     };
     let finding = || RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(WAIT);
     is_running(request.old_object()).then(finding)
@@ -175,10 +177,10 @@ fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Op
     let (item, stored) = preventing.iter().find_map(|item| still(switch, item, request, view))?;
     let (message, help) = match switch {
         Switch::ToDryRun if is_running(&stored) => {
-            (format!("DeployItem {item:?} is being deployed: its deployer does not stop"), WAIT)
+            (format!("DeployItem {item:?} is being deployed: its deployer does not stop the job"), WAIT)
         }
         Switch::ToDryRun => (
-            format!("DeployItem {item:?} is deployed: in dry run, its deletion takes nothing off the target"),
+            format!("DeployItem {item:?} is deployed: in dry run, its deletion removes nothing from the target"),
             "apply a second Installation for the dry run, under another name",
         ),
         Switch::ToRealRun => (format!("the dry run of DeployItem {item:?} is under way: it would be deployed"), WAIT),
@@ -186,7 +188,7 @@ fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Op
     Some(RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(help))
 }
 
-/// The name and the present state of a DeployItem that still stands against the switch.
+/// Returns the name and the current state of a DeployItem if it still prevents the switch.
 fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) -> Option<(String, Value)> {
     let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
     let now = match view.confirmation(&reference) {
@@ -197,21 +199,22 @@ fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) 
     switch.is_prevented_by(&now).then(|| (item.name().to_owned(), now))
 }
 
-/// Whether a job of an object has not ended.
+/// Reports whether an object has an open job.
 pub(super) fn is_running(object: &Value) -> bool {
     let status = |key: &str| object.get("status").and_then(|status| status.get(key)?.as_str()).unwrap_or_default();
     status("jobID") != status("jobIDFinished")
 }
 
-/// Whether an item was processed, and not only in a dry run. The mark of an item goes with its root's; the name of the
-/// dry-run deployer in its status stays.
+/// Reports whether a deployer other than the dry-run deployer has processed an item.
+///
+/// The status decides, not the annotation, because the annotation changes with that of the root.
 fn is_deployed(item: &Value) -> bool {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let was_dry_run = text("/status/deployer/name") == run::NAME && !run::shows_deployment(item);
     !text("/status/phase").is_empty() && !was_dry_run
 }
 
-/// Some of the DeployItems below a root that stand against a switch, as far as the catalog knows.
+/// Returns up to [`CONFIRMED`] DeployItems below a root that prevent a switch, from the catalog.
 fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
     let mut found = Vec::new();
     let mut open = VecDeque::from([(&INSTALLATIONS, request.display_name())]);

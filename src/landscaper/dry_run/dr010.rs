@@ -1,10 +1,10 @@
-//! DR010: a DryRunConfiguration that goes while it is read.
+//! DR010: reports deletions of a DryRunConfiguration that a running dry run uses.
 
 use serde_json::Value;
 
 use super::DELETION;
+use super::annotations::DryRunAnnotations;
 use super::dr009::is_running;
-use super::mark::Mark;
 use super::reading::MAX_ITEMS;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Confirmation, NAMESPACES, Reference, View};
@@ -14,7 +14,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, DELETION, Outage::Admit)];
 
-/// The row of DR010.
+/// The rule definition of DR010.
 pub(super) static RULE: Rule = Rule {
     id: "DR010",
     name: "configuration-deleted-while-used",
@@ -25,9 +25,10 @@ pub(super) static RULE: Rule = Rule {
     confirm: Some(confirm),
     check,
     page: Page {
-        why: "A dry run that loses its DryRunConfiguration has no values for the exports that are still to come, and fails. Those \
-              who use it are read from the API server before a deletion is refused. While the namespace is being deleted, \
-              and for the namespace controller and the garbage collector, nothing is refused.",
+        why: "A dry run fails if its DryRunConfiguration is deleted, because its remaining exports have no values. Before the \
+              rule denies a deletion, it confirms the users of the DryRunConfiguration by live reads. The rule never \
+              denies deletions in a namespace that is being deleted, or by the namespace controller or the garbage \
+              collector.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -96,7 +97,7 @@ spec:
     },
 };
 
-/// How many users are confirmed.
+/// The maximum number of users that live reads confirm.
 const CONFIRMED: usize = 5;
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -121,17 +122,19 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         _ => true,
     };
     let Some(user) = users(request, view).into_iter().find(still) else { return Vec::new() };
-    let message =
-        format!("DryRunConfiguration {name:?} is read by {} {:?}, whose job has not ended", user.kind.kind, user.name);
+    let message = format!(
+        "DryRunConfiguration {name:?} is used by {} {:?}, and its job has not ended",
+        user.kind.kind, user.name
+    );
     vec![RULE.finding(FieldPath::root(), message).help("wait until the dry run has ended, or interrupt it")]
 }
 
 fn uses(object: &Value, name: &str) -> bool {
-    let mark = Mark::of(object);
-    mark.is_dry_run() && mark.configuration == Some(name) && is_running(object)
+    let annotations = DryRunAnnotations::of(object);
+    annotations.is_dry_run() && annotations.configuration == Some(name) && is_running(object)
 }
 
-/// Some of those that use a DryRunConfiguration in a job that has not ended, as far as the catalog knows.
+/// Returns up to [`CONFIRMED`] objects with an open job that use the DryRunConfiguration, from the catalog.
 fn users(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let name = request.display_name();
     let of = |kind| {

@@ -1,13 +1,13 @@
-//! DR011: one object of several targets.
+//! DR011: reports exports that read objects of the same identity from several targets.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::WRITES;
+use super::annotations::DryRunAnnotations;
 use super::fragment::Identity;
 use super::item::items;
-use super::mark::Mark;
 use super::reading;
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
@@ -17,7 +17,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 static SCOPE: [Match; 2] =
     [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit), kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
 
-/// The row of DR011.
+/// The rule definition of DR011.
 pub(super) static RULE: Rule = Rule {
     id: "DR011",
     name: "object-of-several-targets",
@@ -28,9 +28,9 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "The fragments of a DryRunConfiguration are not grouped by targets. Where exports read an object of the same \
-              apiVersion, kind, namespace and name from two clusters, one fragment stands in for both, and both exports \
-              get the same value. In a real run they may differ.",
+        why: "The fragments of a DryRunConfiguration are not grouped by target. If exports read objects of the same \
+              apiVersion, kind, namespace and name from two clusters, both read the same fragment and get the same \
+              value. In a real run, the values may differ.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -110,20 +110,20 @@ spec:
           fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
 ",
         },
-        mend: "Nothing, if the values may be the same in a dry run; otherwise give the objects different names.",
+        mend: "If the values may be the same in a dry run, ignore the warning. Otherwise give the objects different names.",
     },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let mark = Mark::of(request.object());
-    if !mark.is_dry_run() {
+    let annotations = DryRunAnnotations::of(request.object());
+    if !annotations.is_dry_run() {
         return Vec::new();
     }
     let mut targets: BTreeMap<Identity, String> = BTreeMap::new();
-    if let Some(name) = mark.configuration.filter(|_| reads(request.object())) {
+    if let Some(name) = annotations.configuration.filter(|_| reads(request.object())) {
         for other in reading::users(&request.namespace, name, view) {
             if other.name() != request.display_name() {
-                note(other.value(), &mut targets);
+                collect_targets(other.value(), &mut targets);
             }
         }
     }
@@ -134,7 +134,7 @@ fn reads(object: &Value) -> bool {
     items(object).is_ok_and(|items| items.iter().any(|item| !item.exports.is_empty()))
 }
 
-fn note(object: &Value, targets: &mut BTreeMap<Identity, String>) {
+fn collect_targets(object: &Value, targets: &mut BTreeMap<Identity, String>) {
     for item in items(object).unwrap_or_default() {
         for export in &item.exports {
             if let Some(identity) = &export.from_resource {
@@ -154,8 +154,9 @@ fn compare(object: &Value, targets: &mut BTreeMap<Identity, String>) -> Vec<Find
             let other = targets.entry(identity.clone()).or_insert_with(|| target.clone());
             if other != target {
                 let field = export.field.key("targetName");
-                let text =
-                    format!("{identity} is read from two targets, {target:?} and {other:?}: one fragment serves both");
+                let text = format!(
+                    "{identity} is read from two targets, {target:?} and {other:?}: both read the same fragment"
+                );
                 findings.push(RULE.finding(item.field(&field), item.message(&field, &text)));
             }
         }

@@ -1,10 +1,10 @@
-//! DR012: a dry run that a deployer would deploy, or that nobody would process.
+//! DR012: reports dry runs that a deployer would deploy, or that no deployer would process.
 
 use serde_json::Value;
 
+use super::annotations::{self, DryRunAnnotations, annotation};
 use super::configuration::DryRuns;
-use super::mark::{self, Mark, annotation};
-use super::{DRY_RUN_ANNOTATION, WRITES, marks_and_spec, unless_unchanged};
+use super::{DRY_RUN_ANNOTATION, WRITES, annotations_and_spec, unless_unchanged};
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
 use crate::catalog::{Reference, View};
 use crate::landscaper::deployer::configuration::Deployers;
@@ -21,7 +21,7 @@ static SCOPE: [Match; 3] = [
     kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
 ];
 
-/// The row of DR012.
+/// The rule definition of DR012.
 pub(super) static RULE: Rule = Rule {
     id: "DR012",
     name: "dry-run-that-may-deploy",
@@ -33,14 +33,14 @@ pub(super) static RULE: Rule = Rule {
     check,
     page: Page {
         why: "Landscaper's deployers do not know dry runs: they deploy every DeployItem of their type. With \
-              `mutators: {dry-run: apply}`, which is the default where the section `dryRun` is in the configuration, \
+              `mutators: {dry-run: apply}`, which is the default if the configuration has the section `dryRun`, \
               admission routes items of `dryRun.types` to the dry-run deployer of `portcullis reconcile`. The rule denies \
-              what is not routed. A root in dry run is denied if no items are routed and `deployers.identities` names a \
+              items that are not routed. A root in dry run is denied if no items are routed and `deployers.identities` names a \
               deployer without target selectors. A DeployItem, or an Execution with a template, is denied if a deployer in \
               `deployers.identities` serves it. If items are routed, one of a type that the dry-run deployer does not process \
               is denied too: its own deployer deploys it or, without one, it fails after Landscaper's pickup timeout. \
-              A deployer with `honoursDryRun: true` deploys nothing of an item in dry run. Whether a deployer that is not \
-              in the configuration runs is not known.",
+              A deployer with `honoursDryRun: true` deploys no item in dry run. The rule does not know deployers that are \
+              not in the configuration.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -81,20 +81,20 @@ spec:
     },
 };
 
-/// What becomes of an item in dry run.
+/// The processing that an item in dry run will get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
-    /// It is processed as a dry run, or nothing is known of its deployer.
+    /// The item is processed as a dry run, or its deployer is not in the configuration.
     Fine,
-    /// A deployer deploys it.
+    /// This deployer would deploy the item.
     Deployed(String),
-    /// A deployer may deploy it: its Target or its registration is not known.
+    /// This deployer may deploy the item: the Target or the DeployerRegistration is unknown.
     Unknown(String),
-    /// No deployer of dry runs processes it.
+    /// The dry-run deployer does not process the type of the item.
     NotProcessed,
 }
 
-/// An item, or a template of one, and the place of its type.
+/// A DeployItem or a DeployItem template, and the field path of its type.
 struct Item {
     type_name: String,
     target: Option<String>,
@@ -108,30 +108,30 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    if !Mark::of(request.object()).is_dry_run() {
+    if !DryRunAnnotations::of(request.object()).is_dry_run() {
         return Vec::new();
     }
     let mut findings = if kinds::is(&INSTALLATIONS, request) { root(request, view) } else { below(request, view) };
     for finding in &mut findings {
-        finding.level = unless_unchanged(request, finding.level, marks_and_spec);
+        finding.level = unless_unchanged(request, finding.level, annotations_and_spec);
     }
     findings
 }
 
 fn is_in_scope(request: &Request<'_>) -> bool {
-    Mark::of(request.object()).is_dry_run() && !kinds::is(&INSTALLATIONS, request)
+    DryRunAnnotations::of(request.object()).is_dry_run() && !kinds::is(&INSTALLATIONS, request)
 }
 
-/// Judges a root: its items do not exist yet, so only a deployer without target selectors counts.
+/// Checks a root. Its items do not exist yet, so only deployers without target selectors count.
 fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    if mark::owner(request.object()).is_some() || DryRuns::of(view).routes {
+    if annotations::owner(request.object()).is_some() || DryRuns::of(view).routes {
         return Vec::new();
     }
     let Some(deployers) = Deployers::of(view) else { return Vec::new() };
     let deploys = |deployer: &&_| responsibility::deploys_any(deployer);
     let Some(deployer) = deployers.identities.iter().find(deploys) else { return Vec::new() };
     let message = format!(
-        "this may deploy: {:?} serves {}, and no mode of mutators.dry-run routes items past it",
+        "this dry run may deploy: {:?} serves {}, and mutators.dry-run does not route its items to the dry-run deployer",
         deployer.display_name(),
         deployer.types.join(", ")
     );
@@ -144,7 +144,7 @@ const HELP: &str = "route items to the dry-run deployer (section dryRun, mutator
 const HELP_FOR_TYPE: &str = "leave such items out of dry runs, or name the type in dryRun.types and in --dry-run-type, or set \
                              honoursDryRun: true for a deployer that honours the annotation";
 
-/// Judges a DeployItem or the templates of an Execution; one finding for each type.
+/// Checks a DeployItem or the templates of an Execution. Returns one finding for each type and Target.
 fn below(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let mut items = items(request);
     let mut seen = std::collections::BTreeSet::new();
@@ -157,10 +157,10 @@ fn finding(item: &Item, fate: &Fate, view: &View<'_>) -> Option<Finding> {
     let message = match fate {
         Fate::Fine => return None,
         Fate::Deployed(by) => format!("{by:?} would deploy this dry run: it serves {type_name:?}"),
-        Fate::Unknown(by) => format!("{by:?} may deploy this dry run: whether it serves the item is not known"),
+        Fate::Unknown(by) => format!("{by:?} may deploy this dry run: it is not known whether it serves the item"),
         Fate::NotProcessed => format!(
-            "the dry-run deployer does not process {type_name:?}, so this is not routed to it: its own deployer would deploy \
-             it or, without one, it would fail after the pickup timeout"
+            "the dry-run deployer does not process {type_name:?}, so the item is not routed to it: its own deployer would deploy \
+             it or, without a deployer, it would fail after the pickup timeout"
         ),
     };
     let message = item.template.as_ref().map_or(message.clone(), |name| format!("template {name:?}: {message}"));
@@ -172,7 +172,7 @@ fn finding(item: &Item, fate: &Fate, view: &View<'_>) -> Option<Finding> {
     Some(finding.allowed(DryRuns::of(view).types.join(", ")).help(help))
 }
 
-/// What becomes of an item, and what to read to be certain.
+/// Predicts the processing of an item, and returns the references that live reads must confirm.
 fn fate(item: &Item, namespace: &str, view: &View<'_>) -> (Fate, Vec<Reference>) {
     let dry_runs = DryRuns::of(view);
     if dry_runs.routes && dry_runs.processes(&item.type_name) {
@@ -210,7 +210,7 @@ fn items(request: &Request<'_>) -> Vec<Item> {
 }
 
 fn templates(spec: &Value) -> Vec<Item> {
-    // Templates that cannot be read are denied by Landscaper's own webhook.
+    // Landscaper's own webhook denies templates that cannot be read.
     let Ok(templates) = execution::templates(spec) else { return Vec::new() };
     let field = |at| match templates.compressed {
         true => FieldPath::of(["spec", "deployItemsCompressed"]),

@@ -1,4 +1,4 @@
-//! Exports of DeployItems: which value of which object on the target goes where in the result.
+//! Exports of DeployItems: each copies a value of an object on the target into the result.
 //!
 //! Source: the types in Landscaper's `apis/deployer/utils/managedresource/types.go`, and `doExport` and
 //! `exportFromReferencedResource` in its `pkg/deployer/lib/resourcemanager/exporter.go`; executed cases in
@@ -11,7 +11,7 @@ use super::fragment::{self, Identity};
 use crate::admission::{FieldPath, json as wire};
 use crate::landscaper::export_path::{self, Path, PathError};
 
-/// The deployers whose exports are known.
+/// A deployer with exports that Portcullis can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deployer {
     /// `manifest.deployer.landscaper.gardener.cloud`: an export without `fromResource` is ignored.
@@ -20,64 +20,64 @@ pub enum Deployer {
     Helm,
 }
 
-/// One export.
+/// An export of a DeployItem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
-    /// Where it stands in the configuration of the DeployItem.
+    /// The field path of the export in the configuration of the DeployItem.
     pub field: FieldPath,
-    /// Whose export it is.
+    /// The deployer that processes the export.
     pub deployer: Deployer,
-    /// Whether it stands in the older list, which asks for a namespace.
+    /// Whether the export is in the older list `exportsFromManifests`, which requires a namespace.
     pub from_manifests: bool,
-    /// Where the value goes.
+    /// The place of the value in the result.
     pub key: String,
-    /// Which value it is.
+    /// The path of the value in the object.
     pub json_path: String,
-    /// The object that it is read from.
+    /// The object on the target.
     pub from_resource: Option<Identity>,
-    /// The object that the value names, if it is read from there.
+    /// The second object, named by the first value, if the value is read from there.
     pub from_object_ref: Option<ObjectRef>,
-    /// Another target than the DeployItem's.
+    /// The name of the target, if it is not that of the DeployItem.
     pub target_name: Option<String>,
 }
 
-/// How the value of another object is read: the first value gives its name.
+/// A reference to a second object: the first value gives its name and namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRef {
     /// `apiVersion`
     pub api_version: String,
     /// `kind`
     pub kind: String,
-    /// The path in that object.
+    /// The path of the value in the second object.
     pub json_path: String,
 }
 
 /// Why an export has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// No fragment stands in for an object.
+    /// There is no fragment for this object.
     Missing(Identity),
     /// A path does not evaluate on a fragment.
     Path {
-        /// The fragment's.
+        /// The identity of the fragment.
         identity: Identity,
-        /// Whether it is the path of `fromObjectRef`.
+        /// Whether the path is that of `fromObjectRef`.
         second: bool,
-        /// What is wrong.
+        /// The error in the path.
         error: Box<PathError>,
     },
     /// The first value does not name an object.
     Reference {
-        /// The fragment's that it was found in.
+        /// The identity of the fragment that contains the value.
         identity: Box<Identity>,
-        /// What is wrong with it.
+        /// The error in the value.
         problem: String,
     },
-    /// The key names no place.
+    /// The key is invalid.
     Key(PathError),
 }
 
-/// Whose configuration a DeployItem has; `None` where it is of another deployer.
+/// Returns the deployer that a configuration is for; `None` for other deployers.
 pub fn deployer(config: &Value) -> Option<Deployer> {
     let (group, version) = config.get("apiVersion")?.as_str()?.split_once('/')?;
     let is_configuration = config.get("kind")? == "ProviderConfiguration";
@@ -90,7 +90,7 @@ pub fn deployer(config: &Value) -> Option<Deployer> {
     }
 }
 
-/// The exports in the configuration of a DeployItem, in the order in which they are evaluated.
+/// Returns the exports in the configuration of a DeployItem, in order of evaluation.
 pub fn exports(config: &Value) -> Vec<Export> {
     let Some(deployer) = deployer(config) else { return Vec::new() };
     let mut lists = vec![(FieldPath::of(["exports", "exports"]), "/exports/exports", false)];
@@ -107,7 +107,7 @@ pub fn exports(config: &Value) -> Vec<Export> {
 }
 
 impl Export {
-    /// Reads an export; what is no text counts as empty.
+    /// Reads an export. Fields that are not strings are read as empty.
     pub fn read(field: FieldPath, deployer: Deployer, from_manifests: bool, value: &Value) -> Self {
         let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let given = |key: &str| value.get(key).filter(|value| !value.is_null());
@@ -132,10 +132,11 @@ impl Export {
         }
     }
 
-    /// The value that it has in a dry run with that DryRunConfiguration; `None` where it reads no object.
+    /// Returns the exported value in a dry run with this DryRunConfiguration; `None` for an export without
+    /// `fromResource`.
     ///
     /// # Errors
-    /// Why it has none.
+    /// Returns why the export has no value.
     pub fn evaluate(&self, configuration: &Value) -> Result<Option<Value>, Failure> {
         let Some(identity) = &self.from_resource else { return Ok(None) };
         let mut value = found(configuration, identity, &self.json_path, false)?;
@@ -158,7 +159,7 @@ fn found(configuration: &Value, identity: &Identity, path: &str, second: bool) -
 }
 
 impl ObjectRef {
-    /// The object that `value` names; without a namespace it is in that of the first object.
+    /// Returns the identity of the object that `value` names. `namespace` is the default namespace.
     fn identity(&self, value: &Value, namespace: &str) -> Result<Identity, String> {
         let members = value
             .as_object()
@@ -178,10 +179,10 @@ impl ObjectRef {
     }
 }
 
-/// The result that exports build together; the first failure ends it, as in Landscaper.
+/// Evaluates exports and merges their values into one result. Stops at the first failure, as Landscaper does.
 ///
 /// # Errors
-/// Which export has no value, and why.
+/// Returns the index of the failed export, and the reason.
 pub fn result(exports: &[Export], configuration: &Value) -> Result<Value, (usize, Failure)> {
     let mut result = Value::Null;
     for (at, export) in exports.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The objects of a DryRunConfiguration: fragments of those on a target cluster.
+//! The fragments of a DryRunConfiguration: parts of objects on a target cluster.
 
 use std::fmt;
 
@@ -6,22 +6,24 @@ use serde_json::{Value, json};
 
 use crate::admission::FieldPath;
 
-/// What names an object on a target. Landscaper looks it up by these four, literally
-/// (`ObjectFromTypedObjectReference` in its `controller-utils/pkg/kubernetes/kubernetes.go`).
+/// The identity of an object on a target: apiVersion, kind, namespace and name.
+///
+/// Source: `ObjectFromTypedObjectReference` in Landscaper's `controller-utils/pkg/kubernetes/kubernetes.go`, which uses
+/// these four fields unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     /// `apiVersion`
     pub api_version: String,
     /// `kind`
     pub kind: String,
-    /// Its namespace, empty for cluster-scoped objects.
+    /// `metadata.namespace`; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Its name.
+    /// `metadata.name`
     pub name: String,
 }
 
 impl Identity {
-    /// What names an object.
+    /// Reads the identity of an object.
     pub fn of(object: &Value) -> Self {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
@@ -32,7 +34,7 @@ impl Identity {
         }
     }
 
-    /// A fragment with nothing but the key fields, to begin one with.
+    /// Returns a fragment that has only the identity, as a start for a new one.
     pub fn to_fragment(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if !self.namespace.is_empty() {
@@ -52,34 +54,34 @@ impl fmt::Display for Identity {
     }
 }
 
-/// An object of `spec.exports`.
+/// An entry of `spec.exports`.
 #[derive(Debug, Clone, Copy)]
 pub struct Fragment<'v> {
-    /// Where it stands in the list.
+    /// The index in the list.
     pub index: usize,
-    /// The fragment.
+    /// The partial object.
     pub object: &'v Value,
 }
 
 impl Fragment<'_> {
-    /// Its place in the DryRunConfiguration.
+    /// Returns the field path of the fragment in the DryRunConfiguration.
     pub fn field(&self) -> FieldPath {
         FieldPath::of(["spec", "exports"]).index(self.index)
     }
 
-    /// What names it.
+    /// Returns the identity of the object.
     pub fn identity(&self) -> Identity {
         Identity::of(self.object)
     }
 }
 
-/// The fragments of a DryRunConfiguration, in their order.
+/// Returns the fragments of a DryRunConfiguration, in order.
 pub fn fragments(configuration: &Value) -> impl Iterator<Item = Fragment<'_>> {
     let list = configuration.pointer("/spec/exports").and_then(Value::as_array);
     list.into_iter().flatten().enumerate().map(|(index, object)| Fragment { index, object })
 }
 
-/// The fragment that stands in for an object: the first of its name.
+/// Returns the first fragment with an identity.
 pub fn find<'v>(configuration: &'v Value, identity: &Identity) -> Option<Fragment<'v>> {
     fragments(configuration).find(|fragment| fragment.identity() == *identity)
 }

@@ -1,4 +1,4 @@
-//! DeployItems, and the templates of them in Executions: what has exports.
+//! DeployItems, and DeployItem templates in Executions: the objects that have exports.
 
 use serde_json::Value;
 
@@ -7,32 +7,32 @@ use crate::admission::FieldPath;
 use crate::landscaper::execution::{self, Unreadable};
 use crate::landscaper::kinds::EXECUTIONS;
 
-/// A DeployItem, or a template of one.
+/// A DeployItem or a DeployItem template.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// The template's name; `None` for a DeployItem.
+    /// The name of the template; `None` for a DeployItem.
     pub template: Option<String>,
-    /// The name of its Target, empty without.
+    /// The name of the Target; empty if there is none.
     pub target: String,
-    /// Where its configuration stands.
+    /// The place of the configuration in the object.
     pub config: Place,
-    /// Its exports.
+    /// The exports in the configuration.
     pub exports: Vec<Export>,
 }
 
-/// Where a configuration stands.
+/// The place of a configuration in an object.
 #[derive(Debug, Clone)]
 pub enum Place {
-    /// At a field.
+    /// The configuration is at this field.
     Field(FieldPath),
-    /// In the compressed templates, where nothing has a place.
+    /// The configuration is in this field of compressed templates, which has no fields inside.
     Compressed(FieldPath),
 }
 
-/// The DeployItem that an object is, or the templates that it has.
+/// Returns the DeployItem itself, or the templates of an Execution.
 ///
 /// # Errors
-/// When Landscaper cannot read the templates either, or they are too large.
+/// Fails if the templates are too large, or if Landscaper cannot read them either.
 pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     if !EXECUTIONS.is_kind_of(object) {
@@ -56,7 +56,7 @@ pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
 }
 
 impl Item {
-    /// Where a field of its configuration stands in the object.
+    /// Returns the field path in the object for a field of the configuration.
     pub fn field(&self, of: &FieldPath) -> FieldPath {
         match &self.config {
             Place::Compressed(field) => field.clone(),
@@ -64,7 +64,8 @@ impl Item {
         }
     }
 
-    /// A message about a field of its configuration, with what the place does not say.
+    /// Adds to a message the parts of the place that the field path does not contain: the template, and a compressed
+    /// field.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

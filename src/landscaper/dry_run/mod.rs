@@ -1,9 +1,11 @@
-//! Dry runs: Installations that Landscaper processes as usual, but whose DeployItems the dry-run deployer processes.
+//! Dry runs of Installations: Landscaper processes them as usual, but nothing is deployed.
 //!
-//! A root Installation is annotated with `landscaper.gardener.cloud/dry-run: "true"`; everything below it follows. Where
-//! DeployItems export values, a DryRunConfiguration in the same namespace stands in for the objects on the target.
-//! Landscaper itself knows none of this: propagation, the checks and the run are ours.
+//! You annotate a root Installation with `landscaper.gardener.cloud/dry-run: "true"`. Every object below it inherits
+//! the annotation, and the dry-run deployer processes its DeployItems. If DeployItems export values, the dry run reads
+//! them from a DryRunConfiguration in the same namespace instead of from the objects on the target. Landscaper does not
+//! know dry runs: Portcullis implements the inheritance, the rules and the deployer.
 
+pub mod annotations;
 pub mod configuration;
 mod definition;
 mod dr001;
@@ -19,11 +21,10 @@ mod dr010;
 mod dr011;
 mod dr012;
 pub mod export;
-pub mod following;
 pub mod fragment;
+pub mod inheritance;
 pub mod item;
-pub mod lineage;
-pub mod mark;
+pub mod owner_chain;
 mod propagation;
 mod reading;
 pub mod run;
@@ -34,9 +35,9 @@ use serde_json::Value;
 use crate::admission::{Level, Operation, Request};
 use crate::rule::{Definition, Mutator, Rule};
 
-/// Says whether an object is in dry run: only `"true"` does.
+/// The dry-run annotation: an object is in dry run if its value is `"true"`.
 pub const DRY_RUN_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run";
-/// Names the DryRunConfiguration, in the same namespace.
+/// The annotation that names the DryRunConfiguration, in the namespace of the object.
 pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 
 /// The rules about dry runs.
@@ -60,28 +61,29 @@ pub const MUTATOR: &str = "dry-run";
 /// The mutators for dry runs.
 pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 
-/// The kinds for dry runs.
+/// The CustomResourceDefinitions for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 const DELETION: &[Operation] = &[Operation::Delete];
 
-/// The level of a finding in what a request changes, and a warning for what was there before: Landscaper and its deployers
-/// write these objects too, and take a refusal for the end of the run.
+/// Returns `level` if a request changes `parts` of an object, and at most a warning if it leaves them unchanged.
+///
+/// Landscaper and its deployers update these objects too, and a denied update ends their run.
 fn unless_unchanged(request: &Request<'_>, level: Level, parts: impl Fn(&Value) -> Vec<Option<&Value>>) -> Level {
     let is_unchanged = request.operation == Operation::Update && parts(request.old_object()) == parts(request.object());
     if is_unchanged { level.min(Level::Warn) } else { level }
 }
 
-/// The annotations about dry runs.
-fn marks(object: &Value) -> Vec<Option<&Value>> {
+/// Returns the values of the dry-run annotations of an object.
+fn dry_run_annotations(object: &Value) -> Vec<Option<&Value>> {
     let annotation = |key| object.get("metadata").and_then(|meta| meta.get("annotations")?.get(key));
     vec![annotation(DRY_RUN_ANNOTATION), annotation(CONFIGURATION_ANNOTATION)]
 }
 
-/// The annotations about dry runs, and what is to be done.
-fn marks_and_spec(object: &Value) -> Vec<Option<&Value>> {
-    let mut parts = marks(object);
+/// Returns the values of the dry-run annotations of an object, and its spec.
+fn annotations_and_spec(object: &Value) -> Vec<Option<&Value>> {
+    let mut parts = dry_run_annotations(object);
     parts.push(object.get("spec"));
     parts
 }

@@ -1,17 +1,17 @@
-//! Dry run reaches everything below a root: each object says what its root says, whoever writes it and in what order.
+//! The mutator that copies the dry-run annotations of a root to every object below it.
 //!
-//! Landscaper replaces the annotations of sub-installations at every pass, merges those of Executions and DeployItems, and
-//! knows nothing of ours, so each of its writes is mended here. An object that would come without its mark would be
-//! deployed for real: one whose root cannot be read is refused, and so is everything while nobody answers.
+//! Landscaper does not know these annotations: each reconciliation replaces the annotations of sub-installations, and
+//! merges those of Executions and DeployItems. The mutator therefore corrects every write. An object without its
+//! annotation would be deployed, so requests are denied if the root cannot be read, or if the webhook does not answer.
 //!
-//! In mode `apply`, DeployItems in dry run are routed past their deployers too, if the dry-run deployer processes their
-//! type. `apply` is the default where the configuration has the section `dryRun`.
+//! In mode `apply`, the mutator also routes DeployItems in dry run to the dry-run deployer, if that processes their
+//! type. `apply` is the default if the configuration has the section `dryRun`.
 
+use super::annotations::DryRunAnnotations;
 use super::configuration::DryRuns;
-use super::following::{Following, annotations, following, route};
-use super::lineage::Replaced;
-use super::mark::Mark;
-use super::{DRY_RUN_ANNOTATION, WRITES, marks_and_spec};
+use super::inheritance::{Inheritance, inheritance, route, wanted_annotations};
+use super::owner_chain::Replaced;
+use super::{DRY_RUN_ANNOTATION, WRITES, annotations_and_spec};
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
@@ -19,9 +19,10 @@ use crate::landscaper::deployer::responsibility::Route;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage, Spared};
 
-/// What belongs to nothing has nothing to follow, so that people and pipelines can write roots while nobody answers. A
-/// reference to anything of Landscaper's counts as belonging to it: that is more than [`mark::owner`](super::mark::owner)
-/// sees.
+/// Match condition for roots: they inherit nothing, so users can write them while the webhook does not answer.
+///
+/// Any owner reference to an object of Landscaper counts as an owner here, which is stricter than
+/// [`owner`](super::annotations::owner).
 static ROOTS: Spared = Spared {
     name: "roots",
     expression: "!has(object.metadata.ownerReferences) ||
@@ -34,7 +35,7 @@ static SCOPE: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Refuse).reading(&[&["spec", "type"]]),
 ];
 
-/// Gives an object the marks of its root.
+/// The mutator that copies the dry-run annotations of the root.
 pub(super) static MUTATOR: Mutator = Mutator {
     name: super::MUTATOR,
     family: "DR",
@@ -47,66 +48,66 @@ pub(super) static MUTATOR: Mutator = Mutator {
 };
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    following(request.object(), &request.namespace, view).1.into_iter().collect()
+    inheritance(request.object(), &request.namespace, view).1.into_iter().collect()
 }
 
 fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<'_>) -> Mutated {
     let object = request.object();
-    let keeps_away = mode == Mode::Apply && kinds::is(&DEPLOY_ITEMS, request) && is_processed(request, view);
-    match following(object, &request.namespace, view).0 {
-        Following::Itself => {
-            if let Some((key, text)) = route(object, Mark::of(object).is_dry_run(), keeps_away) {
+    let is_routed = mode == Mode::Apply && kinds::is(&DEPLOY_ITEMS, request) && is_processed(request, view);
+    match inheritance(object, &request.namespace, view).0 {
+        Inheritance::Itself => {
+            if let Some((key, text)) = route(object, DryRunAnnotations::of(object).is_dry_run(), is_routed) {
                 draft.annotate(key, text);
             }
             Ok(Vec::new())
         }
-        Following::Root(root) => {
-            for (key, text) in annotations(object, root.value(), keeps_away) {
+        Inheritance::Root(root) => {
+            for (key, text) in wanted_annotations(object, root.value(), is_routed) {
                 draft.annotate(key, text);
             }
-            Ok(overruled(request, Mark::of(root.value()).inherited(), root.name()))
+            Ok(overruled(request, DryRunAnnotations::of(root.value()).inherited(), root.name()))
         }
-        Following::Unreadable(reference) => unreadable(request, reference.kind.kind, &reference.name),
-        Following::Orphan(reference) => orphan(request, &reference),
-        Following::Replaced(owner) => replaced(request, &owner),
+        Inheritance::Unreadable(reference) => unreadable(request, reference.kind.kind, &reference.name),
+        Inheritance::Orphan(reference) => orphan(request, &reference),
+        Inheritance::Replaced(owner) => replaced(request, &owner),
     }
 }
 
-/// Whether the dry-run deployer processes items of this type. An item that is routed to it and that it does not process
-/// would wait for nobody.
+/// Reports whether the dry-run deployer processes this item. An item that is routed to it without being processed would
+/// wait until the pickup timeout.
 fn is_processed(request: &Request<'_>, view: &View<'_>) -> bool {
     DryRuns::of(view).processes(Route::specified(request.object()).type_name)
 }
 
-/// Tells those who marked an object themselves that its root decides.
-fn overruled(request: &Request<'_>, mark: Mark<'_>, root: &str) -> Vec<String> {
-    let (asked, before) = (Mark::of(request.object()), Mark::of(request.old_object()));
-    if asked.dry_run.is_none() || asked.dry_run == mark.dry_run || asked.dry_run == before.dry_run {
+/// Returns a notice for users who annotate an object that inherits from a root.
+fn overruled(request: &Request<'_>, inherited: DryRunAnnotations<'_>, root: &str) -> Vec<String> {
+    let (asked, before) = (DryRunAnnotations::of(request.object()), DryRunAnnotations::of(request.old_object()));
+    if asked.dry_run.is_none() || asked.dry_run == inherited.dry_run || asked.dry_run == before.dry_run {
         return Vec::new();
     }
-    vec![format!("{DRY_RUN_ANNOTATION} follows the root, Installation {root:?}: annotate that one")]
+    vec![format!("{DRY_RUN_ANNOTATION} is inherited from the root Installation {root:?}: annotate the root")]
 }
 
-/// A write that neither changes the marks nor what is to be done deploys nothing new.
+/// Reports whether an update leaves the dry-run annotations and the spec unchanged. Such an update deploys nothing.
 fn changes_nothing(request: &Request<'_>) -> bool {
     let (Some(before), Some(after)) = (request.old_object.whole(), request.object.whole()) else { return false };
-    request.operation == Operation::Update && marks_and_spec(before) == marks_and_spec(after)
+    request.operation == Operation::Update && annotations_and_spec(before) == annotations_and_spec(after)
 }
 
 fn unreadable(request: &Request<'_>, kind: &str, name: &str) -> Mutated {
-    if changes_nothing(request) && Mark::of(request.object()).is_dry_run() {
+    if changes_nothing(request) && DryRunAnnotations::of(request.object()).is_dry_run() {
         return Ok(Vec::new());
     }
-    let message = format!("{kind} {name:?}, to which this belongs, could not be read: it may be in dry run");
-    refuse(message, "try again; without knowing, this would be deployed for real")
+    let message = format!("the owner, {kind} {name:?}, could not be read: it may be in dry run");
+    deny(message, "try again; without the annotation of its owner, this object would be deployed")
 }
 
 fn orphan(request: &Request<'_>, reference: &Reference) -> Mutated {
     if changes_nothing(request) {
         return Ok(Vec::new());
     }
-    let message = format!("{} {:?}, to which this belongs, does not exist", reference.kind.kind, reference.name);
-    refuse(message, "create that one first, or leave the owner reference out")
+    let message = format!("the owner, {} {:?}, does not exist", reference.kind.kind, reference.name);
+    deny(message, "create the owner first, or remove the owner reference")
 }
 
 fn replaced(request: &Request<'_>, owner: &Replaced) -> Mutated {
@@ -115,14 +116,14 @@ fn replaced(request: &Request<'_>, owner: &Replaced) -> Mutated {
     }
     let Replaced { by, uid, present } = owner;
     let message = format!(
-        "{} {:?}, to which this belongs, was deleted: the owner reference has uid {uid:?}, and the object of that name has \
+        "the owner, {} {:?}, was deleted: the owner reference has uid {uid:?}, and the object of that name has \
          uid {present:?}",
         by.kind.kind, by.name
     );
-    refuse(message, "write the uid of the present object into the owner reference, or leave the reference out")
+    deny(message, "write the uid of the existing object into the owner reference, or remove the reference")
 }
 
-fn refuse(message: String, help: &str) -> Mutated {
+fn deny(message: String, help: &str) -> Mutated {
     let field = FieldPath::of(["metadata", "ownerReferences"]);
     Err(Box::new(Finding::new("DR", Level::Deny, field, message).help(help)))
 }

@@ -1,10 +1,10 @@
-//! The kinds of Kubernetes itself, and whether their objects live in namespaces.
+//! The scope of the built-in kinds of Kubernetes: namespaced or cluster-scoped.
 //!
-//! Source: `kubectl api-resources` of Kubernetes 1.36. Kinds of CustomResourceDefinitions are not known here.
+//! Source: `kubectl api-resources` of Kubernetes 1.36. Custom resources are not in these lists.
 
 use super::fragment::Identity;
 
-/// Kinds with a namespace, by API group.
+/// Namespaced kinds, by API group.
 const NAMESPACED: &[(&str, &[&str])] = &[
     (
         "",
@@ -33,7 +33,7 @@ const NAMESPACED: &[(&str, &[&str])] = &[
     ("rbac.authorization.k8s.io", &["Role", "RoleBinding"]),
 ];
 
-/// Kinds without one.
+/// Cluster-scoped kinds, by API group.
 const CLUSTER: &[(&str, &[&str])] = &[
     ("", &["Namespace", "Node", "PersistentVolume"]),
     (
@@ -55,7 +55,7 @@ const CLUSTER: &[(&str, &[&str])] = &[
     ("storage.k8s.io", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
 ];
 
-/// Whether objects of a kind live in namespaces; `None` for a kind that is not known.
+/// Reports whether a kind is namespaced; `None` if the kind is not built in.
 pub(super) fn is_namespaced(identity: &Identity) -> Option<bool> {
     let group = identity.api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let holds = |list: &[(&str, &[&str])]| {

@@ -1,4 +1,4 @@
-//! What an item exports in a dry run, or everything that is wrong with it.
+//! The exported values of a DeployItem in a dry run, or all errors of its exports.
 
 use serde_json::{Value, json};
 
@@ -7,53 +7,53 @@ use crate::landscaper::dry_run::export::{Deployer, Export, Failure};
 use crate::landscaper::dry_run::item::items;
 use crate::landscaper::export_path::{self, Path};
 
-/// The API server takes objects of 1.5 MiB, and base64 makes four bytes of three.
+/// The maximum size of the exported values. The API server accepts objects of 1.5 MiB, and base64 adds a third.
 const MAX_BYTES: usize = 1024 * 1024;
-/// Further ones are counted: a message is read by people.
-const MAX_TOLD: usize = 10;
+/// The maximum number of errors in a message; further errors are only counted.
+const MAX_REPORTED: usize = 10;
 
-/// The DryRunConfiguration of an item.
+/// The DryRunConfiguration of a DeployItem.
 #[derive(Debug, Clone, Copy)]
 pub enum Configuration<'v> {
-    /// It names none.
+    /// The DeployItem does not name one.
     NotNamed,
-    /// The one that it names does not exist.
+    /// The one with this name does not exist.
     Missing(&'v str),
-    /// There it is.
+    /// The one that the DeployItem names.
     Found(&'v Value),
 }
 
-/// Why a dry run of an item fails. Its text is what people read in `status.lastError`.
+/// The reason why the dry run of a DeployItem fails. Users read the text in `status.lastError`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
-    /// It exports, and names no DryRunConfiguration.
+pub enum RunError {
+    /// The item exports values, but does not name a DryRunConfiguration.
     #[error(
-        "it exports values, and the annotation landscaper.gardener.cloud/dry-run-configuration names nothing that they \
-         could be read from: create a DryRunConfiguration, and name it at the root Installation"
+        "this DeployItem exports values, but has no annotation landscaper.gardener.cloud/dry-run-configuration: create a \
+         DryRunConfiguration, and name it in this annotation of the root Installation"
     )]
     NotNamed,
-    /// The DryRunConfiguration is not there.
+    /// The named DryRunConfiguration does not exist.
     #[error("DryRunConfiguration {0:?} does not exist in this namespace: create it")]
     Missing(String),
-    /// It is of a type that the dry-run deployer does not process.
+    /// The dry-run deployer does not process this type.
     #[error(
         "the dry-run deployer does not process DeployItems of type {0:?}: leave them out of dry runs, or name the type in \
          --dry-run-type and in dryRun.types of the configuration"
     )]
     Type(String),
-    /// Exports without a value.
+    /// Some exports have no value.
     #[error("{0}")]
     Exports(String),
-    /// The result is too large for a Secret.
-    #[error("the exported values take {0} bytes, and a Secret holds {MAX_BYTES}")]
+    /// The result, of this many bytes, is too large for a Secret.
+    #[error("the exported values have {0} bytes, and the limit is {MAX_BYTES}")]
     TooLarge(usize),
-    /// There is a Secret of that name which is not the item's.
-    #[error("Secret {0:?} is in the way: it does not belong to this DeployItem, so it is not overwritten; remove it")]
+    /// A Secret with this name exists, and the item does not own it.
+    #[error("Secret {0:?} already exists and does not belong to this DeployItem, so it is not overwritten: delete it")]
     SecretOfOthers(String),
 }
 
-impl Trouble {
-    /// The reason, in a word.
+impl RunError {
+    /// Returns the value of `status.lastError.reason`.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Type(_) => "TypeNotProcessed",
@@ -65,16 +65,16 @@ impl Trouble {
     }
 }
 
-/// The values that an item exports, as one; `None` where it exports none.
-pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<Option<Value>, Trouble> {
+/// Returns the exported values of an item, merged into one; `None` if it exports nothing.
+pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<Option<Value>, RunError> {
     let exports: Vec<Export> = items(item).unwrap_or_default().into_iter().flat_map(|item| item.exports).collect();
     let reads = exports.iter().any(|export| export.from_resource.is_some());
     let nothing = Value::Null;
     let configuration = match configuration {
         Configuration::Found(configuration) => configuration,
         _ if !reads => &nothing,
-        Configuration::NotNamed => return Err(Trouble::NotNamed),
-        Configuration::Missing(name) => return Err(Trouble::Missing(name.to_owned())),
+        Configuration::NotNamed => return Err(RunError::NotNamed),
+        Configuration::Missing(name) => return Err(RunError::Missing(name.to_owned())),
     };
     let mut result = None;
     let mut wrong = Vec::new();
@@ -86,13 +86,13 @@ pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<O
         }
     }
     if !wrong.is_empty() {
-        return Err(Trouble::Exports(told(&wrong)));
+        return Err(RunError::Exports(joined(&wrong)));
     }
     let bytes = result.as_ref().map_or(0, |result| result.to_string().len());
-    if bytes > MAX_BYTES { Err(Trouble::TooLarge(bytes)) } else { Ok(result) }
+    if bytes > MAX_BYTES { Err(RunError::TooLarge(bytes)) } else { Ok(result) }
 }
 
-/// What an export adds to the result; `None` for one that the manifest deployer ignores.
+/// Returns the contribution of an export to the result; `None` for an export that the manifest deployer ignores.
 fn value(export: &Export, item: &Value, configuration: &Value) -> Result<Option<Value>, String> {
     let found = match export.evaluate(configuration) {
         Ok(Some(value)) => value,
@@ -104,8 +104,9 @@ fn value(export: &Export, item: &Value, configuration: &Value) -> Result<Option<
     built.map(Some).map_err(|error| at(&export.field.key("key"), &error.to_string()))
 }
 
-/// The helm deployer reads an export without an object from what the chart is rendered with. Of that, what the item says
-/// itself is known here; the chart's defaults are not.
+/// Evaluates an export without `fromResource` of the helm deployer, which reads it from the values of the chart.
+///
+/// Only the values in the DeployItem are known here; the defaults of the chart are not.
 ///
 /// Source: `constructExportsFromValues` in Landscaper's `pkg/deployer/helm`.
 fn chart_value(export: &Export, item: &Value) -> Result<Value, String> {
@@ -116,7 +117,8 @@ fn chart_value(export: &Export, item: &Value) -> Result<Value, String> {
     let rendered_with = json!({"Values": part("/spec/config/values"), "Release": release});
     let found = Path::parse(&export.json_path).and_then(|path| path.find(&rendered_with));
     found.map_err(|error| {
-        let text = format!("{error}; a chart's defaults are not known in a dry run: say the value in config.values");
+        let text =
+            format!("{error}; the defaults of the chart are not known in a dry run: set the value in config.values");
         at(&export.field.key("jsonPath"), &text)
     })
 }
@@ -135,7 +137,7 @@ fn problem(export: &Export, failure: &Failure) -> String {
             at(&export.field.key(field), &format!("{error}, on the fragment of {identity}"))
         }
         Failure::Reference { identity, problem } => {
-            at(&export.field.key("jsonPath"), &format!("the value in {identity} names no object: {problem}"))
+            at(&export.field.key("jsonPath"), &format!("the value in {identity} does not name an object: {problem}"))
         }
         Failure::Key(error) => at(&export.field.key("key"), &error.to_string()),
     }
@@ -145,10 +147,10 @@ fn at(field: &FieldPath, text: &str) -> String {
     format!("{}: {text}", FieldPath::of(["spec", "config"]).join(field))
 }
 
-fn told(wrong: &[String]) -> String {
-    let mut text = wrong.iter().take(MAX_TOLD).map(String::as_str).collect::<Vec<_>>().join("\n");
-    if wrong.len() > MAX_TOLD {
-        text.push_str(&format!("\nand {} more", wrong.len() - MAX_TOLD));
+fn joined(wrong: &[String]) -> String {
+    let mut text = wrong.iter().take(MAX_REPORTED).map(String::as_str).collect::<Vec<_>>().join("\n");
+    if wrong.len() > MAX_REPORTED {
+        text.push_str(&format!("\nand {} more", wrong.len() - MAX_REPORTED));
     }
     text
 }

@@ -1,117 +1,119 @@
-//! The deployer of dry runs: from a DeployItem as it is stored to the next write, and no further.
+//! The dry-run deployer: computes the next write for a stored DeployItem.
 //!
-//! It keeps the contract of a deployer to the letter, touches no target, waits for no readiness, and reads exports from the
-//! DryRunConfiguration. Whatever was written before is seen in what is stored, so a run goes on from wherever the last
-//! one was stopped:
+//! It follows the deployer contract, but does not access targets, does not wait for readiness, and reads exports from
+//! the DryRunConfiguration. All its state is in the stored objects, so it resumes an interrupted run at the next step:
 //!
 //! ```text
-//! a job is to be done ─► Init ─► finalizer ─► Progressing ─► export Secret ─► Succeeded or Failed, and the job is finished
-//! … of a deletion     ─► InitDelete ─► Deleting ─► the finalizer is taken away
+//! an open job        ─► Init ─► finalizer ─► Progressing ─► export Secret ─► Succeeded or Failed, and the job is finished
+//! … of a deletion    ─► InitDelete ─► Deleting ─► the finalizer is removed
 //! ```
 //!
-//! Source: `controller.Reconcile` and `CreateOrUpdateExport` in Landscaper's `pkg/deployer/lib`, of both generations: the
-//! one with `status.phase` alone, and the one before, whose word is `status.deployItemPhase`.
+//! Source: `controller.Reconcile` and `CreateOrUpdateExport` in Landscaper's `pkg/deployer/lib`, of both generations:
+//! the current one, with `status.phase` only, and the one before, which reads `status.deployItemPhase`.
 
 mod exports;
-mod rival;
+mod other_deployer;
 mod secret;
 mod status;
 
 use serde_json::{Value, json};
 
-use super::mark::{Mark, ROUTE};
+use super::annotations::{DryRunAnnotations, ROUTE};
 use crate::landscaper::annotations::{self, DELETE_WITHOUT_UNINSTALL};
 use crate::landscaper::deployer::status::{Job, Status};
 use crate::landscaper::deployer::{FINALIZER, TYPE_ANNOTATION};
 
-pub use exports::{Configuration, Trouble};
-pub use rival::{Rival, shows_deployment};
+pub use exports::{Configuration, RunError};
+pub use other_deployer::{OtherDeployer, shows_deployment};
 pub use secret::reference as secret_reference;
 
-/// How this deployer calls itself in `status.deployer`. It deploys nothing; whether another deployer has deployed the same
-/// item, its status may not show.
+/// The name of the dry-run deployer in `status.deployer`. It does not prove that no other deployer has deployed the
+/// item.
 pub const NAME: &str = "portcullis.dev/dry-run";
-/// Who writes the status, in `metadata.managedFields`.
+/// The field manager of the dry-run deployer in `metadata.managedFields`.
 pub const MANAGER: &str = "portcullis-dry-run-deployer";
-/// The types of DeployItems whose exports are known.
+/// The default types of DeployItems that the dry-run deployer processes: those whose exports Portcullis can read.
 pub const TYPES: [&str; 2] = ["landscaper.gardener.cloud/kubernetes-manifest", "landscaper.gardener.cloud/helm"];
 
-/// A deployer.
+/// An instance of the dry-run deployer.
 #[derive(Debug, Clone)]
 pub struct Deployer {
     /// The types of DeployItems that it is responsible for.
     pub types: Vec<String>,
-    /// Which instance it is.
+    /// The identity of the instance, for `status.deployer.identity`.
     pub identity: String,
-    /// Whether it writes `status.deployItemPhase` too, for a Landscaper before v0.52; where an item has one, it always does.
+    /// Whether the deployer also writes `status.deployItemPhase`, for Landscaper before v0.52. It always updates an
+    /// existing value.
     pub has_old_phase: bool,
 }
 
-/// What there is besides the item when its next write is decided.
+/// The inputs of the next write, besides the DeployItem.
 #[derive(Debug, Clone, Copy)]
-pub struct Surroundings<'v> {
-    /// The DryRunConfiguration that it names.
+pub struct Inputs<'v> {
+    /// The DryRunConfiguration that the item names.
     pub configuration: Configuration<'v>,
-    /// The Secret of its [`secret_reference`], if there is one.
+    /// The Secret at [`secret_reference`] of the item, if it exists.
     pub secret: Option<&'v Value>,
-    /// Who has reported Events on the item since its job was generated.
+    /// The components that have reported Events on the item since its job was generated.
     pub reporters: &'v [String],
-    /// The time, as `2026-01-31T12:00:00Z`.
+    /// The current time, such as `2026-01-31T12:00:00Z`.
     pub now: &'v str,
 }
 
-/// The next write. Patches are JSON merge patches that name the resourceVersion of what they were decided on.
+/// The next write. Patches are JSON merge patches with the resourceVersion of the object that they were computed from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// There is nothing to do.
+    /// No write is needed.
     Nothing,
-    /// Another deployer is at work: hands off.
-    StepBack(Rival),
-    /// A patch of the item.
+    /// Another deployer processes the item, so the dry-run deployer does not write.
+    Yield(OtherDeployer),
+    /// Patches the item.
     Item(Value),
-    /// A patch of its status.
+    /// Patches the status of the item.
     Status(Value),
-    /// A patch of its status that ends the job; what it ended with.
-    Finish(Value, Result<(), Trouble>),
-    /// A Secret to be created.
+    /// Patches the status of the item and finishes the job, with this result.
+    Finish(Value, Result<(), RunError>),
+    /// Creates the Secret.
     CreateSecret(Value),
-    /// A patch of the Secret.
+    /// Patches the Secret.
     Secret(Value),
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nobody has taken it up.
+    /// No deployer has picked up the job.
     Waiting,
-    /// It is taken up.
+    /// The job is picked up.
     Init,
-    /// It is being done.
+    /// The job is being processed.
     Working,
 }
 
-/// Whether admission has routed an item past its deployer, to the dry-run deployer.
+/// Reports whether admission has routed an item to the dry-run deployer.
 pub fn is_routed(item: &Value) -> bool {
     annotations::text(item, TYPE_ANNOTATION) == Some(ROUTE)
 }
 
-/// Whether an item has a job to be done; most often it has none, and nothing else must be read.
+/// Reports whether an item has an open job. Most items have none, so this check comes before any read.
 pub fn has_job(item: &Value) -> bool {
     let status = Status::of(item);
     status.job() == Job::Open && !status.job.is_empty()
 }
 
-/// Whether the status of an item would make a deployer skip its next real run (`updateOnChangeOnly`), although only a dry
-/// run has processed it.
+/// Reports whether the status of an item would make a deployer skip the next real run (`updateOnChangeOnly`), although
+/// only a dry run has processed the item.
 pub fn claims_deployment(item: &Value) -> bool {
     status::claims_generation(item)
 }
 
 impl Deployer {
-    /// Whether an item is in dry run, and of a type that this deployer processes or routed to it. An item that is routed
-    /// here has no other deployer, so that its job would never end and its finalizer would stay.
+    /// Reports whether this deployer is responsible for an item: the item is in dry run, and its type is processed or
+    /// it is routed here.
+    ///
+    /// A routed item has no other deployer: without this one, its job would never end and its finalizer would stay.
     pub fn is_responsible(&self, item: &Value) -> bool {
-        Mark::of(item).is_dry_run() && (self.processes(item) || is_routed(item))
+        DryRunAnnotations::of(item).is_dry_run() && (self.processes(item) || is_routed(item))
     }
 
     fn processes(&self, item: &Value) -> bool {
@@ -119,44 +121,44 @@ impl Deployer {
         self.types.iter().any(|held| held == of)
     }
 
-    /// Whether there may be something to write, judged by the item alone.
+    /// Reports whether a write may be needed, without reading other objects.
     pub fn is_wanted(&self, item: &Value) -> bool {
         claims_deployment(item) || self.has_dry_run(item)
     }
 
-    /// Whether an item has an open job that is this deployer's.
+    /// Reports whether an item has an open job for this deployer.
     pub fn has_dry_run(&self, item: &Value) -> bool {
         self.is_responsible(item) && has_job(item)
     }
 
-    /// Whether the next write depends on more than the item.
+    /// Reports whether the next write needs [`Inputs`] that must be read.
     pub fn reads(&self, item: &Value) -> bool {
-        status::stage(item) == Stage::Working && !is_going(item) && has_finalizer(item)
+        status::stage(item) == Stage::Working && !is_being_deleted(item) && has_finalizer(item)
     }
 
-    /// The next write for an item.
-    pub fn next(&self, item: &Value, surroundings: &Surroundings<'_>) -> Step {
+    /// Returns the next write for an item.
+    pub fn next(&self, item: &Value, inputs: &Inputs<'_>) -> Step {
         if claims_deployment(item) {
-            return Step::Status(status::disclaim(item));
+            return Step::Status(status::retract_claim(item));
         }
         if !self.has_dry_run(item) {
             return Step::Nothing;
         }
         let stage = status::stage(item);
-        if let Some(rival) = rival::of(item, stage, surroundings.reporters) {
-            return Step::StepBack(rival);
+        if let Some(other) = other_deployer::of(item, stage, inputs.reporters) {
+            return Step::Yield(other);
         }
-        let is_deletion = is_going(item);
+        let is_deletion = is_being_deleted(item);
         match stage {
-            Stage::Waiting => Step::Status(status::pick_up(self, item, is_deletion, surroundings.now)),
+            Stage::Waiting => Step::Status(status::pick_up(self, item, is_deletion, inputs.now)),
             _ if is_deletion => self.delete(item),
             _ if !has_finalizer(item) => Step::Item(with_finalizers(item, |finalizers| finalizers.push(FINALIZER))),
             Stage::Init => Step::Status(status::work(self, item, "Progressing")),
-            Stage::Working => self.finish(item, surroundings),
+            Stage::Working => self.finish(item, inputs),
         }
     }
 
-    /// There is nothing on a target to be taken away.
+    /// Returns the next write of a deletion. There is nothing to remove from a target.
     fn delete(&self, item: &Value) -> Step {
         match status::text(item, "phase") {
             "Deleting" => {}
@@ -169,31 +171,31 @@ impl Deployer {
         }
     }
 
-    fn finish(&self, item: &Value, surroundings: &Surroundings<'_>) -> Step {
-        let end = |result: Result<Option<&str>, Trouble>| {
-            let patch = status::finish(self, item, result.as_ref().map(|secret| *secret), surroundings.now);
+    fn finish(&self, item: &Value, inputs: &Inputs<'_>) -> Step {
+        let end = |result: Result<Option<&str>, RunError>| {
+            let patch = status::finish(self, item, result.as_ref().map(|secret| *secret), inputs.now);
             Step::Finish(patch, result.map(|_| ()))
         };
         if !self.processes(item) {
             let of = item.pointer("/spec/type").and_then(Value::as_str).unwrap_or_default();
-            return end(Err(Trouble::Type(of.to_owned())));
+            return end(Err(RunError::Type(of.to_owned())));
         }
-        let values = match exports::values(item, surroundings.configuration) {
+        let values = match exports::values(item, inputs.configuration) {
             Ok(None) => return end(Ok(None)),
             Ok(Some(values)) => values,
-            Err(trouble) => return end(Err(trouble)),
+            Err(error) => return end(Err(error)),
         };
         let name = secret::name(item);
-        match surroundings.secret {
+        match inputs.secret {
             None => Step::CreateSecret(secret::manifest(item, &name, &values)),
-            Some(secret) if !secret::belongs_to(secret, item) => end(Err(Trouble::SecretOfOthers(name))),
+            Some(secret) if !secret::belongs_to(secret, item) => end(Err(RunError::SecretOfOthers(name))),
             Some(secret) if !secret::holds(secret, &values) => Step::Secret(secret::patch(secret, &values)),
             Some(_) => end(Ok(Some(&name))),
         }
     }
 }
 
-fn is_going(item: &Value) -> bool {
+fn is_being_deleted(item: &Value) -> bool {
     item.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
@@ -206,7 +208,7 @@ fn has_finalizer(item: &Value) -> bool {
     finalizers(item).contains(&FINALIZER)
 }
 
-/// A list is replaced whole by a merge patch; the resourceVersion sees to it that nothing is lost.
+/// Returns a patch of the finalizers. A merge patch replaces the whole list; the resourceVersion prevents lost updates.
 fn with_finalizers<'v>(item: &'v Value, change: impl FnOnce(&mut Vec<&'v str>)) -> Value {
     let mut finalizers = finalizers(item);
     change(&mut finalizers);

@@ -1,5 +1,6 @@
-//! The Secret with the exported values, as Landscaper's deployers write it: `<item>-export`, its JSON under `config`, owned by
-//! the item.
+//! The Secret with the exported values of a DeployItem.
+//!
+//! It has the format of Landscaper's deployers: name `<item>-export`, JSON under the key `config`, owned by the item.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,9 +10,11 @@ use super::version;
 
 const KEY: &str = "config";
 
-/// The name of an item's Secret: the one that its status refers to, in its own namespace, or a new one.
+/// Returns the name of an item's Secret: the name in `status.exportRef` if that is in the namespace of the item,
+/// otherwise the default name.
 ///
-/// Landscaper's deployers take any namespace from the status. Whoever may write a status could so have us write anywhere.
+/// Other namespaces are ignored, unlike in Landscaper's deployers: otherwise users who may write a status could make
+/// Portcullis write to any namespace.
 pub(super) fn name(item: &Value) -> String {
     let reference = |key: &str| item.pointer("/status/exportRef").and_then(|of| of.get(key)?.as_str());
     let is_here = reference("namespace") == metadata(item, "namespace");
@@ -19,12 +22,12 @@ pub(super) fn name(item: &Value) -> String {
     referred.map_or_else(|| format!("{}-export", metadata(item, "name").unwrap_or_default()), str::to_owned)
 }
 
-/// The namespace and the name of the Secret that an item's exports go to.
+/// Returns the namespace and name of the Secret with an item's exports.
 pub fn reference(item: &Value) -> (String, String) {
     (metadata(item, "namespace").unwrap_or_default().to_owned(), name(item))
 }
 
-/// The Secret, new.
+/// Returns a new Secret with the values.
 pub(super) fn manifest(item: &Value, name: &str, values: &Value) -> Value {
     json!({
         "apiVersion": "v1",
@@ -44,21 +47,21 @@ pub(super) fn manifest(item: &Value, name: &str, values: &Value) -> Value {
     })
 }
 
-/// Whether a Secret is the item's, and not one that happens to have its name.
+/// Reports whether the item owns a Secret.
 pub(super) fn belongs_to(secret: &Value, item: &Value) -> bool {
     let owners = secret.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let uid = metadata(item, "uid");
     uid.is_some() && owners.into_iter().flatten().any(|owner| owner.get("uid").and_then(Value::as_str) == uid)
 }
 
-/// Whether a Secret holds these values and nothing else.
+/// Reports whether a Secret contains exactly these values.
 pub(super) fn holds(secret: &Value, values: &Value) -> bool {
     let data = secret.get("data").and_then(Value::as_object);
     let held = |text: &Value| serde_json::from_slice::<Value>(&STANDARD.decode(text.as_str()?).ok()?).ok();
     data.is_some_and(|data| data.len() == 1 && data.get(KEY).and_then(held).as_ref() == Some(values))
 }
 
-/// A merge patch of a Secret, after which it holds these values and nothing else.
+/// Returns a merge patch that makes a Secret contain exactly these values.
 pub(super) fn patch(secret: &Value, values: &Value) -> Value {
     let mut data = json!({KEY: encoded(values)});
     for key in secret.get("data").and_then(Value::as_object).into_iter().flat_map(|data| data.keys()) {

@@ -1,42 +1,43 @@
-//! The status of a DeployItem: how far its job is, and the patches that carry it on.
+//! The status of a DeployItem in a dry run: the stage of its job, and the patches to the next stage.
 
 use serde_json::{Value, json};
 
-use super::{Deployer, NAME, Stage, Trouble, version};
+use super::{Deployer, NAME, RunError, Stage, version};
 use crate::landscaper::deployer::status::Status;
 
-/// A text of the status, empty where there is none.
+/// Returns a string field of the status; empty if it is missing.
 pub(super) fn text<'v>(item: &'v Value, key: &str) -> &'v str {
     item.get("status").and_then(|status| status.get(key)?.as_str()).unwrap_or_default()
 }
 
-/// Who says that he deploys it, empty where nobody does.
+/// Returns the name or identity in `status.deployer`; empty if both are missing.
 pub(super) fn deployer(item: &Value) -> &str {
     let of = |key| item.pointer(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     of("/status/deployer/name").or_else(|| of("/status/deployer/identity")).unwrap_or_default()
 }
 
-/// The `observedGeneration` of a dry run. Generations begin with 1.
+/// The `observedGeneration` that a dry run writes. Real generations start at 1.
 ///
-/// A deployer skips an item with `updateOnChangeOnly` whose last phase is `Succeeded` and whose `observedGeneration` is its
-/// generation. A dry run deploys nothing, so the next real run must not be skipped.
+/// A deployer skips an item with `updateOnChangeOnly` whose last phase is `Succeeded` and whose `observedGeneration` is
+/// its generation. A dry run deploys nothing, so the next real run must not be skipped.
 ///
 /// Source: `reconcilePrivate` in Landscaper's `pkg/deployer/lib/controller.go`.
 const NEVER_OBSERVED: i64 = 0;
 
-/// Whether the status of an item claims that its present generation was deployed, although a dry run wrote it last.
-/// Versions of this deployer before 0.2 wrote such a status.
+/// Reports whether the status of an item claims that its generation was deployed, although a dry run wrote it last.
+///
+/// The dry-run deployer before version 0.2 wrote such a status.
 pub(super) fn claims_generation(item: &Value) -> bool {
     let observed = item.pointer("/status/observedGeneration").and_then(Value::as_i64).unwrap_or(NEVER_OBSERVED);
     deployer(item) == NAME && observed != NEVER_OBSERVED && stage(item) == Stage::Waiting
 }
 
-/// Takes the claim of [`claims_generation`] back.
-pub(super) fn disclaim(item: &Value) -> Value {
+/// Returns a patch that corrects a status for which [`claims_generation`] is true.
+pub(super) fn retract_claim(item: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
 }
 
-/// How far the job is. What ended before, ended for the job before.
+/// Returns the stage of the job. A final phase belongs to the previous job.
 pub(super) fn stage(item: &Value) -> Stage {
     match text(item, "phase") {
         _ if !Status::of(item).phase.is_working() => Stage::Waiting,
@@ -45,8 +46,10 @@ pub(super) fn stage(item: &Value) -> Stage {
     }
 }
 
-/// Takes a job up. The time is never before the job's, nor does it go back: a clock behind Landscaper's would look as if
-/// nobody had taken it up.
+/// Returns the patch that picks up a job.
+///
+/// `lastReconcileTime` is never before the generation time of the job or its own old value. Otherwise, with a clock
+/// behind that of Landscaper, the job would look as if no deployer had picked it up.
 pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now: &str) -> Value {
     let time = [now, text(item, "jobIDGenerationTime"), text(item, "lastReconcileTime")].into_iter().max();
     let (phase, old) = if is_deletion { ("InitDelete", "Deleting") } else { ("Init", "Progressing") };
@@ -63,13 +66,13 @@ pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now:
     patch(deployer, item, status, old)
 }
 
-/// Says that the job is being done.
+/// Returns the patch that sets a working phase.
 pub(super) fn work(deployer: &Deployer, item: &Value, phase: &str) -> Value {
     patch(deployer, item, json!({"phase": phase}), phase)
 }
 
-/// Ends the job: the phase, that it is finished and what came of it are one write.
-pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&str>, &Trouble>, now: &str) -> Value {
+/// Returns the patch that finishes a job: final phase, `jobIDFinished` and result in one write.
+pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&str>, &RunError>, now: &str) -> Value {
     let mut status = json!({
         "jobIDFinished": text(item, "jobID"),
         "observedGeneration": NEVER_OBSERVED,
@@ -82,8 +85,8 @@ pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&s
             }
             "Succeeded"
         }
-        Err(trouble) => {
-            let error = error(trouble, now);
+        Err(error) => {
+            let error = error_entry(error, now);
             status["lastErrors"] = json!([error]);
             status["firstError"] = error.clone();
             status["lastError"] = error;
@@ -94,12 +97,12 @@ pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&s
     patch(deployer, item, status, phase)
 }
 
-/// With a code that Landscaper does not take for something that passes by itself.
-fn error(trouble: &Trouble, now: &str) -> Value {
+/// Returns the error for the status, with a code that Landscaper does not treat as temporary.
+fn error_entry(error: &RunError, now: &str) -> Value {
     json!({
         "operation": "DryRun",
-        "reason": trouble.reason(),
-        "message": trouble.to_string(),
+        "reason": error.reason(),
+        "message": error.to_string(),
         "codes": ["ERR_CONFIGURATION_PROBLEM"],
         "lastTransitionTime": now,
         "lastUpdateTime": now,

@@ -1,80 +1,83 @@
-//! Another deployer at work on the same item. It deploys for real, and two would undo each other's status for ever: the one
-//! that can do no harm by waiting steps back.
+//! Detects another deployer that processes the same item.
+//!
+//! That deployer really deploys, and two deployers would overwrite each other's status without end. The dry-run
+//! deployer yields, because waiting does no harm.
 
 use serde_json::Value;
 
 use super::{FINALIZER, MANAGER, NAME, Stage, finalizers, status};
 
-/// How another deployer shows.
+/// A sign that another deployer processes the item.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Rival {
-    /// `status.deployer` names it.
-    #[error("status.deployer names {0:?}: that deployer has taken this item")]
+pub enum OtherDeployer {
+    /// `status.deployer` has this name.
+    #[error("status.deployer names {0:?}: that deployer has picked up this item")]
     Deployer(String),
-    /// It holds a finalizer.
-    #[error("the finalizer {0:?} is not Landscaper's: somebody else has something to clear away")]
+    /// The item has this finalizer.
+    #[error("the finalizer {0:?} is not Landscaper's: another controller has resources to clean up")]
     Finalizer(String),
-    /// It took the job up without saying its name.
-    #[error("status.phase is {0:?} and status.deployer names nobody: somebody else has taken this job up")]
+    /// The job is picked up, but `status.deployer` is empty. The value is the phase.
+    #[error("status.phase is {0:?} and status.deployer is empty: another deployer has picked up this job")]
     Phase(String),
-    /// It reports what it deployed.
-    #[error("status.providerStatus is set, which a dry run has none of: somebody else is at work")]
+    /// `status.providerStatus` describes a deployment.
+    #[error("status.providerStatus is set, which a dry run never sets: another deployer processes this item")]
     ProviderStatus,
-    /// It wrote a field last that deployers write, after the dry-run deployer had written it.
+    /// Another manager last wrote a field that deployers write.
     #[error("status.{field} was last written by {manager:?}")]
     Writer {
-        /// The field of the status.
+        /// The name of the field in the status.
         field: &'static str,
-        /// Who wrote it, as `metadata.managedFields` says.
+        /// The manager, from `metadata.managedFields`.
         manager: String,
     },
-    /// It reported an Event on the item during the job.
+    /// This component reported an Event on the item during the job.
     #[error("{0:?} has reported an Event on this item during the job")]
     Event(String),
 }
 
-/// The other deployer, if one shows.
-pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<Rival> {
+/// Returns the first sign of another deployer, if any.
+pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<OtherDeployer> {
     let name = status::deployer(item);
     if !name.is_empty() && name != NAME {
-        return Some(Rival::Deployer(name.to_owned()));
+        return Some(OtherDeployer::Deployer(name.to_owned()));
     }
     if let Some(foreign) = foreign_finalizer(item) {
-        return Some(Rival::Finalizer(foreign.to_owned()));
+        return Some(OtherDeployer::Finalizer(foreign.to_owned()));
     }
     if let Some(reporter) = reporters.iter().find(|reporter| is_deployer(reporter)) {
-        return Some(Rival::Event(reporter.clone()));
+        return Some(OtherDeployer::Event(reporter.clone()));
     }
     if stage == Stage::Waiting {
         return None;
     }
     if name.is_empty() {
-        return Some(Rival::Phase(status::text(item, "phase").to_owned()));
+        return Some(OtherDeployer::Phase(status::text(item, "phase").to_owned()));
     }
     if has_provider_status(item) {
-        return Some(Rival::ProviderStatus);
+        return Some(OtherDeployer::ProviderStatus);
     }
     FIELDS.iter().find_map(|(field, pointer)| {
         let writers = writers(item, pointer);
         let is_ours = writers.is_empty() || writers.contains(&MANAGER);
         let manager = writers.first().filter(|_| !is_ours)?;
-        Some(Rival::Writer { field, manager: (*manager).to_owned() })
+        Some(OtherDeployer::Writer { field, manager: (*manager).to_owned() })
     })
 }
 
-/// Fields of the status that a deployer writes when it takes a job, and Landscaper does not write before the job ends.
+/// Fields of the status that a deployer writes when it picks up a job, and that Landscaper does not write before the
+/// end.
 const FIELDS: [(&str, &str); 3] = [
     ("phase", "/fieldsV1/f:status/f:phase"),
     ("lastReconcileTime", "/fieldsV1/f:status/f:lastReconcileTime"),
     ("deployer.name", "/fieldsV1/f:status/f:deployer/f:name"),
 ];
 
-/// Whether an item that the dry-run deployer processed shows that another deployer has deployed it.
+/// Reports whether an item that the dry-run deployer has processed was also deployed by another deployer.
 pub fn shows_deployment(item: &Value) -> bool {
     has_provider_status(item) || foreign_finalizer(item).is_some()
 }
 
-/// Whether who reports an Event has the name of a deployer.
+/// Reports whether the reporter of an Event has the name of a deployer.
 ///
 /// Source: `Name` in Landscaper's `pkg/deployer/{container,helm,manifest,mock}`, and the default of `pkg/deployer/lib`.
 fn is_deployer(reporter: &str) -> bool {
@@ -91,7 +94,7 @@ fn foreign_finalizer(item: &Value) -> Option<&str> {
     finalizers(item).into_iter().find(is_foreign)
 }
 
-/// Who wrote a field last, by what the API server keeps; nobody where it keeps nothing.
+/// Returns the managers of a field from `metadata.managedFields`; empty if there are no entries.
 fn writers<'v>(item: &'v Value, pointer: &str) -> Vec<&'v str> {
     let entries = item.pointer("/metadata/managedFields").and_then(Value::as_array);
     let wrote = |entry: &&Value| entry.pointer(pointer).is_some();

@@ -1,37 +1,37 @@
-//! From an object up to its root, whose word counts for all below it.
+//! The owner chain: the owner references from an object to its root Installation.
 //!
-//! What belongs to what does not change while objects live, so any copy of them tells. What the root says does change:
-//! for that the API server is asked. Only where it does not answer is an old copy believed, and only one that says "dry
-//! run": nothing is deployed by that.
+//! Owner references do not change while an object exists, so cached objects suffice to walk the chain. The annotations
+//! of the root do change, so a live read confirms them. If the live read fails, only a cached root in dry run is
+//! accepted, because a dry run deploys nothing.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::mark::{self, Mark, Owner};
+use super::annotations::{self, DryRunAnnotations, Owner};
 use crate::catalog::{Confirmation, Reference, Stored, View};
 
-/// Sub-installations in sub-installations: far more than anybody nests, and an end for a circle.
+/// The maximum length of an owner chain. Nobody nests sub-installations this deep, and it ends cycles.
 const MAX_LEVELS: usize = 64;
 
-/// What stands at the top of an object.
+/// The end of an owner chain.
 #[derive(Debug, Clone)]
 pub enum Root {
-    /// The object itself.
+    /// The object is itself the root.
     Own,
-    /// An Installation, or an Execution that belongs to none.
+    /// The root: an Installation, or an Execution without an owner.
     Of(Arc<Stored>),
-    /// An owner on the way up does not exist.
+    /// This owner in the chain does not exist.
     Orphan(Reference),
-    /// An owner on the way up was deleted, and another object has its name now.
+    /// An owner in the chain was deleted, and another object now has its name.
     Replaced(Replaced),
-    /// Something on the way up could not be read.
+    /// This owner in the chain could not be read.
     Unknown(Reference),
 }
 
-/// What is at the top of an object, as far as it is known; and what must be read to be certain.
+/// Returns the root of an object, and the reference that a live read must confirm, if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
-    let Some(owner) = mark::owner(object) else { return (Root::Own, None) };
+    let Some(owner) = annotations::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);
     for _ in 0..MAX_LEVELS {
         let Step { reference, .. } = &step;
@@ -45,12 +45,12 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
                 None => (Root::Unknown(reference.clone()), Some(reference.clone())),
             };
         };
-        let above = mark::owner(found.value()).map(|owner| Step::of(&owner, namespace));
+        let above = annotations::owner(found.value()).map(|owner| Step::of(&owner, namespace));
         let Some(above) = above else {
             return match asked {
                 None => (Root::Of(found), Some(reference.clone())),
                 Some(Confirmation::Exists(_)) => (Root::Of(found), None),
-                Some(_) if Mark::of(found.value()).is_dry_run() => (Root::Of(found), None),
+                Some(_) if DryRunAnnotations::of(found.value()).is_dry_run() => (Root::Of(found), None),
                 Some(_) => (Root::Unknown(reference.clone()), None),
             };
         };
@@ -59,18 +59,18 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
     (Root::Unknown(step.reference), None)
 }
 
-/// An owner that was deleted, while another object has its name.
+/// An owner that was deleted, and whose name another object now has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
-    /// The present object.
+    /// The object that has the name now.
     pub by: Reference,
-    /// The uid of the deleted object, as the owner reference says.
+    /// The uid of the deleted owner, from the owner reference.
     pub uid: String,
-    /// The uid of the present object.
+    /// The uid of the object that has the name now.
     pub present: String,
 }
 
-/// A step up.
+/// One owner reference of the chain.
 struct Step {
     reference: Reference,
     uid: Option<String>,
@@ -86,7 +86,7 @@ impl Step {
         Replaced { by: self.reference.clone(), uid: self.uid.clone().unwrap_or_default(), present }
     }
 
-    /// Whether an object is the one that is meant, and not another that got its name since.
+    /// Reports whether an object is the referenced owner, and not a later object with the same name.
     fn is(&self, found: &Stored) -> bool {
         let uid = found.value().pointer("/metadata/uid").and_then(Value::as_str);
         self.uid.is_none() || uid.is_none() || self.uid.as_deref() == uid

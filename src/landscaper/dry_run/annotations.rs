@@ -1,4 +1,4 @@
-//! What an object says of dry runs, and what it belongs to.
+//! The dry-run annotations of an object, and the owner that it inherits them from.
 
 use serde_json::Value;
 
@@ -7,67 +7,70 @@ use crate::admission::FieldPath;
 use crate::catalog::{Kind, Reference};
 use crate::landscaper::kinds::{EXECUTIONS, GROUP, INSTALLATIONS};
 
-/// The deployer type that admission writes into the annotation of items in dry run, where it is to keep others away: those
-/// look for theirs there, and `spec.type` stays as it is.
+/// The deployer type that routes DeployItems in dry run to the dry-run deployer.
+///
+/// Admission writes it into the annotation `deployer-type`, which deployers compare with their own type. `spec.type`
+/// stays unchanged.
 pub const ROUTE: &str = "portcullis.dev/dry-run";
 
-/// What an object's annotations say of dry runs.
+/// The values of the dry-run annotations of an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Mark<'v> {
+pub struct DryRunAnnotations<'v> {
     /// The value of [`DRY_RUN_ANNOTATION`].
     pub dry_run: Option<&'v str>,
     /// The value of [`CONFIGURATION_ANNOTATION`].
     pub configuration: Option<&'v str>,
 }
 
-impl<'v> Mark<'v> {
-    /// Reads an object's annotations.
+impl<'v> DryRunAnnotations<'v> {
+    /// Reads the annotations of an object.
     pub fn of(object: &'v Value) -> Self {
         let annotations = object.get("metadata").and_then(|meta| meta.get("annotations"));
         let text = |key: &str| annotations.and_then(|annotations| annotations.get(key)?.as_str());
         Self { dry_run: text(DRY_RUN_ANNOTATION), configuration: text(CONFIGURATION_ANNOTATION) }
     }
 
-    /// Whether it is a dry run. Landscaper's annotations of this kind count at `"true"` and nothing else.
+    /// Reports whether the object is in dry run: only the value `"true"` counts, as for Landscaper's own annotations.
     pub fn is_dry_run(&self) -> bool {
         self.dry_run == Some("true")
     }
 
-    /// What objects below one with this mark say: all of a dry run, and nothing of any other.
+    /// Returns the annotations that owned objects inherit: both in a dry run, none otherwise.
     #[must_use]
     pub fn inherited(self) -> Self {
         if self.is_dry_run() { self } else { Self::default() }
     }
 }
 
-/// The place of an annotation.
+/// Returns the field path of an annotation.
 pub(super) fn annotation(key: &str) -> FieldPath {
     FieldPath::of(["metadata", "annotations", key])
 }
 
-/// The object that an object belongs to.
+/// The owner of an object, as named in its owner references.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'v> {
-    /// Its kind: Installation or Execution.
+    /// Installation or Execution.
     pub kind: &'static Kind,
-    /// Its name; it is in the same namespace.
+    /// The name. Owners are in the same namespace.
     pub name: &'v str,
-    /// Its uid, where one is said.
+    /// The uid, if the owner reference has one.
     pub uid: Option<&'v str>,
 }
 
 impl Owner<'_> {
-    /// Names it.
+    /// Returns a catalog reference to the owner.
     pub fn reference(&self, namespace: &str) -> Reference {
         Reference::new(self.kind, namespace, self.name)
     }
 }
 
-/// The Installation or Execution that owns an object: by its controller reference or, where that is another's, by the
-/// first reference to one. `None` for a root.
+/// Returns the Installation or Execution that owns an object; `None` for a root.
 ///
-/// Source: `IsRootInstallation` in Landscaper's `pkg/landscaper/installations/helper.go` looks at any owner reference of
-/// its group and kind, whatever the version.
+/// Prefers the controller reference to other owner references.
+///
+/// Source: `IsRootInstallation` in Landscaper's `pkg/landscaper/installations/helper.go`, which matches owner
+/// references by group and kind, in any version.
 pub fn owner(object: &Value) -> Option<Owner<'_>> {
     let references = object.get("metadata")?.get("ownerReferences")?.as_array()?;
     let owners = || references.iter().filter_map(|reference| read(reference).map(|owner| (reference, owner)));

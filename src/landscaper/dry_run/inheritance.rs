@@ -1,0 +1,84 @@
+//! From which root an object inherits its dry-run annotations, and which values they must have.
+//!
+//! Admission and the controller manager share this module.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::annotations::{DryRunAnnotations, ROUTE};
+use super::owner_chain::{self, Replaced, Root};
+use super::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
+use crate::catalog::{Reference, Stored, View};
+use crate::landscaper::deployer::TYPE_ANNOTATION;
+use crate::landscaper::kinds::INSTALLATIONS;
+
+/// The object from which an object inherits its dry-run annotations.
+#[derive(Debug, Clone)]
+pub enum Inheritance {
+    /// None: the object is itself a root.
+    Itself,
+    /// Its root.
+    Root(Arc<Stored>),
+    /// Unknown, because this owner could not be read. The root may be in dry run.
+    Unreadable(Reference),
+    /// None, because this owner does not exist.
+    Orphan(Reference),
+    /// None, because this owner was deleted, and another object now has its name.
+    Replaced(Replaced),
+}
+
+/// Returns from which object an object inherits, and the reference that a live read must confirm, if any.
+///
+/// If the live read fails, a cached root in dry run is accepted, because a dry run deploys nothing.
+pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inheritance, Option<Reference>) {
+    let (root, wanted) = owner_chain::root(object, namespace, view);
+    let inheritance = match root {
+        Root::Own => Inheritance::Itself,
+        Root::Of(root) if wanted.is_some() && !DryRunAnnotations::of(root.value()).is_dry_run() => {
+            Inheritance::Unreadable(Reference::new(&INSTALLATIONS, namespace, root.name()))
+        }
+        Root::Of(root) => Inheritance::Root(root),
+        Root::Unknown(reference) => Inheritance::Unreadable(reference),
+        Root::Orphan(reference) => Inheritance::Orphan(reference),
+        Root::Replaced(replaced) => Inheritance::Replaced(replaced),
+    };
+    (inheritance, wanted)
+}
+
+/// Keys of annotations with the values that they must have; `None` for annotations that must be absent.
+pub type WantedAnnotations = Vec<(&'static str, Option<String>)>;
+
+/// Returns the annotations that an object must have below `root`.
+///
+/// If `is_routed`, a DeployItem in dry run is routed to the dry-run deployer.
+pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> WantedAnnotations {
+    let inherited = DryRunAnnotations::of(root).inherited();
+    let mut annotations = vec![
+        (DRY_RUN_ANNOTATION, inherited.dry_run.map(str::to_owned)),
+        (CONFIGURATION_ANNOTATION, inherited.configuration.map(str::to_owned)),
+    ];
+    annotations.extend(route(object, inherited.is_dry_run(), is_routed));
+    annotations
+}
+
+/// Returns the new value of the annotation `deployer-type` if it must change.
+///
+/// A DeployItem in dry run is routed to the dry-run deployer if `is_routed`. After a dry run, it is routed to the
+/// deployer of its type again.
+pub fn route(object: &Value, is_dry_run: bool, is_routed: bool) -> Option<(&'static str, Option<String>)> {
+    let current = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(TYPE_ANNOTATION));
+    let was_routed = current.is_some_and(|current| current == ROUTE);
+    let of_type = || object.pointer("/spec/type").and_then(Value::as_str).map(str::to_owned);
+    match is_dry_run {
+        true if is_routed && !was_routed => Some((TYPE_ANNOTATION, Some(ROUTE.to_owned()))),
+        false if was_routed => Some((TYPE_ANNOTATION, of_type())),
+        _ => None,
+    }
+}
+
+/// Reports whether an object has the dry-run annotations that it inherits from `root`.
+pub fn is_consistent(object: &Value, root: &Value) -> bool {
+    let inherited = DryRunAnnotations::of(root).inherited();
+    DryRunAnnotations::of(object) == inherited && route(object, inherited.is_dry_run(), false).is_none()
+}
