@@ -294,7 +294,7 @@ fn the_deployer_contract_is_told_in_four_forms() {
     assert!(told("markdown").contains("| new | triggered | Landscaper | trigger |"));
     assert!(told("mermaid").starts_with("flowchart LR\n"));
     let drawing = told("svg");
-    assert!(drawing.starts_with("<svg ") && drawing.ends_with("</svg>\n") && drawing.contains("kept out by DP001"));
+    assert!(drawing.starts_with("<svg ") && drawing.ends_with("</svg>\n") && drawing.contains("prevented by DP001"));
 }
 
 #[test]

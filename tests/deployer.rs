@@ -9,7 +9,7 @@ use cases::{Case, repository, vectors};
 use portcullis::admission::{Level, Operation, Phase as Webhook};
 use portcullis::landscaper::annotations;
 use portcullis::landscaper::deployer::explain;
-use portcullis::landscaper::deployer::machine::{self, MOVES, State, Verdict};
+use portcullis::landscaper::deployer::machine::{self, State, TRANSITIONS, Verdict};
 use portcullis::landscaper::deployer::phase::{self, PHASES, Phase};
 use portcullis::landscaper::deployer::promises::{PROMISES, broken};
 use portcullis::landscaper::deployer::status::{Change, Job, Status};
@@ -193,15 +193,15 @@ fn the_table_and_the_promises_agree() {
     every_change(|change| {
         let (from, to) = (State::of(&change.old), State::of(&change.new));
         let rules: Vec<_> = broken(change).iter().map(|promise| promise.rule).collect();
-        match to.row().kept_out_by {
-            Some(rule) if from.row().kept_out_by.is_none() => assert!(rules.contains(&rule), "{change:?}: {rules:?}"),
+        match to.info().prevented_by {
+            Some(rule) if from.info().prevented_by.is_none() => assert!(rules.contains(&rule), "{change:?}: {rules:?}"),
             _ => {}
         }
         if let Verdict::Known(_) = machine::judge(change) {
             seen.insert((from, to));
         }
     });
-    let rows: BTreeSet<_> = MOVES.iter().map(|row| (row.from, row.to)).collect();
+    let rows: BTreeSet<_> = TRANSITIONS.iter().map(|row| (row.from, row.to)).collect();
     assert_eq!(seen, rows, "every row is a write that can be made, and keeps the promises");
     assert_eq!(PROMISES.len(), PROMISES.iter().map(|promise| promise.rule).collect::<BTreeSet<_>>().len());
 }
@@ -323,7 +323,7 @@ fn the_page_shows_the_table_that_is_enforced() {
     let drawing = std::fs::read_to_string(repository().join("docs/deployer-contract.svg")).unwrap();
     assert!(drawing == explain::svg(), "docs/deployer-contract.svg is out of date: run `make generate`");
     let mermaid = explain::mermaid();
-    for row in &MOVES {
+    for row in &TRANSITIONS {
         let told =
             explain::edges().into_iter().find(|edge| (edge.from, edge.to, edge.by) == (row.from, row.to, row.by));
         assert!(told.is_some_and(|edge| edge.names.contains(&row.name)), "{row:?}");

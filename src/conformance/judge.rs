@@ -1,23 +1,24 @@
-//! From what was seen to what it means.
+//! Computes the report from the recorded writes and the results of waiting.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::promises::{self, Tried};
+use super::promises::{self, TestedPromise};
 use super::record::{Record, Version};
 use super::report::{Evidence, Judged, Report, Verdict};
-use super::scenarios::{Played, Told};
+use super::scenarios::{Outcome, Played};
 use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::promises::PROMISES;
 use crate::landscaper::deployer::status::{Change, Job};
 
-/// What was found of each promise, by its name.
+/// The results for each promise: how often it was tested, and evidence of breaks.
 #[derive(Default)]
-struct Ledger(BTreeMap<&'static str, (usize, Vec<Evidence>)>);
+struct Results(BTreeMap<&'static str, (usize, Vec<Evidence>)>);
 
-impl Ledger {
-    fn note(&mut self, promise: &str, evidence: Option<Evidence>) {
+impl Results {
+    /// Counts a test of a promise, and adds the evidence if it was broken.
+    fn add(&mut self, promise: &str, evidence: Option<Evidence>) {
         let all = promises::all();
         let Some(tried) = all.iter().find(|tried| tried.name == promise) else { return };
         let (times, broken) = self.0.entry(tried.name).or_default();
@@ -26,29 +27,29 @@ impl Ledger {
     }
 }
 
-/// Judges all writes of the deployer, and what was seen by waiting.
-pub(super) fn report(type_name: &str, told: Told, record: &Record) -> Report {
-    let mut ledger = Ledger::default();
-    for item in &told.items {
+/// Checks all writes of the deployer, and adds the results of waiting.
+pub(super) fn report(type_name: &str, outcome: Outcome, record: &Record) -> Report {
+    let mut results = Results::default();
+    for item in &outcome.items {
         let versions = record.versions.get(&item.name).map(Vec::as_slice).unwrap_or_default();
         for pair in versions.windows(2) {
             let [old, new] = pair else { continue };
             if !record.own.contains(&new.resource_version) && !new.is_gone {
-                judge(item, old, new, &mut ledger);
+                judge(item, old, new, &mut results);
             }
         }
     }
-    for (promise, name, problem) in &told.waited {
-        let scenario = told.items.iter().find(|item| item.name == *name).map_or("", |item| item.scenario);
+    for (promise, name, problem) in &outcome.waited {
+        let scenario = outcome.items.iter().find(|item| item.name == *name).map_or("", |item| item.scenario);
         let evidence = problem.clone().map(|what| Evidence::waited(scenario, name, what));
-        ledger.note(promise.name, evidence);
+        results.add(promise.name, evidence);
     }
-    let judged = promises::all().into_iter().map(|tried| judged(tried, &mut ledger)).collect();
-    Report { type_name: type_name.to_owned(), scenarios: told.scenarios, promises: judged }
+    let judged = promises::all().into_iter().map(|tried| judged(tried, &mut results)).collect();
+    Report { type_name: type_name.to_owned(), scenarios: outcome.scenarios, promises: judged }
 }
 
-fn judged(tried: Tried, ledger: &mut Ledger) -> Judged {
-    let (times, evidence) = ledger.0.remove(tried.name).unwrap_or_default();
+fn judged(tried: TestedPromise, results: &mut Results) -> Judged {
+    let (times, evidence) = results.0.remove(tried.name).unwrap_or_default();
     let verdict = match (times, evidence.is_empty()) {
         (0, _) => Verdict::NotTried,
         (_, true) => Verdict::Kept,
@@ -58,28 +59,31 @@ fn judged(tried: Tried, ledger: &mut Ledger) -> Judged {
     Judged { name: tried.name, sentence: tried.sentence, verdict, times, evidence }
 }
 
-/// Judges a write that is not the kit's.
-fn judge(item: &Played, old: &Version, new: &Version, ledger: &mut Ledger) {
+/// Checks a write of the deployer against the promises.
+fn judge(item: &Played, old: &Version, new: &Version, results: &mut Results) {
     let change = Change::of(&old.object, &new.object);
     let evidence = |what: &str| Evidence::write(item.scenario, &item.name, what, &change, new);
     if !item.is_its_own {
-        return ledger.note("DP010", Some(evidence("a DeployItem that is not the deployer's is written")));
+        return results.add("DP010", Some(evidence("the deployer writes a DeployItem of another deployer")));
     }
     for promise in PROMISES {
-        ledger.note(promise.rule, (!(promise.is_kept)(&change)).then(|| evidence(promise.sentence)));
+        results.add(promise.rule, (!(promise.is_kept)(&change)).then(|| evidence(promise.sentence)));
     }
     let has_job = change.new.job() == Job::Open || change.old.job() == Job::Open;
-    // Somebody else's finalizers, labels and annotations are nobody's business here.
+    // Other controllers may write finalizers, labels and annotations.
     if old.object.get("status") != new.object.get("status") {
-        let late = (!has_job && change.old.told() != change.new.told()).then(|| evidence("there is no open job"));
-        ledger.note(promises::WAITS.name, late);
-        let taken = (change.old.job != change.new.job).then(|| evidence("jobID is Landscaper's to write"));
-        ledger.note(promises::JOB_IS_LANDSCAPERS.name, taken);
+        let late = (!has_job && change.old.summary() != change.new.summary()).then(|| evidence("there is no open job"));
+        results.add(promises::WAITS.name, late);
+        let taken = (change.old.job != change.new.job).then(|| evidence("only Landscaper may write jobID"));
+        results.add(promises::JOB_IS_LANDSCAPERS.name, taken);
     }
     let type_of = |version: &Version| version.object.pointer("/spec/type").cloned();
-    ledger.note("DP007", (type_of(old) != type_of(new)).then(|| evidence("spec.type has changed")));
+    results.add("DP007", (type_of(old) != type_of(new)).then(|| evidence("spec.type has changed")));
     let is_released = has_finalizer(&old.object) && !has_finalizer(&new.object) && !change.new.being_deleted;
-    ledger.note("DP009", is_released.then(|| evidence("the finalizer is taken off, and nothing is being deleted")));
+    results.add(
+        "DP009",
+        is_released.then(|| evidence("the finalizer is removed, but the DeployItem is not being deleted")),
+    );
 }
 
 fn has_finalizer(object: &Value) -> bool {

@@ -1,4 +1,4 @@
-//! Landscaper's part: DeployItems, jobs and deletions.
+//! Simulates Landscaper: creates DeployItems, requests jobs, and deletes DeployItems.
 //!
 //! Source: `deployOrTrigger` and the deletion in Landscaper's `pkg/landscaper/execution`, and `GenerateDeployItem` for
 //! the annotations.
@@ -18,10 +18,10 @@ use super::{ConformanceError, Options};
 use crate::landscaper::deployer::{FINALIZER, NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::kinds::DEPLOY_ITEMS;
 
-/// Who writes what is not the deployer's.
+/// The field manager of the kit.
 const MANAGER: &str = "portcullis-conformance";
 
-/// What plays Landscaper.
+/// A simulation of Landscaper for one namespace.
 pub(super) struct Landscaper {
     pub(super) options: Options,
     pub(super) recorder: Recorder,
@@ -36,7 +36,7 @@ impl Landscaper {
         Self { options, recorder, items, jobs: AtomicUsize::new(0), created: Mutex::default() }
     }
 
-    /// Creates a DeployItem as an Execution does; gives its name.
+    /// Creates a DeployItem as an Execution does. Returns its name.
     pub(super) async fn create(
         &self,
         scenario: &str,
@@ -75,7 +75,7 @@ impl Landscaper {
         DynamicObject { types: Some(types), metadata, data: json!({"spec": spec}) }
     }
 
-    /// Asks for something to be done; gives the job's id.
+    /// Requests a job. Returns its id.
     pub(super) async fn trigger(&self, name: &str) -> Result<String, ConformanceError> {
         let job = format!("conformance-job-{}", self.jobs.fetch_add(1, Ordering::Relaxed) + 1);
         let now = now();
@@ -83,15 +83,16 @@ impl Landscaper {
             "jobID": job, "jobIDGenerationTime": now, "transitionTimes": {"triggerTime": now}, "observedGeneration": 0,
         }});
         let written = self.items.patch_status(name, &params(), &Patch::Merge(status)).await;
-        self.recorder.own(&written.map_err(refused(format!("asking for a job of DeployItem {name}")))?);
+        self.recorder.own(&written.map_err(refused(format!("requesting a job of DeployItem {name}")))?);
         Ok(job)
     }
 
-    /// Asks for the job of a deletion, unless the item is gone already: a deployer that was still at work on it may have done
-    /// that too.
+    /// Requests the deletion job, unless the item no longer exists.
+    ///
+    /// A deployer that was still processing the item may already have uninstalled it.
     pub(super) async fn trigger_deletion(&self, name: &str) -> Result<(), ConformanceError> {
         match self.trigger(name).await {
-            Err(ConformanceError::Refused { source, .. }) if is_gone(&source) => Ok(()),
+            Err(ConformanceError::Refused { source, .. }) if is_not_found(&source) => Ok(()),
             other => other.map(drop),
         }
     }
@@ -104,7 +105,7 @@ impl Landscaper {
         Ok(())
     }
 
-    /// Deletes a DeployItem, which stays until its finalizer is taken off.
+    /// Deletes a DeployItem. It exists until its finalizer is removed.
     pub(super) async fn delete(&self, name: &str) -> Result<(), ConformanceError> {
         let deleted = self.items.delete(name, &DeleteParams::default()).await;
         if let Some(object) = deleted.map_err(refused(format!("deleting DeployItem {name}")))?.left() {
@@ -113,11 +114,11 @@ impl Landscaper {
         Ok(())
     }
 
-    /// Deletes what was created, whatever the deployer has left of it.
-    pub(super) async fn clear_away(&self) {
+    /// Deletes all created DeployItems, and removes their finalizers.
+    pub(super) async fn clean_up(&self) {
         let created = std::mem::take(&mut *self.created.lock().unwrap_or_else(PoisonError::into_inner));
         for name in created {
-            // What is gone already needs nothing more.
+            // Errors are ignored: the item may no longer exist.
             let _ = self.items.delete(&name, &DeleteParams::default()).await;
             let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
             let _ = self.items.patch(&name, &params(), &release).await;
@@ -129,7 +130,7 @@ fn params() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-fn is_gone(error: &kube::Error) -> bool {
+fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
@@ -137,9 +138,9 @@ fn refused(doing: String) -> impl FnOnce(kube::Error) -> ConformanceError {
     move |source| ConformanceError::Refused { doing, source: Box::new(source) }
 }
 
-/// Now, in whole seconds, as Kubernetes writes times.
+/// Returns the current time in whole seconds, in the format of Kubernetes.
 fn now() -> String {
     let now = OffsetDateTime::now_utc();
-    // A second has no fraction, and every time of our age can be written.
+    // 0 is a valid nanosecond, and the current year has four digits, so neither call fails.
     now.replace_nanosecond(0).unwrap_or(now).format(&Rfc3339).unwrap_or_default()
 }

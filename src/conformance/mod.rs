@@ -1,14 +1,17 @@
-//! A kit that tries a deployer out: it plays Landscaper's part on a cluster, watches every write of the deployer, and
-//! says which promises of the contract it keeps and which it breaks.
+//! The conformance kit for deployers.
+//!
+//! It simulates Landscaper on a cluster, watches every write of the deployer, and reports which promises of the
+//! contract the deployer keeps or breaks.
 //!
 //! ```text
 //! scenarios ─► DeployItems, jobs, deletions ─► the deployer
-//!                                                 │ its writes, every one of them
+//!                                                 │ all its writes
 //!              report ◄─ judge ◄─ record ◄────────┘
 //! ```
 //!
-//! The promises about writes are those that the webhook enforces ([`promises`](crate::landscaper::deployer::promises));
-//! beyond these the kit sees what a webhook cannot: that something happens in time, or does not happen at all.
+//! The kit tests the promises about writes that the webhook enforces
+//! ([`promises`](crate::landscaper::deployer::promises)). Unlike a webhook, it also tests that the deployer reacts in
+//! time, and that it leaves other DeployItems alone.
 
 mod judge;
 mod landscaper;
@@ -24,56 +27,56 @@ use serde_json::Value;
 
 pub use report::{Evidence, Judged, Report, Scenario, Verdict};
 
-/// What the kit needs to know of a deployer.
+/// The options of a test run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The type of DeployItems that it serves.
+    /// The type of DeployItems that the deployer serves.
     pub type_name: String,
-    /// The namespace to try it in; it must be there.
+    /// The namespace for the test. It must exist.
     pub namespace: String,
-    /// `spec.config` of DeployItems that it can deploy.
+    /// `spec.config` of DeployItems that the deployer can deploy.
     pub config: Option<Value>,
-    /// `spec.config` of DeployItems that it fails.
+    /// `spec.config` of DeployItems for which the deployer must fail.
     pub failing_config: Option<Value>,
-    /// Further annotations of the DeployItems.
+    /// Additional annotations of the DeployItems.
     pub annotations: Vec<(String, String)>,
-    /// The name of a Target that it serves.
+    /// The name of a Target that the deployer serves.
     pub target: Option<String>,
-    /// The name of a Target that it does not serve.
+    /// The name of a Target that the deployer does not serve.
     pub foreign_target: Option<String>,
-    /// How long a job may take.
+    /// The maximum duration of a job.
     pub timeout: Duration,
-    /// How long nothing must happen where nothing may.
+    /// How long the kit waits to confirm that the deployer does not write.
     pub quiet: Duration,
 }
 
-/// Why a deployer could not be tried.
+/// The reason why a deployer could not be tested.
 #[derive(Debug, thiserror::Error)]
 pub enum ConformanceError {
-    /// The API server refused what the kit does in Landscaper's place.
+    /// The API server rejected a request of the kit.
     #[error("{doing}: {source}")]
     Refused {
-        /// What was tried.
+        /// The operation.
         doing: String,
-        /// What the API server said.
+        /// The answer of the API server.
         source: Box<kube::Error>,
     },
-    /// The watch broke off, so that writes may have been missed.
-    #[error("watching DeployItems: {0}; writes may have been missed, so that nothing can be said")]
+    /// The watch failed, so writes may have been missed.
+    #[error("watching DeployItems: {0}; writes may have been missed, so there is no report")]
     Missed(String),
 }
 
-/// Tries a deployer out.
+/// Tests a deployer.
 ///
 /// # Errors
-/// When the cluster does not let the kit do its part, or writes may have been missed. A deployer that breaks promises, or
-/// does nothing at all, is no error: the report says so.
+/// Fails if the API server rejects a request of the kit, or if writes may have been missed. Broken promises are not
+/// errors: they are in the report.
 pub async fn run(client: Client, options: Options) -> Result<Report, ConformanceError> {
     let recorder = record::Recorder::start(&client, &options.namespace).await?;
     let kit = landscaper::Landscaper::new(client, options, recorder);
-    let told = scenarios::all(&kit).await;
-    // What is written from now on is no part of the trial.
+    let outcome = scenarios::all(&kit).await;
+    // Later writes are not part of the test.
     let record = kit.recorder.finish();
-    kit.clear_away().await;
-    Ok(judge::report(&kit.options.type_name, told?, &record?))
+    kit.clean_up().await;
+    Ok(judge::report(&kit.options.type_name, outcome?, &record?))
 }

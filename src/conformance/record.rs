@@ -1,4 +1,4 @@
-//! Every version of the DeployItems of a namespace, as a watch delivers them.
+//! Records every version of the DeployItems of a namespace from a watch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,32 +18,32 @@ use crate::landscaper::kinds::DEPLOY_ITEMS;
 /// A version of a DeployItem.
 #[derive(Debug, Clone)]
 pub(super) struct Version {
-    /// The object; the last one before it was gone, where [`Self::is_gone`].
+    /// The object; after a deletion, its last version.
     pub(super) object: Value,
     /// `metadata.resourceVersion`.
     pub(super) resource_version: String,
-    /// Whether the object is gone.
+    /// Whether the object was deleted.
     pub(super) is_gone: bool,
 }
 
-/// What was seen, by name.
+/// The recorded versions of DeployItems.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Record {
-    /// The versions of each DeployItem, in their order.
+    /// The versions of each DeployItem in order, by name.
     pub(super) versions: BTreeMap<String, Vec<Version>>,
-    /// The versions that the kit has written itself.
+    /// The resource versions that the kit has written.
     pub(super) own: BTreeSet<String>,
     broken: Option<String>,
 }
 
-/// Watches for as long as it lives.
+/// A running watch that records DeployItems until [`Recorder::finish`].
 pub(super) struct Recorder {
     record: Arc<Mutex<Record>>,
     changed: watch::Receiver<()>,
     task: JoinHandle<()>,
 }
 
-/// How `deployitems` are reached.
+/// Returns the API client for DeployItems in a namespace.
 pub(super) fn api(client: &Client, namespace: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(DEPLOY_ITEMS.group, DEPLOY_ITEMS.version, DEPLOY_ITEMS.kind);
     let resource = ApiResource::from_gvk_with_plural(&gvk, DEPLOY_ITEMS.plural);
@@ -51,10 +51,10 @@ pub(super) fn api(client: &Client, namespace: &str) -> Api<DynamicObject> {
 }
 
 impl Recorder {
-    /// Watches from now on.
+    /// Starts the watch.
     ///
     /// # Errors
-    /// When DeployItems cannot be listed.
+    /// Fails if DeployItems cannot be listed.
     pub(super) async fn start(client: &Client, namespace: &str) -> Result<Self, ConformanceError> {
         let api = api(client, namespace);
         let listed = api.list_metadata(&ListParams::default().limit(1)).await.map_err(|source| {
@@ -62,17 +62,17 @@ impl Recorder {
         })?;
         let from = listed.metadata.resource_version.unwrap_or_default();
         let record = Arc::new(Mutex::new(Record::default()));
-        let (bell, changed) = watch::channel(());
-        let task = tokio::spawn(follow(api, from, record.clone(), bell));
+        let (notify, changed) = watch::channel(());
+        let task = tokio::spawn(follow(api, from, record.clone(), notify));
         Ok(Self { record, changed, task })
     }
 
-    /// Notes a version as the kit's own.
+    /// Records that the kit has written this version.
     pub(super) fn own(&self, object: &DynamicObject) {
         lock(&self.record).own.extend(object.resource_version());
     }
 
-    /// Waits until what was seen of a DeployItem fulfils `wanted`, at most for `limit`; whether it did.
+    /// Waits until the last version of a DeployItem meets `wanted`. Returns false after `limit`.
     pub(super) async fn wait(&self, name: &str, limit: Duration, wanted: impl Fn(&Version) -> bool) -> bool {
         let mut changed = self.changed.clone();
         let fulfilled =
@@ -87,10 +87,10 @@ impl Recorder {
         tokio::time::timeout(limit, seen).await.is_ok()
     }
 
-    /// What was seen.
+    /// Stops the watch and returns the record.
     ///
     /// # Errors
-    /// When the watch broke off.
+    /// Fails if the watch has failed.
     pub(super) fn finish(&self) -> Result<Record, ConformanceError> {
         self.task.abort();
         let record = lock(&self.record).clone();
@@ -101,15 +101,15 @@ impl Recorder {
     }
 }
 
-// Nothing is left half done while the lock is held.
+// The data is consistent even after a panic of another thread, because no update is split.
 fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches on from the last version that was seen, so that none is missed; a watch that ends is opened again.
-async fn follow(api: Api<DynamicObject>, mut from: String, record: Arc<Mutex<Record>>, bell: watch::Sender<()>) {
+/// Watches until an error. Restarts an ended watch at the last version, so that none is missed.
+async fn follow(api: Api<DynamicObject>, mut from: String, record: Arc<Mutex<Record>>, notify: watch::Sender<()>) {
     loop {
-        let ended = watch_once(&api, &mut from, &record, &bell).await;
+        let ended = watch_once(&api, &mut from, &record, &notify).await;
         if let Err(error) = ended {
             lock(&record).broken = Some(error.to_string());
             return;
@@ -121,7 +121,7 @@ async fn watch_once(
     api: &Api<DynamicObject>,
     from: &mut String,
     record: &Mutex<Record>,
-    bell: &watch::Sender<()>,
+    notify: &watch::Sender<()>,
 ) -> Result<(), kube::Error> {
     let mut events = api.watch(&WatchParams::default(), from).await?.boxed();
     while let Some(event) = events.try_next().await? {
@@ -139,7 +139,7 @@ async fn watch_once(
         let name = object.name_any();
         let object = serde_json::to_value(object).unwrap_or_default();
         lock(record).versions.entry(name).or_default().push(Version { object, resource_version, is_gone });
-        bell.send_replace(());
+        notify.send_replace(());
     }
     Ok(())
 }

@@ -1,89 +1,89 @@
-//! What a trial of a deployer has shown, for people and for programs.
+//! The report about a tested deployer, as text and as JSON.
 
 use serde_json::{Value, json};
 
 use super::record::Version;
 use crate::landscaper::deployer::status::Change;
 
-/// What a trial has shown.
+/// The report about a tested deployer.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The type of DeployItems that was tried.
+    /// The tested type of DeployItems.
     pub type_name: String,
-    /// What the deployer was put through.
+    /// The scenarios.
     pub scenarios: Vec<Scenario>,
-    /// What became of every promise.
+    /// The result for each promise.
     pub promises: Vec<Judged>,
 }
 
-/// A scenario.
+/// A scenario of the test.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// Its name.
+    /// The name of the scenario.
     pub name: &'static str,
-    /// What is needed to try it, where it was not tried.
+    /// The missing option, if the scenario was skipped.
     pub not_tried: Option<String>,
 }
 
-/// A promise, and what became of it.
+/// The result for a promise.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// Its name: the id of its rule where it has one.
+    /// The id of the rule, or a name if there is no rule.
     pub name: &'static str,
-    /// What is promised.
+    /// The promise, as a sentence.
     pub sentence: &'static str,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How often it could have been broken.
+    /// How often the promise was tested.
     pub times: usize,
-    /// Where it was broken.
+    /// The evidence of breaks.
     pub evidence: Vec<Evidence>,
 }
 
-/// What became of a promise.
+/// The verdict about a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was kept whenever it could have been broken.
+    /// The promise was tested and never broken.
     Kept,
-    /// It was broken.
+    /// The promise was broken.
     Broken,
-    /// Something was done that some deployers do with reason; the webhook warns about it.
+    /// The promise was broken, but some deployers have reasons to break it; the webhook warns about it.
     Doubtful,
-    /// It could not have been broken: nothing was written that it is about.
+    /// The promise was not tested.
     NotTried,
 }
 
-/// Where a promise was broken.
+/// Evidence of a broken promise.
 #[derive(Debug, Clone)]
 pub struct Evidence {
-    /// The scenario.
+    /// The name of the scenario.
     pub scenario: &'static str,
-    /// The DeployItem.
+    /// The name of the DeployItem.
     pub item: String,
-    /// What was wrong.
+    /// The description of the error.
     pub what: String,
-    /// The write, where it was one.
+    /// The write that broke the promise; `None` if an expected write is missing.
     pub write: Option<Write>,
 }
 
 /// A write of a DeployItem.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// The parts of the status that the contract is about, before.
+    /// The contract fields of the status before the write.
     pub before: String,
-    /// The same after it.
+    /// The contract fields of the status after the write.
     pub after: String,
-    /// The version that it made.
+    /// The resource version after the write.
     pub resource_version: String,
-    /// Who wrote last, as `metadata.managedFields` has it; empty where that says nothing.
+    /// The last field manager in `metadata.managedFields`; empty if there is none.
     pub manager: String,
 }
 
-/// The most evidence that is shown of one promise to people; programs get all.
+/// The maximum number of pieces of evidence per promise in the text. The JSON has all.
 const SHOWN: usize = 3;
 
 impl Verdict {
-    /// The word for it.
+    /// Returns the name for users.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -95,12 +95,12 @@ impl Verdict {
 }
 
 impl Evidence {
-    /// Something that did not happen.
+    /// Returns evidence for something that did not happen in time.
     pub(super) fn waited(scenario: &'static str, item: &str, what: String) -> Self {
         Self { scenario, item: item.to_owned(), what, write: None }
     }
 
-    /// A write.
+    /// Returns evidence from a write.
     pub(super) fn write(
         scenario: &'static str,
         item: &str,
@@ -109,8 +109,8 @@ impl Evidence {
         version: &Version,
     ) -> Self {
         let write = Write {
-            before: change.old.told(),
-            after: change.new.told(),
+            before: change.old.summary(),
+            after: change.new.summary(),
             resource_version: version.resource_version.clone(),
             manager: manager(&version.object),
         };
@@ -118,7 +118,7 @@ impl Evidence {
     }
 }
 
-/// Who wrote last.
+/// Returns the manager of the most recent entry in `metadata.managedFields`.
 fn manager(object: &Value) -> String {
     let fields = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -127,12 +127,12 @@ fn manager(object: &Value) -> String {
 }
 
 impl Report {
-    /// Whether no promise was broken.
+    /// Reports whether no promise was broken.
     pub fn is_passed(&self) -> bool {
         self.promises.iter().all(|judged| judged.verdict != Verdict::Broken)
     }
 
-    /// For a terminal or the log of a pipeline.
+    /// Returns the report as text.
     pub fn to_text(&self) -> String {
         let mut text = format!("deployer of {}\n\n", self.type_name);
         for Scenario { name, not_tried } in &self.scenarios {
@@ -151,7 +151,7 @@ impl Report {
         }
     }
 
-    /// For programs.
+    /// Returns the report as JSON.
     pub fn to_json(&self) -> Value {
         let scenarios: Vec<_> = self
             .scenarios

@@ -1,21 +1,21 @@
-//! What the deployer is put through.
+//! The scenarios that test a deployer.
 
 use super::ConformanceError;
 use super::landscaper::Landscaper;
-use super::promises::{self, Tried};
+use super::promises::{self, TestedPromise};
 use super::record::Version;
 use super::report::Scenario;
 use crate::landscaper::annotations::DELETE_WITHOUT_UNINSTALL;
 use crate::landscaper::deployer::status::{Job, Status};
 
-/// What became of the scenarios, and what was seen by waiting.
+/// The outcome of the scenarios, and the results of waiting.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Outcome {
     pub(super) scenarios: Vec<Scenario>,
-    /// The DeployItems of scenarios, by name.
+    /// The DeployItems of the scenarios.
     pub(super) items: Vec<Played>,
-    /// Promises that were tried by waiting: the DeployItem, and what is wrong where one was broken.
-    pub(super) waited: Vec<(Tried, String, Option<String>)>,
+    /// Promises that were tested by waiting: the name of the DeployItem, and the error if the promise was broken.
+    pub(super) waited: Vec<(TestedPromise, String, Option<String>)>,
 }
 
 /// A DeployItem of a scenario.
@@ -23,29 +23,29 @@ pub(super) struct Told {
 pub(super) struct Played {
     pub(super) name: String,
     pub(super) scenario: &'static str,
-    /// Whether the deployer may write it at all.
+    /// Whether the deployer may write it: false for a foreign type or Target.
     pub(super) is_its_own: bool,
 }
 
-/// A scenario that is being played.
-struct Stage<'k> {
+/// The state of a running test.
+struct Run<'k> {
     kit: &'k Landscaper,
-    told: Told,
+    outcome: Outcome,
 }
 
-/// Plays all scenarios, one after the other.
-pub(super) async fn all(kit: &Landscaper) -> Result<Told, ConformanceError> {
-    let mut stage = Stage { kit, told: Told::default() };
-    stage.reconcile().await?;
-    stage.failure().await?;
-    stage.keep().await?;
-    stage.foreign_type().await?;
-    stage.foreign_target().await?;
-    Ok(stage.told)
+/// Runs all scenarios, one after the other.
+pub(super) async fn all(kit: &Landscaper) -> Result<Outcome, ConformanceError> {
+    let mut run = Run { kit, outcome: Outcome::default() };
+    run.reconcile().await?;
+    run.failure().await?;
+    run.keep().await?;
+    run.foreign_type().await?;
+    run.foreign_target().await?;
+    Ok(run.outcome)
 }
 
-impl Stage<'_> {
-    /// Nothing to do, then two jobs, nothing again, and a deletion.
+impl Run<'_> {
+    /// Waits without a job, requests two jobs with a pause after each, and deletes the item.
     async fn reconcile(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("reconcile").await?;
         self.quiet(&name, promises::WAITS).await;
@@ -78,7 +78,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// A deletion that leaves everything where it is.
+    /// Deletes an item with the annotation `delete-without-uninstall`.
     async fn keep(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("keep").await?;
         self.job(&name, "Succeeded").await?;
@@ -122,7 +122,7 @@ impl Stage<'_> {
         Ok(name)
     }
 
-    /// Asks for a job and waits for its end; whether it ended.
+    /// Requests a job and waits for its end. Returns whether it ended in time.
     async fn job(&mut self, name: &str, wanted: &str) -> Result<bool, ConformanceError> {
         let job = self.kit.trigger(name).await?;
         let limit = self.kit.options.timeout;
@@ -152,32 +152,32 @@ impl Stage<'_> {
         Ok(has_ended)
     }
 
-    /// Waits for a while in which the deployer has nothing to write; what it does write is found in the record.
-    async fn quiet(&mut self, name: &str, promise: Tried) {
+    /// Waits while the deployer has nothing to write. The record shows unexpected writes.
+    async fn quiet(&mut self, name: &str, promise: TestedPromise) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(promise, name, None);
     }
 
-    async fn gone(&mut self, name: &str, promise: Tried) {
+    async fn gone(&mut self, name: &str, promise: TestedPromise) {
         let limit = self.kit.options.timeout;
         let is_gone = self.kit.recorder.wait(name, limit, |version| version.is_gone).await;
-        self.waited(promise, name, (!is_gone).then(|| format!("it is still there after {limit:?}")));
+        self.waited(promise, name, (!is_gone).then(|| format!("it still exists after {limit:?}")));
     }
 
-    fn waited(&mut self, promise: Tried, name: &str, problem: Option<String>) {
-        self.told.waited.push((promise, name.to_owned(), problem));
+    fn waited(&mut self, promise: TestedPromise, name: &str, problem: Option<String>) {
+        self.outcome.waited.push((promise, name.to_owned(), problem));
     }
 
     fn plays(&mut self, name: &str, scenario: &'static str, is_its_own: bool) {
-        self.told.items.push(Played { name: name.to_owned(), scenario, is_its_own });
+        self.outcome.items.push(Played { name: name.to_owned(), scenario, is_its_own });
     }
 
     fn played(&mut self, name: &'static str) {
-        self.told.scenarios.push(Scenario { name, not_tried: None });
+        self.outcome.scenarios.push(Scenario { name, not_tried: None });
     }
 
     fn skipped(&mut self, name: &'static str, why: &str) -> Result<(), ConformanceError> {
-        self.told.scenarios.push(Scenario { name, not_tried: Some(why.to_owned()) });
+        self.outcome.scenarios.push(Scenario { name, not_tried: Some(why.to_owned()) });
         Ok(())
     }
 }

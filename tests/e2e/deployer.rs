@@ -303,7 +303,7 @@ fn the_older_generation_is_admitted(ctx: &Context) {
 
 fn a_finished_job_has_a_final_phase(ctx: &Context) {
     let expected = [
-        "DP001 status.phase: job \"b\" is finished, and its phase is \"Init\"",
+        "DP001 status.phase: job \"b\" is finished, but its phase is \"Init\"",
         "before: phase \"Init\", jobID \"b\", jobIDFinished \"\"",
         "now: phase \"Init\", jobID \"b\", jobIDFinished \"b\"",
         "help: write both at once: {phase: Succeeded, jobIDFinished: \"b\"}",

@@ -1,4 +1,5 @@
-//! The section `deployers` of the configuration file: who Landscaper is, who the deployers are, and what each serves.
+//! The section `deployers` of the configuration file: the identities of Landscaper and the deployers, and what each
+//! serves.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::admission::User;
 use crate::catalog::View;
 use crate::rule::Section;
 
-/// The section, for the registry.
+/// The definition of the section.
 pub static SECTION: Section = Section {
     name: "deployers",
     rules: &["DP010"],
@@ -25,13 +26,13 @@ deployers:
     user: "system:serviceaccount:landscaper:manifest-deployer",
 };
 
-/// Who may write DeployItems. Without this section nobody's identity is looked at.
+/// The identities that may write DeployItems. Without this section, rules do not check identities.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deployers {
-    /// Landscaper itself.
+    /// The identities of Landscaper itself.
     pub landscaper: Identities,
-    /// Those that restore the status of DeployItems from a backup.
+    /// The identities that restore the status of DeployItems from a backup.
     pub restorers: Identities,
     /// The deployers.
     pub identities: Vec<Deployer>,
@@ -51,35 +52,35 @@ pub struct Identities {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deployer {
-    /// Names of users that it acts as.
+    /// Names of users that the deployer acts as.
     pub users: Vec<String>,
-    /// Names of groups of them.
+    /// Names of groups that contain these users.
     pub groups: Vec<String>,
-    /// The types of DeployItems that it serves.
+    /// The types of DeployItems that the deployer serves.
     pub types: Vec<String>,
-    /// The DeployerRegistrations whose types it serves too.
+    /// Names of DeployerRegistrations: the deployer also serves their types.
     pub registrations: Vec<String>,
-    /// The Targets that it serves; all where there is none.
+    /// Selectors of the Targets that the deployer serves; an empty list selects all.
     pub target_selectors: Vec<TargetSelector>,
-    /// Whether it deploys nothing of an item in dry run. Landscaper's own deployers do not know dry runs.
+    /// Whether the deployer honours the dry-run annotation. Landscaper's own deployers do not.
     #[serde(rename = "honoursDryRun", alias = "honorsDryRun")]
     pub honours_dry_run: bool,
 }
 
 impl Deployers {
-    /// What the configuration says; `None` where it says nothing.
+    /// Returns the configured section; `None` without one.
     pub fn of(view: &View<'_>) -> Option<Arc<Self>> {
         let section = view.setting(SECTION.name)?;
         section.view(|value| Self::deserialize(value).ok().map(Arc::new))
     }
 
-    /// The section as rules look it up.
+    /// Serializes the section for the catalog, where rules look it up.
     pub fn to_value(&self) -> Value {
-        // Texts and lists of them: there is nothing that cannot be written.
+        // Strings, lists and Booleans: serializing them cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// What is wrong with it, with its place in the section.
+    /// Returns the first error in the section with its place, if any.
     pub fn problem(&self) -> Option<String> {
         self.identities.iter().enumerate().find_map(|(at, deployer)| {
             deployer.problem().map(|problem| format!("deployers.identities[{at}]: {problem}"))
@@ -88,29 +89,29 @@ impl Deployers {
 }
 
 impl Identities {
-    /// Whether a user is one of these.
+    /// Reports whether a user has one of these names or groups.
     pub fn has(&self, user: &User<'_>) -> bool {
         is_one(user, &self.users, &self.groups)
     }
 }
 
 impl Deployer {
-    /// Whether a user is this deployer.
+    /// Reports whether a user is this deployer.
     pub fn is(&self, user: &User<'_>) -> bool {
         is_one(user, &self.users, &self.groups)
     }
 
-    /// Its first user or group, for messages.
+    /// Returns the first user or group, for messages.
     pub fn display_name(&self) -> &str {
         self.users.iter().chain(&self.groups).next().map_or("", String::as_str)
     }
 
     fn problem(&self) -> Option<String> {
         if self.users.is_empty() && self.groups.is_empty() {
-            return Some("names neither users nor groups, so that nobody is this deployer".to_owned());
+            return Some("names neither users nor groups, so no request matches this deployer".to_owned());
         }
         if self.types.is_empty() && self.registrations.is_empty() {
-            return Some("names neither types nor registrations, so that it may write nothing".to_owned());
+            return Some("names neither types nor registrations, so this deployer may write no DeployItem".to_owned());
         }
         self.target_selectors.iter().find_map(TargetSelector::problem)
     }

@@ -1,6 +1,6 @@
-//! DP001: the job is finished, and the phase says that it is not.
+//! DP001: reports a finished job whose phase is not final.
 
-use super::finding::{Told, phase_field, unless_kept};
+use super::finding::{Violation, phase_field, unless_kept};
 use super::promises::FINISHED_IS_FINAL;
 use super::status;
 use crate::admission::{Finding, Level, Operation, Request};
@@ -10,20 +10,20 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
-/// The row of DP001.
+/// The rule definition of DP001.
 pub(super) static RULE: Rule = Rule {
     id: "DP001",
     name: "finished-but-not-final",
     level: Level::Deny,
-    summary: "a status whose job is finished while its phase is not final",
+    summary: "a status with a finished job but a phase that is not final",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "Landscaper reads the result of a job as soon as `jobIDFinished` is `jobID`, and it may start the \
-              next one. A phase that is not final there is no result: the Execution waits for a deployer that \
-              thinks it is done. This is why both must be written in one update.",
+        why: "Landscaper reads the result of a job as soon as `jobIDFinished` equals `jobID`. A phase that is not \
+              final is not a result: the Execution keeps waiting, although the deployer has finished. Therefore the \
+              deployer must write both fields in one update.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -86,16 +86,16 @@ status:
   lastReconcileTime: \"2026-01-01T12:00:00Z\"
 ",
         },
-        mend: "Write the final phase and `jobIDFinished` in one update of the status, the phase never after it.",
+        mend: "Write the final phase and `jobIDFinished` in one update of the status. Never write the phase later.",
     },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     unless_kept(&RULE, &FINISHED_IS_FINAL, (request, view), |change| {
         let job = change.new.job;
-        Told {
+        Violation {
             field: phase_field(request),
-            what: format!("job {job:?} is finished, and its phase is {:?}", change.new.phase_text),
+            what: format!("job {job:?} is finished, but its phase is {:?}", change.new.phase_text),
             correct: format!(
                 "write both at once: {{phase: Succeeded, jobIDFinished: {job:?}}}, or Failed with lastError"
             ),

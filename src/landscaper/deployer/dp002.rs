@@ -1,6 +1,6 @@
-//! DP002: a job is said to be finished that nobody asked for.
+//! DP002: reports a `jobIDFinished` that is not the current job.
 
-use super::finding::{Told, field, unless_kept};
+use super::finding::{Violation, field, unless_kept};
 use super::promises::FINISHED_IS_THE_JOB;
 use super::status;
 use crate::admission::{Finding, Level, Operation, Request};
@@ -10,20 +10,20 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
-/// The row of DP002.
+/// The rule definition of DP002.
 pub(super) static RULE: Rule = Rule {
     id: "DP002",
     name: "finished-another-job",
     level: Level::Deny,
-    summary: "a jobIDFinished that becomes anything but jobID",
+    summary: "a jobIDFinished that changes to a value other than jobID",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "`jobIDFinished` tells Landscaper which job is done. A deployer that writes the id of an older job, \
-              as it does when it works on a stale copy, leaves the new one open for ever; one that writes an id of \
-              its own, or takes the id away, makes Landscaper wait until the pickup timeout.",
+        why: "`jobIDFinished` tells Landscaper which job is done. A deployer that reads a stale copy may write the id \
+              of an older job, so the new job stays open. If a deployer writes another id or removes the id, \
+              Landscaper waits until the pickup timeout.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -86,15 +86,15 @@ status:
   lastReconcileTime: \"2026-01-01T12:00:00Z\"
 ",
         },
-        mend: "Copy `status.jobID` of the DeployItem as it is read for this very update; where it is another job \
-              than the one that was worked on, do not finish it.",
+        mend: "Copy `status.jobID` from the DeployItem that you read for this update. If it is not the job that the \
+              deployer has processed, do not finish it.",
     },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    unless_kept(&RULE, &FINISHED_IS_THE_JOB, (request, view), |change| Told {
+    unless_kept(&RULE, &FINISHED_IS_THE_JOB, (request, view), |change| Violation {
         field: field("jobIDFinished"),
-        what: format!("job {:?} is said to be finished, and the job is {:?}", change.new.finished, change.new.job),
-        correct: format!("write {{jobIDFinished: {:?}}}, the jobID, or leave it as it is", change.new.job),
+        what: format!("jobIDFinished is {:?}, but the current job is {:?}", change.new.finished, change.new.job),
+        correct: format!("write {{jobIDFinished: {:?}}}, which is the jobID, or leave it unchanged", change.new.job),
     })
 }

@@ -1,6 +1,6 @@
-//! DP003: the result of a finished job changes.
+//! DP003: reports a changed result of a finished job.
 
-use super::finding::{Told, phase_field, unless_kept};
+use super::finding::{Violation, phase_field, unless_kept};
 use super::promises::RESULT_STAYS;
 use super::status::{self, Change};
 use crate::admission::{Finding, Level, Operation, Request};
@@ -10,20 +10,19 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
-/// The row of DP003.
+/// The rule definition of DP003.
 pub(super) static RULE: Rule = Rule {
     id: "DP003",
     name: "result-changed",
     level: Level::Deny,
-    summary: "a phase that changes after the job was finished",
+    summary: "a phase that changes after the job has finished",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "Once `jobIDFinished` is `jobID`, Landscaper has read the phase and acted on it: it has gone on to \
-              the next DeployItem, or failed the Execution. A phase that changes afterwards is seen by nobody, or \
-              by half of them.",
+        why: "As soon as `jobIDFinished` equals `jobID`, Landscaper reads the phase and acts on it: it continues with \
+              the next DeployItem, or fails the Execution. Landscaper may never read a phase that changes later.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -83,18 +82,18 @@ status:
   observedGeneration: 2
 ",
         },
-        mend: "Finish a job when its result is certain. What is learnt later belongs into `conditions` or \
-              `providerStatus`, or into the next job.",
+        mend: "Finish a job only when its result is certain. Write later information to `conditions` or \
+              `providerStatus`, or as the result of the next job.",
     },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     unless_kept(&RULE, &RESULT_STAYS, (request, view), |change| {
         let Change { old, new } = change;
-        Told {
+        Violation {
             field: phase_field(request),
             what: format!(
-                "job {:?} has ended as {:?}, and cannot become {:?}",
+                "job {:?} has finished as {:?}, and its phase cannot become {:?}",
                 new.job, old.phase_text, new.phase_text
             ),
             correct: format!("leave the phase {:?} until Landscaper writes another jobID", old.phase_text),

@@ -1,6 +1,6 @@
-//! DP004: work begins without a job, or without saying when.
+//! DP004: reports work that starts without an open job or without `lastReconcileTime`.
 
-use super::finding::{Told, field, phase_field, unless_kept};
+use super::finding::{Violation, field, phase_field, unless_kept};
 use super::promises::PICKED_UP;
 use super::status::{self, Change, Job, Status};
 use crate::admission::{Finding, Level, Operation, Request};
@@ -10,22 +10,22 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
-/// The row of DP004.
+/// The rule definition of DP004.
 pub(super) static RULE: Rule = Rule {
     id: "DP004",
     name: "work-without-pickup",
     level: Level::Deny,
-    summary: "a phase that begins work on a finished job, or without lastReconcileTime",
+    summary: "a phase that starts work without an open job, or without lastReconcileTime",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "A deployer may work on a DeployItem only while `jobID` and `jobIDFinished` differ: that is how \
-              Landscaper says that there is something to do. And it must write `lastReconcileTime` as it begins, \
-              from which Landscaper knows that the job was picked up; without it the DeployItem is failed after \
-              the pickup timeout, with the deployer still at work. A clock that goes behind is told from one that \
-              was forgotten: an older time by another deployer is only warned about.",
+        why: "A deployer may process a DeployItem only while `jobID` and `jobIDFinished` differ, because Landscaper \
+              requests work in this way. When the deployer starts, it must write `lastReconcileTime`, which shows \
+              Landscaper that the job was picked up. Otherwise Landscaper fails the DeployItem after the pickup \
+              timeout, while the deployer still processes it. If another deployer instance writes an older time, \
+              its clock may be behind, so the rule only warns.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -87,16 +87,16 @@ status:
   lastReconcileTime: \"2026-01-01T12:00:00Z\"
 ",
         },
-        mend: "Begin with an update that sets the phase to `Init` (`InitDelete` where the DeployItem is being \
-              deleted) and `lastReconcileTime` to now, and only where `jobID` is not `jobIDFinished`.",
+        mend: "Start only if `jobID` differs from `jobIDFinished`. First set the phase to `Init` (`InitDelete` if the \
+              DeployItem is being deleted) and `lastReconcileTime` to the current time in one update.",
     },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let mut findings = unless_kept(&RULE, &PICKED_UP, (request, view), |change| tell(change, request));
+    let mut findings = unless_kept(&RULE, &PICKED_UP, (request, view), |change| violation(change, request));
     let change = Change::of(request.old_object(), request.object());
     for finding in &mut findings {
-        // Two machines seldom agree about the time.
+        // The clocks of two machines may differ.
         if change.new.job() == Job::Open && change.new.reconciled.is_some() && is_by_another(&change) {
             finding.level = finding.level.min(Level::Warn);
         }
@@ -108,23 +108,31 @@ fn is_by_another(Change { old, new }: &Change<'_>) -> bool {
     old.deployer != new.deployer
 }
 
-fn tell(change: &Change<'_>, request: &Request<'_>) -> Told {
+fn violation(change: &Change<'_>, request: &Request<'_>) -> Violation {
     let Change { old, new } = change;
-    let correct = format!("write {{phase: {}, lastReconcileTime: now}} once jobID is not jobIDFinished", begin(change));
+    let correct = format!(
+        "write {{phase: {}, lastReconcileTime: now}} when jobID differs from jobIDFinished",
+        first_phase(change)
+    );
     if new.job() != Job::Open {
-        let what = format!("the phase {:?} is one of work, and there is no open job", new.phase_text);
-        return Told { field: phase_field(request), what, correct };
+        let what = format!("the phase {:?} means that a deployer works, but there is no open job", new.phase_text);
+        return Violation { field: phase_field(request), what, correct };
     }
     let time = |status: &Status<'_>| status.reconciled.map(|time| time.to_string()).unwrap_or_default();
     let what = match new.reconciled {
-        None => format!("the phase {:?} begins work, and lastReconcileTime is not set", new.phase_text),
+        None => format!("the phase {:?} starts work, but lastReconcileTime is not set", new.phase_text),
         Some(_) => {
-            format!("the phase {:?} begins work at {}, before the last time, {}", new.phase_text, time(new), time(old))
+            format!(
+                "the phase {:?} starts work with lastReconcileTime {}, which is before the old one, {}",
+                new.phase_text,
+                time(new),
+                time(old)
+            )
         }
     };
-    Told { field: field("lastReconcileTime"), what, correct }
+    Violation { field: field("lastReconcileTime"), what, correct }
 }
 
-fn begin(change: &Change<'_>) -> &'static str {
+fn first_phase(change: &Change<'_>) -> &'static str {
     if change.new.being_deleted { "InitDelete" } else { "Init" }
 }

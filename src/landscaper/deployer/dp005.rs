@@ -1,6 +1,6 @@
-//! DP005: a phase of uninstalling, on a DeployItem that is not being deleted.
+//! DP005: reports a deletion phase on a DeployItem that is not being deleted.
 
-use super::finding::{Told, phase_field, unless_kept};
+use super::finding::{Violation, phase_field, unless_kept};
 use super::promises::UNINSTALLS_WHAT_IS_DELETED;
 use super::status;
 use crate::admission::{Finding, Level, Operation, Request};
@@ -10,7 +10,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
-/// The row of DP005.
+/// The rule definition of DP005.
 pub(super) static RULE: Rule = Rule {
     id: "DP005",
     name: "uninstalls-what-is-not-deleted",
@@ -21,9 +21,9 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "Landscaper deletes a DeployItem, and deployers see that by its deletion timestamp. A deployer that \
-              uninstalls without one takes away what nobody asked it to, and Landscaper counts `DeleteFailed` as \
-              the end of a deletion that never began.",
+        why: "The deletion timestamp shows a deployer that Landscaper deletes the DeployItem. A deployer that \
+              uninstalls without one removes objects that nobody asked to remove. Landscaper treats `DeleteFailed` as \
+              the end of a deletion, although no deletion has started.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -87,7 +87,7 @@ status:
   lastReconcileTime: \"2026-01-01T12:00:00Z\"
 ",
         },
-        mend: "Look at `metadata.deletionTimestamp` first: without it the phases are `Init`, `Progressing`, \
+        mend: "Check `metadata.deletionTimestamp` first: without it, the phases are `Init`, `Progressing`, \
               `Succeeded` and `Failed`.",
     },
 };
@@ -95,10 +95,11 @@ status:
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     unless_kept(&RULE, &UNINSTALLS_WHAT_IS_DELETED, (request, view), |change| {
         let phase = change.new.phase_text;
-        Told {
+        Violation {
             field: phase_field(request),
-            what: format!("the phase is {phase:?}, and the DeployItem has no deletion timestamp"),
-            correct: "write Init, Progressing, Succeeded or Failed; uninstall only what is being deleted".to_owned(),
+            what: format!("the phase is {phase:?}, but the DeployItem has no deletion timestamp"),
+            correct: "write Init, Progressing, Succeeded or Failed; uninstall only if the DeployItem is being deleted"
+                .to_owned(),
         }
     })
 }

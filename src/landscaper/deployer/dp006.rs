@@ -1,6 +1,6 @@
-//! DP006: a phase that Landscaper does not know.
+//! DP006: reports phases that Landscaper does not know.
 
-use super::finding::{Told, phase_field, unless_kept};
+use super::finding::{Violation, phase_field, unless_kept};
 use super::phase::PHASES;
 use super::promises::PHASE_IS_KNOWN;
 use super::status;
@@ -12,7 +12,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
-/// The row of DP006.
+/// The rule definition of DP006.
 pub(super) static RULE: Rule = Rule {
     id: "DP006",
     name: "unknown-phase",
@@ -23,9 +23,9 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "A phase that is not `Succeeded`, `Failed` or `DeleteFailed` counts as one of work, whatever it says: \
-              `succeeded` and `Done` never end. Deployers may have phases of their own, as the mock deployer has, \
-              so this is a warning; where no such deployer runs, deny it.",
+        why: "Landscaper treats every phase other than `Succeeded`, `Failed` and `DeleteFailed` as work in progress: \
+              with `succeeded` or `Done`, the job never ends. Deployers may define their own phases, as the mock \
+              deployer does, so the rule warns by default. If no such deployer runs, set the level to `deny`.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -89,7 +89,7 @@ status:
 ",
         },
         mend: "Spell the phase as Landscaper does: `Init`, `Progressing`, `Succeeded`, `Failed`, and `InitDelete`, \
-              `Deleting`, `DeleteFailed` for deletions. What the deployer wants to say beyond that belongs into \
+              `Deleting`, `DeleteFailed` for deletions. Write further information to \
               `providerStatus` or `conditions`.",
     },
 };
@@ -99,9 +99,9 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         let phase = change.new.phase_text;
         let known = PHASES.iter().map(|(_, name, _)| *name).filter(|name| !name.is_empty());
         let near = near::nearest(phase, known).map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-        Told {
+        Violation {
             field: phase_field(request),
-            what: format!("{phase:?} is no phase that Landscaper knows{near}"),
+            what: format!("{phase:?} is not a phase that Landscaper knows{near}"),
             correct: format!(
                 "{near}write Init, Progressing, Succeeded or Failed; InitDelete, Deleting or DeleteFailed"
             ),

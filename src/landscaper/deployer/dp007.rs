@@ -1,4 +1,4 @@
-//! DP007: the type of a DeployItem changes.
+//! DP007: reports a changed type of a DeployItem.
 
 use super::UPDATE;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request, json as wire};
@@ -9,7 +9,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(&[&["spec", "type"]])];
 
-/// The row of DP007.
+/// The rule definition of DP007.
 pub(super) static RULE: Rule = Rule {
     id: "DP007",
     name: "type-changed",
@@ -21,8 +21,8 @@ pub(super) static RULE: Rule = Rule {
     check,
     page: Page {
         why: "The type decides which deployer a DeployItem belongs to. If it changes, the old deployer no longer \
-              uninstalls what it has deployed, and the new one is asked to update what it does not know. \
-              Landscaper itself refuses this.",
+              uninstalls the objects that it has deployed, and the new deployer does not know them. Landscaper's own \
+              webhook denies this too.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -81,7 +81,7 @@ spec:
     manifests: []
 ",
         },
-        mend: "Delete the DeployItem and make another one; in a blueprint, give the template of the new type \
+        mend: "Delete the DeployItem and create another one. In a blueprint, give the template of the new type \
               another name.",
     },
 };
@@ -95,7 +95,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let message = format!("the type was {} and cannot become {}", wire::brief(&old), wire::brief(&new));
     let finding =
         RULE.finding(FieldPath::of(["spec", "type"]), message).found(wire::brief(&new)).allowed(wire::brief(&old));
-    let mut finding = finding.help("leave the type as it is; for another deployer make another DeployItem");
+    let mut finding = finding.help("leave the type unchanged; for another deployer, create another DeployItem");
     if validation::is_bypassed(request) {
         finding.level = Level::Audit;
     }

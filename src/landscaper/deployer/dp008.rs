@@ -1,4 +1,4 @@
-//! DP008: annotations that send a DeployItem to another deployer than its spec.
+//! DP008: reports annotations that route a DeployItem to another deployer than its spec does.
 
 use super::responsibility::{self, Route};
 use super::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION, WRITES};
@@ -10,7 +10,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(responsibility::READ)];
 
-/// The row of DP008.
+/// The rule definition of DP008.
 pub(super) static RULE: Rule = Rule {
     id: "DP008",
     name: "routing-contradicts-spec",
@@ -21,10 +21,10 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "Deployers look at the annotations `deployer-type` and `deployer-target-name` first, and at \
-              `spec.type` and `spec.target` only where the first of them is missing. An annotation that says \
-              something else sends the DeployItem to a deployer of another type, or to one that does not reach its \
-              Target. Landscaper writes both from the spec.",
+        why: "Deployers read the annotations `deployer-type` and `deployer-target-name`. They read `spec.type` and \
+              `spec.target` only if `deployer-type` is missing. An annotation that differs from the spec routes the \
+              DeployItem to a deployer of another type, or to a deployer that cannot reach the Target. Landscaper \
+              writes both annotations from the spec.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -66,7 +66,7 @@ spec:
     kind: ProviderConfiguration
 ",
         },
-        mend: "Leave both annotations out, or write what the spec says: the type, and the name of the Target, or \
+        mend: "Remove both annotations, or write the values of the spec: the type, and the name of the Target or \
               `.noTargetName`.",
     },
 };
@@ -78,16 +78,16 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
         (TARGET_ANNOTATION, specified.target.unwrap_or(NO_TARGET), "spec.target.name"),
     ];
     let annotations = request.object().pointer("/metadata/annotations");
-    // Sent past its deployer by our own mutator.
+    // The mutator `dry-run` routes items in dry run to the dry-run deployer.
     let is_dry_run = DryRunAnnotations::of(request.object()).is_dry_run();
     let judge = |(key, wanted, spec): (&str, &str, &str)| {
         let written = annotations?.get(key)?.as_str().filter(|written| !written.is_empty() && *written != wanted)?;
         if is_dry_run && (key, written) == (TYPE_ANNOTATION, ROUTE) {
             return None;
         }
-        let message = format!("deployers take {written:?} for the word of {spec}, which says {wanted:?}");
+        let message = format!("deployers use {written:?} instead of {spec}, which is {wanted:?}");
         let finding = RULE.finding(FieldPath::of(["metadata", "annotations", key]), message).found(written);
-        Some(finding.allowed(wanted).help(format!("write {wanted:?}, or leave the annotation out")))
+        Some(finding.allowed(wanted).help(format!("write {wanted:?}, or remove the annotation")))
     };
     expected.into_iter().filter_map(judge).collect()
 }

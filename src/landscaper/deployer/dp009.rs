@@ -1,4 +1,4 @@
-//! DP009: the finalizer goes while nothing is being deleted.
+//! DP009: reports a removed finalizer on a DeployItem that is not being deleted.
 
 use serde_json::Value;
 
@@ -10,20 +10,20 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(&[])];
 
-/// The row of DP009.
+/// The rule definition of DP009.
 pub(super) static RULE: Rule = Rule {
     id: "DP009",
     name: "finalizer-taken-off",
     level: Level::Deny,
-    summary: "the finalizer of a DeployItem taken off while it is not being deleted",
+    summary: "a finalizer that is removed from a DeployItem that is not being deleted",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "The finalizer keeps a DeployItem until its deployer has uninstalled. Whoever takes it off before the \
-              DeployItem is deleted makes its deletion leave everything behind, with nothing left that knows of \
-              it. Landscaper, its deployers and `landscaper-cli installations force-delete` all delete first.",
+        why: "The finalizer keeps a DeployItem until its deployer has uninstalled. If you remove it before the \
+              DeployItem is deleted, the deletion leaves all deployed objects on the target, and no object refers to \
+              them any more. Landscaper, its deployers and `landscaper-cli installations force-delete` delete first.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -81,20 +81,20 @@ spec:
     kind: ProviderConfiguration
 ",
         },
-        mend: "Delete the DeployItem, and take the finalizer off when all is uninstalled. To delete it without \
+        mend: "Delete the DeployItem, and remove the finalizer when everything is uninstalled. To delete it without \
               uninstalling, annotate it with `landscaper.gardener.cloud/delete-without-uninstall: \"true\"` first.",
     },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    let was_taken_off = has_finalizer(request.old_object()) && !has_finalizer(request.object());
-    if !was_taken_off || request.is_being_deleted() {
+    let was_removed = has_finalizer(request.old_object()) && !has_finalizer(request.object());
+    if !was_removed || request.is_being_deleted() {
         return Vec::new();
     }
     let message =
-        format!("{FINALIZER} is taken off, and the DeployItem is not being deleted: nothing would uninstall it");
+        format!("{FINALIZER} is removed, but the DeployItem is not being deleted: no deployer would uninstall it");
     let finding = RULE.finding(FieldPath::of(["metadata", "finalizers"]), message).allowed(FINALIZER);
-    vec![finding.help("delete the DeployItem first; the finalizer comes off when all is uninstalled")]
+    vec![finding.help("delete the DeployItem first; remove the finalizer when everything is uninstalled")]
 }
 
 fn has_finalizer(object: &Value) -> bool {

@@ -1,4 +1,4 @@
-//! DP010: a deployer writes a DeployItem that is not its own.
+//! DP010: reports a deployer that writes a DeployItem of another deployer.
 
 use super::UPDATE;
 use super::configuration::{Deployer, Deployers};
@@ -13,7 +13,7 @@ static SCOPE: [Match; 2] = [
     kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(responsibility::READ),
 ];
 
-/// The row of DP010.
+/// The rule definition of DP010.
 pub(super) static RULE: Rule = Rule {
     id: "DP010",
     name: "another-deployers-item",
@@ -24,11 +24,10 @@ pub(super) static RULE: Rule = Rule {
     confirm: Some(unread),
     check,
     page: Page {
-        why: "A deployer sees every DeployItem, and must never modify one of another type in any way. The \
-              configuration says who the deployers are and which types and Targets each of them serves; a write to \
-              any other DeployItem is refused, to its status as to the rest of it. A write of a status by somebody \
-              whom the configuration does not name is warned about. Without the section `deployers` the rule says \
-              nothing.",
+        why: "A deployer watches all DeployItems, and must never modify a DeployItem of another type. The configuration \
+              names the deployers, and the types and Targets that each of them serves. The rule denies writes to any \
+              other DeployItem, including its status. If a user that is not in the configuration writes a status, \
+              the rule warns. Without the section `deployers`, the rule reports nothing.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -91,18 +90,18 @@ status:
   lastReconcileTime: \"2026-01-01T12:00:00Z\"
 ",
         },
-        mend: "In the deployer, compare `spec.type` and the Target before anything else, and leave what is not its \
-              own alone. If it is its own, name the type, or the selector, in the configuration.",
+        mend: "In the deployer, compare `spec.type` and the Target first, and ignore DeployItems of other deployers. If \
+              the deployer does serve this DeployItem, add the type or the selector to the configuration.",
     },
 };
 
-/// Who writes.
+/// The author of a request.
 enum Writer<'d> {
-    /// Landscaper, or a backup.
+    /// Landscaper, or a restorer of backups.
     Trusted,
-    /// Nobody that the configuration names.
+    /// A user that is not in the configuration.
     Unknown,
-    /// A deployer, by as many entries as name it.
+    /// A deployer, with all its entries in the configuration.
     Deployer(Vec<&'d Deployer>),
 }
 
@@ -115,7 +114,7 @@ fn writer<'d>(deployers: &'d Deployers, request: &Request<'_>) -> Writer<'d> {
     if entries.is_empty() { Writer::Unknown } else { Writer::Deployer(entries) }
 }
 
-/// Whether the DeployItem, as it was before, is one of the writer's; and what to read to be certain.
+/// Reports whether the writer is responsible for the old DeployItem, and the references that live reads must confirm.
 fn responsible(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) -> (Responsible, Vec<Reference>) {
     let route = Route::of(request.old_object());
     let judge = |entry: &&Deployer| responsibility::of(entry, &route, &request.namespace, view);
@@ -144,13 +143,14 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     }
 }
 
-/// People may edit DeployItems; their status is for Landscaper and the deployers.
+/// Warns about an unknown user that writes the status. Only Landscaper and deployers should; other fields are for users
+/// too.
 fn unknown(request: &Request<'_>) -> Option<Finding> {
     let name = &request.user.name;
-    let message = format!("{name:?} writes the status of a DeployItem, and the configuration does not say who that is");
+    let message = format!("{name:?} writes the status of a DeployItem, but is not in the configuration");
     let mut finding = RULE.finding(FieldPath::of(["status"]), message);
     finding.level = Level::Warn;
-    let help = "name it under deployers.identities with the types it serves, or under deployers.landscaper";
+    let help = "add it to deployers.identities with the types that it serves, or to deployers.landscaper";
     (request.resource.subresource == "status").then(|| finding.help(help))
 }
 
@@ -173,5 +173,5 @@ fn not_its_own(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) ->
     let served: Vec<_> =
         entries.iter().flat_map(|entry| entry.types.iter().chain(&entry.registrations)).cloned().collect();
     let finding = RULE.finding(field, message).found(value).allowed(served.join(", "));
-    Some(finding.help("in the deployer, look at type and Target before anything else, and leave this one alone"))
+    Some(finding.help("in the deployer, check type and Target first, and ignore this DeployItem"))
 }

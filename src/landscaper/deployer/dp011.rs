@@ -1,4 +1,4 @@
-//! DP011: a DeployItem of a type that no known deployer serves.
+//! DP011: reports a DeployItem of a type that no known deployer serves.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 static SCOPE: [Match; 1] =
     [kinds::matches(&DEPLOY_ITEMS, &[Operation::Create], Outage::Admit).reading(responsibility::READ)];
 
-/// The row of DP011.
+/// The rule definition of DP011.
 pub(super) static RULE: Rule = Rule {
     id: "DP011",
     name: "type-that-nobody-serves",
@@ -24,10 +24,10 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "Nobody picks up a DeployItem whose type no deployer serves: it waits for the pickup timeout, five \
-              minutes to an hour, and then fails. The types that are served are those of the configuration \
-              (`deployers.identities`) and of the DeployerRegistrations, where Landscaper still has that kind. \
-              Where neither says anything, neither does the rule.",
+        why: "If no deployer serves the type of a DeployItem, the DeployItem fails after the pickup timeout, which is \
+              five minutes to an hour. The rule reads the served types from the configuration \
+              (`deployers.identities`) and from the DeployerRegistrations, if Landscaper still has that kind. \
+              Without either, the rule reports nothing.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -68,12 +68,12 @@ spec:
   type: example.org/my-type
 ",
         },
-        mend: "Spell the type as its deployer does; or install the deployer, and name its types in the \
+        mend: "Correct the spelling of the type, or install the deployer and add its types to the \
               configuration.",
     },
 };
 
-/// More registrations than anybody has deployers.
+/// The maximum number of DeployerRegistrations that are read; clusters have a few.
 const MAX_REGISTRATIONS: usize = 1000;
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -84,13 +84,13 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     }
     let near = near::nearest(type_name, served.iter().map(String::as_str));
     let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-    let message = format!("no known deployer serves the type {type_name:?}, so that nobody picks this up{near}");
-    let help = "spell the type as its deployer does; or name it in the configuration, at deployers.identities";
+    let message = format!("no known deployer serves the type {type_name:?}, so no deployer picks this up{near}");
+    let help = "correct the spelling of the type, or add the type to deployers.identities in the configuration";
     let all = served.iter().cloned().collect::<Vec<_>>().join(", ");
     vec![RULE.finding(FieldPath::of(["spec", "type"]), message).found(type_name).allowed(all).help(help)]
 }
 
-/// The types that deployers serve, as far as the configuration and the registrations say.
+/// Returns the types in the configuration and in the DeployerRegistrations.
 fn served(view: &View<'_>) -> BTreeSet<String> {
     let configured = Deployers::of(view);
     let configured = configured.iter().flat_map(|deployers| &deployers.identities);

@@ -1,4 +1,4 @@
-//! DP012: a configuration that the manifest or the helm deployer rejects.
+//! DP012: reports configurations that the manifest or the helm deployer rejects.
 
 use super::WRITES;
 use super::provider::{self, Fault};
@@ -10,7 +10,7 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(&[&["spec"]])];
 
-/// The row of DP012.
+/// The rule definition of DP012.
 pub(super) static RULE: Rule = Rule {
     id: "DP012",
     name: "configuration-that-its-deployer-rejects",
@@ -21,10 +21,9 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "Nothing but its deployer reads `spec.config`, so that a missing name or a wrong apiVersion is found \
-              only once the DeployItem is worked on. The rule looks at what the manifest and the helm deployer \
-              refuse to begin with: apiVersion, kind, and the fields that must be there. Other types are left to \
-              their deployers. \
+        why: "Only the deployer reads `spec.config`, so a missing name or a wrong apiVersion is found only when the \
+              deployer processes the DeployItem. The rule makes the first checks of the manifest and the helm \
+              deployer: apiVersion, kind, and required fields. It does not check DeployItems of other types. \
               Arguments in `helmDeploymentConfig` that the helm deployer of Landscaper v0.152.0 does not accept are \
               warnings, because a newer deployer may accept them. Accepted are `atomic`, `force`, \
               `skipSchemaValidation`, `takeOwnership`, `timeout` and `wait` for `install` and `upgrade`, and \
@@ -66,7 +65,7 @@ spec:
     namespace: app
 ",
         },
-        mend: "Write the fields that are missing. apiVersion and kind are those of the deployer of the type: \
+        mend: "Add the missing fields. Use the apiVersion and kind of the deployer: \
               `manifest.deployer.landscaper.gardener.cloud/v1alpha2` or \
               `helm.deployer.landscaper.gardener.cloud/v1alpha1`, `ProviderConfiguration`.",
     },
@@ -76,10 +75,10 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let config = |object: &serde_json::Value| object.pointer("/spec/config").cloned();
     let is_old = request.operation == Operation::Update && config(request.old_object()) == config(request.object());
     let faults = provider::faults(Route::specified(request.object()).type_name, config(request.object()).as_ref());
-    let tell = |Fault { level, field, problem, help }| {
+    let finding = |Fault { level, field, problem, help }| {
         let mut finding = RULE.finding(FieldPath::of(["spec", "config"]).join(&field), problem).help(help);
         finding.level = if is_old { Level::Warn } else { level };
         finding
     };
-    faults.into_iter().map(tell).collect()
+    faults.into_iter().map(finding).collect()
 }

@@ -1,4 +1,4 @@
-//! DP013: a value of delete-without-uninstall that uninstalls.
+//! DP013: reports values of the annotation `delete-without-uninstall` other than `"true"`.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
@@ -13,7 +13,7 @@ static SCOPE: [Match; 3] = [
     kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
 ];
 
-/// The row of DP013.
+/// The rule definition of DP013.
 pub(super) static RULE: Rule = Rule {
     id: "DP013",
     name: "delete-without-uninstall-value",
@@ -24,10 +24,9 @@ pub(super) static RULE: Rule = Rule {
     confirm: None,
     check,
     page: Page {
-        why: "Only `\"true\"` keeps what is deployed when the object is deleted. With `\"True\"` or `\"yes\"` \
-              everything is uninstalled, which is what somebody who writes the annotation least expects, and it \
-              cannot be taken back. `\"false\"` does what it says, as no annotation does, and is warned about \
-              only.",
+        why: "Only `\"true\"` keeps the deployed objects when the object is deleted. With `\"True\"` or `\"yes\"`, \
+              everything is uninstalled, although the annotation suggests the opposite, and you cannot undo it. \
+              `\"false\"` has the same effect as no annotation, so the rule only warns about it.",
         wrong: Example {
             stored: "",
             operation: Operation::Create,
@@ -54,7 +53,7 @@ metadata:
     landscaper.gardener.cloud/delete-without-uninstall: \"true\"
 ",
         },
-        mend: "Write `\"true\"`, in quotes; or leave the annotation out.",
+        mend: "Write `\"true\"`, in quotes, or remove the annotation.",
     },
 };
 
@@ -63,12 +62,12 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let field = FieldPath::of(["metadata", "annotations", DELETE_WITHOUT_UNINSTALL]);
-    let message = format!("with {value:?} a deletion uninstalls everything: only \"true\" keeps it");
+    let message = format!("with {value:?}, a deletion uninstalls everything: only \"true\" keeps the deployed objects");
     let mut finding = RULE.finding(field, message).found(value).allowed("\"true\"");
     let is_old =
         request.operation == Operation::Update && text(request.old_object(), DELETE_WITHOUT_UNINSTALL) == Some(value);
     if is_old || value == "false" {
         finding.level = Level::Warn;
     }
-    vec![finding.help("write \"true\" to keep what is deployed, or leave the annotation out")]
+    vec![finding.help("write \"true\" to keep the deployed objects, or remove the annotation")]
 }

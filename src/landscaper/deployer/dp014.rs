@@ -1,6 +1,6 @@
-//! DP014: a job is replaced before it is finished.
+//! DP014: reports a job that is replaced before it has finished.
 
-use super::finding::{Told, field, unless_kept};
+use super::finding::{Violation, field, unless_kept};
 use super::promises::JOBS_COME_ONE_BY_ONE;
 use super::status;
 use crate::admission::{Finding, Level, Operation, Request};
@@ -10,21 +10,21 @@ use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
-/// The row of DP014.
+/// The rule definition of DP014.
 pub(super) static RULE: Rule = Rule {
     id: "DP014",
     name: "job-replaced",
     level: Level::Warn,
-    summary: "a jobID that changes before the job is finished",
+    summary: "a jobID that changes before the job has finished",
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
     page: Page {
-        why: "Landscaper starts a job when the one before is finished. A job that is replaced under a deployer \
-              that works on it is either finished under the wrong id or never. Two writes that do it are known and \
-              no mistake: an interrupt, which ends the new job in the same update and is let through, and a \
-              test-reconcile, which looks like any other by the time its status is written; so this is a warning.",
+        why: "Landscaper starts a job only when the previous job has finished. If a job is replaced while a deployer \
+              processes it, the deployer finishes the wrong job or none. Two known writes replace a job correctly. \
+              An interrupt also finishes the new job in the same update, so the rule admits it. A test-reconcile \
+              looks like any other write, so the rule only warns.",
         wrong: Example {
             stored: "\
 apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -87,14 +87,14 @@ status:
   lastReconcileTime: \"2026-01-01T12:00:00Z\"
 ",
         },
-        mend: "Wait until `jobIDFinished` is `jobID`; to give a job up, interrupt the Installation.",
+        mend: "Wait until `jobIDFinished` equals `jobID`. To cancel a job, interrupt the Installation.",
     },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    unless_kept(&RULE, &JOBS_COME_ONE_BY_ONE, (request, view), |change| Told {
+    unless_kept(&RULE, &JOBS_COME_ONE_BY_ONE, (request, view), |change| Violation {
         field: field("jobID"),
-        what: format!("job {:?} is replaced before it is finished, by {:?}", change.old.job, change.new.job),
-        correct: format!("leave the jobID {:?} until jobIDFinished is {0:?} too", change.old.job),
+        what: format!("job {:?} is replaced by {:?} before it has finished", change.old.job, change.new.job),
+        correct: format!("keep the jobID {:?} until jobIDFinished is {0:?} too", change.old.job),
     })
 }

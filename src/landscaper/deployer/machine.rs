@@ -1,8 +1,8 @@
-//! The life of a DeployItem as a table: its states, the moves between them and who makes them.
+//! The state machine of a DeployItem: its states, the transitions between them, and the actor of each transition.
 //!
-//! A state is where the job is and whether anybody works on it. The rows of [`MOVES`] are the writes that Landscaper and
-//! its own deployers make. What no row has and no [promise](super::promises) forbids is tolerated: a deployer may be
-//! written in a way that nobody has thought of.
+//! A state combines the progress of the job with whether a deployer works on it. [`TRANSITIONS`] lists the writes that
+//! Landscaper and its own deployers make. Other writes are tolerated if no [promise](super::promises) forbids them,
+//! because a deployer may be implemented differently.
 //!
 //! Source: the places in Landscaper that write `deployitems/status`: `pkg/landscaper/execution`,
 //! `pkg/landscaper/controllers/{deployitem,execution}`, `pkg/deployer/{lib,helm,manifest,container,mock}`.
@@ -12,103 +12,103 @@ use super::status::{Change, Job, Status};
 use Actor::{Deployer, Landscaper};
 use State::{Finished, New, Triggered, Uninstalling, Working};
 
-/// Where a DeployItem is in its life.
+/// A state of a DeployItem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// No job yet.
+    /// There has been no job yet.
     New,
-    /// A job is open and nobody works on it.
+    /// A job is open, and no deployer works on it.
     Triggered,
     /// A deployer works on the job.
     Working,
-    /// A deployer uninstalls.
+    /// A deployer uninstalls, as the job requests.
     Uninstalling,
     /// The job is finished.
     Finished,
-    /// Somebody works without a job.
+    /// A deployer works without a job.
     Stray,
-    /// The job is finished, and the phase says that it is not.
+    /// The job is finished, but the phase is not final.
     Contradiction,
 }
 
-/// A row about a state.
-pub struct StateRow {
-    /// Which.
+/// The description of a state.
+pub struct StateInfo {
+    /// The state.
     pub state: State,
-    /// Its name.
+    /// The name for users.
     pub name: &'static str,
-    /// What the ids of the job are.
+    /// How `jobID` and `jobIDFinished` relate.
     pub job: &'static str,
-    /// What the phase is.
+    /// The phases in this state.
     pub phase: &'static str,
-    /// What it means.
+    /// The meaning, in one sentence.
     pub meaning: &'static str,
-    /// The rule that keeps DeployItems out of it.
-    pub kept_out_by: Option<&'static str>,
+    /// The rule that prevents this state, if any.
+    pub prevented_by: Option<&'static str>,
 }
 
-/// The states.
-pub static STATES: [StateRow; 7] = [
-    StateRow {
+/// All states, in the order of [`State`].
+pub static STATES: [StateInfo; 7] = [
+    StateInfo {
         state: State::New,
         name: "new",
         job: "both empty",
         phase: "empty",
-        meaning: "Landscaper has made it and asked for nothing",
-        kept_out_by: None,
+        meaning: "Landscaper has created the DeployItem without a job",
+        prevented_by: None,
     },
-    StateRow {
+    StateInfo {
         state: State::Triggered,
         name: "triggered",
         job: "different",
         phase: "empty or final",
-        meaning: "Landscaper has asked for something, and no deployer has taken it",
-        kept_out_by: None,
+        meaning: "Landscaper has requested a job, and no deployer has picked it up",
+        prevented_by: None,
     },
-    StateRow {
+    StateInfo {
         state: State::Working,
         name: "working",
         job: "different",
         phase: "Init, Progressing",
-        meaning: "a deployer is at work",
-        kept_out_by: None,
+        meaning: "a deployer processes the job",
+        prevented_by: None,
     },
-    StateRow {
+    StateInfo {
         state: State::Uninstalling,
         name: "uninstalling",
         job: "different",
         phase: "InitDelete, Deleting",
-        meaning: "a deployer is uninstalling; it ends with the finalizer, not with a phase",
-        kept_out_by: None,
+        meaning: "a deployer is uninstalling; it ends by removing the finalizer, not with a phase",
+        prevented_by: None,
     },
-    StateRow {
+    StateInfo {
         state: State::Finished,
         name: "finished",
         job: "equal",
         phase: "Succeeded, Failed, DeleteFailed",
-        meaning: "the deployer, or Landscaper in its place, has ended the job",
-        kept_out_by: None,
+        meaning: "the deployer has finished the job, or Landscaper has ended it",
+        prevented_by: None,
     },
-    StateRow {
+    StateInfo {
         state: State::Stray,
         name: "stray",
         job: "both empty",
         phase: "not final",
-        meaning: "somebody works without having been asked",
-        kept_out_by: Some("DP004"),
+        meaning: "a deployer works without a job",
+        prevented_by: Some("DP004"),
     },
-    StateRow {
+    StateInfo {
         state: State::Contradiction,
         name: "contradiction",
         job: "equal",
         phase: "empty or not final",
-        meaning: "the ids say that the job is finished, the phase says that it is not",
-        kept_out_by: Some("DP001"),
+        meaning: "the job is finished by its ids, but the phase is not final",
+        prevented_by: Some("DP001"),
     },
 ];
 
 impl State {
-    /// The state of a DeployItem.
+    /// Returns the state of a DeployItem.
     pub fn of(status: &Status<'_>) -> Self {
         let phase = status.phase;
         match status.job() {
@@ -122,8 +122,8 @@ impl State {
         }
     }
 
-    /// Its row.
-    pub fn row(self) -> &'static StateRow {
+    /// Returns the description of the state.
+    pub fn info(self) -> &'static StateInfo {
         let [new, triggered, working, uninstalling, finished, stray, contradiction] = &STATES;
         match self {
             Self::New => new,
@@ -137,7 +137,7 @@ impl State {
     }
 }
 
-/// Who writes a status.
+/// The author of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
     /// Landscaper.
@@ -147,7 +147,7 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// The word for it.
+    /// Returns the name for users.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Landscaper => "Landscaper",
@@ -158,69 +158,69 @@ impl Actor {
 
 /// A write that moves a DeployItem from one state to another.
 #[derive(Debug)]
-pub struct Move {
-    /// Before.
+pub struct Transition {
+    /// The state before the write.
     pub from: State,
-    /// After.
+    /// The state after the write.
     pub to: State,
-    /// Who makes it.
+    /// The actor of the write.
     pub by: Actor,
-    /// What it is called.
+    /// The name of the write, such as `pickup`.
     pub name: &'static str,
 }
 
-const fn row(from: State, to: State, by: Actor, name: &'static str) -> Move {
-    Move { from, to, by, name }
+const fn transition(from: State, to: State, by: Actor, name: &'static str) -> Transition {
+    Transition { from, to, by, name }
 }
 
-/// The writes that happen.
-pub static MOVES: [Move; 31] = [
-    row(New, Triggered, Landscaper, "trigger"),
-    row(Finished, Triggered, Landscaper, "trigger"),
-    row(Triggered, Working, Deployer, "pickup"),
-    row(Triggered, Uninstalling, Deployer, "pickup"),
-    row(Working, Working, Deployer, "progress"),
-    row(Uninstalling, Uninstalling, Deployer, "progress"),
-    row(Working, Working, Deployer, "retryable error"),
-    row(Uninstalling, Uninstalling, Deployer, "retryable error"),
-    row(Working, Finished, Deployer, "finish"),
-    row(Uninstalling, Finished, Deployer, "finish"),
-    row(Triggered, Finished, Deployer, "nothing changed"),
-    row(Triggered, Finished, Deployer, "target not found"),
-    row(Working, Finished, Deployer, "target not found"),
-    row(Uninstalling, Finished, Deployer, "target not found"),
-    row(Triggered, Finished, Landscaper, "pickup timeout"),
-    row(Working, Finished, Landscaper, "pickup timeout"),
-    row(Uninstalling, Finished, Landscaper, "pickup timeout"),
-    row(New, Finished, Landscaper, "interrupt"),
-    row(Triggered, Finished, Landscaper, "interrupt"),
-    row(Working, Finished, Landscaper, "interrupt"),
-    row(Uninstalling, Finished, Landscaper, "interrupt"),
-    row(Finished, Finished, Landscaper, "interrupt"),
-    row(New, Working, Deployer, "test-reconcile"),
-    row(Finished, Working, Deployer, "test-reconcile"),
-    row(New, Uninstalling, Deployer, "test-reconcile"),
-    row(Finished, Uninstalling, Deployer, "test-reconcile"),
-    row(Working, Triggered, Deployer, "phase first"),
-    row(Uninstalling, Triggered, Deployer, "phase first"),
-    row(Triggered, Triggered, Deployer, "phase first"),
-    row(Triggered, Finished, Deployer, "jobIDFinished after the phase"),
-    row(Working, Uninstalling, Deployer, "deleted while at work"),
+/// The writes that Landscaper and its deployers make.
+pub static TRANSITIONS: [Transition; 31] = [
+    transition(New, Triggered, Landscaper, "trigger"),
+    transition(Finished, Triggered, Landscaper, "trigger"),
+    transition(Triggered, Working, Deployer, "pickup"),
+    transition(Triggered, Uninstalling, Deployer, "pickup"),
+    transition(Working, Working, Deployer, "progress"),
+    transition(Uninstalling, Uninstalling, Deployer, "progress"),
+    transition(Working, Working, Deployer, "retryable error"),
+    transition(Uninstalling, Uninstalling, Deployer, "retryable error"),
+    transition(Working, Finished, Deployer, "finish"),
+    transition(Uninstalling, Finished, Deployer, "finish"),
+    transition(Triggered, Finished, Deployer, "nothing changed"),
+    transition(Triggered, Finished, Deployer, "target not found"),
+    transition(Working, Finished, Deployer, "target not found"),
+    transition(Uninstalling, Finished, Deployer, "target not found"),
+    transition(Triggered, Finished, Landscaper, "pickup timeout"),
+    transition(Working, Finished, Landscaper, "pickup timeout"),
+    transition(Uninstalling, Finished, Landscaper, "pickup timeout"),
+    transition(New, Finished, Landscaper, "interrupt"),
+    transition(Triggered, Finished, Landscaper, "interrupt"),
+    transition(Working, Finished, Landscaper, "interrupt"),
+    transition(Uninstalling, Finished, Landscaper, "interrupt"),
+    transition(Finished, Finished, Landscaper, "interrupt"),
+    transition(New, Working, Deployer, "test-reconcile"),
+    transition(Finished, Working, Deployer, "test-reconcile"),
+    transition(New, Uninstalling, Deployer, "test-reconcile"),
+    transition(Finished, Uninstalling, Deployer, "test-reconcile"),
+    transition(Working, Triggered, Deployer, "phase first"),
+    transition(Uninstalling, Triggered, Deployer, "phase first"),
+    transition(Triggered, Triggered, Deployer, "phase first"),
+    transition(Triggered, Finished, Deployer, "jobIDFinished after the phase"),
+    transition(Working, Uninstalling, Deployer, "deleted while at work"),
 ];
 
-/// What the table says of a write.
+/// The assessment of a write.
 pub enum Verdict {
-    /// Nothing that the contract is about has changed.
+    /// The write changes no field of the contract.
     Unchanged,
-    /// It is one of these.
-    Known(Vec<&'static Move>),
-    /// Nobody is known to write this, and no promise forbids it.
+    /// The write is one of these transitions.
+    Known(Vec<&'static Transition>),
+    /// The write is not a known transition, but no promise forbids it.
     Tolerated,
-    /// It breaks these promises.
+    /// The write breaks these promises.
     Broken(Vec<&'static Promise>),
 }
 
-/// Judges a write.
+/// Assesses a write.
 pub fn judge(change: &Change<'_>) -> Verdict {
     let broken = broken(change);
     if !broken.is_empty() {
@@ -231,6 +231,7 @@ pub fn judge(change: &Change<'_>) -> Verdict {
         return Verdict::Unchanged;
     }
     let (from, to) = (State::of(&change.old), State::of(&change.new));
-    let known: Vec<_> = MOVES.iter().filter(|row| (row.from, row.to) == (from, to)).collect();
+    let known: Vec<_> =
+        TRANSITIONS.iter().filter(|transition| (transition.from, transition.to) == (from, to)).collect();
     if known.is_empty() { Verdict::Tolerated } else { Verdict::Known(known) }
 }

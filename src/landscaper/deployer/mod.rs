@@ -1,10 +1,10 @@
-//! The contract between Landscaper and the deployers: who may write what into a DeployItem, and when.
+//! The contract between Landscaper and the deployers: who may write which fields of a DeployItem, and when.
 //!
-//! [`machine`] is the life of a DeployItem as a table, [`promises`] what every write of a status must keep. From these
-//! come the rules, one file for each, and `explain deployer` with its drawing. The contract's prose describes an older
-//! Landscaper; `docs/deployer-contract.md` tells what holds of it.
+//! [`machine`] is the state machine of a DeployItem, and [`promises`] are the conditions that every status write must
+//! meet. The rules and `portcullis explain deployer` are derived from these. The text of the contract describes an
+//! older Landscaper; `docs/deployer-contract.md` lists the differences.
 //!
-//! Source: Landscaper's `docs/technical/deployer_contract.md`, held against every write of its code.
+//! Source: Landscaper's `docs/technical/deployer_contract.md`, compared with every status write in its code.
 
 pub mod configuration;
 mod dp001;
@@ -34,7 +34,7 @@ pub mod status;
 use crate::admission::Operation;
 use crate::rule::Rule;
 
-/// The rules about the contract.
+/// The rules of the deployer contract.
 pub static RULES: &[&Rule] = &[
     &dp001::RULE,
     &dp002::RULE,
@@ -52,13 +52,13 @@ pub static RULES: &[&Rule] = &[
     &dp014::RULE,
 ];
 
-/// The finalizer that a deployer takes off once all is uninstalled.
+/// The finalizer that a deployer removes when everything is uninstalled.
 pub const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
-/// Says which type's deployer is to work on a DeployItem.
+/// The annotation with the type of the deployer that must process a DeployItem.
 pub const TYPE_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-type";
-/// Says which Target the DeployItem is for.
+/// The annotation with the name of the Target of a DeployItem.
 pub const TARGET_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-target-name";
-/// What [`TARGET_ANNOTATION`] says of a DeployItem without a Target.
+/// The value of [`TARGET_ANNOTATION`] for a DeployItem without a Target.
 pub const NO_TARGET: &str = ".noTargetName";
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];

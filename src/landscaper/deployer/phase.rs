@@ -1,4 +1,4 @@
-//! Phases: where the work on a DeployItem, an Execution or an Installation is.
+//! The phases of DeployItems, Executions and Installations.
 //!
 //! Source: the phases and their predicates in Landscaper's `apis/core/v1alpha1/types_{deployitem,execution,
 //! installation}.go`; executed cases in `tests/vectors/landscaper/phases.json`.
@@ -6,79 +6,80 @@
 use crate::catalog::Kind;
 use crate::landscaper::kinds::DEPLOY_ITEMS;
 
-/// A phase of a DeployItem: what the text of it means.
+/// A phase of a DeployItem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Nobody has worked on it.
+    /// No deployer has processed it.
     Empty,
-    /// A deployer has taken it.
+    /// A deployer has picked it up.
     Init,
-    /// A deployer is at work. The contract's prose says `Processing`; no code ever wrote that.
+    /// A deployer processes it. The text of the contract says `Processing`, but no code has ever written that.
     Progressing,
-    /// Known to Landscaper; nothing that comes with it sets it.
+    /// Known to Landscaper, but set by none of its components.
     Completing,
     /// The work has succeeded.
     Succeeded,
     /// The work has failed.
     Failed,
-    /// A deployer has taken it, to uninstall.
+    /// A deployer has picked it up to uninstall it.
     InitDelete,
     /// A deployer is uninstalling.
     Deleting,
     /// Uninstalling has failed.
     DeleteFailed,
-    /// A text that Landscaper gives no meaning for DeployItems.
+    /// A phase that Landscaper does not define for DeployItems.
     Other,
 }
 
-/// The phases of DeployItems, with what they say.
+/// The phases of DeployItems, with their names and meanings.
 pub static PHASES: [(Phase, &str, &str); 10] = [
-    (Phase::Empty, "", "nobody has worked on it"),
-    (Phase::Init, "Init", "a deployer has taken it"),
-    (Phase::Progressing, "Progressing", "a deployer is at work"),
-    (Phase::Progressing, "Processing", "the same, as the contract's prose spells it"),
-    (Phase::Completing, "Completing", "known to Landscaper, set by nothing that comes with it"),
+    (Phase::Empty, "", "no deployer has processed it"),
+    (Phase::Init, "Init", "a deployer has picked it up"),
+    (Phase::Progressing, "Progressing", "a deployer processes it"),
+    (Phase::Progressing, "Processing", "the same, as spelled in the text of the contract"),
+    (Phase::Completing, "Completing", "known to Landscaper, but set by none of its components"),
     (Phase::Succeeded, "Succeeded", "the work has succeeded"),
     (Phase::Failed, "Failed", "the work has failed"),
-    (Phase::InitDelete, "InitDelete", "a deployer has taken it, to uninstall"),
+    (Phase::InitDelete, "InitDelete", "a deployer has picked it up to uninstall it"),
     (Phase::Deleting, "Deleting", "a deployer is uninstalling"),
     (Phase::DeleteFailed, "DeleteFailed", "uninstalling has failed"),
 ];
 
 impl Phase {
-    /// What a text means; letters and blanks count.
+    /// Parses a phase. Letter case and spaces matter.
     pub fn read(text: &str) -> Self {
         PHASES.iter().find(|(_, name, _)| *name == text).map_or(Self::Other, |(phase, ..)| *phase)
     }
 
-    /// Whether the work is over.
+    /// Reports whether the job has ended in this phase.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::DeleteFailed)
     }
 
-    /// Whether it is about uninstalling.
+    /// Reports whether the phase belongs to a deletion.
     pub fn is_deletion(self) -> bool {
         matches!(self, Self::InitDelete | Self::Deleting | Self::DeleteFailed)
     }
 
-    /// Whether the work has failed.
+    /// Reports whether the job has failed.
     pub fn is_failed(self) -> bool {
         matches!(self, Self::Failed | Self::DeleteFailed)
     }
 
-    /// Whether somebody is at work.
+    /// Reports whether a deployer works in this phase.
     pub fn is_working(self) -> bool {
         !self.is_final() && self != Self::Empty
     }
 }
 
-/// Whether a phase of an object of `kind` is about deletion: Executions and Installations know one more such phase than
-/// DeployItems.
+/// Reports whether a phase of an object of `kind` belongs to a deletion.
+///
+/// Executions and Installations have one more such phase than DeployItems.
 pub fn is_deletion_of(kind: &Kind, text: &str) -> bool {
     Phase::read(text).is_deletion() || (text == "TriggerDelete" && kind.plural != DEPLOY_ITEMS.plural)
 }
 
-/// The phase of a DeployItem that has failed, as Landscaper sets it (`SetDeployItemToFailed`).
+/// Returns the failure phase of a DeployItem, as Landscaper sets it (`SetDeployItemToFailed`).
 pub fn failed(is_being_deleted: bool) -> &'static str {
     if is_being_deleted { "DeleteFailed" } else { "Failed" }
 }

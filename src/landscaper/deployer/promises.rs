@@ -1,81 +1,80 @@
-//! The promises of the deployer contract that hold in both generations of Landscaper: what a write of a status keeps or
-//! breaks.
+//! The promises of the deployer contract: conditions on status writes that hold in both generations of Landscaper.
 //!
-//! Each was held against every write that Landscaper and its own deployers make. What the contract's prose asks beyond
-//! these, they break themselves; `docs/deployer-contract.md` lists it.
+//! Every write of Landscaper and its own deployers was checked against each promise. They break the further demands in
+//! the text of the contract themselves; `docs/deployer-contract.md` lists these.
 
 use super::phase::Phase;
 use super::status::{Change, Job, Status};
 
 /// A promise about writes of a status.
 pub struct Promise {
-    /// The rule that watches over it.
+    /// The id of the rule that enforces the promise.
     pub rule: &'static str,
-    /// What is promised.
+    /// The promise, as a sentence.
     pub sentence: &'static str,
-    /// Whether a write keeps it.
+    /// Reports whether a write keeps the promise.
     pub is_kept: fn(&Change<'_>) -> bool,
 }
 
-/// DP001.
+/// The promise of DP001.
 pub static FINISHED_IS_FINAL: Promise = Promise {
     rule: "DP001",
-    sentence: "where jobIDFinished is jobID, the phase is Succeeded, Failed or DeleteFailed",
+    sentence: "if jobIDFinished equals jobID, the phase is Succeeded, Failed or DeleteFailed",
     is_kept: |change| change.new.job() != Job::Done || change.new.phase.is_final(),
 };
 
-/// DP002.
+/// The promise of DP002.
 pub static FINISHED_IS_THE_JOB: Promise = Promise {
     rule: "DP002",
-    sentence: "jobIDFinished changes to jobID and to nothing else",
+    sentence: "jobIDFinished changes only to the value of jobID",
     is_kept: |Change { old, new }| new.finished == old.finished || new.finished == new.job,
 };
 
-/// DP003. Where the phase contradicts the job, ending that is no change of a result.
+/// The promise of DP003. Correcting a phase that is not final does not change a result.
 pub static RESULT_STAYS: Promise = Promise {
     rule: "DP003",
-    sentence: "once a job is finished its phase stays, until there is another job",
+    sentence: "the phase of a finished job does not change until the next job",
     is_kept: |Change { old, new }| {
         let is_same_job = old.job() == Job::Done && (old.job, old.finished) == (new.job, new.finished);
         !is_same_job || has_same_phase(old, new) || !old.phase.is_final()
     },
 };
 
-/// DP004.
+/// The promise of DP004.
 pub static PICKED_UP: Promise = Promise {
     rule: "DP004",
-    sentence: "work begins on an open job only, sets lastReconcileTime, and does not lose its job",
+    sentence: "work starts only on an open job, sets lastReconcileTime, and keeps its job",
     is_kept: |change| match begins(change) {
         true => change.new.job() == Job::Open && is_stamped(change),
         false => !is_stray(&change.new) || is_stray(&change.old),
     },
 };
 
-/// DP005.
+/// The promise of DP005.
 pub static UNINSTALLS_WHAT_IS_DELETED: Promise = Promise {
     rule: "DP005",
-    sentence: "InitDelete, Deleting and DeleteFailed are for DeployItems that are being deleted",
+    sentence: "InitDelete, Deleting and DeleteFailed occur only on DeployItems that are being deleted",
     is_kept: |Change { new, .. }| !new.phase.is_deletion() || new.being_deleted,
 };
 
-/// DP006.
+/// The promise of DP006.
 pub static PHASE_IS_KNOWN: Promise = Promise {
     rule: "DP006",
-    sentence: "the phase is one that Landscaper knows",
+    sentence: "the phase is known to Landscaper",
     is_kept: |Change { new, .. }| new.phase != Phase::Other,
 };
 
-/// DP014. An interrupt replaces the job and ends it as failed in one write.
+/// The promise of DP014. An interrupt may replace the job, because it also fails the new job in the same write.
 pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
     rule: "DP014",
-    sentence: "jobID changes only when the job before it is finished",
+    sentence: "jobID changes only when the previous job has finished",
     is_kept: |Change { old, new }| {
         let is_interrupt = new.job() == Job::Done && new.phase.is_failed();
         new.job == old.job || old.job() != Job::Open || is_interrupt
     },
 };
 
-/// All, in the order of their rules.
+/// All promises, in the order of their rules.
 pub static PROMISES: [&Promise; 7] = [
     &FINISHED_IS_FINAL,
     &FINISHED_IS_THE_JOB,
@@ -86,22 +85,23 @@ pub static PROMISES: [&Promise; 7] = [
     &JOBS_COME_ONE_BY_ONE,
 ];
 
-/// The promises that a write breaks.
+/// Returns the promises that a write breaks.
 pub fn broken(change: &Change<'_>) -> Vec<&'static Promise> {
     PROMISES.into_iter().filter(|promise| !(promise.is_kept)(change)).collect()
 }
 
-/// Whether a write begins work.
+/// Reports whether a write starts work.
 pub(super) fn begins(change: &Change<'_>) -> bool {
     !change.old.phase.is_working() && change.new.phase.is_working()
 }
 
-/// Whether somebody works without a job.
+/// Reports whether a deployer works without a job.
 fn is_stray(status: &Status<'_>) -> bool {
     status.phase.is_working() && status.job() == Job::None
 }
 
-/// Whether a write says when the work begins: not before the last time. Times are written in whole seconds.
+/// Reports whether a write sets a start time that is not before the previous one. Times have a resolution of one
+/// second.
 pub(super) fn is_stamped(Change { old, new }: &Change<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }

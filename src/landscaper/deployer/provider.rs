@@ -1,7 +1,7 @@
-//! What the manifest and the helm deployer refuse to begin with, in the configuration of a DeployItem.
+//! Validation of `spec.config` as in the manifest and the helm deployer.
 //!
 //! Source: the decoding and `ValidateProviderConfiguration` in Landscaper's `apis/deployer/{manifest,helm}`, which both
-//! deployers call before anything else. Without a configuration they cannot be called at all.
+//! deployers run first. Without a configuration, they do not start.
 
 use serde_json::Value;
 
@@ -14,20 +14,20 @@ const INSTALL_ARGUMENTS: &[&str] = &["atomic", "force", "skipSchemaValidation", 
 /// `helmDeploymentConfig` arguments that the helm deployer of [`RELEASE`] accepts for `uninstall`.
 const UNINSTALL_ARGUMENTS: &[&str] = &["timeout", "wait"];
 
-/// Something that a deployer refuses.
+/// An error in a configuration that a deployer rejects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// `Warn` for what a newer release of the deployer may accept.
+    /// The level: `Warn` if a newer release of the deployer may accept the configuration.
     pub(super) level: Level,
-    /// Where, in the configuration.
+    /// The field path in the configuration.
     pub(super) field: FieldPath,
-    /// What is wrong.
+    /// The description of the error.
     pub(super) problem: String,
-    /// How to mend it.
+    /// The fix.
     pub(super) help: String,
 }
 
-/// A deployer that comes with Landscaper.
+/// A deployer of the Landscaper project.
 struct Deployer {
     type_name: &'static str,
     api_versions: &'static [&'static str],
@@ -52,7 +52,8 @@ static DEPLOYERS: [Deployer; 2] = [
 
 const KIND: &str = "ProviderConfiguration";
 
-/// What the deployer of a type refuses in a configuration; nothing for types that are not known here.
+/// Returns the errors for which the deployer of a type rejects a configuration. Types other than manifest and helm have
+/// none.
 pub(super) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
     let Some(deployer) = DEPLOYERS.iter().find(|deployer| deployer.type_name == type_name) else { return Vec::new() };
     let mut faults = Faults(Vec::new());
@@ -63,7 +64,7 @@ pub(super) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
     };
     one_of(config, "apiVersion", deployer.api_versions, &mut faults);
     one_of(config, "kind", &[KIND], &mut faults);
-    // Of another version nothing is known.
+    // Other versions of the configuration have unknown fields.
     if faults.0.is_empty() {
         (deployer.check)(config, &mut faults);
     }
@@ -82,7 +83,7 @@ impl Faults {
         self.0.push(Fault { level: Level::Warn, field, problem: problem.into(), help: help.into() });
     }
 
-    /// A text that must be there.
+    /// Adds a fault if a required string is missing or empty.
     fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
         let field = place.key(key);
         match object.get(key) {
@@ -101,7 +102,7 @@ fn one_of(config: &Value, key: &str, wanted: &[&str], faults: &mut Faults) {
     let found = config.get(key).and_then(Value::as_str).unwrap_or_default();
     if !wanted.contains(&found) {
         let help = format!("write {}", wanted.join(" or "));
-        faults.add(FieldPath::of([key]), format!("{key} {found:?} is none that this deployer reads"), help);
+        faults.add(FieldPath::of([key]), format!("this deployer does not read {key} {found:?}"), help);
     }
 }
 
@@ -129,8 +130,8 @@ fn helm(config: &Value, faults: &mut Faults) {
 
 /// Reports arguments that are not in the lists of [`RELEASE`].
 ///
-/// Source: `ValidateHelmDeploymentConfiguration` in Landscaper's `apis/deployer/helm/v1alpha1/validation`, which compares
-/// keys by letter case.
+/// Source: `ValidateHelmDeploymentConfiguration` in Landscaper's `apis/deployer/helm/v1alpha1/validation`, which
+/// compares keys by letter case.
 fn helm_arguments(config: &Value, faults: &mut Faults) {
     let parts = [("install", INSTALL_ARGUMENTS), ("upgrade", INSTALL_ARGUMENTS), ("uninstall", UNINSTALL_ARGUMENTS)];
     for (part, known) in parts {
@@ -147,10 +148,10 @@ fn chart(chart: &Value, place: &FieldPath, faults: &mut Faults) {
     let has = |key: &str| chart.get(key).is_some_and(|value| !value.is_null() && value.as_str() != Some(""));
     if !["ref", "archive", "fromResource", "helmChartRepo", "resourceRef"].into_iter().any(has) {
         let help = "write one of ref, resourceRef, helmChartRepo, fromResource and archive";
-        return faults.add(place.clone(), "nothing says where the chart is", help);
+        return faults.add(place.clone(), "the location of the chart is missing", help);
     }
     let part = |key: &str| chart.get(key).filter(|value| !value.is_null()).map(|value| (value, place.key(key)));
-    // The deployer takes the first of these that is there.
+    // The deployer uses the first of these that is set.
     if let Some((archive, place)) = part("archive") {
         match archive.get("remote").filter(|remote| !remote.is_null()) {
             Some(remote) => faults.require(remote, &place.key("remote"), "url"),
@@ -184,7 +185,7 @@ fn from_resource(resource: &Value, place: &FieldPath, faults: &mut Faults) {
     }
 }
 
-/// What both read.
+/// Checks the fields that both deployers read.
 fn common(config: &Value, faults: &mut Faults) {
     for (field, group) in list(config, "deletionGroups", faults) {
         let has = |key: &str| group.get(key).is_some_and(|value| !value.is_null());
@@ -195,7 +196,7 @@ fn common(config: &Value, faults: &mut Faults) {
     }
 }
 
-/// The entries of a list with their places; what is no list is a fault.
+/// Returns the entries of a list with their field paths. Adds a fault if the value is not a list.
 fn list<'v>(config: &'v Value, key: &str, faults: &mut Faults) -> Vec<(FieldPath, &'v Value)> {
     let place = FieldPath::of([key]);
     match config.get(key) {

@@ -1,8 +1,8 @@
-//! Which deployer a DeployItem belongs to.
+//! Whether a deployer is responsible for a DeployItem.
 //!
-//! Source: `CheckResponsibility` in Landscaper's `pkg/deployer/lib/utils.go`: type and Target are what the annotations
-//! say, and what the spec says only where there is no annotation of the type; the Target is looked up in the
-//! DeployItem's own namespace; without a Target, or without selectors, the type decides.
+//! Source: `CheckResponsibility` in Landscaper's `pkg/deployer/lib/utils.go`. Type and Target are read from the
+//! annotations; without the type annotation, from the spec. The Target is looked up in the namespace of the DeployItem.
+//! Without a Target or without selectors, only the type decides.
 
 use serde_json::Value;
 
@@ -14,20 +14,20 @@ use crate::landscaper::decode::text;
 use crate::landscaper::dry_run::annotations::ROUTE;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
-/// Where in a DeployItem that is said, besides its annotations.
+/// The fields that determine the responsible deployer, besides the annotations.
 pub(super) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
-/// Where a DeployItem goes.
+/// The routing of a DeployItem: type and Target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route<'v> {
-    /// The type of its deployer; empty without.
+    /// The type; empty if it is missing.
     pub type_name: &'v str,
-    /// The name of its Target.
+    /// The name of the Target, if any.
     pub target: Option<&'v str>,
 }
 
 impl<'v> Route<'v> {
-    /// Where deployers see a DeployItem go.
+    /// Returns the routing that deployers use: annotations first, then the spec.
     pub fn of(item: &'v Value) -> Self {
         let annotation = |key| item.pointer("/metadata/annotations").and_then(|annotations| text(annotations, key));
         match annotation(TYPE_ANNOTATION) {
@@ -39,7 +39,7 @@ impl<'v> Route<'v> {
         }
     }
 
-    /// Where its spec says it goes.
+    /// Returns the routing in the spec.
     pub fn specified(item: &'v Value) -> Self {
         let spec = item.get("spec").unwrap_or(&Value::Null);
         let target = spec.get("target").and_then(|target| text(target, "name"));
@@ -47,20 +47,20 @@ impl<'v> Route<'v> {
     }
 }
 
-/// Whether a DeployItem is a deployer's.
+/// Whether a deployer is responsible for a DeployItem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Responsible {
-    /// It is.
+    /// The deployer is responsible.
     Yes,
-    /// It is of a type that the deployer does not serve.
+    /// The deployer does not serve the type.
     OtherType,
-    /// Its Target is one that the deployer does not serve.
+    /// The deployer does not serve the Target.
     OtherTarget,
-    /// It depends on an object that is not there, or is not known.
+    /// It depends on an object that is missing or unknown.
     Unknown,
 }
 
-/// Whether a DeployItem in a namespace is a deployer's, and what to read again to be certain that it is not.
+/// Reports whether a deployer is responsible for a DeployItem, and the reference that a live read must confirm, if any.
 pub fn of(
     deployer: &Deployer,
     route: &Route<'_>,
@@ -74,14 +74,14 @@ pub fn of(
     }
 }
 
-/// Whether a deployer deploys items in dry run, whatever their Target.
+/// Reports whether a deployer would deploy items in dry run for every Target.
 pub fn deploys_any(deployer: &Deployer) -> bool {
     let is_real = |served: &String| served != ROUTE;
     let serves = deployer.types.iter().any(is_real) || !deployer.registrations.is_empty();
     serves && !deployer.honours_dry_run && deployer.target_selectors.is_empty()
 }
 
-/// Whether a deployer serves a type, and a registration that might still say so.
+/// Reports whether a deployer serves a type, and a DeployerRegistration that a live read must confirm, if any.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);
@@ -99,7 +99,7 @@ fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Optio
     (false, unread)
 }
 
-/// The types of a DeployerRegistration.
+/// Returns the types of a DeployerRegistration.
 pub fn registered(registration: &Value) -> impl Iterator<Item = &str> {
     let types = registration.pointer("/spec/types").and_then(Value::as_array);
     types.into_iter().flatten().filter_map(Value::as_str)
@@ -122,7 +122,7 @@ fn targets(
     let reference = Reference::new(&TARGETS, namespace, name);
     match view.confirmation(&reference) {
         Some(Confirmation::Exists(_)) => (Responsible::OtherTarget, None),
-        // A deployer ends the job of a DeployItem whose Target is not there.
+        // A deployer may end the job of a DeployItem whose Target does not exist.
         Some(_) => (Responsible::Unknown, None),
         None => (Responsible::Unknown, Some(reference)),
     }

@@ -1,24 +1,24 @@
-//! Which Targets a deployer serves.
+//! Selectors of the Targets that a deployer serves.
 //!
 //! Source: `MatchOne` in Landscaper's `pkg/deployer/lib/targetselector/selector.go`, and `labels.Requirement` in
-//! apimachinery: selectors are alternatives, the parts of one hold together.
+//! apimachinery. Selectors are combined with OR, and the parts of one selector with AND.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A selector of Targets, as in the configuration of Landscaper's deployers. Without any part it selects all.
+/// A selector of Targets, as in the configuration of Landscaper's deployers. An empty selector selects all Targets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TargetSelector {
-    /// The Target is one of these; any where there is none.
+    /// The Target must be one of these; an empty list allows any.
     pub targets: Vec<TargetName>,
-    /// All of these hold for its annotations.
+    /// The annotations of the Target must meet all of these.
     pub annotations: Vec<Requirement>,
-    /// All of these hold for its labels.
+    /// The labels of the Target must meet all of these.
     pub labels: Vec<Requirement>,
 }
 
-/// Names a Target.
+/// A reference to a Target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetName {
@@ -28,44 +28,44 @@ pub struct TargetName {
     pub namespace: String,
 }
 
-/// Something that is asked of a label or an annotation.
+/// A requirement on a label or an annotation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
     /// Its key.
     pub key: String,
-    /// How its value relates to [`Self::values`].
+    /// The relation between the value of the key and [`Self::values`].
     pub operator: Operator,
-    /// The values.
+    /// The values to compare with.
     #[serde(default)]
     pub values: Vec<String>,
 }
 
-/// How a value relates to others; spelled as in apimachinery's `selection.Operator`.
+/// An operator, spelled as in apimachinery's `selection.Operator`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operator {
-    /// It is one of them.
+    /// The value is in the list.
     #[serde(rename = "in", alias = "=", alias = "==")]
     In,
-    /// It is none of them, or there is none.
+    /// The value is not in the list, or the key is missing.
     #[serde(rename = "notin", alias = "!=")]
     NotIn,
-    /// There is one.
+    /// The key exists.
     #[serde(rename = "exists")]
     Exists,
-    /// There is none.
+    /// The key is missing.
     #[serde(rename = "!")]
     DoesNotExist,
-    /// It is a greater number.
+    /// The value is a number greater than the listed one.
     #[serde(rename = "gt")]
     Greater,
-    /// It is a smaller number.
+    /// The value is a number less than the listed one.
     #[serde(rename = "lt")]
     Less,
 }
 
 impl TargetSelector {
-    /// Whether it selects a Target.
+    /// Reports whether the selector matches a Target.
     pub fn selects(&self, target: &Value) -> bool {
         let metadata = target.get("metadata").unwrap_or(&Value::Null);
         let is = |key: &str, text: &str| metadata.get(key).and_then(Value::as_str) == Some(text);
@@ -77,7 +77,7 @@ impl TargetSelector {
         is_named && hold(&self.annotations, "annotations") && hold(&self.labels, "labels")
     }
 
-    /// What is wrong with it, as apimachinery would say when it reads it.
+    /// Returns the first error in the requirements, which apimachinery would also reject.
     pub fn problem(&self) -> Option<String> {
         self.annotations.iter().chain(&self.labels).find_map(Requirement::problem)
     }
@@ -107,8 +107,9 @@ impl Requirement {
             Operator::Exists | Operator::DoesNotExist => values.is_empty(),
             Operator::Greater | Operator::Less => values.len() == 1 && values.iter().all(number),
         };
-        (!is_right)
-            .then(|| format!("the requirement on {key:?} has {} values, which its operator cannot use", values.len()))
+        (!is_right).then(|| {
+            format!("the requirement on {key:?} has {} values, which is invalid for its operator", values.len())
+        })
     }
 }
 
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_hold_together() {
+    fn matches_targets_that_meet_all_parts() {
         let zone = |operator: &str, values: &[&str]| json!({"key": "zone", "operator": operator, "values": values});
         assert!(selects(json!({})));
         assert!(selects(json!({"targets": [{"name": "t", "namespace": "n"}], "labels": [zone("in", &["a", "b"])]})));

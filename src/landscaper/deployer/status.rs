@@ -1,7 +1,7 @@
 //! The status of a DeployItem, in both generations of Landscaper.
 //!
-//! Until Landscaper 0.51 deployers wrote `deployItemPhase` beside `phase`; since then `phase` is all there is, and the
-//! other is cleared. The effective phase is `deployItemPhase` where it says something, else `phase`.
+//! Until Landscaper 0.51 deployers wrote `deployItemPhase` beside `phase`; since then they write only `phase`,
+//! and clear the other. The effective phase is `deployItemPhase` if it is not empty, otherwise `phase`.
 //!
 //! Source: `DeployItemStatus` in Landscaper's `apis/core/v1alpha1/types_deployitem.go`.
 
@@ -13,28 +13,28 @@ use super::phase::Phase;
 use crate::admission::Path;
 use crate::landscaper::decode::text;
 
-/// What a DeployItem's status says to Landscaper and to deployers.
+/// The fields of a DeployItem's status that Landscaper and deployers exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status<'v> {
-    /// The effective phase as it is written; empty without.
+    /// The text of the effective phase; empty if it is missing.
     pub phase_text: &'v str,
-    /// What it means.
+    /// The effective phase.
     pub phase: Phase,
-    /// `jobID`: what is to be done; empty without.
+    /// `jobID`: the id of the requested job; empty if it is missing.
     pub job: &'v str,
-    /// `jobIDFinished`: what was done last; empty without.
+    /// `jobIDFinished`: the id of the job that finished last; empty if it is missing.
     pub finished: &'v str,
-    /// `lastReconcileTime`: when a deployer took it.
+    /// `lastReconcileTime`: when a deployer picked up the job.
     pub reconciled: Option<OffsetDateTime>,
-    /// `jobIDGenerationTime`: when Landscaper asked for it.
+    /// `jobIDGenerationTime`: when Landscaper requested the job.
     pub generated: Option<OffsetDateTime>,
-    /// `deployer.identity`; empty without.
+    /// `deployer.identity`; empty if it is missing.
     pub deployer: &'v str,
     /// Whether the DeployItem has a deletion timestamp.
     pub being_deleted: bool,
 }
 
-/// Where in a DeployItem all this stands.
+/// The fields of a DeployItem that [`Status`] reads.
 pub(super) const READ: &[Path] = &[
     &["status", "phase"],
     &["status", "deployItemPhase"],
@@ -45,14 +45,14 @@ pub(super) const READ: &[Path] = &[
     &["status", "deployer"],
 ];
 
-/// Where a job is.
+/// The progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Job {
-    /// There has been none: both ids are empty.
+    /// There has been no job: both ids are empty.
     None,
-    /// It is to be done, or being done: the ids differ.
+    /// The job is requested or in progress: the ids differ.
     Open,
-    /// It is done: the ids are equal.
+    /// The job has finished: the ids are equal.
     Done,
 }
 
@@ -74,7 +74,7 @@ impl<'v> Status<'v> {
         }
     }
 
-    /// Where its job is.
+    /// Returns the progress of the job.
     pub fn job(&self) -> Job {
         match (self.job, self.finished) {
             ("", "") => Job::None,
@@ -83,42 +83,45 @@ impl<'v> Status<'v> {
         }
     }
 
-    /// Whether a deployer has taken the job, as Landscaper sees it (`HasBeenPickedUp`): a clock that goes behind
-    /// Landscaper's makes it look as if none had.
+    /// Reports whether a deployer has picked up the job, as Landscaper computes it (`HasBeenPickedUp`).
+    ///
+    /// If the clock of the deployer is behind that of Landscaper, the job looks as if it was not picked up.
     pub fn is_picked_up(&self) -> bool {
         self.reconciled.is_some_and(|reconciled| self.generated.is_none_or(|generated| reconciled >= generated))
     }
 
-    /// Whether Landscaper gives up waiting for a deployer (`isPickupTimeoutExceeded`). With a timeout of 0 it never asks.
+    /// Reports whether the pickup timeout is exceeded (`isPickupTimeoutExceeded`).
+    ///
+    /// Landscaper does not call it if the timeout is 0.
     pub fn is_pickup_overdue(&self, now: OffsetDateTime, timeout: time::Duration) -> bool {
         let waited = self.generated.map_or(time::Duration::ZERO, |generated| now - generated);
         waited >= timeout
     }
 
-    /// The parts that the contract is about, for people: `phase Init, jobID "b", jobIDFinished "a"`.
-    pub fn told(&self) -> String {
+    /// Returns the fields of the contract for users: `phase "Init", jobID "b", jobIDFinished "a"`.
+    pub fn summary(&self) -> String {
         let Self { phase_text, job, finished, .. } = self;
         let deletion = if self.being_deleted { ", being deleted" } else { "" };
         format!("phase {phase_text:?}, jobID {job:?}, jobIDFinished {finished:?}{deletion}")
     }
 }
 
-/// A time as Kubernetes writes it.
+/// Parses a time in the format of Kubernetes (RFC 3339).
 fn time(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text, &Rfc3339).ok()
 }
 
-/// A write of a status: what it was and what it is to be.
+/// A status write: the old and the new status.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'v> {
-    /// Before.
+    /// The status before the write.
     pub old: Status<'v>,
-    /// After.
+    /// The status after the write.
     pub new: Status<'v>,
 }
 
 impl<'v> Change<'v> {
-    /// The change from one state of a DeployItem to another.
+    /// Reads the statuses of an old and a new DeployItem.
     pub fn of(old: &'v Value, new: &'v Value) -> Self {
         Self { old: Status::of(old), new: Status::of(new) }
     }

@@ -1,15 +1,15 @@
-//! The life of a DeployItem as a drawing: Mermaid, and SVG without any tool.
+//! Drawings of the state machine of a DeployItem, as Mermaid and as SVG.
 //!
-//! States are boxes, those that nothing may come to dashed and red; blue moves are Landscaper's, green ones the
-//! deployer's. In the SVG moves are numbered, and named below.
+//! States are boxes; prevented states are dashed and red. Transitions by Landscaper are blue, those by deployers are
+//! green. In the SVG, transitions are numbered, and a legend names them.
 
 use super::{Edge, edges};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped};
-use crate::landscaper::deployer::machine::{Actor, STATES, State, StateRow};
+use crate::landscaper::deployer::machine::{Actor, STATES, State, StateInfo};
 
-/// The lines of Landscaper's moves.
+/// The colour of transitions by Landscaper.
 const LANDSCAPER: &str = "#2563eb";
-/// The lines of a deployer's.
+/// The colour of transitions by deployers.
 const DEPLOYER: &str = "#16a34a";
 
 fn colour(by: Actor) -> &'static str {
@@ -19,42 +19,42 @@ fn colour(by: Actor) -> &'static str {
     }
 }
 
-fn fill(row: &StateRow) -> &'static str {
-    match row.state {
-        _ if row.kept_out_by.is_some() => PALE,
+fn fill(info: &StateInfo) -> &'static str {
+    match info.state {
+        _ if info.prevented_by.is_some() => PALE,
         State::Working | State::Uninstalling => GREEN,
         _ => BLUE,
     }
 }
 
-/// A flowchart for Mermaid.
+/// Returns a Mermaid flowchart.
 pub fn mermaid() -> String {
     let mut text = String::from("flowchart LR\n");
-    for row in &STATES {
-        let (name, fill) = (row.name, fill(row));
-        let label = drawing::label(&format!("{name}<br/>{}", row.phase));
-        let stroke = row.kept_out_by.map(|_| format!(",stroke:{RED},stroke-dasharray:4")).unwrap_or_default();
+    for info in &STATES {
+        let (name, fill) = (info.name, fill(info));
+        let label = drawing::label(&format!("{name}<br/>{}", info.phase));
+        let stroke = info.prevented_by.map(|_| format!(",stroke:{RED},stroke-dasharray:4")).unwrap_or_default();
         text += &format!("  {name}[\"{label}\"]\n  style {name} fill:{fill}{stroke}\n");
     }
     for (number, Edge { from, to, by, names }) in edges().iter().enumerate() {
-        let (from, to) = (from.row().name, to.row().name);
+        let (from, to) = (from.info().name, to.info().name);
         text += &format!("  {from} -->|\"{}\"| {to}\n", drawing::label(&names.join(", ")));
         text += &format!("  linkStyle {number} stroke:{}\n", colour(*by));
     }
     text
 }
 
-/// Half the size of a box.
+/// Half the width and height of a box, in pixels.
 const HALF: (f64, f64) = (88.0, 30.0);
-/// The size of the drawing without its legend.
+/// The width and height of the drawing without its legend, in pixels.
 const SIZE: (usize, usize) = (1060, 600);
-/// The height of a line of the legend.
+/// The height of a line of the legend, in pixels.
 const LINE: usize = 20;
 
 /// A point of the drawing, in pixels.
 type Point = (f64, f64);
 
-/// Where the middle of a state's box is.
+/// Returns the centre of the box of a state.
 fn place(state: State) -> Point {
     match state {
         State::New => (110.0, 300.0),
@@ -67,7 +67,7 @@ fn place(state: State) -> Point {
     }
 }
 
-/// The drawing.
+/// Returns the SVG drawing.
 pub fn svg() -> String {
     let edges = edges();
     let mut shapes = [Actor::Landscaper, Actor::Deployer].map(arrowhead).concat();
@@ -90,28 +90,28 @@ fn arrowhead(by: Actor) -> String {
     )
 }
 
-fn shape(row: &StateRow) -> String {
-    let ((x, y), (half_width, half_height)) = (place(row.state), HALF);
-    let (stroke, dash) = if row.kept_out_by.is_some() { (RED, " stroke-dasharray=\"4\"") } else { (GREY, "") };
-    let below = row.kept_out_by.map_or_else(|| row.phase.to_owned(), |rule| format!("kept out by {rule}"));
+fn shape(info: &StateInfo) -> String {
+    let ((x, y), (half_width, half_height)) = (place(info.state), HALF);
+    let (stroke, dash) = if info.prevented_by.is_some() { (RED, " stroke-dasharray=\"4\"") } else { (GREY, "") };
+    let below = info.prevented_by.map_or_else(|| info.phase.to_owned(), |rule| format!("prevented by {rule}"));
     format!(
         "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"{}\" \
          stroke=\"{stroke}\"{dash}/><text x=\"{x}\" y=\"{}\" text-anchor=\"middle\" font-weight=\"bold\">{}</text>\
          <text x=\"{x}\" y=\"{}\" text-anchor=\"middle\" font-size=\"11\">{}</text></g>\n",
-        escaped(row.meaning),
+        escaped(info.meaning),
         x - half_width,
         y - half_height,
         half_width * 2.0,
         half_height * 2.0,
-        fill(row),
+        fill(info),
         y - 4.0,
-        escaped(row.name),
+        escaped(info.name),
         y + 14.0,
         escaped(&below)
     )
 }
 
-/// A curved line with its number; `before` are the lines that are drawn already.
+/// Draws a transition as a curved, numbered line; `before` are the transitions that are already drawn.
 fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     let beside = before.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to)).count();
     let (from, bend, to) = curve(edge, beside);
@@ -135,7 +135,7 @@ fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     )
 }
 
-/// Beginning, bend and end of a line; the further apart the ends, the more it bends, so as to pass what is between.
+/// Returns start, control point and end of a curve. The longer the curve, the more it bends, to avoid boxes in between.
 fn curve(edge: &Edge, beside: usize) -> (Point, Point, Point) {
     let (from, to) = (place(edge.from), place(edge.to));
     let beside = beside as f64;
@@ -148,16 +148,16 @@ fn curve(edge: &Edge, beside: usize) -> (Point, Point, Point) {
     let length = dx.hypot(dy);
     let bend = match length {
         700.0.. => length * 0.62,
-        // Over or under the box between, whichever way it goes.
+        // Pass above or below the box in between, for both directions.
         500.0.. if dx > 0.0 && dy.abs() > 1.0 => -dy.signum() * length * 0.3,
         _ => 36.0,
     } + beside * 64.0;
-    // To the left of the way, so that a way back is on the other side.
+    // Bend to the left of the direction, so that the reverse transition bends to the other side.
     let middle = ((from.0 + to.0) / 2.0 + dy / length * bend, (from.1 + to.1) / 2.0 - dx / length * bend);
     (edge_of_box(from, middle), middle, edge_of_box(to, middle))
 }
 
-/// Where the line from the middle of a box towards a point leaves the box.
+/// Returns the point where the line from the centre of a box towards a point crosses the border of the box.
 fn edge_of_box(middle: Point, towards: Point) -> Point {
     let (dx, dy) = (towards.0 - middle.0, towards.1 - middle.1);
     let share = (HALF.0 / dx.abs().max(1.0)).min(HALF.1 / dy.abs().max(1.0));
