@@ -1,7 +1,7 @@
-//! Comparisons in filters.
+//! Comparisons in filters, such as `@.type=="Ready"`.
 //!
 //! Source: `Equal`, `Less` and the others in `k8s.io/client-go/third_party/forked/golang/template/funcs.go`. Both sides
-//! must be of one kind, and an integer is not a float.
+//! must have the same type, and an integer is not a float.
 
 use std::cmp::Ordering;
 
@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::error::Problem;
 use super::item::Datum;
 
+/// A value that can be compared.
 enum Basic<'a> {
     Bool(bool),
     Int(i64),
@@ -38,7 +39,7 @@ fn invalid() -> Problem {
     Problem::Mismatch("invalid type for comparison".to_owned())
 }
 
-/// Whether the comparison holds.
+/// Evaluates a comparison.
 pub(super) fn holds(left: &Datum<'_>, operator: &str, right: &Datum<'_>) -> Result<bool, Problem> {
     let wanted: fn(Ordering) -> bool = match operator {
         "==" => Ordering::is_eq,

@@ -1,4 +1,4 @@
-//! The result that exports build together: each puts its value where its key says, later ones over earlier ones.
+//! Builds the result of exports: each export writes its value at its key; later exports overwrite earlier ones.
 //!
 //! Source: `Construct` in Landscaper's `pkg/landscaper/dataobjects/jsonpath/jsonpath.go`, and `MergeMaps` in its
 //! `pkg/utils/utils.go`.
@@ -9,13 +9,13 @@ use super::error::{PathError, Problem};
 use super::node::{Node, Part};
 use super::parse;
 
-/// How deep a result may be nested: what walks through it does so by calls in calls.
+/// The maximum nesting depth of a result, because it is processed recursively.
 const MAX_LEVELS: usize = 256;
 
-/// The levels that a key names: for each template group, the fields of it.
+/// Parses a key. Returns the field names of each template group.
 ///
 /// # Errors
-/// When the key cannot be read, names anything but fields, or more than 256 of them.
+/// Fails if the key is invalid, contains parts other than fields, or has more than 256 fields.
 pub fn key(text: &str) -> Result<Vec<Vec<String>>, PathError> {
     let groups = parse::groups(text).map_err(|error| error.of(text))?;
     let named = groups.iter().map(|group| match &group.part {
@@ -36,13 +36,13 @@ fn field(node: &Node) -> Result<String, PathError> {
     }
 }
 
-/// The object that has `value` where `text` says.
+/// Builds an object with `value` at the key `text`.
 ///
 /// # Errors
-/// When the key cannot be read, or names anything but fields.
+/// Fails like [`key`].
 pub fn construct(text: &str, value: &Value) -> Result<Value, PathError> {
     let mut object = Map::new();
-    // Landscaper goes on with a further group where the one before it put its value.
+    // In Landscaper, each group starts at the parent of the previous group's value.
     let mut parents: Vec<String> = Vec::new();
     for mut fields in key(text)? {
         let Some(last) = fields.pop() else { continue };
@@ -65,9 +65,10 @@ fn parent<'m>(object: &'m mut Map<String, Value>, path: &[String]) -> &'m mut Ma
     members
 }
 
-/// Puts `from` over `into`: objects member by member, anything else as a whole.
+/// Merges `from` into `into`: objects recursively; other values are replaced.
 pub fn merge(into: &mut Value, from: Value) {
-    // Both come from objects, whose depth is bounded where they are read; keys by the length of a path.
+    // The recursion is bounded: objects have a bounded depth when they are read, and keys have at most MAX_LEVELS
+    // fields.
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {

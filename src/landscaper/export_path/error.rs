@@ -1,38 +1,38 @@
-//! What can be wrong with a path.
+//! Errors in paths.
 
 use std::fmt;
 
-/// The kinds of failure that the executed cases tell apart.
+/// The class of an error, as the executed cases distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// The path cannot be read.
+    /// The path is invalid.
     Parse,
-    /// It can be read, and does not fit the object.
+    /// The path is valid, but does not fit the object.
     Evaluation,
-    /// There are several template groups, and the first has not exactly one result.
+    /// There are several template groups, and the first does not have exactly one result.
     Count,
-    /// There is no template group with a result.
+    /// No template group has a result.
     Empty,
-    /// Landscaper panics: there is no result at all.
+    /// Nothing is found, and Landscaper panics.
     Panic,
-    /// Landscaper picks a value at random.
+    /// Several values are found in random order, and Landscaper uses any one of them.
     Random,
-    /// Not a node that may stand in a key.
+    /// The part is not allowed in a key.
     Unsupported,
-    /// Beyond a bound of ours.
+    /// The path exceeds a limit of Portcullis.
     Bound,
 }
 
-/// What is wrong with a path. Where upstream has words for it, they are upstream's: Landscaper's log has the same.
+/// An error in a path. The texts are those of upstream if it has any, so that you find them in Landscaper's log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// It cannot be read.
+    /// The syntax is invalid.
     #[error("{0}")]
     Syntax(String),
-    /// A field is not there.
+    /// This field is missing.
     #[error("{0} is not found")]
     NotFound(String),
-    /// It does not fit the object in another way.
+    /// The path does not fit the object for another reason.
     #[error("{0}")]
     Mismatch(String),
     /// See [`Class::Count`].
@@ -48,24 +48,24 @@ pub enum Problem {
     #[error("several values are found in no particular order: Landscaper picks one at random")]
     Random,
     /// See [`Class::Unsupported`].
-    #[error("{0} cannot stand in a key, only names of fields")]
+    #[error("{0} is not allowed in a key, only field names")]
     Unsupported(&'static str),
     /// The path is longer than [`super::MAX_BYTES`].
     #[error("the path is longer than {} bytes", super::MAX_BYTES)]
     TooLong,
-    /// Finding out takes more than [`super::MAX_STEPS`] steps, or the path is nested too deep.
+    /// The evaluation takes more than [`super::MAX_STEPS`] steps, or the path is nested too deep.
     #[error("the path takes too many steps to be evaluated here")]
     TooComplex,
 }
 
-/// What is wrong with a path, and where in it.
+/// An error in a path, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathError {
-    /// What is wrong.
+    /// The error.
     pub problem: Problem,
-    /// Where in the path: the byte at which the part in question begins.
+    /// The byte offset of the part with the error.
     pub at: usize,
-    /// The path.
+    /// The path as written.
     pub path: String,
 }
 
@@ -80,7 +80,7 @@ impl PathError {
         self
     }
 
-    /// The kind of failure.
+    /// Returns the class of the error.
     pub fn class(&self) -> Class {
         match self.problem {
             Problem::Syntax(_) => Class::Parse,
@@ -94,19 +94,19 @@ impl PathError {
         }
     }
 
-    /// How to mend it, for the mistakes that are made most.
+    /// Returns the fix for a frequent mistake, if the path has one.
     pub fn help(&self) -> Option<&'static str> {
         let path = self.path.trim_start_matches('.');
         if path.starts_with('{') {
-            return Some("leave the braces out: Landscaper puts them around the path itself");
+            return Some("remove the braces: Landscaper adds them itself");
         }
         if path.starts_with(['$', '@', ' ', '[']) {
             return Some(
-                "begin with the name of a field, as in .data.token: what stands before it names an empty field",
+                "begin with a field name, as in .data.token: the characters before it are read as an empty field name",
             );
         }
         if path.contains("['") && path.contains('.') && matches!(self.problem, Problem::NotFound(_)) {
-            return Some("a dot in brackets separates fields all the same: write a dot that belongs to a name as \\.");
+            return Some("a dot in brackets also separates fields: write a dot in a name as \\.");
         }
         if path.contains("[\"") {
             return Some("write ['name'] with single quotes");
@@ -114,7 +114,7 @@ impl PathError {
         None
     }
 
-    /// The character of the path, counted from one, that the error is about.
+    /// Returns the position of the error in characters, starting at 1.
     pub fn column(&self) -> usize {
         self.path.char_indices().take_while(|(byte, _)| *byte < self.at).count() + 1
     }

@@ -1,7 +1,7 @@
-//! Evaluating a path on an object.
+//! Evaluates a path on an object.
 //!
-//! Source: `FindResults` and the `eval…` functions in `jsonpath.go` of `k8s.io/client-go/util/jsonpath`, and `GetValue` in
-//! Landscaper's `jsonpath.go`.
+//! Source: `FindResults` and the `eval…` functions in `jsonpath.go` of `k8s.io/client-go/util/jsonpath`, and `GetValue`
+//! in Landscaper's `jsonpath.go`.
 
 use serde_json::Value;
 
@@ -12,10 +12,10 @@ use super::item::{Datum, Item};
 use super::node::{Filter, Node, Part, Slice};
 use crate::admission::json;
 
-/// `range` in `range`: each level is a call in a call.
+/// The maximum nesting depth of `range`, because each level is a recursive call.
 const MAX_RANGES: usize = 16;
 
-/// The value that `GetValue` finds.
+/// Returns the value that Landscaper's `GetValue` returns.
 pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> {
     let mut evaluation = Evaluation::new(groups);
     let found = evaluation.groups(0, Item::new(Datum::Value(object)), 0).map_err(|failure| failure.error)?;
@@ -33,7 +33,7 @@ pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> 
     Ok(result)
 }
 
-/// What went wrong, and what was found all the same: filters that ask only whether anything is found look at it.
+/// An error with the items that were found before it. A filter without an operator counts these items as a match.
 struct Failure<'a> {
     error: PathError,
     partial: Vec<Item<'a>>,
@@ -46,7 +46,7 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// The counters by which `range` and `end` find each other.
+    /// Counters that match each `end` with its `range`.
     begun: usize,
     inside: usize,
     ending: usize,
@@ -58,7 +58,7 @@ impl<'a> Evaluation<'a> {
         Self { groups, steps: 0, shuffles: 0, is_random: false, begun: 0, inside: 0, ending: 0, last_end: None }
     }
 
-    /// The results of the template groups from `from` on, each on `root`.
+    /// Evaluates the template groups from index `from` on `root`.
     fn groups(&mut self, from: usize, root: Item<'a>, depth: usize) -> Result<Vec<Vec<Item<'a>>>, Failure<'a>> {
         let groups = self.groups;
         let mut found = Vec::new();
@@ -133,7 +133,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Counts steps, and fails when there were too many.
+    /// Adds to the number of steps, and fails above the maximum.
     fn count(&mut self, steps: usize, node: &Node) -> Result<(), Failure<'a>> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS { Err(failure(Problem::TooComplex, node, Vec::new())) } else { Ok(()) }
@@ -184,7 +184,7 @@ impl<'a> Evaluation<'a> {
                     let elements = elements.get(from..to).unwrap_or_default();
                     found.extend(elements.iter().step_by(step).map(|element| item.with(Datum::Value(element))));
                 }
-                // Nothing was asked for of this one, and upstream leaves it at that for those that follow, too.
+                // The slice is empty for this item; upstream then skips the following items too.
                 Ok(None) => {
                     self.is_random |= !item.shuffles.is_empty();
                     return Ok(found);
@@ -203,7 +203,7 @@ impl<'a> Evaluation<'a> {
         Ok(found)
     }
 
-    /// Everything that has something in it, at any depth, each before what is in it.
+    /// Returns all non-empty maps, lists and strings at any depth, parents before children.
     fn recursive(&mut self, mut stack: Vec<Item<'a>>, node: &Node) -> Found<'a> {
         stack.reverse();
         let mut found = Vec::new();
@@ -284,7 +284,7 @@ fn field<'a>(input: &[Item<'a>], name: &str, node: &Node) -> Found<'a> {
 }
 
 impl Slice {
-    /// From where, to where and in which steps, in a list of that length; `None` for no elements at all.
+    /// Returns start, end and step for a list of `length` elements; `None` for an empty slice.
     fn bounds(&self, length: usize) -> Result<Option<(usize, usize, usize)>, String> {
         let length = i64::try_from(length).unwrap_or(i64::MAX);
         let from = self.from.unwrap_or(0);

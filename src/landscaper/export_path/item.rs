@@ -1,15 +1,16 @@
-//! What a path has found so far.
+//! Items: the intermediate results of an evaluation.
 
 use serde_json::{Number, Value};
 
-/// A value on the way, and the maps whose order decided where among the others it stands.
+/// An intermediate value, and the iterations over maps that determined its position in the results.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
-    /// Numbers of the iterations over maps of several members that it came from. Go walks them in random order.
+    /// The numbers of the iterations over maps with several members. Go iterates over maps in random order.
     pub(super) shuffles: Vec<u32>,
 }
 
+/// An intermediate value: a part of the object, or a literal of the path.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Datum<'a> {
     Value(&'a Value),
@@ -17,9 +18,9 @@ pub(super) enum Datum<'a> {
     Int(i64),
     Float(f64),
     Bool(bool),
-    /// A byte of a string that `*` took apart.
+    /// A byte of a string to which `*` was applied.
     Byte(u8),
-    /// What `range` makes of `null`.
+    /// The value that `range` yields for `null`.
     Nothing,
 }
 
@@ -28,7 +29,7 @@ impl<'a> Item<'a> {
         Self { datum, shuffles: Vec::new() }
     }
 
-    /// Something that was found in this item.
+    /// Returns an item found inside this item, with the same iterations.
     pub(super) fn with(&self, datum: Datum<'a>) -> Self {
         Self { datum, shuffles: self.shuffles.clone() }
     }
@@ -37,12 +38,12 @@ impl<'a> Item<'a> {
         matches!(self.datum, Datum::Value(Value::Null))
     }
 
-    /// Whether it can be told from others only by the order of a map.
+    /// Reports whether the order of the two items depends on the random order of a map.
     pub(super) fn is_shuffled_with(&self, other: &Self) -> bool {
         self.shuffles.iter().any(|shuffle| other.shuffles.contains(shuffle))
     }
 
-    /// What is directly in it: members, elements, bytes. `shuffle` gives a number to an iteration over a map.
+    /// Returns the members, elements or bytes of the item. `shuffle` returns a new number for an iteration over a map.
     pub(super) fn inside(&self, mut shuffle: impl FnMut() -> u32) -> Vec<Self> {
         match self.datum {
             Datum::Value(Value::Object(members)) => {
@@ -73,7 +74,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Go's name of its type.
+    /// Returns the Go name of the type.
     pub(super) fn type_name(&self) -> &'static str {
         match self.datum {
             Datum::Value(Value::Object(_)) => "map[string]interface {}",

@@ -1,19 +1,19 @@
-//! Landscaper's dialect of Kubernetes JSONPath: how exports name a value in an object, and where it goes in the result.
+//! Landscaper's dialect of Kubernetes JSONPath: how exports select a value in an object, and its place in the result.
 //!
 //! ```text
 //! .data.token                       a field; the leading dot may be left out
-//! .data.tls\.crt                    a dot that belongs to the name
+//! .data.tls\.crt                    a name with a dot
 //! .secrets[0]   .list[-1]   [1:3]   an element, the last one, a slice
 //! .conditions[?(@.type=="Ready")]   the elements for which a comparison holds
-//! .list[*]  .map.*  ..name  [0,1]   all of them, at any depth, several
+//! .list[*]  .map.*  ..name  [0,1]   all members, all at any depth, several elements
 //! ```
 //!
-//! Of several results the first counts; there is no way to ask for all. A missing field is an error, `null` is a value.
+//! If there are several results, Landscaper uses only the first. A missing field is an error; `null` is a value.
 //!
-//! Source: `GetValue` and `Construct` in Landscaper's `pkg/landscaper/dataobjects/jsonpath/jsonpath.go`, over the parser
-//! and the evaluation of `k8s.io/client-go/util/jsonpath`. What they really answer is recorded in
-//! `tests/vectors/landscaper/jsonpath.json` and `construct.json`. Where upstream panics, or picks at random among the
-//! values of a map, there is an error here.
+//! Source: `GetValue` and `Construct` in Landscaper's `pkg/landscaper/dataobjects/jsonpath/jsonpath.go`, over the
+//! parser and the evaluation of `k8s.io/client-go/util/jsonpath`. Executed cases are in
+//! `tests/vectors/landscaper/jsonpath.json` and `construct.json`. Where upstream panics or uses a random value of a
+//! map, this module returns an error.
 
 mod compare;
 mod construct;
@@ -29,12 +29,12 @@ use serde_json::Value;
 pub use construct::{construct, key, merge};
 pub use error::{Class, PathError, Problem};
 
-/// The longest path that is read; an export's path is a line that a person wrote.
+/// The maximum length of a path. Users write paths by hand, in one line.
 pub const MAX_BYTES: usize = 8192;
-/// How many steps the evaluation of one path may take, so that `..` cannot be made to walk for ever.
+/// The maximum number of steps to evaluate a path, which limits the cost of `..`.
 pub const MAX_STEPS: usize = 200_000;
 
-/// A path that was read.
+/// A parsed path.
 #[derive(Debug, Clone)]
 pub struct Path {
     text: String,
@@ -42,23 +42,23 @@ pub struct Path {
 }
 
 impl Path {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// Returns the first error with its position.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         Ok(Self { text: text.to_owned(), groups: parse::groups(text).map_err(|error| error.of(text))? })
     }
 
-    /// The path as it was written.
+    /// Returns the path as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The value that Landscaper finds in an object.
+    /// Returns the value that Landscaper finds in an object.
     ///
     /// # Errors
-    /// Why there is none, or why it is not certain which one it is.
+    /// Fails if there is no value, or if Landscaper would use a random one.
     pub fn find(&self, object: &Value) -> Result<Value, PathError> {
         evaluate::find(&self.groups, object).map_err(|error| error.of(&self.text))
     }

@@ -1,12 +1,13 @@
-//! The parts of a path.
+//! The syntax tree of a path.
 
-/// A part, and the byte of the path at which it begins.
+/// A part of a path, and its byte offset.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) at: usize,
     pub(super) part: Part,
 }
 
+/// The kinds of parts of a path.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
     /// Text between template groups, or a quoted string in one.
@@ -25,17 +26,17 @@ pub(super) enum Part {
     Identifier(String),
 }
 
-/// `[from:to:step]`; what is not said is `None`.
+/// `[from:to:step]`; omitted numbers are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slice {
     pub(super) from: Option<i64>,
     pub(super) to: Option<i64>,
     pub(super) step: Option<i64>,
-    /// `[from]`: there was no `to`, and it is one more than `from`.
+    /// Whether this is an index, `[from]`: then `to` is `from` + 1.
     pub(super) is_index: bool,
 }
 
-/// `[?(left operator right)]`; without an operator, whether there is anything on the left.
+/// `[?(left operator right)]`. Without an operator, the filter matches if `left` finds anything.
 #[derive(Debug, Clone)]
 pub(super) struct Filter {
     pub(super) left: Vec<Node>,
@@ -43,7 +44,7 @@ pub(super) struct Filter {
 }
 
 impl Part {
-    /// The name for people.
+    /// Returns the name for users.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",

@@ -1,20 +1,20 @@
-//! Reading a path.
+//! The parser for paths.
 //!
-//! Source: `parser.go` of `k8s.io/client-go/util/jsonpath`, function by function, but for its recursion, which is a loop
-//! here. Landscaper puts a dot before a path that has none, and braces around it.
+//! Source: `parser.go` of `k8s.io/client-go/util/jsonpath`, with the same functions, but with a loop
+//! instead of recursion. Landscaper adds a leading dot if it is missing, and braces around the path.
 //!
-//! Letters and digits beyond ASCII are told by Rust's tables instead of Go's; it matters only for marks and numerals that
-//! are neither.
+//! Letters and digits beyond ASCII are classified by Rust's Unicode tables, not Go's. The tables differ only for some
+//! combining marks and numerals.
 
 use super::MAX_BYTES;
 use super::error::{PathError, Problem};
 use super::node::{Filter, Node, Part, Slice};
 use super::quote::unquote;
 
-/// Filters in filters end after three: quotes must differ. This is far beyond.
+/// The maximum nesting depth of filters. Valid paths have at most three levels, because each level needs other quotes.
 const MAX_DEPTH: usize = 16;
 
-/// The template groups of a path, and the text between them.
+/// Parses a path into its template groups and the text between them.
 pub(super) fn groups(path: &str) -> Result<Vec<Node>, PathError> {
     if path.len() > MAX_BYTES {
         return Err(PathError::new(Problem::TooLong, MAX_BYTES));
@@ -27,9 +27,9 @@ struct Parser<'t> {
     input: &'t str,
     pos: usize,
     start: usize,
-    /// How many bytes of the input stand before the path, or the part of it, that is read.
+    /// The number of bytes that were added before the path or its part in `input`.
     before: usize,
-    /// Where in the path that part begins.
+    /// The byte offset of the part in the whole path.
     offset: usize,
     depth: usize,
 }
@@ -58,7 +58,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The parts of a template group, up to its closing brace.
+    /// Parses the parts of a template group up to its closing brace.
     fn group(&mut self) -> Result<Vec<Node>, PathError> {
         let mut nodes = Vec::new();
         loop {
@@ -140,7 +140,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `[…]`, whatever is in it, up to the first closing bracket.
+    /// Parses `[…]` up to the first closing bracket: an index, a slice, a union or a quoted key.
     fn array(&mut self, nodes: &mut Vec<Node>) -> Result<(), PathError> {
         let from = self.pos;
         let Some(length) = self.rest().find([']', '\n']).filter(|end| self.rest()[*end..].starts_with(']')) else {
@@ -175,7 +175,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `^(-?[\d]*)(:-?[\d]*)?(:-?[\d]*)?$`
+    /// Parses an index or a slice: `^(-?[\d]*)(:-?[\d]*)?(:-?[\d]*)?$`.
     fn slice(&self, text: &str, from: usize) -> Result<Slice, PathError> {
         let parts: Vec<&str> = text.split(':').collect();
         let digits = |part: &&str| part.strip_prefix('-').unwrap_or(part).bytes().all(|byte| byte.is_ascii_digit());
@@ -212,7 +212,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Goes behind the `)]` of a filter. Only the first kind of quote counts, and only its first pair.
+    /// Moves behind the `)]` of a filter. As upstream, it respects only the first kind of quote, and only its first
+    /// pair.
     fn filter_end(&mut self, from: usize) -> Result<(), PathError> {
         let (mut quote, mut closed) = (None, false);
         loop {
@@ -264,7 +265,7 @@ impl<'t> Parser<'t> {
         nodes.push(Node { at, part });
     }
 
-    /// A part of the path that is read as a path of its own: its first template group.
+    /// Parses a part of the path as a separate path, and returns its first template group.
     fn nested(&self, open: &str, text: &str, close: &str, at: usize) -> Result<Vec<Node>, PathError> {
         let Some(depth) = self.depth.checked_sub(1) else {
             return Err(PathError::new(Problem::TooComplex, self.place(at)));
@@ -291,7 +292,7 @@ impl<'t> Parser<'t> {
         Some(c)
     }
 
-    /// Whether a backslash stands before the character that was passed last, a quote.
+    /// Reports whether the quote that was read last has a backslash before it.
     fn was_escaped(&self) -> bool {
         self.pos.checked_sub(2).and_then(|at| self.input.as_bytes().get(at)) == Some(&b'\\')
     }
@@ -302,7 +303,7 @@ impl<'t> Parser<'t> {
         text
     }
 
-    /// The place in the path of a place in the input.
+    /// Converts an offset in the input to an offset in the whole path.
     fn place(&self, pos: usize) -> usize {
         self.offset + pos.saturating_sub(self.before)
     }
@@ -312,12 +313,13 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// `^'([^']*)'$`
+/// Returns the name in a quoted key: `^'([^']*)'$`.
 fn dict_key(text: &str) -> Option<&str> {
     text.strip_prefix('\'')?.strip_suffix('\'').filter(|key| !key.contains('\''))
 }
 
-/// `^([^!<>=]+)([!<>=]+)(.+?)$`: an operator gives its last character away where nothing else is left.
+/// Splits a comparison: `^([^!<>=]+)([!<>=]+)(.+?)$`. If nothing follows the operator, its last character is the right
+/// side.
 fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c: char| "!<>=".contains(c);
     let from = text.find(is_operator).filter(|from| *from > 0)?;
@@ -334,7 +336,7 @@ fn is_alphanumeric(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// `%#U` of Go.
+/// Formats a character like Go's `%#U`.
 fn unicode(c: char) -> String {
     let printable = !c.is_control() && (c == ' ' || !c.is_whitespace());
     if printable { format!("U+{:04X} '{c}'", c as u32) } else { format!("U+{:04X}", c as u32) }

@@ -1,6 +1,6 @@
-//! Quoted strings, as `UnquoteExtend` of client-go and `strconv.UnquoteChar` of Go read them.
+//! Unquotes strings as `UnquoteExtend` of client-go and `strconv.UnquoteChar` of Go do.
 
-/// What stands between the quotes of `text`, with its escapes resolved; `None` where Go finds invalid syntax.
+/// Removes the quotes of `text` and resolves its escapes; `None` if Go reports invalid syntax.
 pub(super) fn unquote(text: &str) -> Option<String> {
     let quote = text.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
     let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
@@ -17,7 +17,7 @@ pub(super) fn unquote(text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Resolves what follows a backslash; gives what comes after it.
+/// Resolves the escape sequence after a backslash. Returns the rest of the text.
 fn escape<'t>(text: &'t str, quote: char, bytes: &mut Vec<u8>) -> Option<&'t str> {
     let kind = text.chars().next()?;
     let rest = &text[kind.len_utf8()..];
@@ -51,7 +51,7 @@ fn escape<'t>(text: &'t str, quote: char, bytes: &mut Vec<u8>) -> Option<&'t str
 }
 
 fn number(digits: &str, radix: u32) -> Option<u32> {
-    // from_str_radix would take a sign
+    // from_str_radix would accept a sign
     if digits.chars().all(|c| c.is_digit(radix)) { u32::from_str_radix(digits, radix).ok() } else { None }
 }
 
