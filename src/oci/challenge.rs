@@ -1,23 +1,23 @@
-//! What a registry asks for: the `WWW-Authenticate` header.
+//! Authentication challenges of registries: the `WWW-Authenticate` header.
 
 use super::Repository;
 
-/// What a registry asks for.
+/// An authentication challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// Name and password.
+    /// HTTP basic authentication.
     Basic,
     /// A token from `realm`.
     Bearer {
-        /// Address of the token service.
+        /// The URL of the token service.
         realm: String,
-        /// What it calls the registry.
+        /// The name of the registry at the token service.
         service: String,
     },
 }
 
 impl Challenge {
-    /// The first challenge that can be met.
+    /// Parses a header; `None` for an unsupported scheme.
     pub(super) fn read(header: &str) -> Option<Self> {
         let (scheme, parameters) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
         if scheme.eq_ignore_ascii_case("basic") {
@@ -31,7 +31,7 @@ impl Challenge {
     }
 }
 
-/// The value of a parameter, quoted or not.
+/// Returns the value of a parameter, without quotes.
 fn parameter(parameters: &str, name: &str) -> Option<String> {
     let mut rest = parameters;
     while let Some((key, after)) = rest.split_once('=') {
@@ -47,9 +47,9 @@ fn parameter(parameters: &str, name: &str) -> Option<String> {
     None
 }
 
-/// Whether a token service may see the credentials of a registry: it is the registry itself, or of the same domain.
+/// Reports whether a token service may receive the credentials of a registry: it has the same host or the same domain.
 ///
-/// `auth.docker.io` is for `registry-1.docker.io`, and `gitlab.example.org` for `registry.gitlab.example.org`.
+/// `auth.docker.io` serves `registry-1.docker.io`, and `gitlab.example.org` for `registry.gitlab.example.org`.
 pub(super) fn is_trusted(realm_host: &str, repository: &Repository) -> bool {
     let registry = repository.host.as_str();
     if realm_host == registry {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn challenges_are_read() {
+    fn parses_basic_and_bearer_challenges() {
         let bearer = |realm: &str, service: &str| {
             Some(Challenge::Bearer { realm: realm.to_owned(), service: service.to_owned() })
         };
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_go_to_the_domain_of_the_registry_only() {
+    fn trusts_only_the_domain_of_the_registry() {
         let trusted = |realm: &str, host: &str| is_trusted(realm, &Repository::new(host, "a").unwrap());
         assert!(trusted("auth.docker.io", "docker.io"));
         assert!(trusted("gitlab.example.org", "registry.gitlab.example.org"));

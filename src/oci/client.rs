@@ -1,4 +1,4 @@
-//! The client of registries.
+//! The registry client.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,32 +15,32 @@ use super::challenge::{Challenge, is_trusted};
 use super::transport::{Ask, Reply, Transport, host};
 use super::{Credentials, Error, Repository, digest};
 
-/// The media types of manifests that name a configuration and layers.
+/// The accepted media types of manifests: those with a configuration and layers.
 const MANIFESTS: &str =
     "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
-/// The specification has registries take manifests of 4 MiB.
+/// The maximum size of a manifest: the specification requires registries to accept 4 MiB.
 const LARGEST_MANIFEST: usize = 4 << 20;
-/// Some thousand tags.
+/// The maximum size of a tag list: enough for thousands of tags.
 const LARGEST_LIST: usize = 1 << 20;
-/// A token is a few kilobytes.
+/// The maximum size of a token response; tokens have a few kilobytes.
 const LARGEST_TOKEN: usize = 64 << 10;
-/// A registry that keeps blobs elsewhere redirects once; more than this is a loop.
+/// The maximum number of redirects. Registries redirect once to blob storage; more is a loop.
 const REDIRECTS: usize = 5;
-/// Requests at a time, to all registries together.
+/// The maximum number of concurrent requests to all registries.
 const AT_ONCE: usize = 16;
-/// Tokens that are kept; when there are more, all are asked for again.
+/// The maximum number of cached tokens; at the limit, the cache is cleared.
 const TOKENS: usize = 1_000;
-/// What the specification says of a token that does not say how long it is good for.
+/// The lifetime of a token without `expires_in`, from the specification.
 const TOKEN_LIFE: Duration = Duration::from_secs(60);
-/// A token that ends in this moment is of no use.
+/// The time before its expiry at which a token is no longer used.
 const TOKEN_MARGIN: Duration = Duration::from_secs(10);
 
-/// How a client is made.
+/// The options of a client.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Authorities that are trusted besides the system's.
+    /// Certificate authorities to trust in addition to those of the system.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// How long a request may take.
+    /// The timeout of a request.
     pub within: Duration,
 }
 
@@ -50,37 +50,37 @@ impl Default for Options {
     }
 }
 
-/// Reads from registries.
+/// A client that reads from registries.
 pub struct Client {
     transport: Transport,
     tokens: Mutex<HashMap<TokenKey, (String, Instant)>>,
     permits: Semaphore,
 }
 
-/// What a token is good for: a repository, and for whom.
+/// The key of a cached token: the repository, and the fingerprint of the credentials.
 type TokenKey = (Repository, String);
 
-/// A manifest.
+/// An image manifest.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// Its digest.
+    /// The computed digest.
     pub digest: String,
-    /// Its configuration.
+    /// The descriptor of the configuration.
     pub config: Blob,
-    /// Its layers.
+    /// The descriptors of the layers.
     pub layers: Vec<Blob>,
 }
 
-/// Content of a registry: `Descriptor` in OCI's words.
+/// A reference to content in a registry (OCI: descriptor).
 #[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct Blob {
-    /// What it is.
+    /// The media type.
     #[serde(default)]
     pub media_type: String,
-    /// Its digest.
+    /// The digest.
     pub digest: String,
-    /// Its size in bytes, where it is said.
+    /// The size in bytes, if known.
     #[serde(default)]
     pub size: Option<u64>,
 }
@@ -109,35 +109,38 @@ struct Token {
 }
 
 impl Client {
-    /// A client.
+    /// Creates a client.
     ///
     /// # Errors
-    /// When an authority is no certificate.
+    /// Fails if an authority is not a valid certificate.
     pub fn new(options: &Options) -> Result<Self, rustls::Error> {
         let transport = Transport::new(&options.authorities, options.within)?;
         Ok(Self { transport, tokens: Mutex::default(), permits: Semaphore::new(AT_ONCE) })
     }
 
-    /// The manifest that a tag names.
+    /// Fetches the manifest of a tag.
     ///
     /// # Errors
-    /// See [`Error`]; also when the registry says another digest than the manifest has.
+    /// See [`Error`]. Also fails if the manifest does not have the digest in the header of the response.
     pub async fn manifest(&self, from: &Repository, tag: &str, who: &Credentials) -> Result<Manifest, Error> {
         let reply = self.get(from, who, &format!("manifests/{tag}"), MANIFESTS, LARGEST_MANIFEST).await?;
         let found = digest::of(&reply.body);
-        let told = reply.headers.get("docker-content-digest").and_then(|value| value.to_str().ok());
-        if let Some(told) = told.filter(|told| digest::is_valid(told) && **told != found) {
-            return Err(wrong(from, format!("the manifest of {tag} has the digest {found}, the registry says {told}")));
+        let stated = reply.headers.get("docker-content-digest").and_then(|value| value.to_str().ok());
+        if let Some(stated) = stated.filter(|stated| digest::is_valid(stated) && **stated != found) {
+            return Err(wrong(
+                from,
+                format!("the manifest of {tag} has the digest {found}, the registry states {stated}"),
+            ));
         }
         let wire: WireManifest = serde_json::from_slice(&reply.body)
-            .map_err(|error| wrong(from, format!("{tag} has no manifest of an artifact: {error}")))?;
+            .map_err(|error| wrong(from, format!("{tag} does not have an artifact manifest: {error}")))?;
         Ok(Manifest { digest: found, config: wire.config, layers: wire.layers })
     }
 
-    /// The content of a blob of at most `largest` bytes.
+    /// Fetches a blob of at most `largest` bytes.
     ///
     /// # Errors
-    /// See [`Error`]; also when the content has another digest or size.
+    /// See [`Error`]. Also fails if the blob is too large or does not have its digest.
     pub async fn blob(
         &self,
         from: &Repository,
@@ -146,7 +149,7 @@ impl Client {
         who: &Credentials,
     ) -> Result<Bytes, Error> {
         if !digest::is_valid(&blob.digest) {
-            return Err(wrong(from, format!("{:?} is no digest that can be verified", blob.digest)));
+            return Err(wrong(from, format!("{:?} is not a digest that can be verified", blob.digest)));
         }
         if blob.size.is_some_and(|size| size > largest as u64) {
             return Err(wrong(from, format!("a blob has more than {largest} bytes")));
@@ -159,7 +162,7 @@ impl Client {
         Ok(reply.body)
     }
 
-    /// The tags of a repository, as many as come at once.
+    /// Fetches the first page of tags of a repository.
     ///
     /// # Errors
     /// See [`Error`].
@@ -169,7 +172,7 @@ impl Client {
         Ok(tags.tags.unwrap_or_default())
     }
 
-    /// Something of a repository, with whatever the registry asks for first.
+    /// Sends a GET request for a path below a repository, and authenticates if the registry requires it.
     async fn get(
         &self,
         from: &Repository,
@@ -181,9 +184,9 @@ impl Client {
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await.ok();
         let address = format!("{}/v2/{}/{what}", from.origin(), from.path);
-        let uri: Uri = address.parse().map_err(|_| wrong(from, format!("{what:?} is no address")))?;
-        let mut authorization = self.kept(from, who);
-        // Once as it is known so far, once more as the registry asked for.
+        let uri: Uri = address.parse().map_err(|_| wrong(from, format!("{what:?} is not a valid path")))?;
+        let mut authorization = self.cached_token(from, who);
+        // First with a cached token, if any; then with an answer to the challenge.
         for is_last in [false, true] {
             let ask = Ask { uri: uri.clone(), accept, authorization: authorization.as_deref(), largest };
             let reply = self.follow(ask).await?;
@@ -198,7 +201,8 @@ impl Client {
         Err(denied(from, who))
     }
 
-    /// Follows redirects. What is for one host is not sent to another, and nothing that was secret becomes plain.
+    /// Sends a request and follows redirects. Does not send credentials to another host, and does not change from TLS
+    /// to plain HTTP.
     async fn follow(&self, mut ask: Ask<'_>) -> Result<Reply, Error> {
         for _ in 0..=REDIRECTS {
             let reply = self.transport.send(&ask).await?;
@@ -216,7 +220,7 @@ impl Client {
         Err(Error::Wrong { host: host(&ask.uri), what: format!("more than {REDIRECTS} redirects") })
     }
 
-    /// What to send after the registry said 401.
+    /// Returns the `Authorization` header that answers the challenge of a 401 response.
     async fn answer(&self, from: &Repository, who: &Credentials, reply: &Reply) -> Result<Option<String>, Error> {
         let headers = reply.headers.get_all(WWW_AUTHENTICATE);
         let challenge = headers.iter().find_map(|header| Challenge::read(header.to_str().ok()?));
@@ -227,7 +231,7 @@ impl Client {
         }
     }
 
-    /// A token for reading one repository.
+    /// Fetches a token that allows to read one repository.
     async fn token(&self, from: &Repository, who: &Credentials, realm: &str, service: &str) -> Result<String, Error> {
         let separator = if realm.contains('?') { '&' } else { '?' };
         let scope = format!("repository:{}:pull", from.path);
@@ -244,18 +248,18 @@ impl Client {
         let life = token.expires_in.map_or(TOKEN_LIFE, Duration::from_secs).saturating_sub(TOKEN_MARGIN);
         let text = token.token.or(token.access_token).filter(|text| !text.is_empty());
         let header = format!("Bearer {}", text.ok_or_else(|| denied(from, who))?);
-        self.keep(from, who, &header, life);
+        self.cache_token(from, who, &header, life);
         Ok(header)
     }
 
-    fn kept(&self, from: &Repository, who: &Credentials) -> Option<String> {
+    fn cached_token(&self, from: &Repository, who: &Credentials) -> Option<String> {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let (header, until) = tokens.get(&(from.clone(), who.fingerprint()))?;
         (Instant::now() < *until).then(|| header.clone())
     }
 
-    fn keep(&self, from: &Repository, who: &Credentials, header: &str, life: Duration) {
-        // Whatever a token service says, a day is long enough.
+    fn cache_token(&self, from: &Repository, who: &Credentials, header: &str, life: Duration) {
+        // Token services may state a very long lifetime; a day is enough.
         let until = Instant::now() + life.min(Duration::from_secs(86_400));
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         if tokens.len() >= TOKENS {
@@ -278,7 +282,7 @@ fn denied(from: &Repository, who: &Credentials) -> Error {
     Error::Denied { host: from.host.clone(), hint }
 }
 
-/// A text as part of a query.
+/// Percent-encodes a text for a query.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,7 +1,7 @@
-//! Who one is to a registry: pull secrets of type `kubernetes.io/dockerconfigjson`.
+//! Credentials for registries: pull secrets of type `kubernetes.io/dockerconfigjson`.
 //!
-//! Source: `DockerConfigJSON` in Kubernetes' `pkg/credentialprovider`: an entry is for a host, or for what begins with a
-//! path on that host; the longest one that fits counts.
+//! Source: `DockerConfigJSON` in Kubernetes' `pkg/credentialprovider`: an entry applies to a host, or to a
+//! path prefix on that host. The longest matching entry applies.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use serde_json::Value;
 
 use super::{Repository, digest};
 
-/// Who one is to a registry.
+/// Credentials for a registry.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
-    /// Nobody.
+    /// No credentials.
     #[default]
     Anonymous,
-    /// A user.
+    /// User name and password.
     User {
-        /// Name.
+        /// The user name.
         name: String,
-        /// Password.
+        /// The password.
         password: String,
     },
 }
@@ -36,7 +36,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// The value of an `Authorization` header; `None` for nobody.
+    /// Returns the value of a basic `Authorization` header; `None` without credentials.
     pub(super) fn basic(&self) -> Option<String> {
         match self {
             Self::Anonymous => None,
@@ -44,7 +44,7 @@ impl Credentials {
         }
     }
 
-    /// Tells credentials apart without showing them.
+    /// Returns a hash that identifies the credentials without revealing them.
     pub fn fingerprint(&self) -> String {
         match self {
             Self::Anonymous => String::new(),
@@ -57,13 +57,13 @@ impl Credentials {
 #[derive(Debug, Clone, Default)]
 pub struct Keyring(Vec<(String, Credentials)>);
 
-/// Why a pull secret cannot be used.
+/// The reason why a pull secret is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyringError {
-    /// It is no JSON with a member `auths`.
+    /// The content is not a JSON object with a member `auths`.
     #[error(".dockerconfigjson has no object \"auths\"")]
     NoAuths,
-    /// An entry says neither `auth` nor `username` and `password`.
+    /// This entry has neither `auth` nor `username` and `password`.
     #[error("the entry for {0:?} has neither auth nor username and password")]
     NoCredentials(String),
 }
@@ -72,7 +72,7 @@ impl Keyring {
     /// Adds the entries of a `.dockerconfigjson`.
     ///
     /// # Errors
-    /// The first entry that cannot be used; those before it are added. No error shows a secret.
+    /// Returns the first invalid entry; valid entries before it are added. Errors never contain a secret.
     pub fn add(&mut self, config: &[u8]) -> Result<(), KeyringError> {
         let config: Value = serde_json::from_slice(config).map_err(|_| KeyringError::NoAuths)?;
         let auths = config.get("auths").and_then(Value::as_object).ok_or(KeyringError::NoAuths)?;
@@ -83,7 +83,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// The credentials for a repository: those of the longest entry that it begins with.
+    /// Returns the credentials of the longest entry that is a prefix of the repository, or none.
     pub fn credentials(&self, repository: &Repository) -> Credentials {
         let address = repository.to_string();
         let fits = |(place, _): &&(String, Credentials)| {
@@ -104,7 +104,7 @@ fn credentials(entry: &Value) -> Option<Credentials> {
     Some(Credentials::User { name: text("username")?.to_owned(), password: text("password")?.to_owned() })
 }
 
-/// `https://index.docker.io/v1/` and `example.org/path/` as the beginning of a repository's address.
+/// Converts a key such as `https://index.docker.io/v1/` or `example.org/path/` to a prefix of repository addresses.
 fn place(key: &str) -> String {
     let key = key.split_once("://").map_or(key, |(_, rest)| rest).trim_end_matches('/');
     let key = key.strip_suffix("/v1").or_else(|| key.strip_suffix("/v2")).unwrap_or(key);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_entry_that_fits_counts() {
+    fn uses_the_longest_matching_entry() {
         let user = |name: &str| json!({"username": name, "password": "p"});
         let keyring = keyring(json!({"https://example.org/v1/": user("host"), "example.org/a": user("a"),
             "example.org/a/b": {"auth": STANDARD.encode("b:p:q")}, "docker.io": user("hub")}));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_without_the_secret() {
+    fn errors_do_not_contain_secrets() {
         let mut keyring = Keyring::default();
         assert_eq!(keyring.add(b"{}"), Err(KeyringError::NoAuths));
         let error = keyring.add(br#"{"auths":{"example.org":{"password":"hidden"}}}"#).unwrap_err();

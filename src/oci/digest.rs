@@ -2,17 +2,17 @@
 
 use ring::digest::{SHA256, digest};
 
-/// The digest of some bytes.
+/// Returns the digest of `bytes`.
 pub fn of(bytes: &[u8]) -> String {
     format!("sha256:{}", hex(bytes))
 }
 
-/// The SHA-256 of some bytes, in hexadecimal digits.
+/// Returns the SHA-256 hash of `bytes` in hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a text is a digest that can be verified.
+/// Reports whether a text is a SHA-256 digest, the only kind that can be verified.
 pub fn is_valid(text: &str) -> bool {
     let digits = text.strip_prefix("sha256:").unwrap_or_default();
     digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

@@ -1,22 +1,22 @@
-//! Mirrors: registries that stand for others, where those cannot be reached or should not be.
+//! Mirrors: registries that are used instead of other registries.
 
 use std::str::FromStr;
 
 use super::{Repository, RepositoryError};
 
-/// A registry that stands for another.
+/// A registry that is used instead of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
-    /// The host that it stands for.
+    /// The host of the replaced registry.
     host: String,
-    /// Its own address, with or without a path.
+    /// The URL of the mirror, with an optional path.
     base: String,
 }
 
 impl FromStr for Mirror {
     type Err = String;
 
-    /// Reads `example.org=https://mirror.example/path`.
+    /// Parses `example.org=https://mirror.example/path`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (host, base) = text.split_once('=').ok_or_else(|| format!("{text:?} is not HOST=URL"))?;
         let mirror = Self { host: host.to_owned(), base: base.to_owned() };
@@ -28,7 +28,8 @@ impl FromStr for Mirror {
 }
 
 impl Mirror {
-    /// Where a repository is read instead; credentials are then those for the mirror.
+    /// Returns the repository on its mirror, or the unchanged repository without one. A mirror needs its own
+    /// credentials.
     pub fn apply(mirrors: &[Self], repository: Repository) -> Result<Repository, RepositoryError> {
         match mirrors.iter().find(|mirror| mirror.host == repository.host) {
             Some(mirror) => Repository::new(&mirror.base, &repository.path),
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mirror_stands_for_one_host() {
+    fn replaces_only_its_host() {
         let mirrors = ["example.org=http://127.0.0.1:5000/copy".parse().unwrap()];
         let read = |base: &str| Mirror::apply(&mirrors, Repository::new(base, "a").unwrap()).unwrap();
         assert_eq!(read("example.org/x"), Repository::new("http://127.0.0.1:5000", "copy/x/a").unwrap());

@@ -1,8 +1,8 @@
-//! Reading from OCI registries: manifests, blobs and tags, within bounds. It knows nothing of what is in them.
+//! A client that reads manifests, blobs and tags from OCI registries, with limits. It does not interpret their content.
 //!
 //! Source: the Distribution Specification of the Open Container Initiative, and the token authentication of the
-//! Distribution project. Everything that comes back is held against its digest. Credentials and tokens go to the host
-//! they are for and to nobody else, whatever a registry asks for or redirects to.
+//! Distribution project. Content is verified against its digest. Credentials and tokens are sent only to the host
+//! that they are for, even if a registry requests or redirects otherwise.
 
 mod challenge;
 mod client;
@@ -19,51 +19,51 @@ pub use repository::{Repository, RepositoryError};
 
 use std::time::Duration;
 
-/// Why something could not be read from a registry.
+/// The reason why a read from a registry failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The registry does not have it.
+    /// The registry does not have the content.
     #[error("{host} does not have it")]
     NotFound {
         /// The registry.
         host: String,
     },
-    /// The registry wants other credentials.
+    /// The registry denies access with these credentials.
     #[error("{host} refuses to show it{hint}")]
     Denied {
         /// The registry.
         host: String,
-        /// What was sent.
+        /// A hint about the credentials.
         hint: &'static str,
     },
-    /// The registry is not there, or does not prove that it is itself.
+    /// The connection or the TLS handshake failed.
     #[error("{host} cannot be reached: {why}")]
     Unreachable {
         /// The registry.
         host: String,
-        /// What happened.
+        /// The reason.
         why: String,
     },
-    /// The registry is too slow.
+    /// The registry did not answer in time.
     #[error("{host} did not answer within {within:?}")]
     Slow {
         /// The registry.
         host: String,
-        /// How long it had.
+        /// The timeout.
         within: Duration,
     },
-    /// What came is not what was asked for.
+    /// The answer is invalid.
     #[error("{host} sent something else: {what}")]
     Wrong {
         /// The registry.
         host: String,
-        /// How it differs.
+        /// The error in the answer.
         what: String,
     },
 }
 
 impl Error {
-    /// Whether the registry as a whole is the trouble, so that asking it for something else now is of no use.
+    /// Reports whether the whole registry is unavailable, so that other requests to it would also fail now.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Slow { .. })
     }

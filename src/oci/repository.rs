@@ -1,40 +1,41 @@
-//! Which repository of which registry.
+//! Addresses of repositories in registries.
 
 use std::fmt;
 
-/// A repository of a registry.
+/// The address of a repository in a registry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Repository {
-    /// Whether it is reached without TLS.
+    /// Whether the registry is accessed without TLS.
     pub is_plain: bool,
-    /// Host, with the port where there is one.
+    /// The host, with an optional port.
     pub host: String,
     /// The path of the repository.
     pub path: String,
 }
 
-/// Why a text names no repository.
+/// The reason why a text is not the address of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RepositoryError {
-    /// There is no host in it.
-    #[error("{0:?} names no registry")]
+    /// The host is missing or invalid.
+    #[error("{0:?} does not name a registry")]
     NoHost(String),
-    /// Its scheme is not one of a registry.
-    #[error("{0:?} is no address of an OCI registry")]
+    /// The scheme is not `https`, `http` or `oci`.
+    #[error("{0:?} is not the address of an OCI registry")]
     Scheme(String),
-    /// It has characters that no registry takes.
+    /// The path is empty, too long, or has invalid characters.
     #[error("{0:?} cannot be the name of a repository")]
     Path(String),
 }
 
-/// The specification has 255 bytes for host and name together.
+/// The maximum length of a path: the specification limits host and name together to 255 bytes.
 const LONGEST: usize = 255;
 
 impl Repository {
-    /// The repository `name` below `base`, such as `https://example.org/components` or `example.org:5000/components`.
+    /// Parses the repository `name` below `base`, such as `https://example.org/components` or
+    /// `example.org:5000/components`.
     ///
     /// # Errors
-    /// When that is no address of a repository.
+    /// Fails if the result is not the address of a repository.
     pub fn new(base: &str, name: &str) -> Result<Self, RepositoryError> {
         let (scheme, rest) = base.split_once("://").unwrap_or(("https", base));
         let is_plain = match scheme {
@@ -54,13 +55,13 @@ impl Repository {
         Ok(Self { is_plain, host: registry_of(host).to_owned(), path })
     }
 
-    /// The registry's address.
+    /// Returns the URL of the registry.
     pub fn origin(&self) -> String {
         let scheme = if self.is_plain { "http" } else { "https" };
         format!("{scheme}://{}", self.host)
     }
 
-    /// Whether nobody can listen on the way to it: TLS, or this machine.
+    /// Reports whether the connection is private: it uses TLS or a loopback address.
     pub fn is_private(&self) -> bool {
         !self.is_plain || is_loopback(&self.host)
     }
@@ -72,7 +73,7 @@ impl fmt::Display for Repository {
     }
 }
 
-/// Docker's registry is not where its name says.
+/// Returns the registry host; that of Docker Hub differs from its name.
 fn registry_of(host: &str) -> &str {
     match host {
         "docker.io" | "index.docker.io" => "registry-1.docker.io",
@@ -90,7 +91,7 @@ fn is_loopback(host: &str) -> bool {
     is_v4 || name == "localhost" || name == "[::1]"
 }
 
-/// A part of a path: lower-case letters and digits, with single separators between them.
+/// Reports whether a text is a valid part of a path: lower-case letters, digits, and separators between them.
 fn is_part(part: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     part.bytes().all(|byte| is_word(byte) || b"._-".contains(&byte))
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_url_and_a_name_are_a_repository() {
+    fn joins_base_url_and_name() {
         let address = |base, name| {
             Repository::new(base, name).map(|repository| format!("{}/{}", repository.origin(), repository.path))
         };
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tls_and_this_machine_are_private() {
+    fn only_tls_and_loopback_are_private() {
         let private = |base| Repository::new(base, "a").unwrap().is_private();
         assert!(private("example.org") && private("http://127.0.0.1:5000") && private("http://localhost"));
         assert!(!private("http://example.org") && !private("http://127.example.org:5000"));

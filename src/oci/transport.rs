@@ -1,4 +1,4 @@
-//! HTTP requests within bounds of time and size.
+//! HTTP requests with a timeout and a maximum response size.
 
 use std::time::Duration;
 
@@ -16,27 +16,27 @@ use tokio::time::timeout;
 use super::Error;
 use crate::https::{self, why};
 
-/// Connecting is fast or does not happen.
+/// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Connections that are kept for the next request to the same registry.
+/// The maximum number of idle connections per registry.
 const IDLE: usize = 8;
 
-/// Sends requests.
+/// An HTTP client.
 pub(super) struct Transport {
     client: HttpClient<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     within: Duration,
 }
 
-/// A request.
+/// A GET request.
 pub(super) struct Ask<'a> {
     pub(super) uri: Uri,
     pub(super) accept: &'a str,
     pub(super) authorization: Option<&'a str>,
-    /// The most bytes of the answer.
+    /// The maximum size of the response body in bytes.
     pub(super) largest: usize,
 }
 
-/// An answer.
+/// A complete response.
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -44,7 +44,7 @@ pub(super) struct Reply {
 }
 
 impl Transport {
-    /// Trusts the system's authorities and `authorities`.
+    /// Creates a client that trusts the certificate authorities of the system and `authorities`.
     pub(super) fn new(authorities: &[CertificateDer<'static>], within: Duration) -> Result<Self, rustls::Error> {
         let client = HttpClient::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -53,7 +53,7 @@ impl Transport {
         Ok(Self { client, within })
     }
 
-    /// Sends one request; the whole answer comes in time, or none.
+    /// Sends a request. Fails if the complete response does not arrive in time.
     pub(super) async fn send(&self, ask: &Ask<'_>) -> Result<Reply, Error> {
         let host = host(&ask.uri);
         match timeout(self.within, self.exchange(ask, &host)).await {
@@ -66,7 +66,7 @@ impl Transport {
         let wrong = |what: String| Error::Wrong { host: host.to_owned(), what };
         let request = || ask.request().map_err(|error| wrong(error.to_string()));
         let answer = match self.client.request(request()?).await {
-            // A connection that was kept ended meanwhile; a new one says more.
+            // The server may have closed an idle connection: retry once with a new one.
             Err(error) if !error.is_connect() => self.client.request(request()?).await,
             answer => answer,
         };
@@ -90,13 +90,13 @@ impl Ask<'_> {
     }
 }
 
-/// Host and port of an address.
+/// Returns host and port of a URL.
 pub(super) fn host(uri: &Uri) -> String {
     uri.authority().map(ToString::to_string).unwrap_or_default()
 }
 
 impl Reply {
-    /// Where the answer sends one instead, from `uri`.
+    /// Returns the target of a redirect, resolved against `uri`.
     pub(super) fn redirect(&self, uri: &Uri) -> Option<Uri> {
         if !self.status.is_redirection() {
             return None;

@@ -66,7 +66,7 @@ async fn what_is_too_large_is_not_read() {
 #[tokio::test]
 async fn garbage_is_told_as_such() {
     let fake = Fake::start(|_, _| now(respond(StatusCode::OK, &[], b"<html>".to_vec()))).await;
-    assert!(why(&fake).await.contains("v1 has no manifest of an artifact"));
+    assert!(why(&fake).await.contains("v1 does not have an artifact manifest"));
     let fake = Fake::start(|_, _| now(respond(StatusCode::INTERNAL_SERVER_ERROR, &[], Vec::new()))).await;
     assert!(why(&fake).await.contains("HTTP status 500"));
 }
