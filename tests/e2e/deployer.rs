@@ -315,14 +315,14 @@ fn only_the_job_is_finished(ctx: &Context) {
     let item = Item::finished(ctx);
     item.trigger("c").pick_up();
     let expected =
-        ["DP002 status.jobIDFinished: job \"older\" is said to be finished, and the job is \"c\"", "help: write"];
+        ["DP002 status.jobIDFinished: jobIDFinished is \"older\", but the current job is \"c\"", "help: write"];
     item.refused(json!({"phase": "Succeeded", "jobIDFinished": "older"}), &expected);
     item.refused(json!({"jobIDFinished": null}), &["DP002"]);
 }
 
 fn a_result_stays(ctx: &Context) {
     let item = Item::finished(ctx);
-    item.refused(json!({"phase": "Failed"}), &["DP003 status.phase: job \"b\" has ended as \"Succeeded\""]);
+    item.refused(json!({"phase": "Failed"}), &["DP003 status.phase: job \"b\" has finished as \"Succeeded\""]);
     item.write(json!({"conditions": []}));
 }
 
@@ -332,7 +332,7 @@ fn work_begins_with_a_pickup(ctx: &Context) {
     item.trigger("b");
     item.refused(json!({"phase": "Init"}), &["DP004 status.lastReconcileTime", "lastReconcileTime is not set"]);
     item.write(json!({"phase": "Init", "lastReconcileTime": T2})).finish("Succeeded", "b").trigger("c");
-    item.refused(json!({"phase": "Init", "lastReconcileTime": T1}), &["before the last time"]);
+    item.refused(json!({"phase": "Init", "lastReconcileTime": T1}), &["which is before the old one"]);
     item.write(json!({"phase": "Init", "lastReconcileTime": T2}));
 }
 
@@ -360,7 +360,7 @@ fn a_promise_is_broken_while_being_deleted(ctx: &Context) {
 fn the_type_stays(ctx: &Context) {
     let item = Item::new(ctx);
     let changed = yaml("item", "landscaper.gardener.cloud/container", "");
-    rejects(ctx, &item.ns, &changed, &["DP007 spec.type: the type was", "make another DeployItem"]);
+    rejects(ctx, &item.ns, &changed, &["DP007 spec.type: the type was", "create another DeployItem"]);
 }
 
 fn annotations_say_what_the_spec_says(ctx: &Context) {

@@ -304,9 +304,9 @@ fn a_configuration_without_a_dry_run_is_refused(ctx: &Context) {
 fn an_export_that_cannot_work_is_refused(ctx: &Context) {
     let ns = namespace(ctx);
     let braces = item("item", "", "", &export("'{.data.token}'"));
-    rejects(ctx, &ns, &braces, &["DR008", "unrecognized character in action", "leave the braces out"]);
+    rejects(ctx, &ns, &braces, &["DR008", "unrecognized character in action", "remove the braces"]);
     let twice = item("item", "", "", &[export(".data.token"), export(".data.user")].join(", "));
-    warns(ctx, &ns, &twice, &["DR008", "puts its value where exports.exports[0] put another"]);
+    warns(ctx, &ns, &twice, &["DR008", "writes its value to the same place as exports.exports[0]"]);
     accepts(ctx, &ns, &item("other", "", "", &export(".data.token")));
 }
 

@@ -53,7 +53,7 @@ async fn a_manifest_with_another_digest_than_is_told_is_refused() {
     })
     .await;
     let why = why(&fake).await;
-    assert!(why.contains("the registry says sha256:0000"), "{why}");
+    assert!(why.contains("the registry states sha256:0000"), "{why}");
 }
 
 #[tokio::test]
