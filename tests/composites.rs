@@ -853,6 +853,19 @@ proptest! {
     }
 }
 
+/// A field below an explicit null, which the API server drops, is written at once and not only with the next request.
+#[test]
+fn fields_below_a_dropped_null_are_written_at_once() {
+    let patch = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "c", "toFieldPath": "spec.a.a"});
+    let mut stored: Vec<Value> = objects(&keeping());
+    stored.extend([config("one", json!({}), json!({"c": null})), generated(&[patch], &[], false)]);
+    let admit = |object: &Value| Case::new(Operation::Create, object.clone()).stored(stored.clone()).policy(writing());
+    let once = mutated(&admit(&composite(json!({"a": null, "region": "mine"}))));
+    assert_eq!(once["spec"]["a"], json!({"a": null}), "{once}");
+    let kept = as_stored(&once, &stored[0]);
+    assert_eq!(admit(&kept).decide(Phase::Mutate).patch, None);
+}
+
 /// A composite as the API server stores it: pruned, with defaults, and with the metadata that it sets.
 fn as_stored(object: &Value, definition: &Value) -> Value {
     let mut kept = Structural::of(definition, "v1").unwrap().stored(object);

@@ -16,7 +16,7 @@ use crate::admission::patch::{Draft, diff};
 use crate::admission::{Operation, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::environment::{ActionOutcome, Profile, TemplateOutcome};
-use crate::crossplane::field_path::Path;
+use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, GROUP, REVISIONS,
 };
@@ -128,10 +128,31 @@ impl Mutation<'_> {
             return written;
         }
         for (path, value) in self.writable.writes(seen, computed).fields {
+            remove_dropped_null(&mut written, seen, path.segments());
             // The same path was written into the stored composite without an error.
             let _ = path.set(&mut written, value);
         }
         written
+    }
+}
+
+/// Removes an explicit null above a path if the API server drops it: below it no field can be written, but the next request
+/// could write one.
+fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
+    let [segment, below @ ..] = path else { return };
+    match (segment, object, stored) {
+        (Segment::Field(name), Value::Object(members), Value::Object(stored)) => match members.get_mut(name) {
+            Some(Value::Null) if !below.is_empty() && !stored.contains_key(name) => drop(members.remove(name)),
+            Some(member) => remove_dropped_null(member, stored.get(name).unwrap_or(&Value::Null), below),
+            None => {}
+        },
+        (Segment::Index(at), Value::Array(items), Value::Array(stored)) => {
+            let at = *at as usize;
+            if let (Some(item), Some(stored)) = (items.get_mut(at), stored.get(at)) {
+                remove_dropped_null(item, stored, below);
+            }
+        }
+        _ => {}
     }
 }
 
