@@ -21,6 +21,7 @@ fn translated(expression: &str) -> String {
     let mut class: Option<usize> = None;
     while let Some(next) = rest.chars().next() {
         let behind = &rest[next.len_utf8()..];
+        let was_in_class = class.is_some();
         let taken = match (next, class) {
             ('\\', _) => escape(rest, class.is_some(), &mut out),
             ('[', None) => {
@@ -53,7 +54,7 @@ fn translated(expression: &str) -> String {
             }
         };
         if let Some(count) = &mut class
-            && next != '['
+            && was_in_class
             && !(next == '^' && *count == 0)
         {
             *count += 1;

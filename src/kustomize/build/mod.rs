@@ -14,7 +14,8 @@
 //!     .file("kustomization.yaml", "namePrefix: a-\nresources: [b.yaml]\n")
 //!     .file("b.yaml", "kind: ConfigMap\napiVersion: v1\nmetadata: {name: b}\n");
 //! let tree = Tree::new(files, "/");
-//! let built = build(&tree, &"".into(), &Options::default(), &Settings::default(), &Files::default())?;
+//! let (options, settings, files) = (Options::default(), Settings::default(), Files::default());
+//! let built = build(&tree, &"".into(), &options, &settings, &files)?;
 //! assert_eq!(built.text()?, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-b\n");
 //! # Ok::<(), portcullis::kustomize::build::Stop>(())
 //! ```
