@@ -290,7 +290,7 @@ fn explain_shows_every_export_of_a_dry_run_or_what_it_lacks() {
 #[test]
 fn the_deployer_contract_is_told_in_four_forms() {
     let told = |output: &str| portcullis(&["explain", "deployer", "--output", output]).stdout;
-    assert!(told("text").contains("\ntriggered: Landscaper has asked for something"));
+    assert!(told("text").contains("\ntriggered: Landscaper has requested a job"));
     assert!(told("markdown").contains("| new | triggered | Landscaper | trigger |"));
     assert!(told("mermaid").starts_with("flowchart LR\n"));
     let drawing = told("svg");
