@@ -235,7 +235,7 @@ fn explain_shows_how_an_environment_comes_about() {
         "        {\"op\":\"add\",\"path\":\"/spec/region\",\"value\":\"eu-1\"}",
         "  spec.environmentConfigRefs: defaults, prod",
         "XQueue orders",
-        "the format does not suit the values",
+        "the format does not fit the values",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
