@@ -58,7 +58,7 @@ spec:
             spec:
               type: object
               properties:
-                parameters: {type: object, properties: {stage: {type: string}}}
+                parameters: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {stage: {type: string}}}
                 widgets: {type: integer}
                 region: {type: string}
                 compositionRef: {type: object, required: [name], properties: {name: {type: string}}}
@@ -221,29 +221,33 @@ fn each_rule_about_text_refuses_and_accepts(ctx: &Context) {
         ("EN001", selector(""), selector(stage)),
         (
             "EN002",
-            patch("{fromFieldPath: 'spec.a[0', toFieldPath: b}"),
-            patch("{fromFieldPath: 'spec.a[0]', toFieldPath: b}"),
+            patch("{fromFieldPath: 'spec.parameters.a[0', toFieldPath: b}"),
+            patch("{fromFieldPath: 'spec.parameters.a[0]', toFieldPath: b}"),
         ),
         (
             "EN002",
-            patch("{fromFieldPath: spec.a, toFieldPath: 'b[1025]'}"),
-            patch("{fromFieldPath: spec.a, toFieldPath: 'b[1024]'}"),
-        ),
-        (
-            "EN003",
-            patch("{fromFieldPath: spec.a, transforms: [{type: string, string: {type: Format, fmt: '%s-%s'}}]}"),
-            patch("{fromFieldPath: spec.a, transforms: [{type: string, string: {type: Format, fmt: '%s-'}}]}"),
+            patch("{fromFieldPath: spec.parameters.a, toFieldPath: 'b[1025]'}"),
+            patch("{fromFieldPath: spec.parameters.a, toFieldPath: 'b[1024]'}"),
         ),
         (
             "EN003",
             patch(
-                "{fromFieldPath: spec.a, transforms: [{type: string, string: {type: Regexp, regexp: {match: a, group: -1}}}]}",
+                "{fromFieldPath: spec.parameters.a, transforms: [{type: string, string: {type: Format, fmt: '%s-%s'}}]}",
             ),
             patch(
-                "{fromFieldPath: spec.a, transforms: [{type: string, string: {type: Regexp, regexp: {match: (a), group: 1}}}]}",
+                "{fromFieldPath: spec.parameters.a, transforms: [{type: string, string: {type: Format, fmt: '%s-'}}]}",
             ),
         ),
-        ("EN004", selector("matchLabels: [{key: 'a b', valueFromFieldPath: spec.a}]"), selector(stage)),
+        (
+            "EN003",
+            patch(
+                "{fromFieldPath: spec.parameters.a, transforms: [{type: string, string: {type: Regexp, regexp: {match: a, group: -1}}}]}",
+            ),
+            patch(
+                "{fromFieldPath: spec.parameters.a, transforms: [{type: string, string: {type: Regexp, regexp: {match: (a), group: 1}}}]}",
+            ),
+        ),
+        ("EN004", selector("matchLabels: [{key: 'a b', valueFromFieldPath: spec.parameters.a}]"), selector(stage)),
         (
             "EN005",
             selector(&format!("mode: Multiple, minMatch: -1, maxMatch: 1, {stage}")),
@@ -389,7 +393,8 @@ fn a_patch_that_finds_nothing_is_warned_about(ctx: &Context) {
         )
     };
     accepts(ctx, "default", &composition("misspelled", &sources("{ref: {name: shapes-a}}")));
-    accepts(ctx, "default", &composition("conflicting", &sources("{ref: {name: shapes-a}}, {ref: {name: shapes-b}}")));
+    let both = sources("{ref: {name: shapes-a}}, {ref: {name: shapes-b}}");
+    warns(ctx, "default", &composition("conflicting", &both), &["EN008", "network: not an object"]);
     for (composition, rule, words) in
         [("misspelled", "EN008", "network has vpc"), ("conflicting", "EN007", "which replaces it")]
     {
@@ -426,9 +431,9 @@ fn an_environment_config_in_use_stays(ctx: &Context) {
     eventually(|| {
         let apply = ["apply", "--dry-run=server", "-f", "-"];
         let answer = ctx.cluster.kubectl().args(apply).stdin(label("tin")).run().stderr;
-        answer.contains("is no longer selected by Composition \"labels\"").then_some(())
+        answer.contains("is no longer merged for Composition \"labels\"").then_some(())
     });
-    warns(ctx, "default", &label("tin"), &["EN010", "is no longer selected by Composition \"labels\""]);
+    warns(ctx, "default", &label("tin"), &["EN010", "is no longer merged for Composition \"labels\""]);
     kubectl(ctx, &["delete", "xexample", "used-by"]).expect_success();
     eventually(|| kubectl(ctx, &delete).status.success().then_some(()));
 }

@@ -179,7 +179,7 @@ async fn what_is_not_there_is_missing_and_what_is_no_component_is_told() {
     let Gap::Unreadable(why) = gap(json!({"type": "local", "filePath": "/"})).await else {
         panic!("it is no registry")
     };
-    assert!(why.contains("nothing else is read"), "{why}");
+    assert!(why.contains("is not an OCI registry"), "{why}");
 }
 
 fn keyring(host: &str, password: &str) -> Keyring {
