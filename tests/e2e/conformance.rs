@@ -131,7 +131,7 @@ fn a_deployer_that_does_nothing_fails(ctx: &Context) {
         "was not finished within 1s",
         "failure: not tried: give a configuration",
         "not tried  DP001",
-        "it is still there after 1s",
+        "it still exists after 1s",
         "promises were broken.",
     ] {
         assert!(text.contains(words), "{words:?} is missing:\n{text}");
