@@ -60,6 +60,7 @@ spec:
               properties:
                 parameters: {type: object, properties: {stage: {type: string}}}
                 widgets: {type: integer}
+                list: {type: array, items: {type: string}}
                 region: {type: string}
                 compositionRef: {type: object, required: [name], properties: {name: {type: string}}}
                 environmentConfigRefs:
@@ -221,8 +222,8 @@ fn each_rule_about_text_refuses_and_accepts(ctx: &Context) {
         ("EN001", selector(""), selector(stage)),
         (
             "EN002",
-            patch("{fromFieldPath: 'spec.widgets[0', toFieldPath: b}"),
-            patch("{fromFieldPath: 'spec.widgets[0]', toFieldPath: b}"),
+            patch("{fromFieldPath: 'spec.list[0', toFieldPath: b}"),
+            patch("{fromFieldPath: 'spec.list[0]', toFieldPath: b}"),
         ),
         (
             "EN002",

@@ -445,7 +445,7 @@ fn only_true_keeps_what_is_deployed(ctx: &Context) {
             "{{\"metadata\": {{\"annotations\": {{\"landscaper.gardener.cloud/delete-without-uninstall\": \"{value}\"}}}}}}"
         )
     };
-    refused(&item.patch(&annotated("yes"), &[]), &["DP013", "with \"yes\" a deletion uninstalls everything"]);
+    refused(&item.patch(&annotated("yes"), &[]), &["DP013", "with \"yes\", a deletion uninstalls everything"]);
     assert!(item.patch(&annotated("false"), &[]).expect_success().stderr.contains("Warning: DP013"));
     item.patch(&annotated("true"), &[]).expect_success();
 }

@@ -236,7 +236,7 @@ fn a_typo_is_refused(ctx: &Context) {
         ctx,
         &ns,
         &typo,
-        &["DR001 metadata.annotations[landscaper.gardener.cloud/dry-run]: \"True\" is no dry run"],
+        &["DR001 metadata.annotations[landscaper.gardener.cloud/dry-run]: \"True\" is not a dry run"],
     );
     accepts(ctx, &ns, &installation("root", "landscaper.gardener.cloud/dry-run: \"true\"", ""));
 }
@@ -287,7 +287,7 @@ fn exports_need_a_configuration(ctx: &Context) {
     warns(ctx, &ns, &installation("root", MARKS, ""), &["DR006", does_not_exist]);
     rejects(ctx, &ns, &item("item", MARKS, "", &exported), &["DR006", does_not_exist]);
     let unnamed = item("item", "landscaper.gardener.cloud/dry-run: \"true\"", "", &exported);
-    rejects(ctx, &ns, &unnamed, &["DR006", "is missing: this exports values"]);
+    rejects(ctx, &ns, &unnamed, &["DR006", "is missing: this object exports values"]);
     accepts(ctx, &ns, &item("item", "landscaper.gardener.cloud/dry-run: \"true\"", "", ""));
     accepts(ctx, &ns, &configuration(&[SECRET]));
     accepts(ctx, &ns, &item("other", MARKS, "", &exported));
@@ -359,7 +359,7 @@ fn a_configuration_in_use_is_not_deleted(ctx: &Context) {
         let output = kubectl(ctx, &ns, &[&delete[..], &["--dry-run=server"]].concat());
         output
             .stderr
-            .contains("DR010 DryRunConfiguration \"test-dry-run\" is read by DeployItem \"item\"")
+            .contains("DR010 DryRunConfiguration \"test-dry-run\" is used by DeployItem \"item\"")
             .then_some(())
     });
     assert!(!kubectl(ctx, &ns, &delete).status.success());

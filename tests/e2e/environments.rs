@@ -85,7 +85,7 @@ fn of_text() -> Vec<Ways> {
     let read = |path: &str| patch(&format!("{{fromFieldPath: '{path}', toFieldPath: b}}"));
     let format = |text: &str| {
         let format = format!("transforms: [{{type: string, string: {{type: Format, fmt: '{text}'}}}}]");
-        patch(&format!("{{fromFieldPath: spec.a, toFieldPath: b, {format}}}"))
+        patch(&format!("{{fromFieldPath: spec.region, toFieldPath: b, {format}}}"))
     };
     let bounds = |min: i8| selector(&format!("mode: Multiple, minMatch: {min}, maxMatch: 2, {STAGE}"));
     let to = |target: &str| patch(&format!("{{type: ToCompositeFieldPath, fromFieldPath: a, toFieldPath: {target}}}"));
@@ -95,12 +95,12 @@ fn of_text() -> Vec<Ways> {
     };
     vec![
         applying("EN001", Refusal, tried(&selector("")), tried(&selector(STAGE))),
-        applying("EN002", Refusal, tried(&read("spec.a[0")), tried(&read("spec.a[0]"))),
+        applying("EN002", Refusal, tried(&read("spec.list[0")), tried(&read("spec.list[0]"))),
         applying("EN003", Refusal, tried(&format("%s-%s")), tried(&format("%s-"))),
         applying(
             "EN004",
             Refusal,
-            tried(&selector("matchLabels: [{key: 'a b', valueFromFieldPath: spec.a}]")),
+            tried(&selector("matchLabels: [{key: 'a b', valueFromFieldPath: spec.region}]")),
             tried(&selector(STAGE)),
         ),
         applying("EN005", Refusal, tried(&bounds(-1)), tried(&bounds(1))),
