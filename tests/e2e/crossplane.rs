@@ -60,7 +60,6 @@ spec:
               properties:
                 parameters: {type: object, properties: {stage: {type: string}}}
                 widgets: {type: integer}
-                list: {type: array, items: {type: string}}
                 region: {type: string}
                 compositionRef: {type: object, required: [name], properties: {name: {type: string}}}
                 environmentConfigRefs:
@@ -223,7 +222,7 @@ fn each_rule_about_text_refuses_and_accepts(ctx: &Context) {
         (
             "EN002",
             patch("{fromFieldPath: 'spec.list[0', toFieldPath: b}"),
-            patch("{fromFieldPath: 'spec.list[0]', toFieldPath: b}"),
+            patch("{fromFieldPath: spec.region, toFieldPath: b}"),
         ),
         (
             "EN002",

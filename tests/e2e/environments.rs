@@ -95,7 +95,7 @@ fn of_text() -> Vec<Ways> {
     };
     vec![
         applying("EN001", Refusal, tried(&selector("")), tried(&selector(STAGE))),
-        applying("EN002", Refusal, tried(&read("spec.list[0")), tried(&read("spec.list[0]"))),
+        applying("EN002", Refusal, tried(&read("spec.list[0")), tried(&read("spec.region"))),
         applying("EN003", Refusal, tried(&format("%s-%s")), tried(&format("%s-"))),
         applying(
             "EN004",
