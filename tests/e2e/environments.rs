@@ -107,7 +107,7 @@ fn of_text() -> Vec<Ways> {
         applying("EN007", Warning, tried("defaultData: {kind: mine}\n"), tried("defaultData: {sort: mine}\n")),
         applying("EN009", Warning, tried(&to("status.a")), tried(&to("spec.region"))),
         applying("EN012", Warning, input("maxMatches"), input("maxMatch")),
-        applying("EN013", Warning, tried(&to("spec.zone")), tried(&to("spec.region"))),
+        applying("EN013", Warning, tried(&read("spec.zone")), tried(&read("spec.region"))),
     ]
 }
 
