@@ -87,15 +87,23 @@ fn fail(ctx: &Context, yaml: &str, output: &Output, what: &str) -> ! {
     resume_unwind(Box::new(text))
 }
 
-/// What `attempt` finds, tried again until it does: the catalog follows the API server with a delay.
+/// Returns what `attempt` finds, and repeats it until it does: the catalog follows the API server with a delay.
 #[track_caller]
 pub fn eventually<T>(attempt: impl Fn() -> Option<T>) -> T {
+    eventually_or_show(|| attempt().ok_or_else(String::new))
+}
+
+/// The same; the panic shows why the last attempt failed.
+#[track_caller]
+pub fn eventually_or_show<T>(attempt: impl Fn() -> Result<T, String>) -> T {
     let start = Instant::now();
     loop {
         match attempt() {
-            Some(found) => return found,
-            None if start.elapsed() > deadline() => panic!("{}: not within {:?}", Location::caller(), deadline()),
-            None => thread::sleep(PAUSE),
+            Ok(found) => return found,
+            Err(why) if start.elapsed() > deadline() => {
+                panic!("{}: not within {:?}\n{why}", Location::caller(), deadline())
+            }
+            Err(_) => thread::sleep(PAUSE),
         }
     }
 }
