@@ -396,3 +396,26 @@ fn completions_are_written() {
         assert!(portcullis(&["completions", shell]).stdout.contains("portcullis"), "{shell}");
     }
 }
+
+#[test]
+fn check_and_audit_judge_trees_in_config_maps() {
+    let (wrong, right) = ("examples/getting-started/wrong.yaml", "examples/getting-started/right.yaml");
+    let run = portcullis(&["check", wrong]);
+    assert!(run.code == 1 && run.stdout.contains("error[KZ001]"), "{} {}", run.stdout, run.stderr);
+    // The next update of a stored object that leaves its tree as it is, is warned about.
+    let run = portcullis(&["audit", "--manifests", wrong]);
+    assert!(run.code == 0 && run.stdout.contains("warned     KZ001"), "{} {}", run.stdout, run.stderr);
+    for command in [["check"].as_slice(), &["audit", "--strict", "--manifests"]] {
+        let run = portcullis(&[command, &[right]].concat());
+        assert_eq!(run.code, 0, "{command:?}: {} {}", run.stdout, run.stderr);
+    }
+}
+
+#[test]
+fn check_judges_the_fields_of_objects_that_point_at_trees() {
+    let flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: a}\n\
+                spec: {components: [\"https://example.org/c\"], prune: true, interval: 1m, path: ./apps, \
+                sourceRef: {kind: GitRepository, name: apps}}\n";
+    let run = with_input(&["check", "-"], flux);
+    assert!(run.code == 1 && run.stdout.contains("KZ011"), "{} {}", run.stdout, run.stderr);
+}

@@ -5,7 +5,6 @@ mod table;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures::executor::block_on;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -82,7 +81,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     } else {
         let objects = inputs::objects(&args.manifests, "default")?;
         let mut progress = Progress::new("audited objects:");
-        let audited = block_on(audit.objects(objects, |at| progress.step(at.done, at.all)));
+        let audited = audit.objects(objects, |at| progress.step(at.done, at.all));
+        let audited = inputs::runtime()?.block_on(audited);
         Outcomes { audited, before: None, problem: None }
     };
     print(&match args.output {

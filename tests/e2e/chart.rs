@@ -458,8 +458,8 @@ fn verify_tells_who_answers(ctx: &Context) {
 
 /// The manifests of `make test-kind`, which needs more than there is everywhere.
 fn what_is_tried_on_kind_is_judged_so(ctx: &Context) {
-    rejects(ctx, "default", include_str!("../kind/wrong.yaml"), &["KZ001"]);
-    accepts(ctx, "default", include_str!("../kind/right.yaml"));
+    rejects(ctx, "default", include_str!("../../examples/getting-started/wrong.yaml"), &["KZ001"]);
+    accepts(ctx, "default", include_str!("../../examples/getting-started/right.yaml"));
 }
 
 /// As the hook of the chart does before a release goes, with its rights. After it nothing is refused any more.

@@ -4,8 +4,9 @@
 #   tests/kind/run.sh IMAGE      an image that the local engine has; needs kind, kubectl, helm and a container engine
 set -euo pipefail
 image=${1:?name an image, such as portcullis:0.1.0}
-here=$(cd "$(dirname "$0")" && pwd)
-chart=$here/../../charts/portcullis
+root=$(cd "$(dirname "$0")/../.." && pwd)
+examples=$root/examples/getting-started
+chart=$root/charts/portcullis
 cluster=portcullis-$$
 export KUBECONFIG=$(mktemp)
 trap 'kind delete cluster --name "$cluster"; rm -f "$KUBECONFIG"' EXIT
@@ -25,18 +26,18 @@ install() {
 install
 
 say "a wrong tree is refused, a right one is not"
-if out=$(kubectl apply -f "$here/wrong.yaml" 2>&1); then fail "a wrong tree was stored: $out"; fi
+if out=$(kubectl apply -f "$examples/wrong.yaml" 2>&1); then fail "a wrong tree was stored: $out"; fi
 grep -q KZ001 <<< "$out" || fail "refused, but not by KZ001: $out"
-kubectl apply -f "$here/right.yaml"
+kubectl apply -f "$examples/right.yaml"
 
 say "upgraded: nothing goes without an answer"
 install --set shadow=true
-kubectl apply -f "$here/wrong.yaml"
+kubectl apply -f "$examples/wrong.yaml"
 install --set shadow=false
 
 say "uninstalled: nothing asks for it any more"
 helm uninstall portcullis --namespace portcullis-system --wait
 left=$(kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o name | grep portcullis || true)
 [ -z "$left" ] || fail "left behind: $left"
-kubectl delete -f "$here/wrong.yaml"
+kubectl delete -f "$examples/wrong.yaml"
 say "done"

@@ -103,10 +103,15 @@ fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'
     })
 }
 
-/// The resource of a kind that rules look at.
+/// The group of kustomization files. In files they are parts of trees, which are judged as such, not objects to store.
+const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
+
+/// Returns the resource of a kind that rules look at, or whose objects have a kustomize tree.
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
-    let scopes = registry.rules().iter().flat_map(|rule| rule.scope);
-    let mut scopes = scopes.filter(|scope| scope.subresource.is_empty());
+    let of_rules = registry.rules().iter().flat_map(|rule| rule.scope);
+    let of_trees = registry.deliveries().iter().flat_map(|delivery| delivery.scope);
+    let of_trees = of_trees.filter(|scope| scope.group != KUSTOMIZATION_FILES);
+    let mut scopes = of_rules.chain(of_trees).filter(|scope| scope.subresource.is_empty());
     scopes.find(|scope| scope.group == group && scope.kind == kind)
 }
 
