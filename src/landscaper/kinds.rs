@@ -6,6 +6,7 @@ use super::dry_run::annotations::{self, DryRunAnnotations};
 use super::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use super::overwrites::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
 use super::{context, installation};
+use crate::admission::Operation;
 use crate::catalog::{EVERY, Index, Kind, Scope};
 use crate::rule::{Match, Outage};
 
@@ -198,12 +199,15 @@ pub(super) const fn status(kind: &'static Kind, outage: Outage) -> Match {
     Match { subresource: "status", ..status }
 }
 
+/// The operations that write an object.
+pub(super) const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
+/// Updates only.
+pub(super) const UPDATE: &[Operation] = &[Operation::Update];
+/// Deletions only.
+pub(super) const DELETION: &[Operation] = &[Operation::Delete];
+
 /// Returns a request matcher for the main resource of a kind.
-pub(super) const fn matches(
-    kind: &'static Kind,
-    operations: &'static [crate::admission::Operation],
-    outage: Outage,
-) -> Match {
+pub(super) const fn matches(kind: &'static Kind, operations: &'static [Operation], outage: Outage) -> Match {
     let Kind { group, plural, kind, .. } = kind;
     Match { group, versions: &[VERSION], plural, kind, subresource: "", operations, outage, reads: None }
 }

@@ -20,13 +20,14 @@ pub mod installation;
 pub mod kinds;
 pub mod overwrites;
 pub mod repository_context;
+mod rules;
 mod validation;
 
 use crate::rule::{Definition, Mutator, Rule, Section};
 
 /// Returns the rules of Landscaper, in the order of their ids.
 pub fn rules() -> Vec<&'static Rule> {
-    [deployer::RULES, dry_run::RULES, validation::RULES, overwrites::RULES].concat()
+    rules::RULES.to_vec()
 }
 
 /// Returns the mutators of Landscaper.

@@ -8,7 +8,7 @@ use crate::catalog::View;
 use crate::rule::Rule;
 
 /// Checks a write against a promise. Returns a finding if the write breaks it, or none.
-pub(super) fn unless_kept(
+pub(in crate::landscaper) fn unless_kept(
     rule: &'static Rule,
     promise: &Promise,
     (request, view): (&Request<'_>, &View<'_>),
@@ -27,22 +27,22 @@ pub(super) fn unless_kept(
 }
 
 /// The description of a broken promise.
-pub(super) struct Violation {
+pub(in crate::landscaper) struct Violation {
     /// The field that is wrong.
-    pub(super) field: FieldPath,
+    pub(in crate::landscaper) field: FieldPath,
     /// The error, in a few words.
-    pub(super) what: String,
+    pub(in crate::landscaper) what: String,
     /// The correct write, as a help text.
-    pub(super) correct: String,
+    pub(in crate::landscaper) correct: String,
 }
 
 /// Returns the path of a field of the status.
-pub(super) fn field(name: &str) -> FieldPath {
+pub(in crate::landscaper) fn field(name: &str) -> FieldPath {
     FieldPath::of(["status", name])
 }
 
 /// Returns the path of the field that contains the effective phase.
-pub(super) fn phase_field(request: &Request<'_>) -> FieldPath {
+pub(in crate::landscaper) fn phase_field(request: &Request<'_>) -> FieldPath {
     let older = request.object().pointer("/status/deployItemPhase").and_then(|phase| phase.as_str());
     field(if older.is_some_and(|phase| !phase.is_empty()) { "deployItemPhase" } else { "phase" })
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::admission::{FieldPath, Level, json as wire};
 
 /// The Landscaper release from which the lists of helm arguments come.
-pub(super) const RELEASE: &str = "v0.152.0";
+pub(in crate::landscaper) const RELEASE: &str = "v0.152.0";
 /// `helmDeploymentConfig` arguments that the helm deployer of [`RELEASE`] accepts for `install` and `upgrade`.
 const INSTALL_ARGUMENTS: &[&str] = &["atomic", "force", "skipSchemaValidation", "takeOwnership", "timeout", "wait"];
 /// `helmDeploymentConfig` arguments that the helm deployer of [`RELEASE`] accepts for `uninstall`.
@@ -16,15 +16,15 @@ const UNINSTALL_ARGUMENTS: &[&str] = &["timeout", "wait"];
 
 /// An error in a configuration that a deployer rejects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(in crate::landscaper) struct Fault {
     /// The level: `Warn` if a newer release of the deployer may accept the configuration.
-    pub(super) level: Level,
+    pub(in crate::landscaper) level: Level,
     /// The field path in the configuration.
-    pub(super) field: FieldPath,
+    pub(in crate::landscaper) field: FieldPath,
     /// The description of the error.
-    pub(super) problem: String,
+    pub(in crate::landscaper) problem: String,
     /// The fix.
-    pub(super) help: String,
+    pub(in crate::landscaper) help: String,
 }
 
 /// A deployer of the Landscaper project.
@@ -54,7 +54,7 @@ const KIND: &str = "ProviderConfiguration";
 
 /// Returns the errors for which the deployer of a type rejects a configuration. Types other than manifest and helm have
 /// none.
-pub(super) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
+pub(in crate::landscaper) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
     let Some(deployer) = DEPLOYERS.iter().find(|deployer| deployer.type_name == type_name) else { return Vec::new() };
     let mut faults = Faults(Vec::new());
     let Some(config) = config.filter(|config| config.is_object()) else {

@@ -15,7 +15,7 @@ use crate::landscaper::dry_run::annotations::ROUTE;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
 /// The fields that determine the responsible deployer, besides the annotations.
-pub(super) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
+pub(in crate::landscaper) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
 /// The routing of a DeployItem: type and Target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

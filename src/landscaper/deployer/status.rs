@@ -35,7 +35,7 @@ pub struct Status<'v> {
 }
 
 /// The fields of a DeployItem that [`Status`] reads.
-pub(super) const READ: &[Path] = &[
+pub(in crate::landscaper) const READ: &[Path] = &[
     &["status", "phase"],
     &["status", "deployItemPhase"],
     &["status", "jobID"],

@@ -43,7 +43,7 @@ impl<'v> DryRunAnnotations<'v> {
 }
 
 /// Returns the field path of an annotation.
-pub(super) fn annotation(key: &str) -> FieldPath {
+pub(in crate::landscaper) fn annotation(key: &str) -> FieldPath {
     FieldPath::of(["metadata", "annotations", key])
 }
 

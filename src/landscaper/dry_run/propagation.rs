@@ -11,12 +11,12 @@ use super::annotations::DryRunAnnotations;
 use super::configuration::DryRuns;
 use super::inheritance::{Inheritance, inheritance, route, wanted_annotations};
 use super::owner_chain::Replaced;
-use super::{DRY_RUN_ANNOTATION, WRITES, annotations_and_spec};
+use super::{DRY_RUN_ANNOTATION, annotations_and_spec};
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
 use crate::landscaper::deployer::responsibility::Route;
-use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, WRITES};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage, Spared};
 
 /// Match condition for roots: they inherit nothing, so users can write them while the webhook does not answer.

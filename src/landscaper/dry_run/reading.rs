@@ -13,10 +13,10 @@ use crate::catalog::{Confirmation, Reference, Stored, View};
 use crate::landscaper::kinds::{self, BY_DRY_RUN_CONFIGURATION, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS};
 
 /// The maximum number of DeployItems that one decision examines for a DryRunConfiguration.
-pub(super) const MAX_ITEMS: usize = 200;
+pub(in crate::landscaper) const MAX_ITEMS: usize = 200;
 
 /// The DryRunConfiguration of an object.
-pub(super) enum Configuration {
+pub(in crate::landscaper) enum Configuration {
     /// None is needed: the object is not in dry run, or no export reads an object.
     NotNeeded,
     /// The object does not name one.
@@ -30,13 +30,13 @@ pub(super) enum Configuration {
 }
 
 /// The exports of a DeployItem or an Execution in dry run, and the DryRunConfiguration that they read.
-pub(super) struct Reading {
-    pub(super) items: Vec<Item>,
-    pub(super) configuration: Configuration,
+pub(in crate::landscaper) struct Reading {
+    pub(in crate::landscaper) items: Vec<Item>,
+    pub(in crate::landscaper) configuration: Configuration,
 }
 
 impl Reading {
-    pub(super) fn of(object: &Value, namespace: &str, view: &View<'_>) -> Self {
+    pub(in crate::landscaper) fn of(object: &Value, namespace: &str, view: &View<'_>) -> Self {
         let annotations = DryRunAnnotations::of(object);
         // Landscaper's own webhook denies templates that cannot be read.
         let items = if annotations.is_dry_run() { items(object).unwrap_or_default() } else { Vec::new() };
@@ -56,7 +56,7 @@ impl Reading {
     }
 
     /// Returns the exports without a value: index of the item, index of the export, and the reason.
-    pub(super) fn failures(&self, configuration: &Value) -> Vec<(usize, usize, Failure)> {
+    pub(in crate::landscaper) fn failures(&self, configuration: &Value) -> Vec<(usize, usize, Failure)> {
         let mut failures = Vec::new();
         for (at, item) in self.items.iter().enumerate() {
             for (number, export) in item.exports.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Reading {
 
 /// Returns the DryRunConfiguration that a live read must confirm before an object is denied, because it may just have
 /// been created or changed.
-pub(super) fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+pub(in crate::landscaper) fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
         return Vec::new();
     }
@@ -85,7 +85,7 @@ fn reference(request: &Request<'_>, name: &str) -> Reference {
 
 /// Reduces the level of a finding to a warning if no live read has confirmed the DryRunConfiguration, or if the request
 /// changes neither the dry-run annotations nor the spec.
-pub(super) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
+pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
     let name = DryRunAnnotations::of(request.object()).configuration.unwrap_or_default();
     let asked = view.confirmation(&reference(request, name));
     let is_certain = name.is_empty() || matches!(asked, Some(Confirmation::Exists(_) | Confirmation::Gone));
@@ -94,6 +94,6 @@ pub(super) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Lev
 }
 
 /// Returns DeployItems in dry run that use a DryRunConfiguration, from the catalog.
-pub(super) fn users(namespace: &str, configuration: &str, view: &View<'_>) -> Vec<Arc<Stored>> {
+pub(in crate::landscaper) fn users(namespace: &str, configuration: &str, view: &View<'_>) -> Vec<Arc<Stored>> {
     view.indexed(&DEPLOY_ITEMS, &BY_DRY_RUN_CONFIGURATION, namespace, configuration, MAX_ITEMS)
 }

@@ -56,7 +56,7 @@ const CLUSTER: &[(&str, &[&str])] = &[
 ];
 
 /// Reports whether a kind is namespaced; `None` if the kind is not built in.
-pub(super) fn is_namespaced(identity: &Identity) -> Option<bool> {
+pub(in crate::landscaper) fn is_namespaced(identity: &Identity) -> Option<bool> {
     let group = identity.api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let holds = |list: &[(&str, &[&str])]| {
         list.iter().any(|(of, kinds)| *of == group && kinds.contains(&identity.kind.as_str()))

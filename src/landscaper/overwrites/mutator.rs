@@ -9,13 +9,12 @@ use json_patch::Patch;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::WRITES;
 use super::effect::{self, Effect, Evaluation};
 use crate::admission::patch::Draft;
 use crate::admission::{Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::installation;
-use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
+use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES, WRITES};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
 
 /// Annotation with the substitution, as a JSON Patch of the Installation.

@@ -6,20 +6,9 @@
 //! Source: `apis/core/validation` and `pkg/utils/webhook` in Landscaper; executed cases in
 //! `tests/vectors/landscaper/validation.json`.
 
-mod ls001;
-mod ls002;
-mod ls003;
-mod ls004;
-mod ls005;
-mod ls006;
-mod ls007;
-mod ls008;
-mod ls009;
-mod ls010;
-mod ls011;
-mod names;
-mod schema;
-mod templates;
+pub(super) mod names;
+pub(super) mod schema;
+pub(super) mod templates;
 
 use std::collections::HashSet;
 
@@ -28,25 +17,8 @@ use serde_json::Value;
 use crate::admission::{FieldPath, Finding, Operation, Request};
 use crate::rule::Rule;
 
-/// The rules that replace Landscaper's webhook server, in the order of their ids.
-pub(super) static RULES: &[&Rule] = &[
-    &ls001::RULE,
-    &ls002::RULE,
-    &ls003::RULE,
-    &ls004::RULE,
-    &ls005::RULE,
-    &ls006::RULE,
-    &ls007::RULE,
-    &ls008::RULE,
-    &ls009::RULE,
-    &ls010::RULE,
-    &ls011::RULE,
-];
-
 /// The label that excludes an object from Landscaper's webhook server if its value is `"true"`.
 const SKIP_LABEL: &str = "validation.landscaper.gardener.cloud/skip-validation";
-
-const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
 /// Maximum number of findings of one rule for one object: an object of 3 MiB can have more mistakes than a user can read.
 const MAX_FINDINGS: usize = 500;
@@ -62,18 +34,18 @@ pub(super) fn is_bypassed(request: &Request<'_>) -> bool {
 }
 
 /// Collects the findings of one rule for one object.
-struct Findings<'a> {
+pub(super) struct Findings<'a> {
     rule: &'static Rule,
     request: &'a Request<'a>,
-    found: Vec<Finding>,
+    pub(super) found: Vec<Finding>,
 }
 
 impl<'a> Findings<'a> {
-    fn new(rule: &'static Rule, request: &'a Request<'a>) -> Self {
+    pub(super) fn new(rule: &'static Rule, request: &'a Request<'a>) -> Self {
         Self { rule, request, found: Vec::new() }
     }
 
-    fn add(&mut self, field: FieldPath, message: impl Into<String>, help: impl Into<String>) {
+    pub(super) fn add(&mut self, field: FieldPath, message: impl Into<String>, help: impl Into<String>) {
         if self.found.len() >= MAX_FINDINGS {
             return;
         }
@@ -81,14 +53,14 @@ impl<'a> Findings<'a> {
     }
 
     /// Reports a missing or empty string field.
-    fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
+    pub(super) fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
         if text(object, key).is_empty() {
             self.add(place.key(key), format!("{key} is missing"), format!("write {key}"));
         }
     }
 
     /// Reports if not exactly one of these fields is set.
-    fn exactly_one(&mut self, object: &Value, place: &FieldPath, keys: &[&str]) {
+    pub(super) fn exactly_one(&mut self, object: &Value, place: &FieldPath, keys: &[&str]) {
         let set: Vec<_> = keys.iter().copied().filter(|key| is_set(object, key)).collect();
         let help = format!("write exactly one of {}", keys.join(", "));
         match set.as_slice() {
@@ -99,18 +71,18 @@ impl<'a> Findings<'a> {
     }
 
     /// Reports a name that is already in `seen`, and adds it.
-    fn unique<'v>(&mut self, name: &'v str, place: FieldPath, seen: &mut HashSet<&'v str>) {
+    pub(super) fn unique<'v>(&mut self, name: &'v str, place: FieldPath, seen: &mut HashSet<&'v str>) {
         if !seen.insert(name) {
             self.add(place, format!("duplicate name {name:?}"), "give each a unique name");
         }
     }
 
-    fn spec(&self) -> &'a Value {
+    pub(super) fn spec(&self) -> &'a Value {
         member(self.request.object(), "spec")
     }
 
     /// Returns the findings: none if the API server would not call Landscaper's webhook server.
-    fn into_found(self) -> Vec<Finding> {
+    pub(super) fn into_found(self) -> Vec<Finding> {
         if is_bypassed(self.request) { Vec::new() } else { self.found }
     }
 }
@@ -118,22 +90,22 @@ impl<'a> Findings<'a> {
 static NOTHING: Value = Value::Null;
 
 /// Returns a field of an object; `null` if it is missing.
-fn member<'v>(object: &'v Value, key: &str) -> &'v Value {
+pub(super) fn member<'v>(object: &'v Value, key: &str) -> &'v Value {
     object.get(key).unwrap_or(&NOTHING)
 }
 
-fn text<'v>(object: &'v Value, key: &str) -> &'v str {
+pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     member(object, key).as_str().unwrap_or_default()
 }
 
 /// Reports whether a field is set, as in Go: an empty string is not set, an empty list or object is.
-fn is_set(object: &Value, key: &str) -> bool {
+pub(super) fn is_set(object: &Value, key: &str) -> bool {
     let value = member(object, key);
     !value.is_null() && value.as_str() != Some("")
 }
 
 /// Returns the elements of a list with their field paths.
-fn list<'v>(object: &'v Value, key: &str, place: &FieldPath) -> Vec<(FieldPath, &'v Value)> {
+pub(super) fn list<'v>(object: &'v Value, key: &str, place: &FieldPath) -> Vec<(FieldPath, &'v Value)> {
     let place = place.key(key);
     let items = member(object, key).as_array().into_iter().flatten().enumerate();
     items.map(|(at, item)| (place.index(at), item)).collect()

@@ -5,7 +5,7 @@
 use crate::names;
 
 /// Describes the mistakes in a DNS label: at most 63 lowercase letters, digits and dashes, with no dash at either end.
-pub(super) fn label(text: &str) -> Vec<String> {
+pub(in crate::landscaper) fn label(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {
         problems.push(format!("it has {} characters; the maximum is 63", text.len()));
@@ -19,7 +19,7 @@ pub(super) fn label(text: &str) -> Vec<String> {
 }
 
 /// Describes the mistake in the key of a label or an annotation: a name, with an optional prefix `DNS name/`.
-pub(super) fn key(text: &str) -> Option<&'static str> {
+pub(in crate::landscaper) fn key(text: &str) -> Option<&'static str> {
     let (prefix, name) = match text.split_once('/') {
         Some((_, name)) if name.contains('/') => return Some("it can contain only one slash"),
         Some((prefix, name)) => (Some(prefix), name),
@@ -36,7 +36,7 @@ pub(super) fn key(text: &str) -> Option<&'static str> {
 }
 
 /// Describes the mistake in the value of a label.
-pub(super) fn label_value(text: &str) -> Option<&'static str> {
+pub(in crate::landscaper) fn label_value(text: &str) -> Option<&'static str> {
     (!names::is_label_value(text))
         .then_some("it can have up to 63 letters, digits, '-', '_' and '.', and starts and ends with a letter or digit")
 }

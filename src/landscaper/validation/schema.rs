@@ -10,7 +10,7 @@ use crate::landscaper::decode::Problem;
 use crate::landscaper::duration;
 
 /// The type that a value must have.
-pub(super) enum Type {
+pub(in crate::landscaper) enum Type {
     /// Any value.
     Any,
     /// A string.
@@ -82,7 +82,7 @@ static DATA_EXPORT: Type = Struct(&[("name", Text), ("dataRef", Text)]);
 static TARGET_EXPORT: Type = Struct(&[("name", Text), ("target", Text)]);
 
 /// The schema of an Installation.
-pub(super) static INSTALLATION: Type = Struct(&[
+pub(in crate::landscaper) static INSTALLATION: Type = Struct(&[
     ("metadata", METADATA),
     (
         "spec",
@@ -114,7 +114,7 @@ pub(super) static INSTALLATION: Type = Struct(&[
 ]);
 
 /// The schema of a DeployItem.
-pub(super) static DEPLOY_ITEM: Type = Struct(&[
+pub(in crate::landscaper) static DEPLOY_ITEM: Type = Struct(&[
     ("metadata", METADATA),
     (
         "spec",
@@ -131,16 +131,16 @@ pub(super) static DEPLOY_ITEM: Type = Struct(&[
 ]);
 
 /// The schema of an Execution, except its templates.
-pub(super) static EXECUTION: Type = Struct(&[("metadata", METADATA), ("spec", Object)]);
+pub(in crate::landscaper) static EXECUTION: Type = Struct(&[("metadata", METADATA), ("spec", Object)]);
 
 /// The schema of a Target.
-pub(super) static TARGET: Type = Struct(&[
+pub(in crate::landscaper) static TARGET: Type = Struct(&[
     ("metadata", METADATA),
     ("spec", Struct(&[("type", Text), ("config", Any), ("secretRef", Struct(&[("name", Text), ("key", Text)]))])),
 ]);
 
 /// The schema of an export in a DeployItem.
-pub(super) static EXPORT: Type = Struct(&[
+pub(in crate::landscaper) static EXPORT: Type = Struct(&[
     ("key", Text),
     ("jsonPath", Text),
     ("fromResource", Struct(&[("apiVersion", Text), ("kind", Text), ("name", Text), ("namespace", Text)])),
@@ -150,7 +150,7 @@ pub(super) static EXPORT: Type = Struct(&[
 
 impl Type {
     /// Adds the parts of a value that Landscaper cannot decode to `problems`.
-    pub(super) fn problems(&self, value: &Value, field: &FieldPath, problems: &mut Vec<Problem>) {
+    pub(in crate::landscaper) fn problems(&self, value: &Value, field: &FieldPath, problems: &mut Vec<Problem>) {
         if value.is_null() {
             return;
         }

@@ -8,19 +8,19 @@ use crate::admission::FieldPath;
 use crate::landscaper::execution;
 
 /// A template of a DeployItem, with its field path.
-pub(super) struct Template<'t> {
+pub(in crate::landscaper) struct Template<'t> {
     /// The template as written. Landscaper reads its fields case-insensitively.
-    pub(super) value: &'t Value,
+    pub(in crate::landscaper) value: &'t Value,
     /// The field path of the template, or of the whole field if the templates are compressed.
-    pub(super) place: FieldPath,
+    pub(in crate::landscaper) place: FieldPath,
     /// The field path of the list of templates.
-    pub(super) list: FieldPath,
+    pub(in crate::landscaper) list: FieldPath,
     at: usize,
     is_compressed: bool,
 }
 
 /// Returns the templates in the result of [`execution::list`].
-pub(super) fn of<'t>((list, is_compressed): &'t (Option<Cow<'_, Value>>, bool)) -> Vec<Template<'t>> {
+pub(in crate::landscaper) fn of<'t>((list, is_compressed): &'t (Option<Cow<'_, Value>>, bool)) -> Vec<Template<'t>> {
     let items = list.as_deref().and_then(Value::as_array).into_iter().flatten().enumerate();
     let key = if *is_compressed { "deployItemsCompressed" } else { "deployItems" };
     let place = FieldPath::of(["spec", key]);
@@ -33,18 +33,18 @@ pub(super) fn of<'t>((list, is_compressed): &'t (Option<Cow<'_, Value>>, bool)) 
 
 impl<'t> Template<'t> {
     /// Returns a string field; empty if it is missing.
-    pub(super) fn text(&self, key: &str) -> &'t str {
+    pub(in crate::landscaper) fn text(&self, key: &str) -> &'t str {
         text(self.value, key)
     }
 
     /// Returns the field path of a nested field.
-    pub(super) fn field(&self, keys: &[&str]) -> FieldPath {
+    pub(in crate::landscaper) fn field(&self, keys: &[&str]) -> FieldPath {
         let keys = if self.is_compressed { &[] } else { keys };
         keys.iter().fold(self.place.clone(), |place, key| place.key(key))
     }
 
     /// Adds the name or index of the template to a message, if the field path does not show it.
-    pub(super) fn message(&self, text: &str) -> String {
+    pub(in crate::landscaper) fn message(&self, text: &str) -> String {
         match (self.text("name"), self.is_compressed) {
             ("", true) => format!("template {}: {text}", self.at),
             ("", false) => text.to_owned(),
@@ -54,6 +54,6 @@ impl<'t> Template<'t> {
 }
 
 /// Returns a string field of an object in a template; empty if it is missing.
-pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
+pub(in crate::landscaper) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     execution::member(object, key).and_then(Value::as_str).unwrap_or_default()
 }

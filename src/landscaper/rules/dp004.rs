@@ -1,0 +1,138 @@
+//! DP004: reports work that starts without an open job or without `lastReconcileTime`.
+
+use crate::admission::{Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::deployer::finding::{Violation, field, phase_field, unless_kept};
+use crate::landscaper::deployer::promises::PICKED_UP;
+use crate::landscaper::deployer::status::{self, Change, Job, Status};
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
+
+/// The rule definition of DP004.
+pub(super) static RULE: Rule = Rule {
+    id: "DP004",
+    name: "work-without-pickup",
+    level: Level::Deny,
+    summary: "a phase that starts work without an open job, or without lastReconcileTime",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "A deployer may process a DeployItem only while `jobID` and `jobIDFinished` differ, because Landscaper \
+              requests work in this way. When the deployer starts, it must write `lastReconcileTime`, which shows \
+              Landscaper that the job was picked up. Otherwise Landscaper fails the DeployItem after the pickup \
+              timeout, while the deployer still processes it. If another deployer instance writes an older time, \
+              its clock may be behind, so the rule only warns.",
+        wrong: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Succeeded
+  jobID: b
+  jobIDFinished: a
+  lastReconcileTime: \"2026-01-01T11:00:00Z\"
+",
+            operation: Operation::Update,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Progressing
+  jobID: b
+  jobIDFinished: a
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Succeeded
+  jobID: b
+  jobIDFinished: a
+  lastReconcileTime: \"2026-01-01T11:00:00Z\"
+",
+            operation: Operation::Update,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Progressing
+  jobID: b
+  jobIDFinished: a
+  lastReconcileTime: \"2026-01-01T12:00:00Z\"
+",
+        },
+        mend: "Start only if `jobID` differs from `jobIDFinished`. First set the phase to `Init` (`InitDelete` if the \
+              DeployItem is being deleted) and `lastReconcileTime` to the current time in one update.",
+    },
+};
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let mut findings = unless_kept(&RULE, &PICKED_UP, (request, view), |change| violation(change, request));
+    let change = Change::of(request.old_object(), request.object());
+    for finding in &mut findings {
+        // The clocks of two machines may differ.
+        if change.new.job() == Job::Open && change.new.reconciled.is_some() && is_by_another(&change) {
+            finding.level = finding.level.min(Level::Warn);
+        }
+    }
+    findings
+}
+
+fn is_by_another(Change { old, new }: &Change<'_>) -> bool {
+    old.deployer != new.deployer
+}
+
+fn violation(change: &Change<'_>, request: &Request<'_>) -> Violation {
+    let Change { old, new } = change;
+    let correct = format!(
+        "write {{phase: {}, lastReconcileTime: now}} when jobID differs from jobIDFinished",
+        first_phase(change)
+    );
+    if new.job() != Job::Open {
+        let what = format!("the phase {:?} means that a deployer works, but there is no open job", new.phase_text);
+        return Violation { field: phase_field(request), what, correct };
+    }
+    let time = |status: &Status<'_>| status.reconciled.map(|time| time.to_string()).unwrap_or_default();
+    let what = match new.reconciled {
+        None => format!("the phase {:?} starts work, but lastReconcileTime is not set", new.phase_text),
+        Some(_) => {
+            format!(
+                "the phase {:?} starts work with lastReconcileTime {}, which is before the old one, {}",
+                new.phase_text,
+                time(new),
+                time(old)
+            )
+        }
+    };
+    Violation { field: field("lastReconcileTime"), what, correct }
+}
+
+fn first_phase(change: &Change<'_>) -> &'static str {
+    if change.new.being_deleted { "InitDelete" } else { "Init" }
+}

@@ -1,0 +1,94 @@
+//! DP008: reports annotations that route a DeployItem to another deployer than its spec does.
+
+use super::WRITES;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::deployer::responsibility::{self, Route};
+use crate::landscaper::deployer::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION};
+use crate::landscaper::dry_run::annotations::{DryRunAnnotations, ROUTE};
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(responsibility::READ)];
+
+/// The rule definition of DP008.
+pub(super) static RULE: Rule = Rule {
+    id: "DP008",
+    name: "routing-contradicts-spec",
+    level: Level::Deny,
+    summary: "annotations deployer-type or deployer-target-name that contradict the spec",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Deployers read the annotations `deployer-type` and `deployer-target-name`. They read `spec.type` and \
+              `spec.target` only if `deployer-type` is missing. An annotation that differs from the spec routes the \
+              DeployItem to a deployer of another type, or to a deployer that cannot reach the Target. Landscaper \
+              writes both annotations from the spec.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/deployer-type: landscaper.gardener.cloud/helm
+    landscaper.gardener.cloud/deployer-target-name: .noTargetName
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+  config:
+    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
+    kind: ProviderConfiguration
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/deployer-type: landscaper.gardener.cloud/kubernetes-manifest
+    landscaper.gardener.cloud/deployer-target-name: my-target
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+  target:
+    name: my-target
+    namespace: cu-example
+  config:
+    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
+    kind: ProviderConfiguration
+",
+        },
+        mend: "Remove both annotations, or write the values of the spec: the type, and the name of the Target or \
+              `.noTargetName`.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let specified = Route::specified(request.object());
+    let expected = [
+        (TYPE_ANNOTATION, specified.type_name, "spec.type"),
+        (TARGET_ANNOTATION, specified.target.unwrap_or(NO_TARGET), "spec.target.name"),
+    ];
+    let annotations = request.object().pointer("/metadata/annotations");
+    // The mutator `dry-run` routes items in dry run to the dry-run deployer.
+    let is_dry_run = DryRunAnnotations::of(request.object()).is_dry_run();
+    let judge = |(key, wanted, spec): (&str, &str, &str)| {
+        let written = annotations?.get(key)?.as_str().filter(|written| !written.is_empty() && *written != wanted)?;
+        if is_dry_run && (key, written) == (TYPE_ANNOTATION, ROUTE) {
+            return None;
+        }
+        let message = format!("deployers use {written:?} instead of {spec}, which is {wanted:?}");
+        let finding = RULE.finding(FieldPath::of(["metadata", "annotations", key]), message).found(written);
+        Some(finding.allowed(wanted).help(format!("write {wanted:?}, or remove the annotation")))
+    };
+    expected.into_iter().filter_map(judge).collect()
+}

@@ -1,0 +1,177 @@
+//! DP010: reports a deployer that writes a DeployItem of another deployer.
+
+use super::UPDATE;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::{Reference, View};
+use crate::landscaper::deployer::configuration::{Deployer, Deployers};
+use crate::landscaper::deployer::responsibility::{self, Responsible, Route};
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS, TARGETS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 2] = [
+    kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(responsibility::READ),
+    kinds::matches(&DEPLOY_ITEMS, UPDATE, Outage::Admit).reading(responsibility::READ),
+];
+
+/// The rule definition of DP010.
+pub(super) static RULE: Rule = Rule {
+    id: "DP010",
+    name: "another-deployers-item",
+    level: Level::Deny,
+    summary: "a deployer that writes a DeployItem of a type or Target that it does not serve",
+    scope: &SCOPE,
+    looks_up: &[&DEPLOYER_REGISTRATIONS, &TARGETS],
+    confirm: Some(unread),
+    check,
+    page: Page {
+        why: "A deployer watches all DeployItems, and must never modify a DeployItem of another type. The configuration \
+              names the deployers, and the types and Targets that each of them serves. The rule denies writes to any \
+              other DeployItem, including its status. If a user that is not in the configuration writes a status, \
+              the rule warns. Without the section `deployers`, the rule reports nothing.",
+        wrong: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/helm
+status:
+  phase: Init
+  jobID: b
+  jobIDFinished: a
+  lastReconcileTime: \"2026-01-01T12:00:00Z\"
+",
+            operation: Operation::Update,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/helm
+status:
+  phase: Progressing
+  jobID: b
+  jobIDFinished: a
+  lastReconcileTime: \"2026-01-01T12:00:00Z\"
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Init
+  jobID: b
+  jobIDFinished: a
+  lastReconcileTime: \"2026-01-01T12:00:00Z\"
+",
+            operation: Operation::Update,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: landscaper.gardener.cloud/kubernetes-manifest
+status:
+  phase: Progressing
+  jobID: b
+  jobIDFinished: a
+  lastReconcileTime: \"2026-01-01T12:00:00Z\"
+",
+        },
+        mend: "In the deployer, compare `spec.type` and the Target first, and ignore DeployItems of other deployers. If \
+              the deployer does serve this DeployItem, add the type or the selector to the configuration.",
+    },
+};
+
+/// The author of a request.
+enum Writer<'d> {
+    /// Landscaper, or a restorer of backups.
+    Trusted,
+    /// A user that is not in the configuration.
+    Unknown,
+    /// A deployer, with all its entries in the configuration.
+    Deployer(Vec<&'d Deployer>),
+}
+
+fn writer<'d>(deployers: &'d Deployers, request: &Request<'_>) -> Writer<'d> {
+    let user = &request.user;
+    if deployers.landscaper.has(user) || deployers.restorers.has(user) {
+        return Writer::Trusted;
+    }
+    let entries: Vec<_> = deployers.identities.iter().filter(|deployer| deployer.is(user)).collect();
+    if entries.is_empty() { Writer::Unknown } else { Writer::Deployer(entries) }
+}
+
+/// Reports whether the writer is responsible for the old DeployItem, and the references that live reads must confirm.
+fn responsible(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) -> (Responsible, Vec<Reference>) {
+    let route = Route::of(request.old_object());
+    let judge = |entry: &&Deployer| responsibility::of(entry, &route, &request.namespace, view);
+    let judged: Vec<_> = entries.iter().map(judge).collect();
+    let unread = judged.iter().filter_map(|(_, unread)| unread.clone()).collect();
+    let has = |wanted: &Responsible| judged.iter().any(|(found, _)| found == wanted);
+    let order = [Responsible::Yes, Responsible::Unknown, Responsible::OtherTarget];
+    let found = order.into_iter().find(has).unwrap_or(Responsible::OtherType);
+    if found == Responsible::Yes { (found, Vec::new()) } else { (found, unread) }
+}
+
+fn unread(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let Some(deployers) = Deployers::of(view) else { return Vec::new() };
+    match writer(&deployers, request) {
+        Writer::Deployer(entries) => responsible(&entries, request, view).1,
+        _ => Vec::new(),
+    }
+}
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let Some(deployers) = Deployers::of(view) else { return Vec::new() };
+    match writer(&deployers, request) {
+        Writer::Trusted => Vec::new(),
+        Writer::Unknown => unknown(request).into_iter().collect(),
+        Writer::Deployer(entries) => not_its_own(&entries, request, view).into_iter().collect(),
+    }
+}
+
+/// Warns about an unknown user that writes the status. Only Landscaper and deployers should; other fields are for users
+/// too.
+fn unknown(request: &Request<'_>) -> Option<Finding> {
+    let name = &request.user.name;
+    let message = format!("{name:?} writes the status of a DeployItem, but is not in the configuration");
+    let mut finding = RULE.finding(FieldPath::of(["status"]), message);
+    finding.level = Level::Warn;
+    let help = "add it to deployers.identities with the types that it serves, or to deployers.landscaper";
+    (request.resource.subresource == "status").then(|| finding.help(help))
+}
+
+fn not_its_own(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) -> Option<Finding> {
+    let route = Route::of(request.old_object());
+    let (found, name) = (responsible(entries, request, view).0, &request.user.name);
+    let (field, message, value) = match found {
+        Responsible::Yes | Responsible::Unknown => return None,
+        Responsible::OtherType => {
+            let message = format!("{name:?} does not serve the type {:?}", route.type_name);
+            (FieldPath::of(["spec", "type"]), message, route.type_name)
+        }
+        Responsible::OtherTarget => {
+            let target = route.target.unwrap_or_default();
+            let message = format!("{name:?} serves the type {:?}, but not the Target {target:?}", route.type_name);
+            (FieldPath::of(["spec", "target", "name"]), message, target)
+        }
+    };
+    let message = format!("{message}: a deployer must never modify another deployer's DeployItem in any way");
+    let served: Vec<_> =
+        entries.iter().flat_map(|entry| entry.types.iter().chain(&entry.registrations)).cloned().collect();
+    let finding = RULE.finding(field, message).found(value).allowed(served.join(", "));
+    Some(finding.help("in the deployer, check type and Target first, and ignore this DeployItem"))
+}

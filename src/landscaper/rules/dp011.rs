@@ -1,0 +1,102 @@
+//! DP011: reports a DeployItem of a type that no known deployer serves.
+
+use std::collections::BTreeSet;
+
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::deployer::configuration::Deployers;
+use crate::landscaper::deployer::responsibility::{self, Route, registered};
+use crate::landscaper::kinds::{self, ALL, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS};
+use crate::near;
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] =
+    [kinds::matches(&DEPLOY_ITEMS, &[Operation::Create], Outage::Admit).reading(responsibility::READ)];
+
+/// The rule definition of DP011.
+pub(super) static RULE: Rule = Rule {
+    id: "DP011",
+    name: "type-that-nobody-serves",
+    level: Level::Warn,
+    summary: "a DeployItem of a type that no known deployer serves",
+    scope: &SCOPE,
+    looks_up: &[&DEPLOYER_REGISTRATIONS],
+    confirm: None,
+    check,
+    page: Page {
+        why: "If no deployer serves the type of a DeployItem, the DeployItem fails after the pickup timeout, which is \
+              five minutes to an hour. The rule reads the served types from the configuration \
+              (`deployers.identities`) and from the DeployerRegistrations, if Landscaper still has that kind. \
+              Without either, the rule reports nothing.",
+        wrong: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployerRegistration
+metadata:
+  name: my-deployer
+spec:
+  types: [example.org/my-type]
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: example.org/mytype
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployerRegistration
+metadata:
+  name: my-deployer
+spec:
+  types: [example.org/my-type]
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+spec:
+  type: example.org/my-type
+",
+        },
+        mend: "Correct the spelling of the type, or install the deployer and add its types to the \
+              configuration.",
+    },
+};
+
+/// The maximum number of DeployerRegistrations that are read; clusters have a few.
+const MAX_REGISTRATIONS: usize = 1000;
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let served = served(view);
+    let type_name = Route::specified(request.object()).type_name;
+    if served.is_empty() || type_name.is_empty() || served.contains(type_name) {
+        return Vec::new();
+    }
+    let near = near::nearest(type_name, served.iter().map(String::as_str));
+    let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+    let message = format!("no known deployer serves the type {type_name:?}, so no deployer picks this up{near}");
+    let help = "correct the spelling of the type, or add the type to deployers.identities in the configuration";
+    let all = served.iter().cloned().collect::<Vec<_>>().join(", ");
+    vec![RULE.finding(FieldPath::of(["spec", "type"]), message).found(type_name).allowed(all).help(help)]
+}
+
+/// Returns the types in the configuration and in the DeployerRegistrations.
+fn served(view: &View<'_>) -> BTreeSet<String> {
+    let configured = Deployers::of(view);
+    let configured = configured.iter().flat_map(|deployers| &deployers.identities);
+    let mut served: BTreeSet<_> = configured.flat_map(|deployer| deployer.types.clone()).collect();
+    for registration in view.indexed(&DEPLOYER_REGISTRATIONS, &ALL, "", "", MAX_REGISTRATIONS) {
+        served.extend(registered(registration.value()).map(str::to_owned));
+    }
+    served
+}

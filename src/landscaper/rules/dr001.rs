@@ -1,0 +1,74 @@
+//! DR001: reports values of the dry-run annotation other than `"true"` and `"false"`.
+
+use super::WRITES;
+use crate::admission::{Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::dry_run::annotations::{DryRunAnnotations, annotation};
+use crate::landscaper::dry_run::{DRY_RUN_ANNOTATION, dry_run_annotations, unless_unchanged};
+use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 3] = [
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
+    kinds::matches(&EXECUTIONS, WRITES, Outage::Admit),
+    kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
+];
+
+/// The rule definition of DR001.
+pub(super) static RULE: Rule = Rule {
+    id: "DR001",
+    name: "dry-run-value",
+    level: Level::Deny,
+    summary: "a dry-run annotation that is neither \"true\" nor \"false\"",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Only `\"true\"` makes a dry run. With any other value, such as `\"True\"` or `\"yes\"`, Landscaper \
+              deploys everything, although the annotation suggests a dry run.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"True\"
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: cu-example
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"true\"
+",
+        },
+        mend: "Write `\"true\"`, in quotes. For a real run, write `\"false\"` or remove the annotation.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let value = DryRunAnnotations::of(request.object()).dry_run;
+    let Some(value) = value.filter(|value| !["true", "false"].contains(value)) else { return Vec::new() };
+    let field = annotation(DRY_RUN_ANNOTATION);
+    let message = format!("{value:?} is not a dry run: with this value, everything is deployed");
+    let mut finding = RULE.finding(field, message).found(value).allowed("\"true\" or \"false\"");
+    finding.level = unless_unchanged(request, finding.level, dry_run_annotations);
+    vec![finding.help("write \"true\" for a dry run")]
+}

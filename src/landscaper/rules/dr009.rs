@@ -1,0 +1,234 @@
+//! DR009: reports switches between dry run and real run during a run or after a deployment.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::admission::{Finding, Level, Operation, Path, Request};
+use crate::catalog::{Confirmation, Index, Kind, Reference, Stored, View};
+use crate::landscaper::dry_run::annotations::{self, DryRunAnnotations, annotation};
+use crate::landscaper::dry_run::run;
+use crate::landscaper::dry_run::{DRY_RUN_ANNOTATION, is_running};
+use crate::landscaper::kinds::{self, BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, owner_key};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+const UPDATE: &[Operation] = &[Operation::Update];
+
+/// The fields of an Installation that show whether a job is open.
+const JOB: &[Path] = &[&["status", "jobID"], &["status", "jobIDFinished"]];
+
+static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, Outage::Admit).reading(JOB)];
+
+/// The rule definition of DR009.
+pub(super) static RULE: Rule = Rule {
+    id: "DR009",
+    name: "switched-while-deployed",
+    level: Level::Deny,
+    summary: "a root that is switched to dry run while it is deployed or during its real run, or to a real run during its dry run",
+    scope: &SCOPE,
+    looks_up: &[&DEPLOY_ITEMS, &EXECUTIONS, &INSTALLATIONS],
+    confirm: Some(confirm),
+    check,
+    page: Page {
+        why: "A dry run changes nothing on the target, and removes nothing from it. If you deploy an Installation, switch it to \
+              dry run and then delete it, its deployed objects stay on the target. \
+              The rule also denies a switch in either direction during a run. A deployer does not stop a job that it has \
+              started, so a root that is switched to dry run during a real run still deploys. A root that is switched to a real \
+              run during a dry run deploys what the dry run has not processed yet. A run is under way while `status.jobID` and \
+              `status.jobIDFinished` of the root, or of a DeployItem below it, differ. An Installation is deployed if a \
+              DeployItem below it was processed and is not in dry run.",
+        wrong: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: cu-example
+---
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+---
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Execution
+metadata:
+  name: test-installation
+  namespace: cu-example
+  ownerReferences:
+    - {apiVersion: landscaper.gardener.cloud/v1alpha1, kind: Installation, name: test-installation, controller: true}
+---
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: DeployItem
+metadata:
+  name: test-item
+  namespace: cu-example
+  ownerReferences:
+    - {apiVersion: landscaper.gardener.cloud/v1alpha1, kind: Execution, name: test-installation, controller: true}
+status:
+  phase: Succeeded
+  jobID: job-1
+  jobIDFinished: job-1
+",
+            operation: Operation::Update,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"true\"
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: cu-example
+---
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+",
+            operation: Operation::Update,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: test-installation
+  namespace: cu-example
+  annotations:
+    landscaper.gardener.cloud/dry-run: \"true\"
+",
+        },
+        mend: "For a dry run of a deployed Installation, apply a second Installation under another name. Otherwise wait \
+               until the run has finished (`status.jobIDFinished` is `status.jobID`), or interrupt it with the annotation \
+               `landscaper.gardener.cloud/operation: interrupt`.",
+    },
+};
+
+/// The maximum number of objects below a root that one decision examines.
+const MAX_EXAMINED: usize = 2_000;
+/// The maximum number of DeployItems that live reads confirm before a switch is denied.
+const CONFIRMED: usize = 5;
+
+/// The direction of a switch of a root.
+#[derive(Clone, Copy)]
+enum Switch {
+    ToDryRun,
+    ToRealRun,
+}
+
+impl Switch {
+    fn of(request: &Request<'_>) -> Option<Self> {
+        let is_root = annotations::owner(request.object()).is_none();
+        let before = DryRunAnnotations::of(request.old_object()).is_dry_run();
+        match (before, DryRunAnnotations::of(request.object()).is_dry_run()) {
+            (false, true) if is_root => Some(Self::ToDryRun),
+            (true, false) if is_root => Some(Self::ToRealRun),
+            _ => None,
+        }
+    }
+
+    /// Reports whether a DeployItem below the root prevents the switch.
+    fn is_prevented_by(self, item: &Value) -> bool {
+        let is_dry_run = DryRunAnnotations::of(item).is_dry_run();
+        match self {
+            Self::ToDryRun => !is_dry_run && (is_deployed(item) || is_running(item)),
+            Self::ToRealRun => is_dry_run && is_running(item),
+        }
+    }
+}
+
+fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let items = Switch::of(request).map(|switch| preventing(switch, request, view)).unwrap_or_default();
+    items.iter().map(|item| Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name())).collect()
+}
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let Some(switch) = Switch::of(request) else { return Vec::new() };
+    let finding = during_run(switch, request).or_else(|| because_of_item(switch, request, view));
+    finding.into_iter().collect()
+}
+
+/// Denies a switch while the job of the root itself is open.
+///
+/// No live read is needed: the API server sends the current object in the request.
+fn during_run(switch: Switch, request: &Request<'_>) -> Option<Finding> {
+    let message = match switch {
+        Switch::ToDryRun => "its real run is under way: deployers complete the jobs that they have started",
+        Switch::ToRealRun => "its dry run is under way: DeployItems that it has not processed would be deployed",
+    };
+    let finding = || RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(WAIT);
+    is_running(request.old_object()).then(finding)
+}
+
+const WAIT: &str = "wait until status.jobIDFinished is status.jobID, or interrupt the run";
+
+fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Option<Finding> {
+    let preventing = preventing(switch, request, view);
+    let (item, stored) = preventing.iter().find_map(|item| still(switch, item, request, view))?;
+    let (message, help) = match switch {
+        Switch::ToDryRun if is_running(&stored) => {
+            (format!("DeployItem {item:?} is being deployed: its deployer does not stop the job"), WAIT)
+        }
+        Switch::ToDryRun => (
+            format!("DeployItem {item:?} is deployed: in dry run, its deletion removes nothing from the target"),
+            "apply a second Installation for the dry run, under another name",
+        ),
+        Switch::ToRealRun => (format!("the dry run of DeployItem {item:?} is under way: it would be deployed"), WAIT),
+    };
+    Some(RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(help))
+}
+
+/// Returns the name and the current state of a DeployItem if it still prevents the switch.
+fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) -> Option<(String, Value)> {
+    let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
+    let now = match view.confirmation(&reference) {
+        Some(Confirmation::Exists(now)) => now.value().clone(),
+        Some(Confirmation::Gone) => return None,
+        _ => item.value().clone(),
+    };
+    switch.is_prevented_by(&now).then(|| (item.name().to_owned(), now))
+}
+
+/// Reports whether a deployer other than the dry-run deployer has processed an item.
+///
+/// The status decides, not the annotation, because the annotation changes with that of the root.
+fn is_deployed(item: &Value) -> bool {
+    let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let was_dry_run = text("/status/deployer/name") == run::NAME && !run::shows_deployment(item);
+    !text("/status/phase").is_empty() && !was_dry_run
+}
+
+/// Returns up to [`CONFIRMED`] DeployItems below a root that prevent a switch, from the catalog.
+fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
+    let mut found = Vec::new();
+    let mut open = VecDeque::from([(&INSTALLATIONS, request.display_name())]);
+    let mut left = MAX_EXAMINED;
+    while let Some((kind, name)) = open.pop_front() {
+        let mut below = |of: &'static Kind| {
+            let index: &'static Index = &BY_OWNER;
+            let below = view.indexed(of, index, &request.namespace, &owner_key(kind.kind, &name), left);
+            left = left.saturating_sub(below.len());
+            below
+        };
+        let items = below(&DEPLOY_ITEMS);
+        found.extend(items.into_iter().filter(|item| switch.is_prevented_by(item.value())));
+        if found.len() >= CONFIRMED {
+            break;
+        }
+        for next in [&EXECUTIONS, &INSTALLATIONS] {
+            open.extend(below(next).iter().map(|object| (next, object.name().to_owned())));
+        }
+    }
+    found.truncate(CONFIRMED);
+    found
+}

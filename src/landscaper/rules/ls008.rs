@@ -1,0 +1,111 @@
+//! LS008: templates of DeployItems that Landscaper rejects.
+
+use std::collections::HashSet;
+
+use super::WRITES;
+use crate::admission::{Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::execution;
+use crate::landscaper::kinds::{self, EXECUTIONS};
+use crate::landscaper::validation::templates::{self, Template};
+use crate::landscaper::validation::{Findings, names};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
+
+/// The definition of rule LS008.
+pub(super) static RULE: Rule = Rule {
+    id: "LS008",
+    name: "landscaper-templates",
+    level: Level::Off,
+    summary: "a template in an Execution without name or type, with an incomplete Target, an invalid label, or a duplicate name",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Landscaper creates a DeployItem for every template of an Execution. A template needs a unique name \
+              and a type; if it has a Target, the Target needs name and namespace; its labels become labels of the \
+              DeployItem. The rule also reads compressed templates. Landscaper's own webhook server rejects the \
+              same objects. The rule is off by default; turn it on if Portcullis replaces that server.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Execution
+metadata:
+  name: test-installation
+  namespace: cu-example
+spec:
+  deployItems:
+    - name: first
+      type: example.org/my-type
+      config: {}
+    - name: first
+      type: example.org/my-type
+      config: {}
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Execution
+metadata:
+  name: test-installation
+  namespace: cu-example
+spec:
+  deployItems:
+    - name: first
+      type: example.org/my-type
+      config: {}
+",
+        },
+        mend: "Give each template a unique name and a type. Write name and namespace of its Target.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let mut findings = Findings::new(&RULE, request);
+    let Ok(templates) = execution::list(findings.spec()) else { return Vec::new() };
+    let templates = templates::of(&templates);
+    let mut seen = HashSet::new();
+    for template in &templates {
+        let name = template.text("name");
+        if name.is_empty() {
+            report_missing(template, &["name"], &mut findings);
+        } else if !seen.insert(name) {
+            let message = template.message(&format!("duplicate name {name:?}"));
+            findings.add(template.place.clone(), message, "give each template a unique name");
+        }
+        if template.text("type").is_empty() {
+            report_missing(template, &["type"], &mut findings);
+        }
+        for key in ["name", "namespace"] {
+            let target = execution::member(template.value, "target").filter(|target| !target.is_null());
+            if target.is_some_and(|target| templates::text(target, key).is_empty()) {
+                report_missing(template, &["target", key], &mut findings);
+            }
+        }
+        labels(template, &mut findings);
+    }
+    findings.into_found()
+}
+
+fn report_missing(template: &Template<'_>, keys: &[&str], findings: &mut Findings<'_>) {
+    let key = keys.join(".");
+    findings.add(template.field(keys), template.message(&format!("{key} is missing")), format!("write {key}"));
+}
+
+fn labels(template: &Template<'_>, findings: &mut Findings<'_>) {
+    let labels = execution::member(template.value, "labels").and_then(|labels| labels.as_object());
+    for (key, value) in labels.into_iter().flatten() {
+        let wrong = names::key(key).or_else(|| names::label_value(value.as_str().unwrap_or_default()));
+        if let Some(problem) = wrong {
+            let message = template.message(&format!("{key:?} is not a valid label: {problem}"));
+            findings.add(template.field(&["labels"]), message, "write another label");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! OW002: an entry that can never take effect.
+
+use std::collections::HashMap;
+
+use super::WRITES;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::component_reference::{Attribute, ComponentReference};
+use crate::landscaper::kinds::{self, OVERWRITES};
+use crate::landscaper::overwrites::substitution::{Entries, Entry};
+use crate::landscaper::repository_context::RepositoryContext;
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
+
+/// The definition of rule OW002.
+pub(super) static RULE: Rule = Rule {
+    id: "OW002",
+    name: "shadowed-entry",
+    level: Level::Warn,
+    summary: "an entry that can never take effect, because earlier entries always set its attributes first",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Landscaper overwrites no attribute twice, and applies an entry completely or not at all. So an entry \
+              has no effect on a reference if an earlier entry has set one of its attributes. If that holds for \
+              *every* reference that the entry can match, the entry is dead. The usual reason is a general entry \
+              before a specific one. The rule reports an entry only if no reference at all would make it take \
+              effect.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      componentName: example.org/echo-server
+    substitution:
+      version: v2.0.0
+  - source:
+      componentName: example.org/echo-server
+      version: v1.0.0
+    substitution:
+      version: v1.0.1
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      componentName: example.org/echo-server
+      version: v1.0.0
+    substitution:
+      version: v1.0.1
+  - source:
+      componentName: example.org/echo-server
+    substitution:
+      version: v2.0.0
+",
+        },
+        mend: "Move the more specific entry before the more general one, or remove it.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let entries = Entries::of(request);
+    if !entries.problems.is_empty() {
+        return Vec::new();
+    }
+    shadowed(&entries).into_iter().map(|(at, by)| finding(at, &by)).collect()
+}
+
+fn finding(at: usize, by: &[usize]) -> Finding {
+    let by: Vec<_> = by.iter().map(|index| format!("overwrites[{index}]")).collect();
+    let message = format!("never takes effect: {} always sets the same attributes first", by.join(" or "));
+    RULE.finding(FieldPath::of(["overwrites"]).index(at), message)
+        .help("move it before them if it is more specific, or remove it")
+}
+
+/// Maximum number of references that are tried for one entry; beyond it, only the simple test is made.
+const MAX_TRIED: usize = 4096;
+/// Maximum number of matches of an entry with a reference for one object, so that a long list takes milliseconds.
+const MAX_MATCHES: usize = 2_000_000;
+
+/// Returns the entries that never take effect, each with the entries that set its attributes first.
+///
+/// The result for a reference depends only on which sources match it. So for each attribute it is enough to try the values
+/// that occur in sources and one other value: these represent every possible reference.
+fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
+    let forms = Forms::of(entries);
+    let mut matches_made = 0;
+    let mut found = Vec::new();
+    for at in 0..entries.len() {
+        if forms.0[at].sets == [false; 3] {
+            continue;
+        }
+        if let Some(by) = forms.simply_shadowed(at) {
+            found.push((at, vec![by]));
+        } else if let Some(by) = forms.always_shadowed(at, &mut matches_made) {
+            found.push((at, by));
+        }
+    }
+    found
+}
+
+/// An entry with its values replaced by numbers; 0 means "unspecified".
+struct Form {
+    wants: [u32; 3],
+    sets: [bool; 3],
+}
+
+struct Forms(Vec<Form>);
+
+impl Forms {
+    fn of(entries: &[Entry]) -> Self {
+        let mut numbers = Numbers::default();
+        let form = |entry: &Entry| Form {
+            wants: Attribute::ALL.map(|attribute| numbers.number(&entry.source, attribute)),
+            sets: Attribute::ALL.map(|attribute| entry.substitution.specifies(attribute)),
+        };
+        Self(entries.iter().map(form).collect())
+    }
+
+    /// Returns an earlier entry that matches every reference of this entry and sets a subset of its attributes. If that
+    /// entry is applied, this one is rejected; if it is rejected, this one is rejected for the same reason.
+    fn simply_shadowed(&self, at: usize) -> Option<usize> {
+        let this = &self.0[at];
+        let shadows = |earlier: &Form| {
+            let covers = earlier.wants.iter().zip(this.wants).all(|(wants, has)| *wants == 0 || *wants == has);
+            let within = earlier.sets.iter().zip(this.sets).all(|(sets, also)| !*sets || also);
+            covers && within && earlier.sets != [false; 3]
+        };
+        self.0[..at].iter().position(shadows)
+    }
+
+    /// Tries every kind of reference that the entry matches, and returns the entries that block it. Returns `None` if the
+    /// entry takes effect for a reference, or if there are too many references to try.
+    fn always_shadowed(&self, at: usize, matches_made: &mut usize) -> Option<Vec<usize>> {
+        let values: Vec<Vec<u32>> = (0..3).map(|part| self.values(at, part)).collect();
+        let tried = values.iter().map(Vec::len).try_fold(1usize, usize::checked_mul)?;
+        *matches_made = matches_made.saturating_add(tried.saturating_mul(at));
+        if tried > MAX_TRIED || *matches_made > MAX_MATCHES {
+            return None;
+        }
+        let mut by = Vec::new();
+        for context in &values[0] {
+            for name in &values[1] {
+                for version in &values[2] {
+                    by.extend(self.blockers(at, [*context, *name, *version])?);
+                }
+            }
+        }
+        by.sort_unstable();
+        by.dedup();
+        Some(by)
+    }
+
+    /// Returns the values to try for one attribute: the value in the entry's source, or else all values in earlier sources
+    /// and one other value.
+    fn values(&self, at: usize, part: usize) -> Vec<u32> {
+        if self.0[at].wants[part] != 0 {
+            return vec![self.0[at].wants[part]];
+        }
+        let mut values: Vec<u32> = self.0[..at].iter().map(|form| form.wants[part]).collect();
+        values.push(0);
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    /// Returns the entries that set attributes of the entry at `at` first, for this reference; `None` if the entry takes
+    /// effect.
+    fn blockers(&self, at: usize, reference: [u32; 3]) -> Option<Vec<usize>> {
+        let mut set_by: [Option<usize>; 3] = [None; 3];
+        for (index, form) in self.0[..at].iter().enumerate() {
+            let matches = form.wants.iter().zip(reference).all(|(wants, is)| *wants == 0 || *wants == is);
+            let free = form.sets.iter().zip(set_by).all(|(sets, by)| !*sets || by.is_none());
+            if matches && free {
+                for (by, _) in set_by.iter_mut().zip(form.sets).filter(|(_, sets)| *sets) {
+                    *by = Some(index);
+                }
+            }
+        }
+        let needed = set_by.iter().zip(self.0[at].sets).filter(|(_, sets)| *sets);
+        let by: Vec<usize> = needed.filter_map(|(by, _)| *by).collect();
+        (!by.is_empty()).then_some(by)
+    }
+}
+
+/// Assigns numbers to the values in sources; equal values get the same number.
+#[derive(Default)]
+struct Numbers {
+    texts: HashMap<(usize, String), u32>,
+    contexts: Vec<RepositoryContext>,
+}
+
+impl Numbers {
+    fn number(&mut self, reference: &ComponentReference, attribute: Attribute) -> u32 {
+        let text = match attribute {
+            Attribute::RepositoryContext => return self.context(reference.repository_context.as_ref()),
+            Attribute::ComponentName => &reference.component_name,
+            Attribute::Version => &reference.version,
+        };
+        if text.is_empty() {
+            return 0;
+        }
+        let next = u32::try_from(self.texts.len()).unwrap_or(u32::MAX).saturating_add(1);
+        *self.texts.entry((attribute as usize, text.clone())).or_insert(next)
+    }
+
+    fn context(&mut self, context: Option<&RepositoryContext>) -> u32 {
+        let Some(context) = context else { return 0 };
+        let known = self.contexts.iter().position(|known| known == context);
+        let at = known.unwrap_or_else(|| {
+            self.contexts.push(context.clone());
+            self.contexts.len() - 1
+        });
+        u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::landscaper::overwrites::substitution::{Outcome, Substitution};
+
+    fn part() -> impl Strategy<Value = ComponentReference> {
+        ("[ab]?", "[ab]?", 0..3usize).prop_map(|(component_name, version, context)| {
+            let text = ["null", r#"{"type":"a"}"#, r#"{"type":"b"}"#][context];
+            let repository_context = RepositoryContext::parse(text, &FieldPath::root()).unwrap();
+            ComponentReference { repository_context, component_name, version }
+        })
+    }
+
+    fn entries() -> impl Strategy<Value = Vec<Entry>> {
+        let entry = (part(), part()).prop_map(|(source, substitution)| Entry { source, substitution });
+        proptest::collection::vec(entry, 1..7)
+    }
+
+    /// Returns every reference over the values of the strategy and one other value per attribute.
+    fn references() -> Vec<ComponentReference> {
+        let mut all = Vec::new();
+        for component_name in ["a", "b", "z"] {
+            for version in ["a", "b", "z"] {
+                for context in [r#"{"type":"a"}"#, r#"{"type":"b"}"#, r#"{"type":"z"}"#, "null"] {
+                    let repository_context = RepositoryContext::parse(context, &FieldPath::root()).unwrap();
+                    let (component_name, version) = (component_name.to_owned(), version.to_owned());
+                    all.push(ComponentReference { repository_context, component_name, version });
+                }
+            }
+        }
+        all
+    }
+
+    proptest! {
+        /// An entry is reported if and only if no reference makes it set an attribute.
+        #[test]
+        fn reports_exactly_the_entries_that_never_apply(entries in entries()) {
+            let reported: Vec<usize> = shadowed(&entries).into_iter().map(|(at, _)| at).collect();
+            let runs: Vec<_> = references().into_iter().map(|reference| Substitution::of(&entries, reference)).collect();
+            for (at, entry) in entries.iter().enumerate() {
+                let takes_effect = runs.iter().any(|run| matches!(&run.trace[at], Outcome::Applied { .. }));
+                let sets = entry.substitution.specified().next().is_some();
+                prop_assert_eq!(reported.contains(&at), sets && !takes_effect, "entry {}", at);
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_the_work_for_a_long_list() {
+        let reference =
+            |text: String| ComponentReference { component_name: text.clone(), version: text, ..Default::default() };
+        let entries: Vec<Entry> = (0..3000)
+            .map(|n| Entry { source: reference(format!("n{n}")), substitution: reference("x".into()) })
+            .collect();
+        assert!(shadowed(&entries).is_empty());
+    }
+}

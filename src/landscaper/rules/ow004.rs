@@ -1,0 +1,102 @@
+//! OW004: a source that matches everything.
+
+use serde_json::Value;
+
+use super::WRITES;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::component_reference::Attribute;
+use crate::landscaper::kinds::{self, OVERWRITES};
+use crate::landscaper::overwrites::substitution::Entries;
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
+
+/// The definition of rule OW004.
+pub(super) static RULE: Rule = Rule {
+    id: "OW004",
+    name: "source-matches-everything",
+    level: Level::Warn,
+    summary: "a source that matches every component, intentionally or by mistake",
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+    page: Page {
+        why: "An attribute that a source does not specify matches any value. A source without attributes matches \
+              every component of every Installation in the context, and every component that those refer to. This \
+              often happens by mistake: an empty string, or a misspelled name. Names of attributes are \
+              case-sensitive, and Landscaper ignores unknown names.",
+        wrong: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      ComponentName: example.org/echo-server
+    substitution:
+      version: v2.0.0
+",
+        },
+        right: Example {
+            stored: "",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      componentName: example.org/echo-server
+    substitution:
+      version: v2.0.0
+",
+        },
+        mend: "Set `componentName` to the component that you mean. If you mean every component, for example to \
+               replace a whole registry, set `repositoryContext` to the registry to replace, or set this rule to \
+               `off`.",
+    },
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let field = FieldPath::of(["overwrites"]);
+    let entries = Entries::of(request);
+    let general = entries.iter().enumerate().filter(|(_, entry)| entry.source.specified().next().is_none());
+    let general = general.filter(|(at, _)| !entries.has_problem(*at));
+    general.map(|(at, _)| finding(&field.index(at), request.object(), at)).collect()
+}
+
+fn finding(entry: &FieldPath, object: &Value, at: usize) -> Finding {
+    let source = object.get("overwrites").and_then(|list| list.get(at)?.get("source")).unwrap_or(&Value::Null);
+    let mistake =
+        source.as_object().and_then(|members| members.iter().find_map(|(key, value)| ineffective(key, value)));
+    let (field, why) = match mistake {
+        Some((key, why)) => (entry.key("source").key(key), why),
+        None => (entry.key("source"), "the source specifies nothing".to_owned()),
+    };
+    let message = format!("{why}: the entry matches every component of every Installation in the context");
+    RULE.finding(field, message).help("set componentName to the component that you mean")
+}
+
+/// Returns the key and the reason why a field of the source has no effect; `None` if it has one.
+fn ineffective<'k>(key: &'k str, value: &Value) -> Option<(&'k str, String)> {
+    if Attribute::ALL.iter().any(|attribute| attribute.as_str() == key) {
+        return (value == "").then(|| (key, "an empty string means any value".to_owned()));
+    }
+    let meant = Attribute::ALL.iter().find(|attribute| attribute.as_str().eq_ignore_ascii_case(key));
+    let hint = match meant {
+        Some(attribute) => format!("; did you mean {attribute}?"),
+        None if key.eq_ignore_ascii_case("component") || key.eq_ignore_ascii_case("name") => {
+            "; did you mean componentName?".to_owned()
+        }
+        None => "; the known names are componentName, version and repositoryContext".to_owned(),
+    };
+    Some((key, format!("unknown names are ignored{hint}")))
+}

@@ -1,0 +1,180 @@
+//! OW008: an overwritten reference to a component version that does not exist.
+
+use std::collections::BTreeMap;
+
+use super::WRITES;
+use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::catalog::View;
+use crate::landscaper::component_reference::{Attribute, ComponentReference};
+use crate::landscaper::components::note::{Missing, Note};
+use crate::landscaper::components::users;
+use crate::landscaper::installation;
+use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
+use crate::landscaper::overwrites::effect::{self, Evaluation};
+use crate::landscaper::overwrites::substitution::{Entries, Entry};
+use crate::rule::{Example, Match, Outage, Page, Rule};
+
+static SCOPE: [Match; 2] = [
+    kinds::matches(&OVERWRITES, WRITES, Outage::Admit),
+    kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE),
+];
+
+/// The definition of rule OW008.
+pub(super) static RULE: Rule = Rule {
+    id: "OW008",
+    name: "target-does-not-exist",
+    level: Level::Warn,
+    summary: "overwrites that produce a reference to a component version that its repository does not have",
+    scope: &SCOPE,
+    looks_up: &[&CONTEXTS, &INSTALLATIONS, &OVERWRITES],
+    confirm: None,
+    check,
+    page: Page {
+        why: "Landscaper stops at the first component of a tree that it does not find, and the Installation fails. \
+              The controller manager (`portcullis reconcile --overwrite-trees`) follows the trees, and writes an \
+              annotation on each Installation: which overwritten references do not exist, and the closest versions \
+              that do. The rule reads only this annotation; it asks no registry during admission.",
+        wrong: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: my-namespace
+componentVersionOverwrites: my-overwrites
+---
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: server
+  namespace: my-namespace
+  annotations:
+    portcullis.dev/overwrite-tree: |
+      {\"missing\": [{\"way\": \"database\", \"nearest\": [\"v2.0.0\"], \"entries\": [0],
+        \"target\": {\"componentName\": \"example.org/database\", \"version\": \"v2.0.1\"}}]}
+spec:
+  componentDescriptor:
+    ref:
+      componentName: example.org/server
+      version: v1.0.0
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      componentName: example.org/database
+    substitution:
+      version: v2.0.1
+",
+        },
+        right: Example {
+            stored: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Context
+metadata:
+  name: default
+  namespace: my-namespace
+componentVersionOverwrites: my-overwrites
+---
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: server
+  namespace: my-namespace
+  annotations:
+    portcullis.dev/overwrite-tree: |
+      {\"missing\": [{\"way\": \"database\", \"nearest\": [\"v2.0.0\"], \"entries\": [0],
+        \"target\": {\"componentName\": \"example.org/database\", \"version\": \"v2.0.1\"}}]}
+spec:
+  componentDescriptor:
+    ref:
+      componentName: example.org/server
+      version: v1.0.0
+",
+            operation: Operation::Create,
+            object: "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: ComponentVersionOverwrites
+metadata:
+  name: my-overwrites
+  namespace: my-namespace
+overwrites:
+  - source:
+      componentName: example.org/database
+    substitution:
+      version: v2.0.0
+",
+        },
+        mend: "Choose a version that exists, or publish the missing version in the repository that the tree is read \
+               from: the repository of the root reference after the overwrites. `portcullis explain overwrites \
+               --tree` shows the path to the reference.",
+    },
+};
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    if kinds::is(&OVERWRITES, request) { of_overwrites(request, view) } else { of_installation(request, view) }
+}
+
+fn of_installation(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let Some(note) = Note::read(request.object()).filter(|note| !note.missing.is_empty()) else { return Vec::new() };
+    let Evaluation::Overwritten(effect) = effect::of(request.object(), &request.namespace, view) else {
+        return Vec::new();
+    };
+    if !note.is_about(&effect.overwrites.entries, &effect.substitution.original) {
+        return Vec::new();
+    }
+    let field = FieldPath::of(["spec", "componentDescriptor"]);
+    note.missing.iter().map(|missing| finding(field.clone(), missing)).collect()
+}
+
+/// Reports entries that produce a reference which a tree annotation of any Installation lists as missing.
+fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let entries = Entries::of(request);
+    let mut found: BTreeMap<usize, Missing> = BTreeMap::new();
+    let users = users::of_overwrites(&request.namespace, &request.display_name(), view);
+    for note in users.installations.iter().filter_map(|user| user.installation.view(Note::read)) {
+        for missing in note.missing {
+            let target = ComponentReference::of(&missing.target, &mut Vec::new());
+            let index = entries.iter().position(|entry| produces(entry, &target));
+            if let Some(at) = index.filter(|at| !entries.has_problem(*at)) {
+                found.entry(at).or_insert(missing);
+            }
+        }
+    }
+    let field = FieldPath::of(["overwrites"]);
+    found.iter().map(|(at, missing)| finding(field.index(*at).key("substitution"), missing)).collect()
+}
+
+/// Reports whether an applied entry produces this reference: the entry must set or require its name and version.
+fn produces(entry: &Entry, target: &ComponentReference) -> bool {
+    let sets = entry.substitution.specified().next().is_some();
+    sets && Attribute::ALL.into_iter().all(|part| {
+        let specified = [&entry.substitution, &entry.source].into_iter().find(|reference| reference.specifies(part));
+        match specified {
+            Some(reference) => reference.agrees(target, part),
+            // Most entries do not specify the repository, but name and version must match.
+            None => part == Attribute::RepositoryContext,
+        }
+    })
+}
+
+fn finding(field: FieldPath, missing: &Missing) -> Finding {
+    let target = ComponentReference::of(&missing.target, &mut Vec::new());
+    let (name, version) = (&target.component_name, &target.version);
+    let from = target.repository_context.as_ref().map(|context| format!(" in {}", context.brief()));
+    let message = format!(
+        "{name} {version} did not exist{} when it was last checked ({}): the Installation fails",
+        from.unwrap_or_default(),
+        missing.way
+    );
+    let help = match missing.nearest.as_slice() {
+        [] => "publish it there, or choose a version that exists".to_owned(),
+        nearest => format!("these versions exist: {}", nearest.join(", ")),
+    };
+    RULE.finding(field, message).found(version.clone()).help(help)
+}
