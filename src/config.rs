@@ -4,33 +4,33 @@
 //! rules:                 # a rule id or a family: deny, warn, audit or off
 //!   OW: warn
 //!   OW006: deny
-//! namespaces:            # the same, for some namespaces; of several that apply the strictest holds
+//! namespaces:            # the same, for some namespaces; if several apply, the strictest is used
 //!   - names: [sandbox-*]
 //!     rules: {OW006: warn}
-//! exemptions:            # let through, but recorded
+//! exemptions:            # reduced to level audit: admitted, but recorded
 //!   - rule: OW006
 //!     namespaces: [team-a]
 //!     users: [system:serviceaccount:ci:cleaner]
 //!     until: 2026-12-31  # to the end of that day, in UTC; or a time such as 2026-12-31T18:00:00+01:00
 //! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" is honoured
-//! warnServiceAccounts: false # whether controllers and pipelines are shown warnings too
+//! warnServiceAccounts: false # whether controllers and pipelines get warnings too
 //! mutators:              # annotate, apply or off
 //!   overwrites: annotate
-//! composites:            # CompositeResourceDefinitions whose composites are looked at; "*" for all
+//! composites:            # CompositeResourceDefinitions whose composites are handled; "*" for all
 //!   - xdatabases.example.org
-//! deployers:             # who may write DeployItems; see DP010
+//! deployers:             # identities that may write DeployItems; see DP010
 //!   landscaper: {users: [system:serviceaccount:landscaper:landscaper]}
 //!   identities:
 //!     - users: [system:serviceaccount:landscaper:manifest-deployer]
 //!       types: [landscaper.gardener.cloud/kubernetes-manifest]
 //! dryRun:                # portcullis reconcile --dry-run-deployer runs; makes `mutators: {dry-run: apply}` the default
 //!   types: [landscaper.gardener.cloud/kubernetes-manifest, landscaper.gardener.cloud/helm]
-//! environmentConfigs:    # what follows when one is written so that somebody who uses it breaks; see EN010
+//! environmentConfigs:    # the level for changes that break a composite that uses it; see EN010
 //!   onChange: warn
-//! deliveries:            # the gravest level of what is found in trees: see docs/delivery.md
+//! deliveries:            # the highest level of findings in trees; see docs/delivery.md
 //!   flux-trees: warn
 //!   flux-sources: off
-//! artifactHosts:         # where artifacts may be fetched from, besides Flux's own controllers in flux-system
+//! artifactHosts:         # hosts of artifacts, besides Flux's own controllers in flux-system
 //!   - source-controller.gitops.svc.cluster.local
 //! ```
 
@@ -54,23 +54,23 @@ use crate::rule::Mode;
 /// A configuration file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{path}: {source}")]
     Unreadable {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// It is not what a configuration file is.
+    /// The file is not valid YAML, or has unknown keys or values.
     #[error("{path}: {problem}")]
     Malformed {
         /// The file.
         path: String,
-        /// What is wrong, with its line.
+        /// The problem, with its line.
         problem: String,
     },
-    /// It names something that there is not.
+    /// An unknown name.
     #[error("{path}:{line}:{column}: {problem}")]
     Unknown {
         /// The file.
@@ -79,7 +79,7 @@ pub enum ConfigError {
         line: u64,
         /// The column, from 1.
         column: u64,
-        /// What it names, and what there is.
+        /// The name, and the known names.
         problem: String,
     },
 }
@@ -120,10 +120,10 @@ struct ExemptionFile {
     until: Option<Spanned<String>>,
 }
 
-/// Reads a configuration file.
+/// Loads a configuration file.
 ///
 /// # Errors
-/// When it cannot be read, has unknown keys or values, or names a rule or mutator that there is not.
+/// If it cannot be read, has unknown keys or values, or names an unknown rule or mutator.
 pub fn load(path: &Path, registry: &Registry) -> Result<Policy, ConfigError> {
     let shown = path.display().to_string();
     let text =
@@ -131,10 +131,10 @@ pub fn load(path: &Path, registry: &Registry) -> Result<Policy, ConfigError> {
     parse(&text, &shown, registry)
 }
 
-/// Reads the text of a configuration file; `path` is for messages.
+/// Parses the text of a configuration file; `path` is for messages.
 ///
 /// # Errors
-/// As [`load`].
+/// See [`load`].
 pub fn parse(text: &str, path: &str, registry: &Registry) -> Result<Policy, ConfigError> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Policy::default());
@@ -198,7 +198,7 @@ impl Check<'_> {
         }
     }
 
-    /// Where the dry-run deployer runs, items are routed to it unless the file says otherwise.
+    /// With a dry-run deployer, the default mode of the mutator `dry-run` is `apply`.
     fn dry_runs(&self, section: Option<Spanned<DryRunFile>>, policy: &mut Policy) -> Result<(), ConfigError> {
         if let Some((section, problem)) = section.as_ref().and_then(|section| Some((section, section.value.problem()?)))
         {
@@ -235,17 +235,17 @@ impl Check<'_> {
             return Ok(host.value);
         }
         let problem =
-            format!("{:?} is no host; write a name, or a name and a port, without http:// and path", host.value);
+            format!("{:?} is not a host; write a name, or a name and a port, without http:// and path", host.value);
         Err(self.unknown(problem, &host))
     }
 
-    /// The moment from which an exemption no longer holds: a day is part of it to its end.
+    /// Returns the time at which an exemption expires. A date includes its whole day.
     fn until(&self, until: &Spanned<String>) -> Result<OffsetDateTime, ConfigError> {
         let text = &until.value;
         let end = || day(text)?.next_day().map(|next| next.midnight().assume_utc());
         OffsetDateTime::parse(text, &Rfc3339).ok().or_else(end).ok_or_else(|| {
-            let wanted = "write a day, such as 2026-12-31, or a time with its zone, such as 2026-12-31T18:00:00Z";
-            self.unknown(format!("{text:?} is no day and no time; {wanted}"), until)
+            let wanted = "write a date, such as 2026-12-31, or a time with its zone, such as 2026-12-31T18:00:00Z";
+            self.unknown(format!("{text:?} is neither a date nor a time; {wanted}"), until)
         })
     }
 
@@ -253,7 +253,7 @@ impl Check<'_> {
         if names.contains(&name) {
             return Ok(());
         }
-        let problem = format!("there is no {what} {name:?}; there are {}", names.join(", "));
+        let problem = format!("unknown {what} {name:?}; known are {}", names.join(", "));
         Err(self.unknown(problem, place))
     }
 
@@ -263,7 +263,7 @@ impl Check<'_> {
     }
 }
 
-/// A day as `2026-12-31`; of what else ISO 8601 knows, weeks and times without a zone, nothing.
+/// Parses a date such as `2026-12-31`. Rejects other forms of ISO 8601, such as weeks.
 fn day(text: &str) -> Option<Date> {
     let is_written = text.bytes().enumerate().all(|(at, byte)| match at {
         4 | 7 => byte == b'-',
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_changes_nothing() {
+    fn an_empty_file_gives_the_default_policy() {
         assert_eq!(read("# nothing\n"), Ok(Policy::default()));
     }
 
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_who_the_deployers_are() {
+    fn reads_deployer_identities() {
         let policy = read(DEPLOYERS.example).unwrap();
         let section = policy.settings.section("deployers").unwrap();
         assert_eq!(section.value()["identities"][0]["types"][0], "landscaper.gardener.cloud/kubernetes-manifest");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_follows_a_change_of_an_environment_config() {
+    fn reads_the_level_for_environment_config_changes() {
         let policy = read("environmentConfigs: {onChange: deny}\n").unwrap();
         assert_eq!(policy.settings.section("environmentConfigs").unwrap().value()["onChange"], "deny");
         assert!(read("environmentConfigs: {onDelete: deny}\n").unwrap_err().contains("onDelete"));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exemption_holds_to_the_end_of_its_day_or_to_its_moment() {
+    fn exemptions_expire_after_their_day_or_at_their_time() {
         let until = |text: &str| {
             let exemption = format!("exemptions:\n  - rule: OW\n    namespaces: [a]\n    until: {text}\n");
             read(&exemption).map(|policy| policy.exemptions[0].until.unwrap().unix_timestamp())
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn says_the_line_of_what_it_does_not_know() {
+    fn reports_unknown_names_with_their_line() {
         let error = read("rules:\n  OW: warn\n  OW999: warn\n").unwrap_err();
         assert!(error.starts_with("portcullis.yaml:3:") && error.contains("OW999"), "{error}");
         for (text, line) in [("rulez: {}\n", "1"), ("rules:\n  OW: loud\n", "2"), ("exemptions:\n  - rule: OW\n", "2")]

@@ -1,32 +1,32 @@
-//! What drawings have in common, whatever they show: colours, texts in their notations, and the shapes of an SVG.
+//! Shared parts of drawings: colours, escaping for each notation, and the SVG document.
 
-/// What is at the top of something.
+/// Fill colour of roots.
 pub const BLUE: &str = "#dbeafe";
-/// What is a part of something.
+/// Fill colour of parts.
 pub const GREEN: &str = "#dcfce7";
-/// Everything else.
+/// Fill colour of other nodes.
 pub const PALE: &str = "#f3f4f6";
-/// What is wrong.
+/// Colour of errors.
 pub const RED: &str = "#dc2626";
-/// Lines.
+/// Colour of lines.
 pub const GREY: &str = "#6b7280";
 
-/// A text in an XML document.
+/// Escapes a text for XML.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A quoted text for Graphviz.
+/// Quotes a text for Graphviz.
 pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A text in a label of Mermaid.
+/// Escapes a text for a label in Mermaid.
 pub fn label(text: &str) -> String {
     text.replace('"', "#quot;")
 }
 
-/// An SVG document of this size in pixels, its texts 13 pixels high.
+/// Returns an SVG document of this size in pixels, with text 13 pixels high.
 pub fn svg(width: usize, height: usize, shapes: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" \

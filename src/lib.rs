@@ -1,32 +1,33 @@
-//! Portcullis: admission control for configuration that is composed.
+//! Portcullis: an admission webhook server for composed configuration.
 //!
-//! One engine with several faces: the webhook server, and commands that apply the same rules to files.
+//! One engine with several commands: the webhook server, the controller manager, and commands that apply the same rules
+//! to files.
 //!
-//! | room | what is in it |
+//! | module | content |
 //! |---|---|
-//! | [`admission`] | the protocol: reviews, requests, verdicts, patches; knows no rule |
-//! | [`yaml`] | documents as kubectl reads them, with the place of everything |
-//! | [`authority`] | certificates that replicas keep themselves: one CA in a Secret, the caBundles of our webhooks |
-//! | [`catalog`] | what rules may look up, from a cluster or from files |
-//! | [`rule`] | the shape of a rule and of a mutator |
-//! | [`kustomize`] | kustomize trees: everything that `kustomize build` refuses, found without building |
-//! | [`landscaper`] | Landscaper: overwrites |
-//! | [`crossplane`] | Crossplane: composition environments |
-//! | [`drawing`] | what drawings have in common |
-//! | `cryptography` | ring, behind every TLS |
-//! | `https` | HTTP and TLS as a client: what is trusted, and why it failed |
-//! | [`names`] | names as Kubernetes has them: of labels, their values, and objects |
-//! | [`near`] | "did you mean": the nearest of some names |
-//! | [`oci`] | reading from OCI registries, within bounds; knows no component |
-//! | [`artifacts`] | trees that are fetched, judged and kept beside the handler |
-//! | [`gate`] | which rules see which request; levels, exemptions; what is derived from the registry |
-//! | [`audit`] | what is stored, judged by the same rules; policy reports |
+//! | [`admission`] | the protocol: reviews, requests, verdicts, patches; does not depend on rules |
+//! | [`yaml`] | YAML documents as kubectl reads them, with the position of every value |
+//! | [`authority`] | self-managed certificates: one CA in a Secret, the caBundles of the webhooks |
+//! | [`catalog`] | the objects that rules look up, from a cluster or from files |
+//! | [`rule`] | the types of rules and mutators |
+//! | [`kustomize`] | kustomize: the build engine, and rules for errors in trees |
+//! | [`landscaper`] | Landscaper: overwrites, dry runs, deployers, components |
+//! | [`crossplane`] | Crossplane: Compositions and composition environments |
+//! | [`drawing`] | shared parts of drawings |
+//! | `cryptography` | the crypto provider of all TLS connections |
+//! | `https` | the HTTP client, and descriptions of its failures |
+//! | [`names`] | validation of Kubernetes names |
+//! | [`near`] | suggestions ("did you mean"), by edit distance |
+//! | [`oci`] | a client for OCI registries; does not depend on components |
+//! | [`artifacts`] | fetching, judging and caching of trees outside the request handler |
+//! | [`gate`] | selects and runs rules; applies levels and exemptions; derives the registration |
+//! | [`audit`] | runs the rules on stored objects; policy reports |
 //! | [`config`] | the configuration file |
-//! | [`conformance`] | trials of deployers on a cluster |
-//! | [`process`] | log, plain port, signals: what every long-running face has |
-//! | [`recording`] | what `serve --record` writes down, and how it is decided again |
-//! | [`reconciler`] | the companion: what acts after admission, in the replica that leads |
-//! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; knows no rule |
+//! | [`conformance`] | tests of deployers on a cluster |
+//! | [`process`] | log, plain HTTP port and signals of long-running commands |
+//! | [`recording`] | recorded decisions (`serve --record`) and their replay |
+//! | [`reconciler`] | the controller manager, with leader election |
+//! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; does not depend on rules |
 //! | [`cli`] | the commands |
 
 pub mod admission;

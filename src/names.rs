@@ -7,32 +7,32 @@ const LONGEST_LABEL: usize = 63;
 /// Longest DNS subdomain, which is the prefix of a label key or the name of an object.
 const LONGEST_SUBDOMAIN: usize = 253;
 
-/// Returns whether text is a valid label key: a name, optionally after a DNS subdomain and a slash.
+/// Returns whether a text is a valid label key: a name, optionally after a DNS subdomain and a slash.
 pub fn is_label_key(text: &str) -> bool {
     text.split_once('/').map_or(is_qualified(text), |(prefix, name)| is_subdomain(prefix) && is_qualified(name))
 }
 
-/// Returns whether text is a valid label value.
+/// Returns whether a text is a valid label value.
 pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_qualified(text)
 }
 
-/// Returns whether text is a valid label name: letters and digits, with `-`, `_` and `.` between them.
+/// Returns whether a text is a valid label name: letters and digits, with `-`, `_` and `.` between them.
 pub fn is_qualified(text: &str) -> bool {
     text.len() <= LONGEST_LABEL && is_word(text, |byte| byte.is_ascii_alphanumeric(), |byte| b"-_.".contains(&byte))
 }
 
-/// Returns whether text is a DNS subdomain: DNS labels separated by dots.
+/// Returns whether a text is a DNS subdomain: DNS labels separated by dots.
 pub fn is_subdomain(text: &str) -> bool {
     text.len() <= LONGEST_SUBDOMAIN && text.split('.').all(is_dns_word)
 }
 
-/// Returns whether text consists of lower-case letters and digits with dashes between them, of any length.
+/// Returns whether a text consists of lower-case letters and digits with dashes between them, of any length.
 pub fn is_dns_word(text: &str) -> bool {
     is_word(text, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit(), |byte| byte == b'-')
 }
 
-/// Returns whether text starts and ends with a letter, and has only letters and inner characters.
+/// Returns whether a text starts and ends with a letter, and has only letters and inner characters.
 fn is_word(text: &str, is_letter: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(&is_letter);
     is_end(text.bytes().next())

@@ -1,52 +1,52 @@
-//! Where the brackets of a JSON text stand, those in its strings left out.
+//! Finds the brackets of a JSON text, except those inside strings.
 //!
-//! A block of bytes is looked at as a whole, and what is told of each byte becomes a bit: a processor does that many bytes at
-//! a time, and has nothing to guess. To follow one string after another it has to guess where each of them ends.
+//! Works on blocks of 64 bytes without branches: each test of a byte becomes one bit of a word. Following strings one
+//! by one would mispredict a branch at the end of each string.
 
 use memchr::memchr2;
 
-/// The bytes that are looked at together: as many as a word has bits.
+/// Bytes in a block: as many as a word has bits.
 const BLOCK: usize = u64::BITS as usize;
-/// What fills up the last block.
+/// Padding of the last block.
 const BLANKS: [u8; BLOCK] = [b' '; BLOCK];
 
 /// A brace or square bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bracket {
-    /// Its byte, counted from where the text begins.
+    /// Its offset in the text, in bytes.
     pub at: usize,
     /// Whether it opens an object or list.
     pub opens: bool,
 }
 
-/// The brackets of a text, the first one first. What begins within a string cannot be told from what does not.
+/// An iterator over the brackets of a text, in order. The text must begin outside a string.
 #[derive(Debug)]
 pub(super) struct Brackets<'a> {
     block: [u8; BLOCK],
-    /// Where the block begins.
+    /// Offset of the block in the text.
     start: usize,
     rest: &'a [u8],
-    /// The brackets of the block that are still to be told, a bit for each.
+    /// Brackets of the block that are not returned yet, one bit each.
     found: u64,
-    /// All bits where the next block begins within a string, none where it does not.
+    /// All ones if the next block begins inside a string, else zero.
     quoted: u64,
-    /// Whether a backslash stands before the next block.
+    /// Whether the byte before the next block is a backslash that escapes.
     escaped: bool,
-    /// Whether all of the block is within a string, of which there may be much more.
+    /// Whether the whole block is inside one string. Long strings are then skipped with `memchr`.
     is_text: bool,
 }
 
 impl<'a> Brackets<'a> {
-    /// Those of `text`, which begins outside of a string.
+    /// Returns an iterator over the brackets of `text`.
     pub(super) fn of(text: &'a [u8]) -> Self {
         let mut brackets =
             Self { block: BLANKS, start: 0, rest: text, found: 0, quoted: 0, escaped: false, is_text: false };
-        brackets.look();
+        brackets.scan_block();
         brackets
     }
 
-    /// Looks at the bytes ahead.
-    fn look(&mut self) {
+    /// Loads and scans the next block.
+    fn scan_block(&mut self) {
         match self.rest.split_first_chunk() {
             Some((block, rest)) => (self.block, self.rest) = (*block, rest),
             None => {
@@ -59,22 +59,22 @@ impl<'a> Brackets<'a> {
         if self.escaped || self.block.iter().fold(false, |any, byte| any | (*byte == b'\\')) {
             quotes &= !self.escapes();
         }
-        let quoted = odd(quotes) ^ self.quoted;
+        let quoted = prefix_xor(quotes) ^ self.quoted;
         self.quoted = if quoted >> (BLOCK - 1) == 0 { 0 } else { u64::MAX };
         self.is_text = quoted == u64::MAX && !self.escaped;
-        // The braces and the square brackets differ in one bit.
+        // `{`/`[` and `}`/`]` differ only in the bit 0x20.
         self.found = bits(&self.block, |byte| matches!(byte | 0x20, b'{' | b'}')) & !quoted;
     }
 
-    /// Passes over the blocks ahead that are within the same string. A long text is a part of many an object.
+    /// Skips blocks that are inside the same string.
     #[cold]
-    fn pass_over(&mut self) {
+    fn skip_string_blocks(&mut self) {
         let text = memchr2(b'"', b'\\', self.rest).unwrap_or(self.rest.len()) / BLOCK * BLOCK;
         self.rest = self.rest.get(text..).unwrap_or_default();
         self.start += text;
     }
 
-    /// The bytes of the block that stand behind a backslash which is none of them itself.
+    /// Returns the bytes of the block that a backslash escapes.
     #[cold]
     fn escapes(&mut self) -> u64 {
         let mut backslashes = bits(&self.block, |byte| byte == b'\\');
@@ -102,32 +102,32 @@ impl Iterator for Brackets<'_> {
             }
             self.start += BLOCK;
             if self.is_text {
-                self.pass_over();
+                self.skip_string_blocks();
             }
-            self.look();
+            self.scan_block();
         }
         let within = self.found.trailing_zeros() as usize;
         self.found &= self.found - 1;
-        // The opening ones have this bit, and the closing ones do not.
+        // Opening brackets have the bit 0x02 set; closing brackets do not.
         let opens = self.block.get(within).is_some_and(|byte| byte & 2 != 0);
         Some(Bracket { at: self.start + within, opens })
     }
 }
 
-/// A bit for each byte of a block that `is` tells of, the lowest one for the first.
+/// Returns a word with one bit per byte of the block for which `is` holds; the lowest bit is the first byte.
 #[inline]
 fn bits(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
-    // Each byte is marked with the bit of the eight that it is in. The eights laid upon one another have the bits in columns.
-    let mut marks = [0_u8; BLOCK];
-    for (at, (mark, byte)) in marks.iter_mut().zip(block).enumerate() {
-        *mark = if is(*byte) { 1 << (at / 8) } else { 0 };
+    // Each byte gets the bit of its group of group. Combining the groups with OR gives a transposed bit matrix.
+    let mut columns_of_bytes = [0_u8; BLOCK];
+    for (at, (column, byte)) in columns_of_bytes.iter_mut().zip(block).enumerate() {
+        *column = if is(*byte) { 1 << (at / 8) } else { 0 };
     }
-    let eights = marks.as_chunks().0.iter().map(|eight| u64::from_le_bytes(*eight));
-    turned(eights.fold(0, |columns, eight| columns | eight))
+    let groups = columns_of_bytes.as_chunks().0.iter().map(|group| u64::from_le_bytes(*group));
+    transposed(groups.fold(0, |columns, group| columns | group))
 }
 
-/// A square of eight times eight bits with its rows made columns (Warren, Hacker's Delight, 7-3).
-fn turned(mut square: u64) -> u64 {
+/// Transposes an 8×8 bit matrix (Warren, Hacker's Delight, 7-3).
+fn transposed(mut square: u64) -> u64 {
     for (distance, mask) in [(7, 0x00AA_00AA_00AA_00AA), (14, 0x0000_CCCC_0000_CCCC), (28, 0x0000_0000_F0F0_F0F0)] {
         let moved = (square ^ (square >> distance)) & mask;
         square ^= moved ^ (moved << distance);
@@ -135,8 +135,8 @@ fn turned(mut square: u64) -> u64 {
     square
 }
 
-/// The bits up to which, themselves included, an odd number of `bits` are set.
-fn odd(mut bits: u64) -> u64 {
+/// Returns the prefix XOR of `bits`: bit n is set if an prefix_xor number of the bits 0 to n is set.
+fn prefix_xor(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << distance;
     }
@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    /// One byte after another.
-    fn plainly(text: &str) -> Vec<Bracket> {
+    /// Finds brackets byte by byte, as a reference.
+    fn bracket_by_bracket(text: &str) -> Vec<Bracket> {
         let (mut quoted, mut escaped, mut found) = (false, false, Vec::new());
         for (at, byte) in text.bytes().enumerate() {
             match byte {
@@ -167,33 +167,37 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
         #[test]
-        fn they_are_those_that_are_found_byte_by_byte(text in r#"([{}\[\]"\\,:]|[\[\]\{\}"]{1,9}|\\{1,9}|.{0,40}){0,60}"#) {
-            prop_assert_eq!(Brackets::of(text.as_bytes()).collect::<Vec<_>>(), plainly(&text));
+        fn agrees_with_a_byte_by_byte_scan(text in r#"([{}\[\]"\\,:]|[\[\]\{\}"]{1,9}|\\{1,9}|.{0,40}){0,60}"#) {
+            prop_assert_eq!(Brackets::of(text.as_bytes()).collect::<Vec<_>>(), bracket_by_bracket(&text));
         }
     }
 
     #[test]
-    fn a_backslash_at_the_end_of_a_block_counts_in_the_next() {
+    fn carries_a_backslash_into_the_next_block() {
         for before in BLOCK - 4..BLOCK + 4 {
             for backslashes in 0..6 {
                 let text = ["[\"", &"x".repeat(before), &"\\".repeat(backslashes), "\"]\"]"].concat();
-                assert_eq!(Brackets::of(text.as_bytes()).collect::<Vec<_>>(), plainly(&text), "{text}");
+                assert_eq!(Brackets::of(text.as_bytes()).collect::<Vec<_>>(), bracket_by_bracket(&text), "{text}");
             }
         }
     }
 
     #[test]
-    fn a_long_text_is_passed_over() {
+    fn skips_long_strings() {
         for length in (0..4 * BLOCK).chain([1_000, 10_000]) {
             for end in ["\"]}", "\\\"]\"]", "", "\\", "]"] {
                 let text = ["[\"", &"[".repeat(length), end].concat();
-                assert_eq!(Brackets::of(text.as_bytes()).collect::<Vec<_>>(), plainly(&text), "{length} {end}");
+                assert_eq!(
+                    Brackets::of(text.as_bytes()).collect::<Vec<_>>(),
+                    bracket_by_bracket(&text),
+                    "{length} {end}"
+                );
             }
         }
     }
 
     #[test]
-    fn nothing_has_no_brackets() {
+    fn finds_no_brackets_in_an_empty_text() {
         assert_eq!(Brackets::of(b"").next(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Where in an object something stands.
+//! Paths of fields in objects.
 
 use std::fmt;
 
@@ -22,35 +22,35 @@ impl FieldPath {
         Self::default()
     }
 
-    /// The path that names `keys` one after another.
+    /// Returns the path with these keys.
     pub fn of<const N: usize>(keys: [&str; N]) -> Self {
         Self(keys.map(|key| Segment::Key(key.to_owned())).into())
     }
 
-    /// This path with the member `key` after it.
+    /// Returns this path followed by the member `key`.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         self.with(Segment::Key(key.to_owned()))
     }
 
-    /// This path with the element `index` after it.
+    /// Returns this path followed by the element `index`.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.with(Segment::Index(index))
     }
 
-    /// This path with the steps of `inner` after it.
+    /// Returns this path followed by the segments of `inner`.
     #[must_use]
     pub fn join(&self, inner: &Self) -> Self {
         Self([self.segments(), inner.segments()].concat())
     }
 
-    /// The steps from the object to the field.
+    /// Returns the segments, from the object to the field.
     pub fn segments(&self) -> &[Segment] {
         &self.0
     }
 
-    /// Whether this is the object itself.
+    /// Returns whether this is the path of the object itself.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_as_kubernetes_does() {
+    fn prints_paths_as_kubernetes_does() {
         let entry = FieldPath::of(["overwrites"]).index(0).key("source");
         assert_eq!(entry.to_string(), "overwrites[0].source");
         let annotation = FieldPath::of(["metadata", "annotations", "portcullis.dev/skip"]);

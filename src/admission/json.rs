@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use super::scan;
 
-/// How deep `serde_json` follows nested values. Go follows 10 000; an object in between is refused, with its uid.
+/// Maximum nesting that `serde_json` reads. Go reads 10 000 levels; a review with an object in between is denied with
+/// its uid.
 pub const MAX_DEPTH: usize = 128;
 
 /// Why a JSON text could not be read.
@@ -24,12 +25,12 @@ pub enum JsonError {
     Malformed(String),
 }
 
-/// Reads a JSON text.
+/// Parses a JSON text.
 ///
-/// A lone surrogate escape (`\ud800`) becomes U+FFFD, as in Go's `encoding/json`; `serde_json` alone would refuse it.
+/// A lone surrogate escape (`\ud800`) becomes U+FFFD, as in Go's `encoding/json`; `serde_json` alone would reject it.
 ///
 /// # Errors
-/// [`JsonError::TooDeep`] beyond 128 levels, [`JsonError::Malformed`] for text that is no JSON.
+/// [`JsonError::TooDeep`] beyond 128 levels, [`JsonError::Malformed`] for invalid JSON.
 pub fn parse(text: &str) -> Result<Value, JsonError> {
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
@@ -40,16 +41,16 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
     }
 }
 
-/// Whether a JSON text is nested too deep for [`parse`], told without reading it.
+/// Returns whether a JSON text is nested too deep for [`parse`], without parsing it.
 pub(crate) fn is_too_deep(text: &str) -> bool {
-    // Most objects have fewer braces and brackets than that, however they are nested.
-    opening(text) >= MAX_DEPTH && scan::depth(text) >= MAX_DEPTH
+    // Most objects have fewer brackets than the limit, so that their nesting need not be computed.
+    count_opening(text) >= MAX_DEPTH && scan::depth(text) >= MAX_DEPTH
 }
 
-/// How many braces and brackets are opened in a text, quoted ones included.
-fn opening(text: &str) -> usize {
+/// Counts count_opening braces and brackets in a text, including those in strings.
+fn count_opening(text: &str) -> usize {
     let of = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
-    // Sums that fit into a byte are made many at a time.
+    // Sums that fit into a byte are vectorized.
     text.as_bytes().chunks(usize::from(u8::MAX)).map(|chunk| usize::from(of(chunk))).sum()
 }
 
@@ -58,10 +59,10 @@ fn classify(error: &serde_json::Error) -> JsonError {
     if text.starts_with("recursion limit exceeded") { JsonError::TooDeep } else { JsonError::Malformed(text) }
 }
 
-/// The members of a JSON object in the order of the text, each value as it is spelled there; doubles are kept.
+/// Returns the members of a JSON object in the order of the text, each value as raw text; includes duplicate keys.
 ///
 /// # Errors
-/// When the text is no JSON object.
+/// If the text is not a JSON object.
 pub fn members(text: &str) -> Result<Vec<(String, &RawValue)>, JsonError> {
     let members: Members<'_> = serde_json::from_str(text).map_err(|error| classify(&error))?;
     Ok(members.0)
@@ -91,7 +92,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// The text with every `\uXXXX` escape of a surrogate that has no partner replaced by `\ufffd`.
+/// Replaces every `\uXXXX` escape of a lone surrogate with `\ufffd`.
 fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     if !text.contains("\\u") {
         return Cow::Borrowed(text);
@@ -126,15 +127,15 @@ fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The code unit of the `\uXXXX` escape that begins at `at`.
+/// Returns the code unit of the `\uXXXX` escape at `at`.
 fn escape_at(text: &str, at: usize) -> Option<u32> {
     let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// Writes a value as an API server does: compact, keys sorted, `<`, `>`, `&`, U+2028 and U+2029 escaped.
+/// Writes a value as the API server does: compact, with sorted keys, and with `<`, `>`, `&`, U+2028 and U+2029 escaped.
 ///
-/// Landscaper prints repository contexts as the bytes that it received, so its messages carry these escapes.
+/// Landscaper prints repository contexts as the bytes that it received, so its messages contain these escapes.
 pub fn to_go_string(value: &Value) -> String {
     let plain = value.to_string();
     if !plain.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
@@ -148,7 +149,7 @@ pub fn to_go_string(value: &Value) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// A short text of a value for a message: its JSON, cut at 60 characters.
+/// Returns the JSON of a value for a message, cut after 60 characters.
 pub fn brief(value: &Value) -> String {
     const LONGEST: usize = 60;
     let text = value.to_string();
@@ -160,7 +161,7 @@ pub fn brief(value: &Value) -> String {
     cut
 }
 
-/// The word for a value's kind, with its article, for messages.
+/// Returns the name of a value's JSON type with its article, for messages.
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -177,14 +178,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lone_surrogates_become_the_replacement_character() {
+    fn replaces_lone_surrogates() {
         assert_eq!(parse(r#"{"a":"x\ud800y"}"#), Ok(serde_json::json!({"a": "x\u{fffd}y"})));
         assert_eq!(parse(r#"{"a":"\udfff\ud83d\ude00"}"#), Ok(serde_json::json!({"a": "\u{fffd}\u{1f600}"})));
         assert_eq!(parse(r#"{"a":"\\ud800"}"#), Ok(serde_json::json!({"a": "\\ud800"})));
     }
 
     #[test]
-    fn too_deep_is_told_apart_from_malformed() {
+    fn distinguishes_too_deep_from_malformed() {
         let deep = "[".repeat(200) + &"]".repeat(200);
         assert_eq!(parse(&deep), Err(JsonError::TooDeep));
         assert!(matches!(parse("{"), Err(JsonError::Malformed(_))));

@@ -1,4 +1,4 @@
-//! Patches: what a mutating answer carries.
+//! JSON Patches in answers of the mutating webhook.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::{Map, Value};
 
-/// The RFC 6902 patch from `before` to `after`; `None` when they are the same.
+/// Computes the RFC 6902 patch from `before` to `after`; `None` if they are equal.
 ///
 /// Operations name the smallest parts that differ, so unknown fields are left alone.
 pub fn diff(before: &Value, after: &Value) -> Option<Patch> {
@@ -15,24 +15,24 @@ pub fn diff(before: &Value, after: &Value) -> Option<Patch> {
     (!patch.0.is_empty()).then_some(patch)
 }
 
-/// An object on its way through the mutators: the original, and what they change.
+/// A draft of the changed object, which the mutators edit one after another.
 ///
-/// Mostly that is annotations. They are kept beside the original, which is copied only when something else is changed.
+/// Most changes are annotations. They are stored separately; the original is copied only for other changes.
 #[derive(Debug)]
 pub struct Draft<'a> {
     original: &'a Value,
-    /// Annotations that are to be other than in the original; `None` for those that go.
+    /// Changed annotations; `None` for those to remove.
     annotations: BTreeMap<String, Option<String>>,
     whole: Option<Value>,
 }
 
 impl<'a> Draft<'a> {
-    /// A draft that is still the original.
+    /// Returns a draft without changes.
     pub fn new(original: &'a Value) -> Self {
         Self { original, annotations: BTreeMap::new(), whole: None }
     }
 
-    /// The object as it stands.
+    /// Returns the object with the changes so far.
     pub fn value(&self) -> Cow<'_, Value> {
         match &self.whole {
             Some(whole) => Cow::Borrowed(whole),
@@ -41,7 +41,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The object, to be changed.
+    /// Returns the object for changes other than annotations.
     pub fn to_mut(&mut self) -> &mut Value {
         if self.whole.is_none() {
             self.whole = Some(self.annotated());
@@ -51,7 +51,7 @@ impl<'a> Draft<'a> {
         self.whole.get_or_insert(Value::Null)
     }
 
-    /// Sets an annotation, or takes it away where `text` is `None`. Changes nothing where it says so already.
+    /// Sets an annotation, or removes it if `text` is `None`.
     pub fn annotate(&mut self, key: &str, text: Option<String>) {
         if let Some(whole) = &mut self.whole {
             return annotate(whole, key, text);
@@ -69,7 +69,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The patch that makes the original what this draft says; `None` when nothing changed.
+    /// Returns the patch from the original to the draft; `None` if nothing changed.
     pub fn patch(&self) -> Option<Patch> {
         if let Some(whole) = &self.whole {
             return diff(self.original, whole);
@@ -83,7 +83,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The object as it should be.
+    /// Returns the changed object.
     pub fn into_value(self) -> Value {
         self.value().into_owned()
     }
@@ -96,7 +96,7 @@ impl<'a> Draft<'a> {
         object
     }
 
-    /// The changes of annotations, in an object that has metadata.
+    /// Returns patch operations for the changed annotations of an object that has metadata.
     fn operations(&self, now: Option<&Value>) -> Option<Patch> {
         let map = || PointerBuf::from_tokens(["metadata", "annotations"]);
         let set = || self.annotations.iter().filter_map(|(key, text)| Some((key.clone(), text.as_deref()?.into())));
@@ -110,7 +110,7 @@ impl<'a> Draft<'a> {
             Some(Value::Object(now)) => {
                 self.annotations.iter().map(|(key, text)| operation(key, text.as_deref(), now)).collect()
             }
-            // There is no place for an annotation; the API server will say so.
+            // `metadata` is not an object; the API server rejects the request.
             Some(_) => return None,
         };
         Some(Patch(operations))
@@ -135,7 +135,7 @@ fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
     object.get("metadata")?.get("annotations")?.get(key)
 }
 
-/// Sets an annotation of an object, or takes it away; leaves alone what has no place for one.
+/// Sets an annotation of an object, or removes it. Does nothing if the metadata is not an object.
 fn annotate(object: &mut Value, key: &str, text: Option<String>) {
     let Some(metadata) = object_at(object, "metadata") else { return };
     match text {
@@ -148,7 +148,8 @@ fn annotate(object: &mut Value, key: &str, text: Option<String>) {
     }
 }
 
-/// The object that is the member `key`, made where it is missing or null; `None` where something else stands there.
+/// Returns the object at the member `key`, and creates it if it is missing or null; `None` if the member is not an
+/// object.
 fn object_at<'v>(parent: &'v mut Value, key: &str) -> Option<&'v mut Value> {
     let child = parent.as_object_mut()?.entry(key).or_insert(Value::Null);
     if child.is_null() {
@@ -157,7 +158,7 @@ fn object_at<'v>(parent: &'v mut Value, key: &str) -> Option<&'v mut Value> {
     child.is_object().then_some(child)
 }
 
-/// An empty map of annotations goes too, so that taking away undoes adding.
+/// Also removes an empty map of annotations, so that removing reverts adding.
 fn remove_annotation(metadata: &mut Value, key: &str) {
     let Some(metadata) = metadata.as_object_mut() else { return };
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
@@ -173,9 +174,9 @@ mod tests {
 
     use super::*;
 
-    /// The patch made by hand does what a difference of whole objects would do.
+    /// Checks the handmade patch against a diff of whole objects.
     #[test]
-    fn patches_of_annotations_are_exact() {
+    fn annotation_patches_equal_a_diff_of_objects() {
         let objects = [
             json!({}),
             json!({"metadata": null}),
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn annotating_is_minimal_and_undone_by_removing() {
+    fn removing_an_annotation_reverts_adding_it() {
         let object = json!({"metadata": {"name": "a"}, "spec": {"unknown": 1}});
         let mut draft = Draft::new(&object);
         draft.annotate("k", Some("v".into()));
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_and_other_changes_go_together() {
+    fn combines_annotations_and_other_changes() {
         let object = json!({"metadata": {"name": "a"}, "spec": {"n": 1}});
         let mut draft = Draft::new(&object);
         draft.annotate("k", Some("v".into()));
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unchanged_object_has_no_patch() {
+    fn returns_no_patch_for_unchanged_objects() {
         let object = json!({"metadata": {"annotations": {"k": "v"}}});
         let mut draft = Draft::new(&object);
         draft.annotate("k", Some("v".into()));

@@ -1,4 +1,4 @@
-//! A request for admission, as rules see it.
+//! The admission request that rules read.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -10,23 +10,23 @@ use serde_json::Value;
 
 use super::json::{self, JsonError};
 use super::scan::Jump;
-use super::{Kept, Path, lean};
+use super::{Path, TypedView, projection};
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// `CREATE`
+    /// `CREATE`.
     Create,
-    /// `UPDATE`, which covers patches and server-side apply
+    /// `UPDATE`, which includes patches and server-side apply.
     Update,
-    /// `DELETE`; only the old object is there
+    /// `DELETE`, which has only the old object.
     Delete,
-    /// `CONNECT`, such as exec or proxy
+    /// `CONNECT`, such as exec or proxy.
     Connect,
 }
 
 impl Operation {
-    /// Reads the API server's word.
+    /// Parses the API server's name of an operation.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "CREATE" => Some(Self::Create),
@@ -37,7 +37,7 @@ impl Operation {
         }
     }
 
-    /// The API server's word.
+    /// Returns the API server's name of the operation.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -54,7 +54,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// The resource that a request is about, after the API server's conversion (`matchPolicy: Equivalent`).
+/// The resource of a request, after the API server's conversion (`matchPolicy: Equivalent`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resource<'a> {
     /// API group, empty for the core group.
@@ -69,7 +69,7 @@ pub struct Resource<'a> {
     pub subresource: Cow<'a, str>,
 }
 
-/// Who asks.
+/// The user who sends a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User<'a> {
     /// User name, such as `system:serviceaccount:kube-system:namespace-controller`.
@@ -78,8 +78,8 @@ pub struct User<'a> {
     pub groups: Vec<Cow<'a, str>>,
 }
 
-/// The controllers that delete what has lost its namespace or its owner: the namespace controller and the garbage
-/// collector, and the controller manager where all its controllers share one identity. Refusing them helps nobody.
+/// The controllers that delete objects without namespace or owner: the namespace controller, the garbage collector, and
+/// the controller manager if all its controllers share one identity. Denying their requests helps nobody.
 pub const COLLECTORS: [&str; 3] = [
     "system:serviceaccount:kube-system:namespace-controller",
     "system:serviceaccount:kube-system:generic-garbage-collector",
@@ -87,78 +87,77 @@ pub const COLLECTORS: [&str; 3] = [
 ];
 
 impl User<'_> {
-    /// Whether it is a ServiceAccount: a controller or a pipeline, and no person.
+    /// Returns whether the user is a ServiceAccount: a controller or a pipeline, not a person.
     pub fn is_service_account(&self) -> bool {
         self.name.starts_with("system:serviceaccount:")
     }
 
-    /// Whether it is one of the [`COLLECTORS`].
+    /// Returns whether the user is one of the [`COLLECTORS`].
     pub fn is_collector(&self) -> bool {
         COLLECTORS.contains(&&*self.name)
     }
 }
 
-/// An object of a request: kept as raw text until somebody wants to look inside. Then what is wanted of it is read, and
-/// never its `metadata.managedFields`, which no rule looks at.
+/// An object of a request. It stays raw text until it is read, and then only the required parts are parsed, never
+/// `metadata.managedFields`.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
     raw: Option<&'a str>,
     jumps: Vec<Jump>,
     parsed: OnceLock<Parsed>,
     whole: OnceLock<Option<Value>>,
-    view: Kept,
+    view: TypedView,
 }
 
-/// What was read of an object.
+/// The parsed parts of an object.
 #[derive(Debug)]
 struct Parsed {
     value: Value,
-    /// The parts that were wanted; `None` for all of it.
+    /// The parts that are parsed; `None` for the whole object.
     parts: Option<Vec<Path>>,
 }
 
 static ABSENT: Value = Value::Null;
 
 impl<'a> Object<'a> {
-    /// An object that is not parsed yet: its JSON text, or `None` where the request carries none.
+    /// Creates an unparsed object from its JSON text; `None` if the request has no such object.
     pub fn raw(raw: Option<&'a str>) -> Self {
         Self { raw, ..Self::default() }
     }
 
-    /// As [`Object::raw`], from a text that was walked through.
+    /// Like [`Object::raw`], from a text that has been scanned.
     pub(super) fn scanned(raw: Option<&'a str>, jumps: Vec<Jump>) -> Self {
         Self { raw, jumps, ..Self::default() }
     }
 
-    /// An object that is there already, from a file.
+    /// Creates an object from a parsed value.
     pub fn parsed(value: Value) -> Self {
         Self { parsed: OnceLock::from(Parsed { value, parts: None }), ..Self::default() }
     }
 
-    /// Whether the request carries it.
+    /// Returns whether the request has this object.
     pub fn is_present(&self) -> bool {
         self.raw.is_some() || self.parsed.get().is_some()
     }
 
-    /// Its JSON text; `None` where the request carries none.
+    /// Returns its JSON text; `None` if the request does not have it.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         let parsed = || Some(Cow::Owned(self.parsed.get()?.value.to_string()));
         self.raw.map(Cow::Borrowed).or_else(parsed)
     }
 
-    /// Parses it, once: its metadata and what stands at `parts`, or all of it. Wanted again with other parts, it is read
-    /// whole.
+    /// Parses metadata and `parts`, or the whole object. A second call with other parts parses the whole object.
     ///
     /// # Errors
-    /// When it is nested too deep or is no JSON object.
+    /// If it is nested too deep or is not a JSON object.
     pub fn read(&self, parts: Option<&[Path]>) -> Result<(), JsonError> {
         let Some(raw) = self.raw else { return Ok(()) };
         if let Some(parsed) = self.parsed.get() {
             let wants_more = parsed.parts.as_deref().is_some_and(|read| parts != Some(read));
-            // What was passed over at first may be unreadable.
+            // A part that the first call skipped may be invalid.
             return if wants_more && self.whole().is_none() { json::parse(raw).map(|_| ()) } else { Ok(()) };
         }
-        let value = lean::parse(raw, &self.jumps, parts).or_else(|_| json::parse(raw))?;
+        let value = projection::parse(raw, &self.jumps, parts).or_else(|_| json::parse(raw))?;
         if !value.is_object() {
             return Err(JsonError::Malformed(format!("it is {}, not an object", json::kind_of(&value))));
         }
@@ -166,97 +165,98 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// All of the object, whatever was wanted of it; `None` where it cannot be read. For what is rarely needed.
+    /// Parses and returns the whole object; `None` if it is invalid.
     pub fn whole(&self) -> Option<&Value> {
         let Some(raw) = self.raw else { return self.parsed.get().map(|parsed| &parsed.value) };
         self.whole.get_or_init(|| json::parse(raw).ok()).as_ref()
     }
 
-    /// The object, once [read](Self::read); `null` before that and where there is none.
+    /// Returns the [read](Self::read) parts; `null` before reading, and if the request does not have the object.
     pub fn value(&self) -> &Value {
         let whole = self.whole.get().and_then(Option::as_ref);
         whole.or_else(|| self.parsed.get().map(|parsed| &parsed.value)).unwrap_or(&ABSENT)
     }
 
-    /// What `make` makes of the object, once it is [read](Self::read): made once for all rules. See [`Kept::or_make`].
+    /// Returns the typed view that `make` computes from the [read](Self::read) object, once for all rules. See
+    /// [`TypedView::get_or_compute`].
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
-        self.view.or_make(|| make(self.value()))
+        self.view.get_or_compute(|| make(self.value()))
     }
 }
 
-/// A request for admission.
+/// An admission request.
 ///
-/// Built by [`super::review::read`] from the wire, or by the offline commands from files.
+/// [`super::review::read`] creates it from the API server's JSON; offline commands create it from files.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// Identifies the request; every answer echoes it.
     pub uid: Cow<'a, str>,
-    /// What it is about.
+    /// The resource of the object.
     pub resource: Resource<'a>,
-    /// Name of the object; empty when it is still to be generated.
+    /// Name of the object; empty if the API server is yet to generate it.
     pub name: Cow<'a, str>,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: Cow<'a, str>,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// Who does it.
+    /// The user who sends the request.
     pub user: User<'a>,
-    /// Whether nothing will be stored (`--dry-run=server`).
+    /// Whether the result is not stored (`--dry-run=server`).
     pub dry_run: bool,
-    /// The object as it is to be; absent on `DELETE`.
+    /// The new object; absent on `DELETE`.
     pub object: Object<'a>,
-    /// The object as it is; absent on `CREATE`.
+    /// The stored object; absent on `CREATE`.
     pub old_object: Object<'a>,
-    /// When the API server gives up, less a margin for the way back.
+    /// The API server's deadline, less a margin for sending the answer.
     pub deadline: Option<Instant>,
 }
 
 impl Request<'_> {
-    /// Parses both objects, so that [`Request::object`] and [`Request::old_object`] have them: their metadata and what
-    /// stands at `parts`, or all.
+    /// Parses metadata and `parts`, or everything, of both objects. [`Request::object`] and [`Request::old_object`]
+    /// return them.
     ///
     /// # Errors
-    /// Which of the two could not be read, and why.
+    /// The name of the object that cannot be parsed, and the reason.
     pub fn read(&self, parts: Option<&[Path]>) -> Result<(), (&'static str, JsonError)> {
         self.object.read(parts).map_err(|error| ("object", error))?;
         self.old_object.read(parts).map_err(|error| ("oldObject", error))
     }
 
-    /// The object as it is to be; `null` on `DELETE`.
+    /// Returns the new object; `null` on `DELETE`.
     pub fn object(&self) -> &Value {
         self.object.value()
     }
 
-    /// The object as it is; `null` on `CREATE`.
+    /// Returns the stored object; `null` on `CREATE`.
     pub fn old_object(&self) -> &Value {
         self.old_object.value()
     }
 
-    /// The request with its object as `patch` makes it, as a later webhook sees it.
+    /// Applies `patch` to the object, as for a later webhook.
     #[must_use]
     pub fn patched(mut self, patch: &json_patch::Patch) -> Self {
         let mut object = self.object().clone();
-        // A patch of ours fits the object that it was made from.
+        // The patch was computed from this object, so it applies.
         if json_patch::patch(&mut object, patch).is_ok() {
             self.object = Object::parsed(object);
         }
         self
     }
 
-    /// The object that the request is about: the new one, or on `DELETE` the old one.
+    /// Returns the object of the request: the new one, or on `DELETE` the stored one.
     pub fn subject(&self) -> &Value {
         if self.operation == Operation::Delete { self.old_object() } else { self.object() }
     }
 
-    /// Whether the object is on its way out already (`metadata.deletionTimestamp` is set).
+    /// Returns whether the object is being deleted (`metadata.deletionTimestamp` is set).
     ///
-    /// Such an update only takes finalizers away: refusing it would keep the object for ever.
+    /// Such an update only removes finalizers. Denying it would keep the object forever.
     pub fn is_being_deleted(&self) -> bool {
         let timestamp = self.object().get("metadata").and_then(|metadata| metadata.get("deletionTimestamp"));
         timestamp.is_some_and(|time| !time.is_null())
     }
 
-    /// The name for people: the object's, or its `generateName` with a star.
+    /// Returns the object's name, or its `generateName` with a star, for messages.
     pub fn display_name(&self) -> String {
         let text = |pointer| self.subject().pointer(pointer).and_then(Value::as_str);
         if !self.name.is_empty() {

@@ -1,8 +1,8 @@
-//! The wire: AdmissionReviews in, answers out.
+//! AdmissionReviews and answers as JSON.
 //!
-//! Own types instead of kube's: those write a patch as an array of numbers, drop unknown metadata, and lose the uid with
-//! the first field that they do not like. Here the envelope borrows from the body, the objects in it stay raw text, and
-//! the uid is found wherever the text is JSON at all.
+//! These are not kube's types: kube writes a patch as an array of numbers, drops unknown metadata, and loses the uid if
+//! any field is invalid. Here the review borrows from the body, its objects stay raw text, and the uid is found in any
+//! valid JSON.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use super::scan::{Jump, Scanner};
 use super::{Object, Operation, Request, Resource, User, json};
 
-/// The version of the AdmissionReview API; an answer has the version of its review.
+/// The version of the AdmissionReview API. An answer has the version of its review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Version {
-    /// `admission.k8s.io/v1`
+    /// `admission.k8s.io/v1`.
     #[default]
     #[serde(rename = "admission.k8s.io/v1")]
     V1,
-    /// `admission.k8s.io/v1beta1`
+    /// `admission.k8s.io/v1beta1`.
     #[serde(rename = "admission.k8s.io/v1beta1")]
     V1Beta1,
 }
@@ -35,7 +35,7 @@ impl Version {
     }
 }
 
-/// A review that could be read.
+/// A valid review.
 #[derive(Debug)]
 pub struct Review<'a> {
     /// Its version.
@@ -44,37 +44,37 @@ pub struct Review<'a> {
     pub request: Request<'a>,
 }
 
-/// A review that could not be read.
+/// A review that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// Not even a uid: the only answer is HTTP 400.
-    #[error("this is no AdmissionReview: {problem}; it needs a JSON object with request.uid")]
+    /// A review without uid; it is answered with HTTP 400.
+    #[error("this is not an AdmissionReview: {problem}; it needs a JSON object with request.uid")]
     NoUid {
         /// What is wrong.
         problem: String,
     },
-    /// The uid is known: the answer is a denial that carries it, so that no failure policy lets the object through.
+    /// A review with a uid. It is denied with that uid, so that `failurePolicy: Ignore` does not admit the object.
     #[error("this AdmissionReview cannot be read: {problem}")]
     WithUid {
         /// The request's uid.
         uid: String,
-        /// The version to answer in.
+        /// The version of the answer.
         version: Version,
         /// What is wrong.
         problem: String,
     },
 }
 
-/// Reads a review; the objects in it stay raw.
+/// Parses a review; the objects in it stay raw text.
 ///
 /// # Errors
-/// [`Unreadable`], which keeps the uid wherever the text is a JSON object that has one.
+/// [`Unreadable`], with the uid if the text is a JSON object that has one.
 pub fn read(body: &[u8]) -> Result<Review<'_>, Unreadable> {
     let text = str::from_utf8(body).map_err(|error| unreadable(body, error.to_string()))?;
     WireReview::scan(text).and_then(WireReview::into_review).map_err(|problem| unreadable(body, problem))
 }
 
-/// Looks for the uid alone, in a body that is otherwise not understood.
+/// Finds the uid in a body that is otherwise invalid.
 fn unreadable(body: &[u8], problem: String) -> Unreadable {
     let text = String::from_utf8_lossy(body);
     let version = member(&text, "apiVersion").and_then(string).and_then(|text| Version::parse(&text));
@@ -85,7 +85,7 @@ fn unreadable(body: &[u8], problem: String) -> Unreadable {
     }
 }
 
-/// The text of a member of a JSON object; the last one of a name wins, as in Go.
+/// Returns the text of a member of a JSON object; of duplicates the last, as in Go.
 fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     let members = json::members(object).ok()?;
     members.into_iter().rev().find(|(name, _)| name == key).map(|(_, raw)| raw.get())
@@ -95,12 +95,12 @@ fn string(text: &str) -> Option<String> {
     serde_json::from_str(text).ok()
 }
 
-/// A string that borrows from the body where it has no escapes.
+/// A string that borrows from the body unless it has escapes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The text of a member, where it is there.
+/// The JSON text of a member, if present.
 type Raw<'a> = Option<&'a str>;
 
 #[derive(Default)]
@@ -122,7 +122,7 @@ struct WireRequest<'a> {
     user_info: Raw<'a>,
     object: Raw<'a>,
     old_object: Raw<'a>,
-    /// Of the object, and of the old one.
+    /// Of the object, and of the old object.
     jumps: [Vec<Jump>; 2],
     dry_run: Raw<'a>,
 }
@@ -175,7 +175,7 @@ impl<'a> WireReview<'a> {
         }
         let api_version = text(self.api_version, "apiVersion")?;
         let version = Version::parse(&api_version).ok_or_else(|| {
-            format!("apiVersion {api_version:?} is not known; admission.k8s.io/v1 and admission.k8s.io/v1beta1 are")
+            format!("apiVersion {api_version:?} is not supported; use admission.k8s.io/v1 or admission.k8s.io/v1beta1")
         })?;
         let request = self.request.ok_or("request is missing")?.into_request()?;
         Ok(Review { version, request })
@@ -223,7 +223,7 @@ impl<'a> WireRequest<'a> {
         }
         let word = text(self.operation, "request.operation")?;
         let operation = Operation::parse(&word).ok_or_else(|| {
-            format!("request.operation {word:?} is not known; CREATE, UPDATE, DELETE and CONNECT are")
+            format!("request.operation {word:?} is not supported; it must be CREATE, UPDATE, DELETE or CONNECT")
         })?;
         let user: WireUser<'_> = read_member(self.user_info, "request.userInfo")?;
         let resource = self.resource()?;
@@ -261,15 +261,15 @@ impl<'a> WireRequest<'a> {
 
 const NULL: &str = "null";
 
-/// Notes a member, which may be there once.
+/// Sets a member, and reports duplicates.
 fn set<T>(member: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
     match member.replace(value) {
         None => Ok(()),
-        Some(_) => Err(format!("{key} is there twice")),
+        Some(_) => Err(format!("{key} is a duplicate key")),
     }
 }
 
-/// Reads a member; what is missing or null is as if it were empty, as in Go.
+/// Deserializes a member; missing and null members give the default, as in Go.
 fn read_member<'a, T: Default + Deserialize<'a>>(member: Raw<'a>, name: &str) -> Result<T, String> {
     let read = member.map(serde_json::from_str::<Option<T>>).transpose();
     read.map(|value| value.flatten().unwrap_or_default()).map_err(|error| format!("{name}: {error}"))
@@ -283,7 +283,7 @@ fn text<'a>(member: Raw<'a>, name: &str) -> Result<Cow<'a, str>, String> {
     read_member::<Text<'_>>(member, name).map(|text| text.0)
 }
 
-/// What is sent back: `AdmissionReview.response`, ready to be written.
+/// The answer to a review: `AdmissionReview.response`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
@@ -302,7 +302,7 @@ pub struct Answer {
     pub(super) patch: Option<Vec<u8>>,
 }
 
-/// `response.status`: why a request is refused.
+/// `response.status`: why a request is denied.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Status {
     pub status: &'static str,
@@ -342,12 +342,12 @@ struct WireAnswer<'a> {
 }
 
 impl Answer {
-    /// Whether the request goes on.
+    /// Returns whether the request is admitted.
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }
 
-    /// The AdmissionReview's JSON. The request is not repeated in it: that would double the traffic.
+    /// Returns the AdmissionReview as JSON, without the request, which would double the traffic.
     pub fn to_json(&self) -> Vec<u8> {
         let wire = WireAnswer { kind: "AdmissionReview", api_version: self.version, response: self };
         let mut json = serde_json::to_vec(&wire).unwrap_or_default();
@@ -358,8 +358,8 @@ impl Answer {
     }
 }
 
-/// Adds the patch to the response, which is the last member. Base64 has nothing to escape, and looking for that in some
-/// thousand bytes would cost more than encoding them.
+/// Appends the patch as the last member of the response. Base64 needs no escaping; a serializer would search it for
+/// characters to escape, which costs more than the encoding.
 fn add_patch(json: &mut Vec<u8>, patch: &[u8]) {
     json.truncate(json.len().saturating_sub("}}".len()));
     json.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);
@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_uid_survives_anything_that_is_json() {
+    fn finds_the_uid_in_any_valid_json() {
         let bodies = [
             r#"{"request":{"uid":"u1","object":5,"operation":"FROB"}}"#.to_owned(),
             r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u1","uid":"u1"}}"#.into(),
@@ -387,14 +387,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_uid_there_is_none() {
+    fn reports_reviews_without_uid() {
         for body in ["", "{", "[]", "null", r#"{"request":{"uid":7}}"#, r#"{"request":{"uid":""}}"#] {
             assert!(matches!(read(body.as_bytes()), Err(Unreadable::NoUid { .. })), "{body}");
         }
     }
 
     #[test]
-    fn bytes_that_are_no_text_keep_the_uid() {
+    fn keeps_the_uid_of_bodies_that_are_not_utf8() {
         let body = b"{\"request\":{\"uid\":\"u1\",\"name\":\"\xff\"}}";
         assert!(matches!(read(body), Err(Unreadable::WithUid { .. })));
     }

@@ -1,7 +1,7 @@
-//! Where members stand in a JSON text, found without reading their values.
+//! A scanner that finds members in a JSON text without parsing their values.
 //!
-//! An envelope is a kilobyte around objects of any size, which most often nobody looks at. What is passed over here is
-//! followed by its quotes and brackets alone; whoever wants a value reads it with a parser.
+//! A review is a kilobyte around objects of any size, most of which are never parsed. The scanner skips values by their
+//! quotes and brackets; a parser reads those that are needed.
 
 use std::borrow::Cow;
 
@@ -10,40 +10,41 @@ use serde_json::Value;
 
 use super::brackets::{Bracket, Brackets};
 
-/// Most strings end before it: a search of many bytes at a time costs more to begin than looking at a word after another.
+/// Strings up to this length are scanned word by word; `memchr` has a higher start-up cost. Most strings are shorter.
 const SHORT: usize = 32;
 
-/// Walks through a JSON text from member to member.
+/// A scanner that walks a JSON text from member to member.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     /// Whether the next member is the first one of its object.
     is_first: bool,
-    /// What was passed over in this text before.
+    /// Positions of values that an earlier scan found.
     jumps: &'a [Jump],
 }
 
-/// Where an object or list begins and ends that is three levels deep in a value, such as what `spec.imports` holds in an
-/// Installation: whoever walks through the value a second time need not follow it again. Bytes from the value's first.
+/// The start and end of an object or list at the third level of a value, such as the elements of `spec.imports` in an
+/// Installation. A second scan skips it without following its content. Offsets are relative to the value, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
     from: usize,
     to: usize,
 }
 
-/// The level at which [`Jump`]s are kept: above it, parts of objects are wanted; below it they are wanted whole or not at all.
+/// The level at which [`Jump`]s are recorded. Rules read parts of objects above this level, and whole values below it.
 const JUMPED: usize = 3;
-/// A large object has some tens of members there; one that has many more is a list of small things.
+/// Maximum number of jumps. A large object has some tens of members at that level; an object with more is a list of
+/// small values.
 const MOST_JUMPS: usize = 64;
 
-/// Why a text could not be followed.
+/// Why a text could not be scanned.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
-    /// What is missing, and the byte at which.
+    /// The missing token, and its offset in bytes.
     #[error("{0} is missing at byte {1}")]
     Misplaced(&'static str, usize),
-    /// A value that is none.
+    /// A value that is not valid JSON.
     #[error("{0}")]
     Malformed(#[from] serde_json::Error),
 }
@@ -59,7 +60,7 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0, is_first: true, jumps: &[] }
     }
 
-    /// Walks through a value of which something is known from [`Scanner::value_and_jumps`].
+    /// Uses the jumps that [`Scanner::value_and_jumps`] recorded for this text.
     pub(super) fn jumping(self, jumps: &'a [Jump]) -> Self {
         Self { jumps, ..self }
     }
@@ -70,7 +71,7 @@ impl<'a> Scanner<'a> {
         self.expect(b'{', "an object")
     }
 
-    /// The name of the next member, whose value is then to be taken or entered; `None` at the end of the object.
+    /// Returns the name of the next member, whose value must then be read or entered; `None` at the end of the object.
     pub(super) fn key(&mut self) -> Result<Option<Cow<'a, str>>, Unread> {
         let is_first = std::mem::take(&mut self.is_first);
         match self.peek() {
@@ -87,12 +88,12 @@ impl<'a> Scanner<'a> {
         Ok(Some(quoted))
     }
 
-    /// The text of the value that begins here.
+    /// Returns the text of the value that begins here.
     pub(super) fn value(&mut self) -> Result<&'a str, Unread> {
         self.value_and_jumps(&mut Vec::new())
     }
 
-    /// As [`Scanner::value`]; keeps what a second walk through the value can jump over.
+    /// Like [`Scanner::value`]; records jumps for a second scan of the value.
     pub(super) fn value_and_jumps(&mut self, jumps: &mut Vec<Jump>) -> Result<&'a str, Unread> {
         let first = self.peek();
         let start = self.at;
@@ -110,7 +111,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads the value that begins here.
+    /// Parses the value that begins here.
     pub(super) fn parse(&mut self) -> Result<Value, Unread> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
@@ -119,12 +120,12 @@ impl<'a> Scanner<'a> {
         Ok(value)
     }
 
-    /// Nothing but blanks may follow.
+    /// Checks that only white space follows.
     pub(super) fn end(&mut self) -> Result<(), Unread> {
         if self.peek().is_none() { Ok(()) } else { Err(self.misplaced("the end")) }
     }
 
-    /// The next byte that is no blank.
+    /// Returns the next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
@@ -158,7 +159,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The place behind the string whose first quote is at `at`.
+    /// Returns the offset after the string whose opening quote is at `at`.
     fn after_string(&self, at: usize) -> Result<usize, Unread> {
         match self.text.as_bytes().get(at + 1..).and_then(closing_quote) {
             Some(end) => Ok(at + end + 2),
@@ -170,7 +171,7 @@ impl<'a> Scanner<'a> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let (mut depth, mut from) = (0_usize, 0);
         for Bracket { at, opens } in Brackets::of(rest) {
-            // The first one opens, and nothing is looked at behind the one that closes it.
+            // The first bracket opens the value; the scan stops at the bracket that closes it.
             let outside = if opens { depth } else { depth - 1 };
             depth = if opens { depth + 1 } else { outside };
             match (outside + 1, opens) {
@@ -197,8 +198,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns the length of the JSON value that `bytes` begin with, without checking what is in it; `None` if its end is not
-/// there yet. A number or word ends where something else begins.
+/// Returns the length of the JSON value at the start of `bytes`, without checking its content; `None` if it is
+/// incomplete. A number or word is complete only if another byte follows.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
         b'"' => closing_quote(bytes.get(1..)?).map(|end| end + 2),
@@ -215,7 +216,7 @@ pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// How deep objects and lists are nested in a JSON text, as far as it is one.
+/// Returns how deep objects and lists are nested in a JSON text. Stops at the first error.
 pub(super) fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     for Bracket { opens, .. } in Brackets::of(text.as_bytes()) {
@@ -225,7 +226,7 @@ pub(super) fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Where the quote is that ends the string whose first quote was just before.
+/// Returns the offset of the quote that closes a string. `bytes` begins after the opening quote.
 #[inline]
 fn closing_quote(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
@@ -243,8 +244,8 @@ fn closing_quote(bytes: &[u8]) -> Option<usize> {
     quote_after_even_backslashes(bytes, at)
 }
 
-/// As [`closing_quote`], where no quote stands before `at`. A long text may be full of escapes; those of quotes alone are
-/// stopped at.
+/// Like [`closing_quote`], if there is no quote before `at`. A long text may be full of escapes; only escaped quotes
+/// are examined.
 #[cold]
 fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
@@ -257,7 +258,7 @@ fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// A word whose lowest bit that is set stands in the first byte of `word` that is `byte`; none where it holds no such byte.
+/// Returns a word whose lowest set bit is in the first byte of `word` that equals `byte`; zero if there is none.
 fn holds(word: u64, byte: u8) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let differs = word ^ (ONES * u64::from(byte));
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_as_they_are_spelled() {
+    fn returns_values_as_raw_text() {
         let text = " { \"a\" : {\"b\":[1,\"}\\\"\"]} ,\"\\u0063\":-1.5e+3,\"d\":null , \"e\":\"\\\\\" } ";
         let found = [("a", "{\"b\":[1,\"}\\\"\"]}"), ("c", "-1.5e+3"), ("d", "null"), ("e", "\"\\\\\"")];
         assert_eq!(members(text).unwrap(), found.map(|(key, value)| (key.to_owned(), value)));
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_can_be_entered() {
+    fn enters_nested_objects() {
         let mut scanner = Scanner::new(r#"{"a":{"b":1,"c":2},"d":3}"#);
         scanner.open().unwrap();
         assert_eq!(scanner.key().unwrap().unwrap(), "a");
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_misplaced_is_told() {
+    fn reports_missing_tokens() {
         for text in [
             "",
             "{",
@@ -324,7 +325,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_json_object_has_the_members_that_a_parser_finds(keys in prop::collection::vec(".*", 0..4), values in prop::collection::vec(".*", 4)) {
+        fn finds_the_members_that_a_parser_finds(keys in prop::collection::vec(".*", 0..4), values in prop::collection::vec(".*", 4)) {
             let object: serde_json::Map<String, Value> =
                 keys.into_iter().zip(values).map(|(key, value)| (key, serde_json::json!([{"a": value}, 1]))).collect();
             let text = Value::Object(object.clone()).to_string();
@@ -333,13 +334,13 @@ mod tests {
         }
 
         #[test]
-        fn strings_end_where_a_parser_ends_them(text in r#"[a"\\n]{0,80}"#, rest in "[a\"\\\\]{0,20}") {
+        fn ends_strings_where_a_parser_does(text in r#"[a"\\n]{0,80}"#, rest in "[a\"\\\\]{0,20}") {
             let quoted = Value::from(text).to_string();
             prop_assert_eq!(closing_quote(&format!("{quoted}{rest}").as_bytes()[1..]), Some(quoted.len() - 2));
         }
 
         #[test]
-        fn any_text_is_walked_to_an_end(text in "[{}\\[\\]\",:\\\\a1 ]{0,40}") {
+        fn terminates_for_any_text(text in "[{}\\[\\]\",:\\\\a1 ]{0,40}") {
             let _ = members(&text);
         }
     }

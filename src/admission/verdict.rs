@@ -1,4 +1,4 @@
-//! What was decided, and the answer that says so.
+//! The verdict on a request, and the answer that contains it.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::review::{Answer, Cause, Details, Status};
 use super::{Finding, Level, Request, Unreadable, Version};
 
-/// Which webhook is called.
+/// The phase of admission, which is also the called webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The mutating webhook: the answer may carry a patch.
+    /// The mutating webhook; its answer may contain a patch.
     Mutate,
-    /// The validating webhook: the answer never carries one.
+    /// The validating webhook; its answer never contains a patch.
     Validate,
 }
 
 impl Phase {
-    /// The word for logs, metrics and paths.
+    /// Returns the name of the phase for logs, metrics and paths.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mutate => "mutate",
@@ -28,50 +28,50 @@ impl Phase {
     }
 }
 
-/// A refusal that no rule speaks, because it never came to rules.
+/// A denial that no rule causes, because the rules did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The review or an object in it could not be read.
+    /// The review, or an object in it, could not be read.
     Unreadable(String),
     /// There was no decision before the API server's deadline.
     Undecided(String),
 }
 
-/// What was decided about a request.
+/// The outcome of a request: findings, notices and patch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verdict {
-    /// What the rules found; one of level `deny` refuses the request.
+    /// The findings of the rules; one of level `deny` denies the request.
     pub findings: Vec<Finding>,
-    /// What the mutators want the user to know.
+    /// Messages of the mutators to the user.
     pub notices: Vec<String>,
-    /// The answer to `portcullis verify`: a warning that is sent in shadow mode too, and does not count as one.
+    /// The answer to `portcullis verify`: a warning that is also sent in shadow mode and is not counted.
     pub verification: Option<String>,
-    /// What the mutators change.
+    /// The changes of the mutators.
     pub patch: Option<Patch>,
-    /// Set when the request is refused without the rules having spoken.
+    /// Set if the request is denied without running the rules.
     pub refusal: Option<Refusal>,
-    /// Whether warnings are kept back from the user: a controller only writes them to its log.
+    /// Whether warnings are not sent: a controller would only log them.
     pub is_quiet: bool,
 }
 
-/// What a decision comes to, the gravest first.
+/// The outcome of a decision, in order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The request is refused.
+    /// The request is denied.
     Deny,
-    /// It goes on, changed.
+    /// The request is admitted with a patch.
     Patch,
-    /// It goes on, and the user is warned.
+    /// The request is admitted with a warning.
     Warn,
-    /// It goes on.
+    /// The request is admitted.
     Allow,
 }
 
 impl Outcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 4] = [Self::Deny, Self::Patch, Self::Warn, Self::Allow];
 
-    /// The word for logs, metrics and audit annotations.
+    /// Returns the name for logs, metrics and audit annotations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deny => "deny",
@@ -82,17 +82,17 @@ impl Outcome {
     }
 }
 
-/// The word by which kustomize-controller knows an immutable field, whatever the status of the answer is.
+/// The word by which kustomize-controller recognizes an immutable field, regardless of the status code.
 const IMMUTABLE: &str = "immutable";
-/// What is written in its place.
+/// The replacement for [`IMMUTABLE`].
 const NOT_MUTABLE: &str = "not mutable";
 
-/// Returns a text without the words for which a client would delete an object, also where it quotes a user.
+/// Replaces the words for which a client would delete an object, also in quoted user input.
 ///
-/// With `force`, kustomize-controller takes `is immutable` and `immutable field` in the message of a denial for a field that
-/// cannot be changed: it deletes the live object and creates it anew (`IsImmutableError` in fluxcd/pkg's
+/// With `force`, kustomize-controller treats a denial as a change of an immutable field if its message contains `is
+/// immutable` or `immutable field`: it deletes the live object and creates it again (`IsImmutableError` in fluxcd/pkg's
 /// `ssa/errors/immutable.go`).
-fn harmless(text: String) -> String {
+fn without_immutable(text: String) -> String {
     let lower = text.to_ascii_lowercase();
     if !lower.contains(IMMUTABLE) {
         return text;
@@ -101,7 +101,7 @@ fn harmless(text: String) -> String {
     for (at, _) in lower.match_indices(IMMUTABLE) {
         let end = at + IMMUTABLE.len();
         let (before, after) = (lower.get(..at).unwrap_or_default(), lower.get(end..).unwrap_or_default());
-        if is_said_to_be(before) || is_of_field(after) {
+        if ends_with_is(before) || starts_with_field(after) {
             kept.push_str(text.get(copied..at).unwrap_or_default());
             kept.push_str(NOT_MUTABLE);
             copied = end;
@@ -110,39 +110,40 @@ fn harmless(text: String) -> String {
     kept + text.get(copied..).unwrap_or_default()
 }
 
-fn is_said_to_be(before: &str) -> bool {
+fn ends_with_is(before: &str) -> bool {
     before.strip_suffix(char::is_whitespace).is_some_and(|before| before.ends_with("is"))
 }
 
-fn is_of_field(after: &str) -> bool {
+fn starts_with_field(after: &str) -> bool {
     after.strip_prefix(char::is_whitespace).is_some_and(|after| after.starts_with("field"))
 }
 
-/// The audit annotation in which a server that only looks on says what it would have done.
+/// The audit annotation that contains the outcome in shadow mode.
 pub const SHADOW: &str = "shadow";
-/// The API server keeps 4096 characters of warnings and cuts each to 256; sixteen full ones just fit.
+/// Maximum number of warnings. The API server keeps 4096 characters in total and cuts each warning to 256, so sixteen
+/// fit.
 pub const MAX_WARNINGS: usize = 16;
-/// Where the API server cuts a warning.
+/// The length at which the API server cuts a warning.
 pub const MAX_WARNING_CHARS: usize = 256;
-/// What the API documentation asks a warning to keep to; help is left out beyond it.
-pub const WANTED_WARNING_CHARS: usize = 120;
-/// More findings than a person reads; the rest are counted.
-pub const MAX_TOLD: usize = 100;
-/// An audit annotation is for searching, not for reading whole.
+/// The length that the API documentation recommends for a warning. Help text that does not fit is omitted.
+pub const RECOMMENDED_WARNING_CHARS: usize = 120;
+/// Maximum number of findings in a message, more than a person reads; the rest are counted.
+pub const MAX_MESSAGE_FINDINGS: usize = 100;
+/// Maximum length of an audit annotation, enough to search for.
 const MAX_AUDIT_CHARS: usize = 1024;
 
 impl Verdict {
-    /// A verdict that refuses without rules.
+    /// Returns a verdict that denies the request without findings.
     pub fn refused(refusal: Refusal) -> Self {
         Self { refusal: Some(refusal), ..Self::default() }
     }
 
-    /// Whether the request goes on.
+    /// Returns whether the request is admitted.
     pub fn is_allowed(&self) -> bool {
         self.refusal.is_none() && self.denials().next().is_none()
     }
 
-    /// What it comes to.
+    /// Returns the outcome.
     pub fn outcome(&self) -> Outcome {
         match self {
             _ if !self.is_allowed() => Outcome::Deny,
@@ -152,41 +153,41 @@ impl Verdict {
         }
     }
 
-    /// The findings that refuse the request.
+    /// Returns the findings that deny the request.
     pub fn denials(&self) -> impl Iterator<Item = &Finding> {
         self.at_level(Level::Deny)
     }
 
-    /// The findings of a level.
+    /// Returns the findings of a level.
     pub fn at_level(&self, level: Level) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.level == level)
     }
 
-    /// The message of a refusal: every denying finding, each a paragraph. Empty when nothing is refused.
+    /// Returns the message of a denial, one paragraph per finding; empty if the request is admitted.
     pub fn message(&self) -> String {
-        harmless(self.told())
+        without_immutable(self.denials_text())
     }
 
-    fn told(&self) -> String {
+    fn denials_text(&self) -> String {
         match &self.refusal {
             Some(Refusal::Unreadable(text) | Refusal::Undecided(text)) => text.clone(),
             None => {
                 let denials: Vec<_> = self.denials().collect();
                 let mut text = String::new();
-                for finding in denials.iter().take(MAX_TOLD) {
-                    // The API server puts its own prefix before the message: each finding gets a line of its own.
+                for finding in denials.iter().take(MAX_MESSAGE_FINDINGS) {
+                    // The API server puts its own prefix before the message; each finding starts on its own line.
                     text.push('\n');
                     text.push_str(&finding.paragraph());
                 }
-                if denials.len() > MAX_TOLD {
-                    text.push_str(&format!("\n… and {} more", denials.len() - MAX_TOLD));
+                if denials.len() > MAX_MESSAGE_FINDINGS {
+                    text.push_str(&format!("\n… and {} more", denials.len() - MAX_MESSAGE_FINDINGS));
                 }
                 text
             }
         }
     }
 
-    /// The warnings that the user sees, capped as the API server wants them.
+    /// Returns the warnings for the user, within the API server's limits.
     pub fn warnings(&self) -> Vec<String> {
         if self.is_quiet {
             return Vec::new();
@@ -203,11 +204,11 @@ impl Verdict {
         kept
     }
 
-    /// The answer to `request`.
+    /// Returns the answer to `request`.
     pub fn answer(&self, version: Version, phase: Phase, request: &Request<'_>) -> Answer {
         let allowed = self.is_allowed();
         let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate);
-        // A patch holds nothing that JSON could not say.
+        // A patch consists of JSON values, so it serializes.
         let patch = patch.and_then(|patch| serde_json::to_vec(patch).ok());
         Answer {
             version,
@@ -240,15 +241,15 @@ impl Verdict {
             None => (403, "Forbidden"),
         };
         let details = request.filter(|_| self.refusal.is_none()).map(|request| Details {
-            name: harmless(request.display_name()),
+            name: without_immutable(request.display_name()),
             group: request.resource.group.to_string(),
             kind: request.resource.kind.to_string(),
-            causes: self.denials().take(MAX_TOLD).map(cause).collect(),
+            causes: self.denials().take(MAX_MESSAGE_FINDINGS).map(cause).collect(),
         });
         Status { status: "Failure", code, reason, message: self.message(), details }
     }
 
-    /// One annotation for each rule that found something: `OW004` → `warn overwrites[0].source: …`.
+    /// Returns one annotation per rule with findings: `OW004` → `warn overwrites[0].source: …`.
     fn audit_annotations(&self) -> BTreeMap<String, String> {
         let mut annotations: BTreeMap<String, String> = BTreeMap::new();
         for finding in &self.findings {
@@ -265,7 +266,7 @@ impl Verdict {
 }
 
 impl Unreadable {
-    /// The denial for a review that could not be read but for its uid; `None` where not even that is known.
+    /// Returns the denial of an invalid review; `None` if its uid is unknown.
     pub fn answer(&self) -> Option<Answer> {
         let (verdict, version, uid) = self.verdict()?;
         Some(Answer {
@@ -279,7 +280,7 @@ impl Unreadable {
         })
     }
 
-    /// The same from a server that only looks on; see [`Verdict::shadow_answer`].
+    /// Like [`Unreadable::answer`], in shadow mode; see [`Verdict::shadow_answer`].
     pub fn shadow_answer(&self) -> Option<Answer> {
         let (verdict, version, uid) = self.verdict()?;
         Some(verdict.shadow_answer(version, uid))
@@ -295,30 +296,29 @@ fn cause(finding: &Finding) -> Cause {
     let place = finding.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
     Cause {
         reason: "FieldValueInvalid",
-        message: harmless(format!("{}: {}{place}", finding.rule, finding.message)),
-        field: harmless(finding.field.to_string()),
+        message: without_immutable(format!("{}: {}{place}", finding.rule, finding.message)),
+        field: without_immutable(finding.field.to_string()),
     }
 }
 
-/// The headline, and the help where both fit into what is asked for.
+/// Returns the headline, and the help if both fit into the recommended length.
 fn warning(finding: &Finding) -> String {
     let headline = match &finding.place {
-        // the place before the message: what is cut must not be that
+        // The place comes before the message, because the end may be cut.
         Some(place) => format!("{} {place}: {}", finding.rule, finding.message),
         None => finding.headline(),
     };
     let with_help = finding.help.as_ref().map(|help| format!("{headline}; {help}"));
     match with_help {
-        Some(text) if text.chars().count() <= WANTED_WARNING_CHARS => one_line(&text),
-        Some(text) if headline.chars().count() <= WANTED_WARNING_CHARS / 2 => one_line(&text),
+        Some(text) if text.chars().count() <= RECOMMENDED_WARNING_CHARS => one_line(&text),
+        Some(text) if headline.chars().count() <= RECOMMENDED_WARNING_CHARS / 2 => one_line(&text),
         _ => one_line(&headline),
     }
 }
 
-/// Warnings travel in an HTTP header: control characters would lose them.
+/// Replaces control characters, which are invalid in HTTP headers.
 fn one_line(text: &str) -> String {
-    // Without a control character of ASCII's, text of ASCII has none.
-    // Told of all bytes at once, which is done many at a time.
+    // A text without ASCII control characters is returned unchanged; the test over all bytes is vectorized.
     let is_plain = text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     if is_plain || !text.contains(char::is_control) {
         return cut(text.to_owned(), MAX_WARNING_CHARS);
@@ -327,7 +327,7 @@ fn one_line(text: &str) -> String {
 }
 
 fn cut(text: String, longest: usize) -> String {
-    // There are at least as many bytes as characters.
+    // A text has at least as many bytes as characters.
     if text.len() <= longest || text.chars().count() <= longest {
         return text;
     }

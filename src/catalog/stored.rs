@@ -9,7 +9,7 @@ use super::Kind;
 use super::compression::Dictionary;
 use super::parts::{Part, Projection, Undecodable};
 use super::record::Record;
-use crate::admission::{Kept, json};
+use crate::admission::{TypedView, json};
 
 /// An object in the catalog: the parts that its kind declares, parsed when they are first read, with the typed view that a
 /// system makes of it.
@@ -17,7 +17,7 @@ use crate::admission::{Kept, json};
 pub struct Stored {
     source: Source,
     value: OnceLock<Value>,
-    view: Kept,
+    view: TypedView,
 }
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub(super) fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Val
 impl Stored {
     /// Keeps an object as it is.
     pub fn new(value: Value) -> Self {
-        Self { source: Source::Value, value: OnceLock::from(value), view: Kept::default() }
+        Self { source: Source::Value, value: OnceLock::from(value), view: TypedView::default() }
     }
 
     /// Keeps the parts of an object that its kind declares, as the catalog does.
@@ -82,7 +82,7 @@ impl Stored {
     }
 
     pub(super) fn held(held: Held) -> Self {
-        Self { source: Source::Held(held), value: OnceLock::new(), view: Kept::default() }
+        Self { source: Source::Held(held), value: OnceLock::new(), view: TypedView::default() }
     }
 
     /// Returns the object, with the parts that its kind declares.
@@ -109,9 +109,9 @@ impl Stored {
         }
     }
 
-    /// Returns what `make` makes of the object, made once while the object is in use. See [`Kept::or_make`].
+    /// Returns what `make` makes of the object, made once while the object is in use. See [`TypedView::get_or_compute`].
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
-        self.view.or_make(|| make(self.value()))
+        self.view.get_or_compute(|| make(self.value()))
     }
 }
 

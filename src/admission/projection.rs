@@ -1,28 +1,29 @@
-//! Objects without what no rule reads.
+//! Parses only the parts of an object that rules read.
 
 use serde_json::{Map, Value};
 
 use super::json;
 use super::scan::{Jump, Scanner, Unread};
 
-/// Where in an object something stands: the names of its members, from the outside in.
+/// A path in an object: member names from the outermost to the innermost.
 pub type Path = &'static [&'static str];
 
-/// Read of every object: gates and messages look at it.
+/// Always parsed: the gate and messages use it.
 const METADATA: &str = "metadata";
-/// Left out of the metadata: written for every object by the API server, often half of its size, and made of hundreds of
-/// small maps. Reading it would cost more than all the rest.
+/// Never parsed. The API server writes it for every object; it is often half of the object's size and consists of
+/// hundreds of small maps, so parsing it would cost more than the rest.
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// Reads an object without `metadata.managedFields`; of the rest only what stands at `parts`, where they are given.
+/// Parses an object without `metadata.managedFields`; with `parts`, only metadata and these parts.
 ///
-/// What is passed over is followed by its quotes and brackets alone, or jumped over where that was done before.
+/// The remaining values are skipped by their quotes and brackets, or with `jumps` from an earlier scan.
 ///
 /// # Errors
-/// For whatever is not as usual: no JSON, no object, too deep, metadata that is none. [`json::parse`] says what it is.
+/// For invalid or unusual input: invalid JSON, not an object, too deep, metadata that is not an object. [`json::parse`]
+/// describes the problem.
 pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Result<Value, Unread> {
     if json::is_too_deep(text) {
-        return Err(Unread::Misplaced("an object that is not as deep", 0));
+        return Err(Unread::Misplaced("an object with fewer levels", 0));
     }
     let mut scanner = Scanner::new(text).jumping(jumps);
     let object = Part::Object(parts).read(&mut scanner)?;
@@ -30,19 +31,19 @@ pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Resul
     Ok(object)
 }
 
-/// A part of an object that is read member by member.
+/// An object that is parsed member by member.
 enum Part<'p> {
     /// The object itself.
     Object(Option<&'p [Path]>),
     /// Its metadata.
     Metadata,
-    /// What is at these paths below it.
+    /// An object below, of which these paths are parsed.
     Below(Vec<Path>),
 }
 
-/// What becomes of a member.
+/// How a member is handled.
 enum Member<'p> {
-    LeftOut,
+    Omitted,
     Whole,
     Part(Part<'p>),
 }
@@ -51,7 +52,7 @@ impl<'p> Part<'p> {
     fn member(&self, key: &str) -> Member<'p> {
         match self {
             Self::Object(_) if key == METADATA => Member::Part(Part::Metadata),
-            Self::Metadata if key == MANAGED_FIELDS => Member::LeftOut,
+            Self::Metadata if key == MANAGED_FIELDS => Member::Omitted,
             Self::Object(None) | Self::Metadata => Member::Whole,
             Self::Object(Some(paths)) => below(paths, key),
             Self::Below(paths) => below(paths, key),
@@ -63,7 +64,7 @@ impl<'p> Part<'p> {
         scanner.open()?;
         while let Some(key) = scanner.key()? {
             let value = match self.member(&key) {
-                Member::LeftOut => {
+                Member::Omitted => {
                     scanner.value()?;
                     continue;
                 }
@@ -81,7 +82,7 @@ fn below<'p>(paths: &[Path], key: &str) -> Member<'p> {
     let rests: Vec<Path> = rests.map(|(_, rest)| rest).collect();
     match rests.iter().any(|rest| rest.is_empty()) {
         true => Member::Whole,
-        false if rests.is_empty() => Member::LeftOut,
+        false if rests.is_empty() => Member::Omitted,
         false => Member::Part(Part::Below(rests)),
     }
 }
@@ -93,15 +94,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn managed_fields_are_left_out_and_nothing_else() {
+    fn omits_only_managed_fields() {
         let text =
             r#"{"a":{"managedFields":1},"metadata":{"name":"n","managedFields":[{"f:a":{}}]},"managedFields":2}"#;
-        let lean = json!({"a": {"managedFields": 1}, "metadata": {"name": "n"}, "managedFields": 2});
-        assert_eq!(parse(text, &[], None).unwrap(), lean);
+        let projected = json!({"a": {"managedFields": 1}, "metadata": {"name": "n"}, "managedFields": 2});
+        assert_eq!(parse(text, &[], None).unwrap(), projected);
     }
 
     #[test]
-    fn parts_are_read_and_nothing_else_but_metadata() {
+    fn parses_only_metadata_and_the_parts() {
         let text = r#"{"metadata":{"name":"n"},"spec":{"a":{"b":1},"c":{"d":2,"e":3},"f":4},"status":{"spec":5}}"#;
         let read = |parts: &[Path]| parse(text, &[], Some(parts)).unwrap();
         assert_eq!(read(&[]), json!({"metadata": {"name": "n"}}));
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_passed_over_is_jumped_over() {
+    fn gives_the_same_result_with_jumps() {
         let text = r#"{"metadata":{"name":"n","labels":{"a":"]"}},"spec":{"a":[{"b":"{"}],"c":{"d":[2]},"e":[[3]]}}"#;
         let mut jumps = Vec::new();
         Scanner::new(&format!(" {text}")).value_and_jumps(&mut jumps).unwrap();
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_usual_is_for_others() {
+    fn rejects_unusual_input() {
         for text in ["[]", "{", "{} {}", r#"{"metadata":null}"#, r#"{"metadata":{"managedFields":}}"#, r#"{"a":01}"#] {
             assert!(parse(text, &[], None).is_err(), "{text}");
         }
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_may_not_be_deep_either() {
+    fn rejects_deep_nesting_in_omitted_parts() {
         let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
         for levels in [0, 1, 125, 126, 127, 128, 1_000] {
             let text = nested(levels);

@@ -1,0 +1,36 @@
+//! A typed view of an object, computed once and used by many rules.
+
+use std::any::Any;
+use std::sync::OnceLock;
+
+/// A cache for one typed view of an object.
+#[derive(Debug, Default)]
+pub struct TypedView(OnceLock<Box<dyn Any + Send + Sync>>);
+
+impl TypedView {
+    /// Returns the cached view, or computes and caches it with `make`.
+    ///
+    /// A system has one view type per kind. A view of another type is computed anew on each call.
+    pub fn get_or_compute<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
+        let cached = self.0.get_or_init(|| Box::new(make()));
+        cached.downcast_ref::<T>().cloned().unwrap_or_else(make)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn computes_the_first_type_once() {
+        let (cached, made) = (TypedView::default(), Cell::new(0));
+        let make = || {
+            made.set(made.get() + 1);
+            "text"
+        };
+        assert_eq!((cached.get_or_compute(make), cached.get_or_compute(make), made.get()), ("text", "text", 1));
+        assert_eq!(cached.get_or_compute(|| 5), 5);
+    }
+}
