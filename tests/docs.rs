@@ -6,6 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use portcullis::config;
+use portcullis::gate::Registry;
+
 #[path = "../examples/bounds.rs"]
 #[allow(dead_code, reason = "as an example it has a main function")]
 mod bounds;
@@ -170,4 +173,40 @@ fn without_helm_the_webhook_configurations_come_last() {
     assert!(order.is_sorted() && order[3] == applied.len() - 1, "{script}");
     let folders = script.lines().filter(|line| line.contains("--recursive"));
     assert!(folders.into_iter().all(|line| !line.trim_end().ends_with("manifests")), "{script}");
+}
+
+/// Blocks of YAML in a page that are configuration files, not objects.
+fn configurations(page: &str) -> Vec<String> {
+    let text = fs::read_to_string(repository().join(page)).unwrap();
+    let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block);
+    blocks.filter(|block| !block.contains("apiVersion:")).map(str::to_owned).collect()
+}
+
+#[test]
+fn configurations_in_pages_are_valid() {
+    let registry = Registry::standard();
+    for page in ["docs/configuration.md", "docs/rollout.md", "docs/delivery.md", "docs/dry-run-deployer.md"] {
+        let files = configurations(page);
+        assert!(!files.is_empty(), "{page}");
+        for file in files {
+            config::parse(&file, page, &registry).unwrap_or_else(|error| panic!("{error}:\n{file}"));
+        }
+    }
+}
+
+#[test]
+fn configuration_page_lists_every_key() {
+    let error = config::parse("unknown: {}\n", "file", &Registry::standard()).unwrap_err().to_string();
+    let (_, keys) = error.lines().next().unwrap().split_once("expected one of ").unwrap_or_else(|| panic!("{error}"));
+    let keys: BTreeSet<_> = keys.split(", ").map(str::to_owned).collect();
+    assert!(keys.contains("rules"), "{error}");
+    let page = fs::read_to_string(repository().join("docs/configuration.md")).unwrap();
+    let table = page.split("| key | value |").nth(1).expect("the page has the table");
+    let rows =
+        table.lines().skip(1).take_while(|line| line.starts_with('|')).filter_map(|line| line.strip_prefix("| `"));
+    assert_eq!(rows.filter_map(|row| row.split('`').next()).map(str::to_owned).collect::<BTreeSet<_>>(), keys);
+    let example = configurations("docs/configuration.md").remove(0);
+    let shown = example.lines().filter_map(|line| line.split_once(':')).map(|(key, _)| key.to_owned());
+    let shown: BTreeSet<_> = shown.filter(|key| !key.starts_with([' ', '-'])).collect();
+    assert_eq!(shown, keys, "the example lacks keys");
 }
