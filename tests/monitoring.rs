@@ -58,7 +58,7 @@ fn everything() -> String {
     show(&mut registry, Arc::new(rules.catalog()), Some(Heard::default()));
     Counted::new(Nobody, &mut registry);
     recording::Metrics::register(&mut registry);
-    reconciler::Metrics::register(&mut registry).show("controller");
+    reconciler::Metrics::register(&mut registry).initialize("controller");
     authority::Metrics::register(&mut registry);
     let entry = audit::Entry {
         subject: audit::Subject::default(),

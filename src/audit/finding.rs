@@ -1,4 +1,4 @@
-//! What an audit finds.
+//! The findings of an audit.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,18 @@ use serde_json::Value;
 
 use crate::admission::{Finding, Level};
 
-/// The rule of an object that no rule could look at.
+/// The rule id for objects that no rule could read.
 pub const UNREADABLE: &str = "unreadable";
-/// Findings that are kept: with their texts some hundred bytes each. Whoever has more begins with some of the rules.
-const MAX_KEPT: usize = 50_000;
-/// A message in a report or a table is not longer; it may repeat what a user wrote.
+/// Maximum number of findings that are kept; each needs some hundred bytes. With more findings, audit some rules at a
+/// time.
+const MAX_ENTRIES: usize = 50_000;
+/// Maximum length of a message in a report or table, in characters. Messages may quote user input.
 const MAX_MESSAGE_CHARS: usize = 1024;
 
-/// Names a stored object.
+/// A reference to a stored object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject {
-    /// Its namespace; empty for one that is in none.
+    /// Its namespace; empty for cluster-scoped objects.
     pub namespace: String,
     /// Its kind.
     pub kind: String,
@@ -24,12 +25,12 @@ pub struct Subject {
     pub name: String,
     /// Its API version.
     pub api_version: String,
-    /// Its uid, where it has one.
+    /// Its uid, if any.
     pub uid: String,
 }
 
 impl Subject {
-    /// Of an object.
+    /// Returns the reference to an object.
     pub(super) fn of(object: &Value) -> Self {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
@@ -42,21 +43,21 @@ impl Subject {
     }
 }
 
-/// What follows from something that was found, in the words of policy reports.
+/// The outcome of a finding, as in policy reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// It is exempt.
+    /// The finding is exempt.
     Skip,
-    /// It is warned of, or recorded.
+    /// The finding is a warning or is only recorded.
     Warn,
-    /// The next update of the object is refused.
+    /// The next update of the object will be denied.
     Fail,
-    /// The object cannot be read, so that its next update is refused.
+    /// The object cannot be read, so its next update will be denied.
     Error,
 }
 
 impl Outcome {
-    /// The word of policy reports.
+    /// Returns the name in policy reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Skip => "skip",
@@ -67,24 +68,24 @@ impl Outcome {
     }
 }
 
-/// One thing that is wrong with a stored object.
+/// A finding on a stored object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The object.
     pub subject: Subject,
     /// The rule's id, or [`UNREADABLE`].
     pub rule: &'static str,
-    /// What the object's next update, as it is, would bring.
+    /// The level that an unchanged update of the object would have.
     pub level: Level,
     /// Whether it is exempt.
     pub is_exempt: bool,
-    /// The field; empty for the object as a whole.
+    /// The field; empty for the whole object.
     pub field: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// How to mend it.
+    /// The fix.
     pub help: Option<String>,
-    /// Whether the report before did not have it; `None` where there is no such report.
+    /// Whether the previous report did not have it; `None` without a previous report.
     pub is_new: Option<bool>,
 }
 
@@ -96,14 +97,14 @@ impl Entry {
         Self { subject, rule, level, is_exempt, field, message, help: help.map(cut), is_new: None }
     }
 
-    /// About an object that cannot be read.
+    /// Creates the entry for an object that cannot be read.
     pub(super) fn unreadable(subject: &Subject, why: String) -> Self {
         let (subject, message) = (subject.clone(), cut(why));
         let (field, help) = (String::new(), None);
         Self { subject, rule: UNREADABLE, level: Level::Deny, is_exempt: false, field, message, help, is_new: None }
     }
 
-    /// What follows from it.
+    /// Returns the outcome.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self { rule: UNREADABLE, .. } => Outcome::Error,
@@ -134,33 +135,33 @@ pub struct Unread {
     pub resource: String,
     /// API group and kind of its objects.
     pub group_kind: (String, String),
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// What an audit came to.
+/// The result of an audit.
 #[derive(Debug, Clone, Default)]
 pub struct Audited {
-    /// What was found, the gravest first.
+    /// The findings, by severity.
     pub entries: Vec<Entry>,
-    /// What was found beyond what is kept.
+    /// Number of findings beyond the maximum.
     pub cut: usize,
-    /// The objects that were judged.
+    /// Number of judged objects.
     pub objects: usize,
-    /// How often a rule had nothing to say about an object, by namespace.
+    /// Number of passes (an object for which a rule reported nothing), by namespace.
     pub passes: BTreeMap<String, usize>,
     /// The kinds that could not be read.
     pub unread: Vec<Unread>,
 }
 
 impl Audited {
-    /// How many findings come to this.
+    /// Counts the findings with this outcome.
     pub fn count(&self, wanted: Outcome) -> usize {
         self.entries.iter().filter(|entry| entry.outcome() == wanted).count()
     }
 
     pub(super) fn add(&mut self, other: Self) {
-        let room = MAX_KEPT.saturating_sub(self.entries.len());
+        let room = MAX_ENTRIES.saturating_sub(self.entries.len());
         self.cut += other.cut + other.entries.len().saturating_sub(room);
         self.entries.extend(other.entries.into_iter().take(room));
         self.objects += other.objects;

@@ -1,4 +1,4 @@
-//! Judging one stored object.
+//! Runs the rules on one stored object.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,15 @@ use super::target::{Chosen, Served, Target};
 use crate::admission::{Level, Object, Operation, Phase, Refusal, Request, Resource, User, Verdict, json};
 use crate::gate::{Gate, Row};
 
-/// Who updates what is stored, in the eyes of rules and exemptions.
+/// The user name of audit requests, for rules and exemptions.
 pub(super) const USER: &str = "portcullis:audit";
 
-/// An object as rules read it. Objects of a list do not always say what they are. One that cannot be read is an entry of
-/// the audit.
+/// Parses an object of a list, and adds its API version and kind, which lists may omit. An object that cannot be read
+/// becomes an entry of the audit.
 pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     let (why, mut object) = match json::parse(text) {
         Ok(Value::Object(object)) => (None, object),
-        Ok(_) => (Some("it is no object".to_owned()), Map::new()),
+        Ok(_) => (Some("it is not an object".to_owned()), Map::new()),
         Err(error) => (Some(error.to_string()), Map::new()),
     };
     object.insert("apiVersion".to_owned(), served.api_version().into());
@@ -31,7 +31,7 @@ pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     }
 }
 
-/// What the rules say of an object, as it is.
+/// Runs the rules on an object, as an update without changes.
 pub(super) async fn judge(gate: &Gate, chosen: &Chosen, target: &Target, object: Value) -> Audited {
     let subject = Subject::of(&object);
     let mut entries: Vec<Entry> = Vec::new();
@@ -64,7 +64,7 @@ fn add(entries: &mut Vec<Entry>, subject: &Subject, verdict: Verdict, is_wanted:
     });
     let wanted = verdict.findings.into_iter().filter(|finding| finding.level > Level::Off && is_wanted(finding.rule));
     for entry in refused.into_iter().chain(wanted.map(|finding| Entry::new(subject, finding))) {
-        // Of an object and of its status alike.
+        // An object and its status may have the same finding.
         if !entries.contains(&entry) {
             entries.push(entry);
         }

@@ -1,4 +1,4 @@
-//! What is counted of audits that run by themselves.
+//! Metrics of periodic audits.
 
 use std::time::Duration;
 
@@ -25,24 +25,24 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers them.
+    /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
         let registry = registry.sub_registry_with_prefix("audit");
         let metrics = Self::default();
-        registry.register("runs", "Audits, by what came of them", metrics.runs.clone());
+        registry.register("runs", "Audits, by outcome", metrics.runs.clone());
         registry.register(
             "last_run_timestamp_seconds",
-            "When the last audit ended that came to an end, in seconds since 1970",
+            "When the last successful audit ended, in seconds since 1970",
             metrics.last_run.clone(),
         );
-        registry.register("last_run_seconds", "How long the last audit took", metrics.seconds.clone());
-        registry.register("objects", "Objects that the last audit judged", metrics.objects.clone());
+        registry.register("last_run_seconds", "Duration of the last audit", metrics.seconds.clone());
+        registry.register("objects", "Objects judged by the last audit", metrics.objects.clone());
         registry.register("unread_kinds", "Kinds that the last audit could not read", metrics.unread.clone());
-        registry.register("findings", "What the last audit found, by rule and outcome", metrics.findings.clone());
+        registry.register("findings", "Findings of the last audit, by rule and outcome", metrics.findings.clone());
         metrics
     }
 
-    /// An audit came to an end.
+    /// Records a completed audit.
     pub fn done(&self, audited: &Audited, took: Duration) {
         self.runs.get_or_create(&[("result", "done")]).inc();
         self.last_run.set(OffsetDateTime::now_utc().unix_timestamp());
@@ -55,7 +55,7 @@ impl Metrics {
         }
     }
 
-    /// An audit came to nothing, or its reports were not written.
+    /// Records a failed audit, or reports that could not be written.
     pub fn failed(&self) {
         self.runs.get_or_create(&[("result", "failed")]).inc();
     }

@@ -1,17 +1,16 @@
-//! Auditing: what is stored, judged by the rules of admission.
+//! Audits: runs the rules of admission on stored objects.
 //!
 //! ```text
-//! scopes of the rules ─► target ─► pages of objects ─► judge: an update that changes nothing, put to the gate
-//!                                                        └► Audited ─► text, JSON, metrics
-//!                                                              └► reports: PolicyReports, compared, written, cleaned up
+//! matchers of the rules ─► targets ─► pages of objects ─► judge: an update without changes, decided by the gate
+//!                                                          └► Audited ─► text, JSON, metrics
+//!                                                                └► reports: PolicyReports, compared, written, deleted
 //! ```
 //!
-//! Every object is put to the gate as an update in which the object as it is to be is the object as it is. So a finding of
-//! level `deny` means that the next update of the object is refused, whatever it is for; rules that look at changes have
-//! nothing to say, and rules that tolerate what was there before say so by their level. Rules that look at creations only
-//! are asked about a creation.
+//! The gate decides about every object as an update in which the new object equals the old one. So a finding of level
+//! `deny` means that the next update of the object will be denied. Rules about changes report nothing, and rules that
+//! tolerate existing errors report them at a lower level. Rules that apply only to creations are run on a creation.
 //!
-//! The gate's catalog holds what rules look up; the objects that are judged are listed in pages and forgotten.
+//! The gate's catalog holds what rules look up; judged objects are listed in pages and not kept.
 
 mod finding;
 mod judge;
@@ -39,33 +38,33 @@ use crate::catalog::{Kind, Scope};
 use crate::gate::{Gate, Registry};
 use target::{Served, Target};
 
-/// Objects that are judged at once: some wait for trees.
+/// Objects that are judged concurrently; some wait for trees.
 const AT_ONCE: usize = 8;
 
-/// An audit that can be run.
+/// An audit.
 pub struct Audit {
-    /// Decides; its catalog belongs to the audit, which fills and empties it.
+    /// The gate. The audit owns its catalog, and fills and empties it.
     pub gate: Arc<Gate>,
-    /// Whose objects are judged; those of all namespaces, and of none, where it is empty.
+    /// Namespaces whose objects are judged; empty for all objects.
     pub namespaces: Vec<String>,
-    /// The rules that are asked.
+    /// The rules that are run.
     pub chosen: Chosen,
 }
 
-/// How far an audit is.
+/// The progress of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The objects that are judged.
+    /// Number of judged objects.
     pub done: usize,
-    /// The objects of which is known that they are there.
+    /// Number of objects known so far.
     pub all: usize,
 }
 
 impl Audit {
-    /// Judges what a cluster holds; tells `progress` after every page.
+    /// Audits a cluster; calls `progress` after every page.
     ///
     /// # Errors
-    /// When the cluster cannot be asked at all. A kind that cannot be read is in the outcome.
+    /// If the cluster cannot be reached. Kinds that cannot be read are part of the result.
     pub async fn cluster(
         &self,
         client: &Client,
@@ -89,7 +88,7 @@ impl Audit {
         Ok(audited.sorted())
     }
 
-    /// Judges objects that are there already, which stand for a cluster.
+    /// Audits objects that are already read, in place of a cluster.
     pub async fn objects(&self, objects: Vec<Value>, mut progress: impl FnMut(Progress)) -> Audited {
         self.gate.catalog().replace_all(objects.clone());
         let (mut audited, all) = (Audited::default(), objects.len());
@@ -131,7 +130,7 @@ impl Audit {
         Ok(audited)
     }
 
-    /// Judges the objects of a listing while they arrive: no more than [`AT_ONCE`] of them are in memory.
+    /// Judges the objects of a list while they arrive, with at most [`AT_ONCE`] of them in memory.
     async fn pages(
         &self,
         served: &Served,
@@ -155,7 +154,7 @@ impl Audit {
         let (mut judged, mut listed) = (pin!(judging.try_buffered(AT_ONCE)), Audited::default());
         while let Some((one, left)) = judged.try_next().await? {
             match one {
-                // It begins again: the API server forgot how far it was.
+                // The continue token has expired; the list starts again.
                 None => listed = Audited::default(),
                 Some(one) => listed.add(one),
             }
@@ -201,11 +200,12 @@ pub struct Listed {
     pub group: &'static str,
     /// Its plural name.
     pub plural: &'static str,
-    /// The families of rules for which it does, sorted.
+    /// The families of rules that need it, sorted.
     pub families: Vec<&'static str>,
 }
 
-/// The resources that an audit lists, for whoever grants the right to. Composites are of kinds that are not known ahead.
+/// Returns the resources that an audit lists, for granting permissions. Excludes composites, whose kinds are known only
+/// at run time.
 pub fn listed() -> Vec<Listed> {
     let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for family in Registry::standard().families() {

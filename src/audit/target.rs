@@ -1,4 +1,5 @@
-//! Which stored objects are judged: those of every resource that a rule's scope covers, and that the cluster serves.
+//! Selects the stored objects to judge: those of every resource that a rule's matcher covers and that the cluster
+//! serves.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,31 +14,31 @@ use crate::catalog::Scope;
 use crate::gate::{Gate, Policy, Registry};
 use crate::rule::{Match, Rule};
 
-/// Rules that judge who writes: nobody writes what is stored.
+/// Rules about the identity of writers, which stored objects do not have.
 const ABOUT_WRITERS: [&str; 1] = ["DP010"];
-/// Kinds that are not listed: whoever lists them reads what is nobody else's business.
+/// Kinds that are not listed, because that would read confidential data.
 const CONFIDENTIAL: [(&str, &str); 1] = [("", "secrets")];
 
 pub(super) fn is_confidential(group: &str, plural: &str) -> bool {
     CONFIDENTIAL.contains(&(group, plural))
 }
 
-/// Which rules are asked.
+/// The rules to run.
 #[derive(Debug, Clone, Default)]
 pub struct Chosen {
-    /// Ids and families; all where there is none.
+    /// Rule ids and families; empty for all rules.
     pub rules: Vec<String>,
 }
 
 impl Chosen {
-    /// Whether a rule is asked about what is stored.
+    /// Returns whether a rule is run on stored objects.
     pub(super) fn has(&self, id: &str, family: &str) -> bool {
         let is_named = |name: &String| name == id || name == family;
         !ABOUT_WRITERS.contains(&id) && (self.rules.is_empty() || self.rules.iter().any(is_named))
     }
 
     fn asks(&self, rule: &Rule, policy: &Policy) -> bool {
-        self.has(rule.id, rule.family()) && policy.may_speak(rule.id, rule.family(), rule.level)
+        self.has(rule.id, rule.family()) && policy.may_report(rule.id, rule.family(), rule.level)
     }
 }
 
@@ -45,19 +46,20 @@ impl Chosen {
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) group: String,
-    /// Those that rules read, the best first.
+    /// The versions that rules read, the preferred one first.
     pub(super) versions: Vec<String>,
     pub(super) plural: String,
     pub(super) kind: String,
-    /// The main resource as `""`, and what else of an object rules look at.
+    /// The subresources that rules match; `""` is the main resource.
     pub(super) subresources: Vec<&'static str>,
-    /// The rules that look at an update.
+    /// The rules that match updates.
     pub(super) asked: HashSet<&'static str>,
-    /// The rules that look at a creation only.
+    /// The rules that match only creations.
     pub(super) of_creation: HashSet<&'static str>,
 }
 
-/// Every resource that rules look at, whether or not a cluster serves it; declared kinds as far as the catalog has them.
+/// Returns every resource that rules match, whether or not a cluster serves it; includes the declared kinds in the
+/// catalog.
 pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
     let (registry, policy) = (gate.registry(), gate.policy());
     let mut targets: BTreeMap<(String, String), Target> = BTreeMap::new();
@@ -72,7 +74,7 @@ pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
 
 type Asked<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
 
-/// What the chosen rules look at, and what deliveries do, on whose behalf rules about trees speak.
+/// Returns the matchers of the chosen rules, and of deliveries for rules on trees.
 fn scopes<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Asked<'r> {
     let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
     let of_rules = rules.flat_map(|rule| rule.scope.iter().map(move |scope| (scope, Some(*rule))));
@@ -81,7 +83,7 @@ fn scopes<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Asked
     of_rules.chain(deliveries.flat_map(|delivery| delivery.scope.iter().map(|scope| (scope, None)))).collect()
 }
 
-/// The resources of a scope.
+/// Returns the resources of a matcher.
 fn of(scope: &Match, gate: &Gate) -> Vec<Target> {
     if !scope.is_declared() {
         let versions = scope.versions.iter().map(|version| (*version).to_owned()).collect();
@@ -122,12 +124,12 @@ impl Target {
         };
     }
 
-    /// The name for people: `installations.landscaper.gardener.cloud`.
+    /// Returns the full name: `installations.landscaper.gardener.cloud`.
     pub(super) fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Whether an object is of this kind.
+    /// Returns whether an object is of this kind.
     pub(super) fn is_kind_of(&self, object: &Value) -> bool {
         let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
         let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
@@ -144,7 +146,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// What the cluster serves of a target: the first version that rules read; `None` where it has none.
+    /// Finds the first version of a target that the cluster serves; `None` if it serves none.
     pub(super) async fn find(client: &Client, target: Target) -> Result<Option<Self>, kube::Error> {
         for version in &target.versions {
             let Some(resources) = resources(client, &target.group, version).await? else { continue };
@@ -165,7 +167,7 @@ impl Served {
         }
     }
 
-    /// Where its objects are, in one namespace or in all.
+    /// Returns the client for its objects, in one namespace or in all.
     pub(super) fn api(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk(&self.target.group, &self.version, &self.target.kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, &self.target.plural);
@@ -176,7 +178,7 @@ impl Served {
     }
 }
 
-/// The resources of a group's version; `None` where the cluster does not serve it.
+/// Returns the resources of a group and version; `None` if the cluster does not serve it.
 async fn resources(client: &Client, group: &str, version: &str) -> Result<Option<APIResourceList>, kube::Error> {
     let listed = match group {
         "" => client.list_core_api_resources(version).await,

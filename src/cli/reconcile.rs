@@ -25,8 +25,8 @@ use crate::process::{self, Admin, Readiness, signalled};
 use crate::reconciler::composites;
 use crate::reconciler::registration::LEASE;
 use crate::reconciler::{
-    AUDIT, AuditSettings, Companion, Controller, Elector, Events, Lead, Metrics, Settings, Timing, Tools, TreeSettings,
-    controllers,
+    AUDIT, AuditSettings, Controller, ControllerManager, Elector, Events, Lead, Metrics, Settings, Timing, Tools,
+    TreeSettings, controllers,
 };
 
 /// Act after admission: bring what is stored to what it should be.
@@ -145,7 +145,8 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     let fetches = artifacts::Metrics::register(&mut registry);
     let audit = args.audit(&mut registry, &fetches, &readiness)?;
     let trees: Arc<dyn Judge> = Arc::new(Artifacts::new(modest(), fetches));
-    let companion = Companion::new(args.controllers(&identity, audit, trees)?, metrics.clone()).within(&args.namespace);
+    let companion = ControllerManager::new(args.controllers(&identity, audit, trees)?, metrics.clone())
+        .in_namespaces(&args.namespace);
     let mut catalog = companion.catalog();
     catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
     let catalog = Arc::new(catalog);

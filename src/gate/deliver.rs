@@ -1,17 +1,17 @@
-//! Deciding about objects that carry trees, or point at them.
+//! Decides about objects that contain trees or refer to them.
 
 use std::collections::HashMap;
 
 use futures::future::join_all;
 use time::OffsetDateTime;
 
-use super::{Gate, Policy, Row, last, levelled};
+use super::{Gate, Policy, Row, levelled, live_read_deadline};
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::{Delivery, Outcome, Root, is_unchanged, not_judged, told};
 
-/// A request, and what is there to decide about it.
-pub(super) struct Round<'a> {
+/// The context of one decision about trees.
+pub(super) struct DeliveryContext<'a> {
     pub(super) gate: &'a Gate,
     pub(super) policy: &'a Policy,
     pub(super) request: &'a Request<'a>,
@@ -19,20 +19,20 @@ pub(super) struct Round<'a> {
     pub(super) now: OffsetDateTime,
 }
 
-impl Round<'_> {
-    /// What a delivery finds, at the levels that the policy gives it.
-    pub(super) async fn of(&self, delivery: &'static Delivery) -> Vec<Finding> {
+impl DeliveryContext<'_> {
+    /// Returns the findings of a delivery, at the levels of the policy.
+    pub(super) async fn findings_of(&self, delivery: &'static Delivery) -> Vec<Finding> {
         let hosts = &self.policy.artifact_hosts;
         for artifact in delivery.ahead.iter().flat_map(|ahead| ahead(self.request)) {
             self.gate.trees.fetch_ahead(&artifact, hosts);
         }
-        let most = self.most(delivery);
-        if most == Level::Off {
+        let max_level = self.max_level(delivery);
+        if max_level == Level::Off {
             return Vec::new();
         }
         let look = (delivery.look)(self.request, self.view);
         let mut findings = look.findings;
-        let last = last(self.request);
+        let last = live_read_deadline(self.request);
         let judging = look.roots.iter().map(|root| self.gate.trees.judge(root, hosts, last));
         let outcomes = join_all(judging).await;
         let mut unknown: HashMap<String, Vec<&Root>> = HashMap::new();
@@ -46,24 +46,25 @@ impl Round<'_> {
         let mut late: Vec<_> = unknown.into_iter().collect();
         late.sort_by(|one, other| one.0.cmp(&other.0));
         findings.extend(late.iter().map(|(why, roots)| not_judged(roots[0], why, roots.len() - 1)));
-        findings.into_iter().filter_map(|finding| self.levelled(finding, most)).collect()
+        findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
     }
 
-    /// What is stored already is not refused anew because of its labels or finalizers.
-    fn most(&self, delivery: &Delivery) -> Level {
-        let most = self.policy.most(delivery);
-        if is_unchanged(self.request) { most.min(Level::Warn) } else { most }
+    /// Returns the highest level for this request. Updates that do not change the tree, such as of labels or
+    /// finalizers, are not denied.
+    fn max_level(&self, delivery: &Delivery) -> Level {
+        let max_level = self.policy.max_level(delivery);
+        if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }
     }
 
-    /// A finding at the level of its own rule, and at most `most`.
-    fn levelled(&self, mut finding: Finding, most: Level) -> Option<Finding> {
+    /// Applies the level of the finding's own rule, and at most `max_level`.
+    fn levelled(&self, mut finding: Finding, max_level: Level) -> Option<Finding> {
         let row: Row = self.gate.registry.row(finding.rule)?;
-        finding.level = finding.level.min(most);
+        finding.level = finding.level.min(max_level);
         Some(levelled(finding, row, self.request, self.policy, self.now)).filter(|finding| finding.level != Level::Off)
     }
 }
 
-/// Adds what was found, but for what another delivery found already in the object itself.
+/// Adds findings, except those that another delivery reported for the object itself.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     let before = findings.len();
     for finding in found {

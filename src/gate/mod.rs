@@ -1,10 +1,10 @@
-//! The gate: which rules see which request, and what follows from what they find.
+//! The gate: selects the matching rules, runs them, and applies levels and exemptions.
 //!
 //! ```text
-//! request ─► rows whose scope covers it ─► confirmed reads ─► mutators or rules ─► levels, exemptions ─► verdict
+//! request ─► rules whose matchers cover it ─► live reads ─► mutators or rules ─► levels, exemptions ─► verdict
 //! ```
 //!
-//! Deciding is a pure function of the request, the catalog and the policy, but for the confirmed reads.
+//! A decision is a pure function of the request, the catalog and the policy, except for live reads.
 
 mod deliver;
 pub mod pages;
@@ -28,18 +28,18 @@ use crate::rule::{Match, Mode, Mutator, Rule};
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
 pub use registry::{Registry, Row};
 
-/// How long confirmed reads may take where a request names no deadline.
-const CONFIRM_WITHIN: Duration = Duration::from_secs(2);
-/// How often rules may ask for more confirmed reads: an object, its parent, what that belongs to, and so on.
-const CONFIRM_ROUNDS: usize = 8;
-/// What is kept of a deadline for writing the answer.
+/// Timeout of live reads if a request has no deadline.
+const LIVE_READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum rounds of live reads. Each round may read what the previous one found: an object, its parent, and so on.
+const LIVE_READ_ROUNDS: usize = 8;
+/// Time reserved before the deadline for writing the answer.
 const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 
-/// In a dry run an object with this annotation asks whether anybody answers, and is told so in a warning: for
-/// `portcullis verify`.
+/// The annotation by which `portcullis verify` asks, in a dry run, whether a server answers. The server answers with a
+/// warning.
 pub const VERIFY_ANNOTATION: &str = "portcullis.dev/verify";
 
-/// Decides about requests.
+/// The gate, which decides about requests.
 pub struct Gate {
     registry: Registry,
     policy: ArcSwap<Policy>,
@@ -48,51 +48,51 @@ pub struct Gate {
     clock: Clock,
 }
 
-/// Tells the time, by which exemptions expire.
+/// The clock by which exemptions expire.
 type Clock = Arc<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
 impl Gate {
-    /// A gate of these rules over a catalog. It judges trees that are in objects, and fetches none.
+    /// Creates a gate of these rules over a catalog. It judges only trees that are contained in objects.
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
         catalog.choose(policy.composites.clone());
         let (policy, trees) = (ArcSwap::from_pointee(policy), Arc::new(Inline));
         Self { registry, policy, catalog, trees, clock: Arc::new(OffsetDateTime::now_utc) }
     }
 
-    /// Lets `trees` fetch and judge trees.
+    /// Sets the judge that fetches and judges trees.
     #[must_use]
     pub fn with_trees(self, trees: Arc<dyn Judge>) -> Self {
         Self { trees, ..self }
     }
 
-    /// Goes by another clock than the system's.
+    /// Sets a clock other than the system's.
     #[must_use]
     pub fn with_clock(self, clock: impl Fn() -> OffsetDateTime + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self }
     }
 
-    /// The rules and mutators.
+    /// Returns the registry of rules and mutators.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// What rules look up.
+    /// Returns the catalog that rules look up objects in.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// What it decides by.
+    /// Returns the current policy.
     pub fn policy(&self) -> Arc<Policy> {
         self.policy.load_full()
     }
 
-    /// Decides by another policy from now on.
+    /// Replaces the policy.
     pub fn set_policy(&self, policy: Policy) {
         self.catalog.choose(policy.composites.clone());
         self.policy.store(Arc::new(policy));
     }
 
-    /// Whether any rule or mutator looks at such a request.
+    /// Returns whether any rule or mutator matches the request.
     pub fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
         let declared_as = self.declared_as(request);
         match phase {
@@ -107,7 +107,7 @@ impl Gate {
         }
     }
 
-    /// How the kind of a request was declared, where it was.
+    /// Returns the declaration of the request's kind, if any.
     fn declared_as(&self, request: &Request<'_>) -> Option<&'static Declaration> {
         let resource = &request.resource;
         self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)
@@ -120,7 +120,7 @@ impl Gate {
             Phase::Mutate => self.mutate(request, &policy).await,
             Phase::Validate => self.validate(request, &policy).await,
         };
-        if phase == Phase::Validate && request.dry_run && verdict.refusal.is_none() && asks_who_answers(request) {
+        if phase == Phase::Validate && request.dry_run && verdict.refusal.is_none() && is_verify_request(request) {
             verdict.verification = Some(concat!("portcullis ", env!("CARGO_PKG_VERSION"), " answers").to_owned());
         } else if request.user.is_service_account() && !policy.warn_service_accounts {
             verdict.is_quiet = !verdict.warnings().is_empty();
@@ -132,7 +132,8 @@ impl Gate {
         let active = |mutator: &&&Mutator| policy.mode(mutator) != Mode::Off;
         let declared_as = self.declared_as(request);
         let mutators: Vec<_> = self.registry.mutators_for(request, declared_as).filter(active).copied().collect();
-        let withholds = |delivery: &&&Delivery| delivery.withhold.is_some() && policy.most(delivery) == Level::Deny;
+        let withholds =
+            |delivery: &&&Delivery| delivery.withhold.is_some() && policy.max_level(delivery) == Level::Deny;
         let deliveries: Vec<_> = self.registry.deliveries_for(request).filter(withholds).copied().collect();
         let scopes = mutators.iter().map(|mutator| mutator.scope).chain(deliveries.iter().map(|row| row.scope));
         if let Err(refusal) = read(request, declared_as, scopes) {
@@ -154,7 +155,8 @@ impl Gate {
         }
         let now = (self.clock)();
         for delivery in deliveries {
-            let found = deliver::Round { gate: self, policy, request, view: &view, now }.of(delivery).await;
+            let found =
+                deliver::DeliveryContext { gate: self, policy, request, view: &view, now }.findings_of(delivery).await;
             let denials: Vec<_> = found.into_iter().filter(|finding| finding.level == Level::Deny).collect();
             if let Some(withhold) = delivery.withhold {
                 withhold(request, &denials, &mut draft);
@@ -184,31 +186,34 @@ impl Gate {
             findings.extend(found.map(|finding| levelled(finding, Row::Request(rule), request, policy, now)));
         }
         for delivery in deliveries {
-            let found = deliver::Round { gate: self, policy, request, view: &view, now }.of(delivery).await;
+            let found =
+                deliver::DeliveryContext { gate: self, policy, request, view: &view, now }.findings_of(delivery).await;
             deliver::add(&mut findings, found);
         }
         Verdict { findings, ..Verdict::default() }
     }
 
-    /// Asks the API server for what the rules want confirmed, until they want nothing more or time is up.
+    /// Reads objects from the API server until the rules ask for no more, or until the deadline.
     async fn confirm(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> Confirmed {
         let mut confirmed = Confirmed::new();
-        let last = last(request);
-        for _ in 0..CONFIRM_ROUNDS {
+        let live_read_deadline = live_read_deadline(request);
+        for _ in 0..LIVE_READ_ROUNDS {
             let view = View::new(&self.catalog, &confirmed).under(settings);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
             wanted.retain(|reference| !confirmed.contains_key(reference));
             if wanted.is_empty() {
                 break;
             }
-            confirmed.extend(join_all(wanted.into_iter().map(|reference| self.ask(reference, last))).await);
+            confirmed.extend(
+                join_all(wanted.into_iter().map(|reference| self.live_read(reference, live_read_deadline))).await,
+            );
         }
         confirmed
     }
 
-    async fn ask(&self, reference: Reference, last: Instant) -> (Reference, Confirmation) {
+    async fn live_read(&self, reference: Reference, live_read_deadline: Instant) -> (Reference, Confirmation) {
         let asked = self.catalog.confirm(&reference);
-        let confirmation = match self.catalog.within(last, asked).await {
+        let confirmation = match self.catalog.within(live_read_deadline, asked).await {
             Some(Ok(Some(stored))) => Confirmation::Exists(stored),
             Some(Ok(None)) => Confirmation::Gone,
             Some(Err(error)) => Confirmation::Unknown(error),
@@ -218,20 +223,20 @@ impl Gate {
     }
 }
 
-fn asks_who_answers(request: &Request<'_>) -> bool {
+fn is_verify_request(request: &Request<'_>) -> bool {
     request
         .object()
         .pointer("/metadata/annotations")
         .is_some_and(|annotations| annotations.get(VERIFY_ANNOTATION).is_some())
 }
 
-/// When everything that is asked for has to be there.
-fn last(request: &Request<'_>) -> Instant {
-    let last = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
-    last.unwrap_or_else(|| Instant::now() + CONFIRM_WITHIN)
+/// Returns the deadline of live reads.
+fn live_read_deadline(request: &Request<'_>) -> Instant {
+    let live_read_deadline = request.deadline.and_then(|at| at.checked_sub(ANSWER_MARGIN));
+    live_read_deadline.unwrap_or_else(|| Instant::now() + LIVE_READ_TIMEOUT)
 }
 
-/// Reads of the objects what rows with these scopes look at.
+/// Parses the parts of the objects that the rules with these matchers read.
 fn read(
     request: &Request<'_>,
     declared_as: Option<&Declaration>,
@@ -248,11 +253,11 @@ fn read(
 
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
-/// A finding at the level that the policy gives it.
+/// Applies the policy's level to a finding.
 fn levelled(mut finding: Finding, row: Row, request: &Request<'_>, policy: &Policy, now: OffsetDateTime) -> Finding {
     let configured = policy.level_of(row.id(), row.family(), row.level(), &request.namespace);
     finding.level = Policy::levelled(finding.level, row.level(), configured);
-    // The finalizers come off the object itself: a status on its own keeps nothing from being deleted.
+    // Only an update of the object itself removes finalizers; an update of its status does not.
     let is_object = request.resource.subresource.is_empty();
     if is_object && request.operation == Operation::Update && request.is_being_deleted() {
         finding.level = finding.level.min(Level::Warn);

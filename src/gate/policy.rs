@@ -1,4 +1,4 @@
-//! Levels and exemptions: what the configuration says of the rules.
+//! Levels and exemptions from the configuration.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,71 +11,71 @@ use crate::catalog::Settings;
 use crate::kustomize::delivery::Delivery;
 use crate::rule::{Mode, Mutator, Rule};
 
-/// An object with this label, at `"true"`, is left alone where the configuration honours it.
+/// Objects with this label set to `"true"` are skipped, if the configuration honours it.
 pub const SKIP_LABEL: &str = "portcullis.dev/skip";
 
-/// What the configuration says of the rules. The default is every rule at its own level, no exemption.
+/// The configuration of rules. By default every rule has its own level, and there are no exemptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Levels by rule id or family; a rule's own entry goes before its family's.
+    /// Levels by rule id or family. A rule id takes precedence over its family.
     pub levels: HashMap<String, Level>,
-    /// Levels in some namespaces; they go before the general ones, and of several that apply the strictest holds.
+    /// Levels for some namespaces. They take precedence over general levels; if several apply, the strictest is used.
     pub namespaces: Vec<NamespaceLevels>,
-    /// What is let through.
+    /// The exemptions.
     pub exemptions: Vec<Exemption>,
     /// Whether [`SKIP_LABEL`] is honoured.
     pub honour_skip_label: bool,
-    /// Whether ServiceAccounts are shown warnings too: controllers only write them to their logs.
+    /// Whether ServiceAccounts get warnings too. Controllers only log them.
     pub warn_service_accounts: bool,
     /// Modes of mutators, by name.
     pub modes: HashMap<String, Mode>,
-    /// The names of CompositeResourceDefinitions whose composites are looked at, besides those with the label
-    /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` stands for all.
+    /// Names of CompositeResourceDefinitions whose composites are handled, besides those with the label
+    /// [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL); `*` selects all.
     pub composites: HashSet<String>,
-    /// The gravest level of what is found in trees, by the name of the delivery.
+    /// The highest level of findings in trees, by the name of the delivery.
     pub deliveries: HashMap<String, Level>,
     /// Hosts from which artifacts may be fetched, besides Flux's own: `name` or `name:port`.
     pub artifact_hosts: Vec<String>,
-    /// What it says to systems, in sections of their own.
+    /// The sections of systems.
     pub settings: Settings,
 }
 
-/// Levels in some namespaces.
+/// Levels for some namespaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceLevels {
-    /// Names of namespaces; a `*` at the end stands for anything.
+    /// Names of namespaces; a trailing `*` matches any suffix.
     pub namespaces: Vec<String>,
     /// Levels by rule id or family.
     pub levels: HashMap<String, Level>,
 }
 
-/// Lets through what a rule would refuse; it is still recorded, at level `audit`.
+/// An exemption: reduces findings of a rule to level `audit`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exemption {
     /// A rule id or family.
     pub rule: String,
-    /// Names of namespaces; a `*` at the end stands for anything.
+    /// Names of namespaces; a trailing `*` matches any suffix.
     pub namespaces: Vec<String>,
-    /// Names of users; all where there is none.
+    /// Names of users; empty for all users.
     pub users: Vec<String>,
-    /// When it expires: from then on it lets nothing through.
+    /// When the exemption expires.
     pub until: Option<OffsetDateTime>,
 }
 
 impl Exemption {
-    /// Whether it no longer lets anything through.
+    /// Returns whether the exemption has expired.
     pub fn is_expired(&self, now: OffsetDateTime) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 }
 
 impl Policy {
-    /// The level of a rule in a namespace.
+    /// Returns the level of a rule in a namespace.
     pub fn level(&self, rule: &Rule, namespace: &str) -> Level {
         self.level_of(rule.id, rule.family(), rule.level, namespace)
     }
 
-    /// The level of a rule of any shape in a namespace: of files, in none.
+    /// Returns the level of a request or tree rule in a namespace, which is empty for files.
     pub fn level_of(&self, id: &str, family: &str, default: Level, namespace: &str) -> Level {
         if self.levels.is_empty() && self.namespaces.is_empty() {
             return default;
@@ -84,53 +84,54 @@ impl Policy {
         own.or_else(|| entry(&self.levels, id, family)).unwrap_or(default)
     }
 
-    /// Whether a rule may find something in any namespace.
-    pub fn may_speak(&self, id: &str, family: &str, default: Level) -> bool {
+    /// Returns whether a rule is on in any namespace.
+    pub fn may_report(&self, id: &str, family: &str, default: Level) -> bool {
         let of_namespaces = self.namespaces.iter().filter_map(|levels| entry(&levels.levels, id, family));
         of_namespaces.chain([entry(&self.levels, id, family).unwrap_or(default)]).any(|level| level > Level::Off)
     }
 
-    /// The level of a finding in files that `row` gave `level`; see [`Policy::levelled`].
+    /// Returns the level of a finding in files that `row` reported at `level`; see [`Policy::levelled`].
     pub fn level_in_files(&self, row: Row, level: Level) -> Level {
         Self::levelled(level, row.level(), self.level_of(row.id(), row.family(), row.level(), ""))
     }
 
-    /// What becomes of a finding's level where the rule's own is `default` and the configured one `configured`.
+    /// Combines the level of a finding with the rule's `default` level and the `configured` one.
     ///
-    /// A rule speaks at its own level or, of something less grave, below it: a configured level replaces the first and
-    /// bounds the second.
+    /// A finding has the rule's default level or a lower one. The configured level replaces the default level, and is
+    /// the maximum for lower ones.
     pub fn levelled(level: Level, default: Level, configured: Level) -> Level {
         if level >= default { configured } else { level.min(configured) }
     }
 
     fn namespace_levels(&self, id: &str, family: &str, namespace: &str) -> impl Iterator<Item = Level> {
-        let applying = self.namespaces.iter().filter(move |levels| names(&levels.namespaces, namespace));
+        let applying = self.namespaces.iter().filter(move |levels| matches_any(&levels.namespaces, namespace));
         applying.filter_map(move |levels| entry(&levels.levels, id, family))
     }
 
-    /// What a mutator does.
+    /// Returns the mode of a mutator.
     pub fn mode(&self, mutator: &Mutator) -> Mode {
         self.modes.get(mutator.name).copied().unwrap_or(mutator.mode)
     }
 
-    /// The gravest level of what a delivery finds.
-    pub fn most(&self, delivery: &Delivery) -> Level {
+    /// Returns the highest level of a delivery's findings.
+    pub fn max_level(&self, delivery: &Delivery) -> Level {
         self.deliveries.get(delivery.name).copied().unwrap_or(delivery.most)
     }
 
-    /// Whether an exemption lets a request through, at this time. A `deny` for its namespace goes before any exemption.
+    /// Returns whether an exemption applies to the request at this time. A configured `deny` for its namespace takes
+    /// precedence.
     pub fn exempts(&self, row: Row, request: &Request<'_>, now: OffsetDateTime) -> bool {
         let exempt = |exemption: &Exemption| {
             !exemption.is_expired(now)
                 && [row.id(), row.family()].contains(&exemption.rule.as_str())
-                && names(&exemption.namespaces, &request.namespace)
+                && matches_any(&exemption.namespaces, &request.namespace)
                 && (exemption.users.is_empty() || exemption.users.iter().any(|user| *user == request.user.name))
         };
         self.exemptions.iter().any(exempt)
             && !self.namespace_levels(row.id(), row.family(), &request.namespace).any(|level| level == Level::Deny)
     }
 
-    /// Whether the object asks to be left alone, and may.
+    /// Returns whether the object has the skip label, and the configuration honours it.
     pub fn skips(&self, request: &Request<'_>) -> bool {
         let label = || request.subject().get("metadata")?.get("labels")?.get(SKIP_LABEL).and_then(Value::as_str);
         self.honour_skip_label && label() == Some("true")
@@ -141,7 +142,7 @@ fn entry(levels: &HashMap<String, Level>, id: &str, family: &str) -> Option<Leve
     levels.get(id).or_else(|| levels.get(family)).copied()
 }
 
-fn names(patterns: &[String], namespace: &str) -> bool {
+fn matches_any(patterns: &[String], namespace: &str) -> bool {
     patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(prefix) => namespace.starts_with(prefix),
         None => namespace == pattern,

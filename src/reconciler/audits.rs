@@ -1,4 +1,4 @@
-//! Auditing every so often: what is stored, judged by the rules of admission, in policy reports and metrics.
+//! A controller that audits periodically and writes policy reports and metrics.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
@@ -12,11 +12,11 @@ use super::{Controller, Failure, Next, Permission, Tools};
 use crate::audit::{self, Audit, Audited, Listed, Outcome, ReportError, Reports};
 use crate::catalog::{Kind, Reference};
 
-/// Its name, for whoever asks for it.
+/// The controller's name.
 pub const NAME: &str = "audit";
-/// A cluster of a hundred thousand objects is judged in minutes; what takes longer waits for something.
-const LONGEST: Duration = Duration::from_secs(3600);
-/// The least time between the end of an audit and the next one: the API server has other things to do.
+/// Timeout of an audit. A cluster of a hundred thousand objects is audited in minutes.
+const TIMEOUT: Duration = Duration::from_secs(3600);
+/// Minimum pause between two audits, to limit the load on the API server.
 const PAUSE: Duration = Duration::from_secs(1);
 
 static PERMISSIONS: [Permission; 2] = [
@@ -30,18 +30,18 @@ static PERMISSIONS: [Permission; 2] = [
 ];
 const WRITES: &[&str] = &["create", "delete", "list", "update"];
 
-/// What is audited, and how often.
+/// The settings of periodic audits.
 #[derive(Clone)]
 pub struct AuditSettings {
     /// The audit.
     pub audit: Arc<Audit>,
-    /// From the beginning of one to the beginning of the next.
+    /// The interval between the starts of two audits.
     pub every: Duration,
-    /// Where it is counted.
+    /// The metrics.
     pub metrics: audit::Metrics,
 }
 
-/// Audits for as long as it leads.
+/// Audits while this replica leads.
 pub(super) struct Audits {
     /// `None` where only its rights are asked for.
     pub(super) settings: Option<AuditSettings>,
@@ -57,14 +57,14 @@ impl Controller for Audits {
     }
 
     fn summary(&self) -> &'static str {
-        "what is stored, judged every so often; policy reports"
+        "audits stored objects periodically and writes policy reports"
     }
 
     fn watches(&self) -> &'static [&'static Kind] {
         &[]
     }
 
-    /// Without composites, whose kinds nobody knows ahead.
+    /// Excludes composites, whose kinds are known only at run time.
     fn lists(&self) -> &'static [Listed] {
         static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(audit::listed);
         &LISTED
@@ -86,20 +86,20 @@ impl Controller for Audits {
         })
     }
 
-    /// There is no object that it is called for.
+    /// This controller watches no objects.
     fn reconcile<'a>(&'a self, _: &'a Reference, _: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
         Box::pin(async { Ok(Next::Done) })
     }
 }
 
-/// Why an audit came to nothing.
+/// Why an audit failed.
 #[derive(Debug, thiserror::Error)]
 enum AuditFailure {
-    #[error("the cluster cannot be asked: {0}")]
+    #[error("the cluster cannot be read: {0}")]
     Cluster(#[from] kube::Error),
     #[error(transparent)]
     Reports(#[from] ReportError),
-    #[error("it was not done after {LONGEST:?}")]
+    #[error("timeout after {TIMEOUT:?}")]
     TooLong,
     #[error("it panicked")]
     Panicked,
@@ -109,7 +109,7 @@ impl AuditSettings {
     async fn repeat(&self, tools: &Tools) {
         loop {
             let begun = Instant::now();
-            let auditing = AssertUnwindSafe(timeout(LONGEST, self.once(tools))).catch_unwind().await;
+            let auditing = AssertUnwindSafe(timeout(TIMEOUT, self.once(tools))).catch_unwind().await;
             let outcome = match auditing {
                 Ok(Ok(outcome)) => outcome,
                 Ok(Err(_)) => Err(AuditFailure::TooLong),
@@ -117,7 +117,7 @@ impl AuditSettings {
             };
             if let Err(failure) = outcome {
                 self.metrics.failed();
-                tracing::error!(%failure, "the audit did not come to its end");
+                tracing::error!(%failure, "the audit failed");
             }
             sleep(self.every.saturating_sub(begun.elapsed()).max(PAUSE)).await;
         }
@@ -130,11 +130,11 @@ impl AuditSettings {
         reports.compare(&mut audited);
         let before = reports.version();
         self.metrics.done(&audited, begun.elapsed());
-        tell(&audited, before.as_deref());
+        log_findings(&audited, before.as_deref());
         let registry = self.audit.gate.registry();
         match reports.write(&audited, registry, &self.audit.namespaces).await {
             Ok(written) => tracing::info!(%written, "policy reports"),
-            // The metrics and the log have it all the same.
+            // Metrics and log still have the findings.
             Err(error @ ReportError::NotInstalled) => tracing::warn!(%error, "no policy reports"),
             Err(error) => return Err(error.into()),
         }
@@ -142,12 +142,12 @@ impl AuditSettings {
     }
 }
 
-fn tell(audited: &Audited, before: Option<&str>) {
+fn log_findings(audited: &Audited, before: Option<&str>) {
     let count = |outcome| audited.count(outcome);
     let new = audited.entries.iter().filter(|entry| entry.is_new == Some(true)).count();
     let (fail, warn, error) = (count(Outcome::Fail), count(Outcome::Warn), count(Outcome::Error));
     tracing::info!(objects = audited.objects, fail, warn, error, skip = count(Outcome::Skip), new, before, "audited");
     for unread in &audited.unread {
-        tracing::warn!(resource = unread.resource, why = unread.why, "not audited: its results of before stay");
+        tracing::warn!(resource = unread.resource, why = unread.why, "not audited: its earlier results are kept");
     }
 }

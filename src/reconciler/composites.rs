@@ -1,6 +1,7 @@
-//! The registration for composites: its rules name the kinds that the chosen definitions declare, and follow them.
+//! Keeps the webhook registration for composites up to date: its rules name the kinds that the handled definitions
+//! declare.
 //!
-//! `portcullis manifests` writes the configurations with everything but those rules; without them they send nothing.
+//! `portcullis manifests` writes the configurations without rules; without rules they send no requests.
 
 use std::collections::BTreeMap;
 
@@ -30,14 +31,14 @@ static PERMISSIONS: [Permission; 1] = [Permission {
 }];
 
 const fn configurations(kind: &'static str, plural: &'static str) -> Kind {
-    // That one changed is all that counts: it is read from the API server then.
+    // Only the fact of a change matters; the object is then read from the API server.
     let parts: &[Path] = &[&["metadata", "resourceVersion"]];
     Kind { group: GROUP, version: "v1", kind, plural, scope: Scope::Cluster, indexes: &[], parts }
 }
 
-/// Keeps the rules of the two configurations.
+/// Updates the rules of the two configurations.
 pub(super) struct Composites {
-    /// Definitions that are chosen besides those with the label; `*` for all.
+    /// Names of definitions that are handled besides those with the label; `*` for all.
     pub(super) chosen: Vec<String>,
 }
 
@@ -51,7 +52,7 @@ impl Controller for Composites {
     }
 
     fn summary(&self) -> &'static str {
-        "the webhooks for composites name the kinds that chosen CompositeResourceDefinitions declare"
+        "keeps the rules of the composites' webhooks in line with the handled CompositeResourceDefinitions"
     }
 
     fn watches(&self) -> &'static [&'static Kind] {
@@ -66,7 +67,7 @@ impl Controller for Composites {
         &PERMISSIONS
     }
 
-    /// It watches all configurations, as a watch cannot be bound to ours; so its rights are given only where it is wanted.
+    /// Watches cannot be restricted to our configurations, so the rights are granted only if the controller is enabled.
     fn is_optional(&self) -> bool {
         true
     }
@@ -88,7 +89,7 @@ impl Controller for Composites {
             let Some(stored) = found else {
                 let kind = object.kind.kind;
                 tracing::warn!(
-                    "there is no {kind} {DECLARED_NAME}, so no composite is looked at: apply the manifests of `portcullis manifests`"
+                    "{kind} {DECLARED_NAME} does not exist, so composites are not handled: apply the output of `portcullis manifests`"
                 );
                 return Ok(Next::Done);
             };
@@ -101,15 +102,15 @@ impl Controller for Composites {
                 PatchParams { field_manager: Some("portcullis-companion".to_owned()), ..PatchParams::default() };
             let patched = api.patch(&object.name, &params, &Patch::Json::<Value>(patch)).await;
             patched.map_err(Failure::api("writing its rules"))?;
-            tracing::info!(kind = object.kind.kind, name = object.name, "its rules follow the chosen definitions");
+            tracing::info!(kind = object.kind.kind, name = object.name, "updated its rules to the handled definitions");
             Ok(Next::Done)
         })
     }
 }
 
 impl Composites {
-    /// The plural names of what the chosen definitions declare, by their groups. Claims are warned about and never changed, so
-    /// that only the validating configuration names them.
+    /// Returns the plural names of declared kinds by group. Claims get warnings and are never changed, so only the
+    /// validating configuration includes them.
     fn resources(&self, catalog: &Catalog, with_claims: bool) -> BTreeMap<String, Vec<String>> {
         let declarations = if with_claims { &[&COMPOSITES, &CLAIMS][..] } else { &[&COMPOSITES][..] };
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -126,8 +127,8 @@ impl Composites {
     }
 }
 
-/// The JSON Patch that gives every webhook of a configuration these resources, as long as nobody else changed it; `None`
-/// where they have them.
+/// Returns the JSON Patch that sets these resources in every webhook of a configuration; it fails if the configuration
+/// has changed. `None` if nothing differs.
 fn patch(stored: &Value, resources: &BTreeMap<String, Vec<String>>) -> Option<json_patch::Patch> {
     let rule = |(group, plurals): (&String, &Vec<String>)| {
         json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": plurals,
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_follow_what_is_declared_and_are_written_once() {
+    fn writes_rules_of_declared_kinds_once() {
         let resources = BTreeMap::from([("example.org".to_owned(), vec!["xdatabases".to_owned()])]);
         let mut stored = configuration(json!([]));
         let first = patch(&stored, &resources).unwrap();
@@ -166,7 +167,7 @@ mod tests {
         assert!(patch(&configuration(Value::Null), &BTreeMap::new()).is_none());
     }
 
-    /// Issue 18, Crossplane 10: claims are asked about, so that their author is warned.
+    /// Issue 18, Crossplane 10: claims are sent too, so that their authors get warnings.
     #[test]
     fn only_the_validating_configuration_names_claims() {
         let catalog = Catalog::new([&DEFINITIONS]);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_that_somebody_changed_is_read_again() {
+    fn rejects_patches_of_changed_configurations() {
         let resources = BTreeMap::from([("example.org".to_owned(), vec!["xdatabases".to_owned()])]);
         let patch = patch(&configuration(json!([])), &resources).unwrap();
         let mut changed = configuration(json!([]));

@@ -1,4 +1,4 @@
-//! The shape of a controller.
+//! The trait of controllers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,104 +10,105 @@ use super::Events;
 use crate::audit::Listed;
 use crate::catalog::{Catalog, Change, Kind, Reference};
 
-/// Something that keeps objects of a kind as they should be.
+/// A controller, which reconciles objects of a kind.
 pub trait Controller: Send + Sync + 'static {
-    /// Its name, for metrics, the log and its ClusterRole: `dry-run-marks`.
+    /// Returns the name for metrics, the log and the ClusterRole, such as `dry-run-marks`.
     fn name(&self) -> &'static str;
 
-    /// The family of rules that it belongs to, such as `DR`: on and off with it. `None` where it is for all families.
+    /// Returns the family of rules with which it is on or off, such as `DR`. `None` if it serves all families.
     fn family(&self) -> Option<&'static str>;
 
-    /// What it does, in one line.
+    /// Returns a summary of one line.
     fn summary(&self) -> &'static str;
 
-    /// The kinds whose changes it looks at.
+    /// Returns the kinds whose changes it handles.
     fn watches(&self) -> &'static [&'static Kind];
 
-    /// Further kinds that it looks up in the catalog.
+    /// Returns further kinds that it looks up in the catalog.
     fn looks_up(&self) -> &'static [&'static Kind] {
         &[]
     }
 
-    /// Of these kinds, those whose objects it reads one by one too. Left out: all.
+    /// Returns the kinds of these whose objects it also reads from the API server. Default: all.
     fn reads(&self) -> Vec<&'static Kind> {
         [self.watches(), self.looks_up()].concat()
     }
 
-    /// What it may do in the cluster, besides reading and watching those kinds.
+    /// Returns its permissions besides reading and watching those kinds.
     fn permissions(&self) -> &'static [Permission];
 
-    /// Resources that it lists by itself: they are neither watched nor in the catalog.
+    /// Returns resources that it lists itself; they are neither watched nor in the catalog.
     fn lists(&self) -> &'static [Listed] {
         &[]
     }
 
-    /// What it does for as long as this replica leads, besides looking at objects. It may be dropped at any `await`.
+    /// Runs a task while this replica leads. It may be dropped at any `await`.
     fn lead<'a>(&'a self, _tools: &'a Tools) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Whether it runs only where it is asked for; its rights are then granted apart.
+    /// Returns whether it runs only if enabled; its permissions are then granted separately.
     fn is_optional(&self) -> bool {
         false
     }
 
-    /// The objects to look at after a change: the changed one. Must be cheap, for it runs in the watch.
+    /// Returns the objects to reconcile after a change; by default the changed one. It runs in the watch, so it must be
+    /// cheap.
     fn affected(&self, change: &Change, _catalog: &Catalog) -> Vec<Reference> {
         vec![change.reference()]
     }
 
-    /// Brings one object to what it should be. It may be dropped at any `await`, run again, and run for an object that
-    /// is gone; it never runs twice at once for the same object.
+    /// Reconciles one object. The future may be dropped at any `await` and run again, also for a deleted object; it
+    /// never runs concurrently for the same object.
     fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>>;
 }
 
-/// What controllers work with.
+/// The clients and caches that controllers use.
 pub struct Tools {
-    /// The API server.
+    /// The client of the API server.
     pub client: Client,
-    /// What the watches say: good for finding out that there is nothing to do.
+    /// The watched objects. It may be stale, so use it only to find that there is nothing to do.
     pub catalog: Arc<Catalog>,
-    /// Where people look for what happened to an object.
+    /// The publisher of Events.
     pub events: Events,
 }
 
-/// When to look at an object again.
+/// When to reconcile an object again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// When something changes.
+    /// After a change.
     Done,
-    /// After this time, or when something changes.
+    /// After this time, or after a change.
     Again(Duration),
 }
 
-/// Why an object was not brought to what it should be; it is tried again, later each time.
+/// Why an object was not reconciled. It is retried with increasing delay.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The API server refused something, or was not there.
+    /// The API server returned an error or could not be reached.
     #[error("{doing}: {source}")]
     Api {
-        /// What was tried.
+        /// The attempted action.
         doing: &'static str,
-        /// What came of it.
+        /// The error.
         source: Box<kube::Error>,
     },
     /// The object changed since it was read.
-    #[error("it changed meanwhile")]
+    #[error("it has changed in the meantime")]
     Conflict,
-    /// What must be known could not be read.
+    /// Required data could not be read.
     #[error("{0}")]
     Unknown(String),
-    /// It took too long.
-    #[error("not done after {0:?}")]
+    /// The timeout expired.
+    #[error("timeout after {0:?}")]
     TooLong(Duration),
-    /// It panicked: a fault of ours.
+    /// It panicked, which is a bug.
     #[error("it panicked")]
     Panicked,
 }
 
 impl Failure {
-    /// What failed, for `map_err`.
+    /// Returns a function for `map_err` that adds the attempted action.
     pub fn api(doing: &'static str) -> impl Fn(kube::Error) -> Self {
         move |error| match &error {
             kube::Error::Api(status) if status.code == 409 && status.reason == "Conflict" => Self::Conflict,
@@ -116,14 +117,14 @@ impl Failure {
     }
 }
 
-/// A right in the cluster.
+/// A permission in the cluster.
 #[derive(Debug)]
 pub struct Permission {
     /// API group, empty for the core group.
     pub group: &'static str,
     /// Plural names, with their subresource: `deployitems/status`.
     pub resources: &'static [&'static str],
-    /// The names of the objects; none for all of them. What is created, listed or watched has no name to go by.
+    /// Names of the objects; empty for all. `create`, `list` and `watch` cannot be restricted by name.
     pub names: &'static [&'static str],
     /// Verbs.
     pub verbs: &'static [&'static str],

@@ -1,6 +1,6 @@
-//! The deployer of dry runs, for clusters whose deployers do not know them, and for clusters without any.
+//! The deployer of dry runs, for clusters without deployers and for deployers that do not support dry runs.
 //!
-//! What is written next is decided by [`Deployer::next`]; this reads what that needs, and writes it.
+//! [`Deployer::next`] computes the next write; this controller reads its inputs and writes.
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::events::v1::Event;
@@ -9,7 +9,7 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::Value;
 
-use super::confirm::confirmed;
+use super::live_read::with_live_reads;
 use super::{Controller, Failure, Next, Permission, Severity, Tools, events};
 use crate::catalog::{Kind, Reference, Scope, cluster};
 use crate::landscaper::dry_run::annotations::DryRunAnnotations;
@@ -20,13 +20,13 @@ use crate::landscaper::dry_run::run::{
 };
 use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, GROUP, INSTALLATIONS};
 
-/// A job takes six writes; conflicts are tried again by the queue. More than this would be a fault of ours.
+/// Maximum number of writes for an item. A job takes six; the queue retries conflicts. More would be a bug.
 const MAX_STEPS: usize = 12;
 
-/// A deployer reports few Events in one job.
+/// Maximum number of Events read. A deployer reports few Events per job.
 const MAX_EVENTS: u32 = 100;
 
-/// Read and written by name only: they are not kept in the catalog.
+/// Read and written by name only, and not kept in the catalog.
 static SECRETS: Kind = Kind {
     group: "",
     version: "v1",
@@ -37,7 +37,7 @@ static SECRETS: Kind = Kind {
     parts: &[],
 };
 
-/// Does the DeployItems that are in dry run.
+/// Processes DeployItems that are in dry run.
 pub(super) struct DryRunDeployer {
     pub(super) deployer: Deployer,
 }
@@ -52,7 +52,7 @@ impl Controller for DryRunDeployer {
     }
 
     fn summary(&self) -> &'static str {
-        "does the DeployItems that are in dry run, without touching a target"
+        "processes DeployItems that are in dry run, without writing to a target"
     }
 
     fn watches(&self) -> &'static [&'static Kind] {
@@ -114,7 +114,7 @@ static DEPLOY_ITEM: [&Kind; 1] = [&DEPLOY_ITEMS];
 static ABOVE: [&Kind; 2] = [&EXECUTIONS, &INSTALLATIONS];
 
 impl DryRunDeployer {
-    /// Makes the next write; the item as it is after that, or nothing when there is no more to do.
+    /// Makes the next write. Returns the item after it, or `None` if there is nothing more to do.
     async fn step(&self, object: &Reference, item: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
         let now = Timestamp::now().round(Unit::Second).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
         let read = match self.deployer.reads(&item) {
@@ -124,7 +124,7 @@ impl DryRunDeployer {
         let surroundings = Inputs {
             configuration: read.configuration(&item),
             secret: read.secret.as_ref(),
-            reporters: &read.reporters,
+            reporters: &read.event_reporters,
             now: &now,
         };
         match self.deployer.next(&item, &surroundings) {
@@ -146,26 +146,31 @@ impl DryRunDeployer {
     }
 }
 
-/// Whether an item is in dry run by the word of its root, and not only by a mark that is about to go.
+/// Returns whether the item's root is in dry run; an annotation on the item alone may be about to be removed.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
-    match confirmed(tools, |view| inheritance(item, &object.namespace, view)).await {
+    match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {
         Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => Ok(true),
         Inheritance::Root(root) => Ok(is_consistent(item, root.value())),
         Inheritance::Unreadable(above) => Err(Failure::Unknown(format!("{above:?}, above it, could not be read"))),
     }
 }
 
-/// What is read for the exports of an item.
+/// The inputs for the exports of an item.
 struct Read {
     configuration: Option<Value>,
     secret: Option<Value>,
     reference: Reference,
-    reporters: Vec<String>,
+    event_reporters: Vec<String>,
 }
 
 impl Default for Read {
     fn default() -> Self {
-        Self { configuration: None, secret: None, reference: Reference::new(&SECRETS, "", ""), reporters: Vec::new() }
+        Self {
+            configuration: None,
+            secret: None,
+            reference: Reference::new(&SECRETS, "", ""),
+            event_reporters: Vec::new(),
+        }
     }
 }
 
@@ -182,8 +187,8 @@ impl Read {
             None => None,
         };
         let secret = cluster::read(&tools.client, &reference).await.map_err(Failure::api("reading its Secret"))?;
-        let reporters = reporters(item, &namespace, tools).await?;
-        Ok(Self { configuration, secret, reference, reporters })
+        let event_reporters = event_reporters(item, &namespace, tools).await?;
+        Ok(Self { configuration, secret, reference, event_reporters })
     }
 
     fn configuration<'v>(&'v self, item: &'v Value) -> Configuration<'v> {
@@ -195,8 +200,8 @@ impl Read {
     }
 }
 
-/// Who has reported Events on an item since its job was generated. Without the right to list Events nobody is known.
-async fn reporters(item: &Value, namespace: &str, tools: &Tools) -> Result<Vec<String>, Failure> {
+/// Returns who has reported Events on an item since its job started; empty without the permission to list Events.
+async fn event_reporters(item: &Value, namespace: &str, tools: &Tools) -> Result<Vec<String>, Failure> {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let since: Option<Timestamp> = text("/status/jobIDGenerationTime").parse().ok();
     let api: Api<Event> = Api::namespaced(tools.client.clone(), namespace);
@@ -210,7 +215,7 @@ async fn reporters(item: &Value, namespace: &str, tools: &Tools) -> Result<Vec<S
     Ok(events.into_iter().filter(during_job).filter_map(reporter).collect())
 }
 
-/// When an Event was observed last, in whichever of the fields its reporter has written.
+/// Returns when an Event was last observed, from the fields that event_reporters use.
 fn last_seen(event: &Event) -> Option<Timestamp> {
     let series = event.series.as_ref().map(|series| series.last_observed_time.0);
     let times = [
@@ -226,7 +231,7 @@ fn reporter(event: Event) -> Option<String> {
     event.reporting_controller.filter(|name| !name.is_empty()).or(deprecated)
 }
 
-/// The object after a patch; nothing where it is gone.
+/// Patches the object and returns it; `None` if it no longer exists.
 async fn patched(object: &Reference, subresource: &str, patch: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
     let api = cluster::api(&tools.client, object);
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -248,7 +253,7 @@ async fn create(reference: &Reference, secret: Value, tools: &Tools) -> Result<(
         serde_json::from_value(secret).map_err(|error| Failure::Unknown(format!("its Secret: {error}")))?;
     match cluster::api(&tools.client, reference).create(&params, &secret).await {
         Ok(_) => Ok(()),
-        // There is one by now: it is read and judged next.
+        // It exists by now, and is read and judged next.
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
         Err(error) => Err(Failure::api("writing its Secret")(error)),
     }
@@ -270,8 +275,8 @@ async fn finished(item: &Value, result: &Result<(), RunError>, tools: &Tools) {
     }
 }
 
-/// What is known after a dry run. A deployer that finds a job begun by somebody else deploys before it writes anything, so
-/// the status of an item that is not routed cannot show that nobody has deployed it.
+/// Returns the Event's note after a successful dry run. A deployer that takes over a started job deploys before its
+/// first write, so the status of an item that is not routed does not show whether it was deployed.
 fn success_note(item: &Value) -> &'static str {
     match is_routed(item) {
         true => {
@@ -288,8 +293,10 @@ fn success_note(item: &Value) -> &'static str {
 async fn step_back(item: &Value, rival: &OtherDeployer, tools: &Tools) {
     let name = item.pointer("/metadata/name").and_then(Value::as_str);
     let namespace = item.pointer("/metadata/namespace").and_then(Value::as_str);
-    tracing::warn!(namespace, name, %rival, "another deployer is at work on an item in dry run: hands off");
-    let note = format!("Hands off: {rival}. Keep other deployers away from dry runs; see docs/dry-run-deployer.md.");
+    tracing::warn!(namespace, name, %rival, "another deployer processes an item in dry run: the dry-run deployer stops");
+    let note = format!(
+        "The dry-run deployer stops: {rival}. Keep other deployers away from dry runs; see docs/dry-run-deployer.md."
+    );
     tools.events.publish(item, Severity::Warning, "AnotherDeployer", "DryRun", &note).await;
 }
 
@@ -299,9 +306,9 @@ mod tests {
 
     use super::*;
 
-    /// Issue 18: the Event said that nothing was deployed while a deployer had deployed the item.
+    /// Issue 18: the Event claimed that nothing was deployed, but a deployer had deployed the item.
     #[test]
-    fn the_event_says_only_what_is_known() {
+    fn the_event_does_not_claim_that_nothing_was_deployed() {
         let note = |deployer: &str| {
             let annotations = json!({"landscaper.gardener.cloud/deployer-type": deployer});
             success_note(&json!({"metadata": {"annotations": annotations}}))

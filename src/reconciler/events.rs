@@ -1,4 +1,4 @@
-//! Events: where people look for what happened to an object. Aggregated by the client, and bounded here.
+//! Publishes Events on objects. kube aggregates them; this module limits their rate.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,45 +12,45 @@ use tokio::time::{Instant, timeout};
 
 use super::Permission;
 
-/// Who says so, in every event.
+/// The reporting controller in every Event.
 const REPORTER: &str = "portcullis.dev/companion";
-/// Events at once; a large dry run that fails everywhere is told by its first ones.
+/// Maximum burst of Events. If a large dry run fails everywhere, only its first failures are reported.
 const BURST: u32 = 100;
-/// Events in a minute, for ever.
+/// Sustained rate of Events per minute.
 const PER_MINUTE: u32 = 60;
-/// The API server takes 1 KiB.
+/// Maximum length of a note, in bytes. The API server accepts 1 KiB.
 const LONGEST_NOTE: usize = 1000;
-/// An event is not worth waiting for.
-const LIMIT: Duration = Duration::from_secs(5);
+/// Timeout for publishing an Event.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a controller may do that publishes events.
+/// The permission to publish Events.
 pub(super) const RIGHT: Permission =
     Permission { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["create", "patch"] };
 
-/// Publishes events.
+/// A publisher of Events.
 pub struct Events {
     recorder: Recorder,
     budget: Mutex<Budget>,
     dropped: Counter,
 }
 
-/// How much an event matters.
+/// The type of an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// For those who want to know.
+    /// Informational.
     Normal,
-    /// Somebody should look.
+    /// Requires attention.
     Warning,
 }
 
 impl Events {
-    /// Publishes as `instance`, and counts in `dropped` what there were too many of.
+    /// Creates a publisher named `instance`, which counts Events over the rate limit in `dropped`.
     pub fn new(client: Client, instance: &str, dropped: Counter) -> Self {
         let reporter = Reporter { controller: REPORTER.to_owned(), instance: Some(instance.to_owned()) };
         Self { recorder: Recorder::new(client, reporter), budget: Mutex::new(Budget::new(Instant::now())), dropped }
     }
 
-    /// Says of an object that `action` was done, or not, for a `reason` in one word; `note` is the sentence for people.
+    /// Publishes an Event on an object: `action` happened for a one-word `reason`; `note` is for people.
     pub async fn publish(&self, object: &Value, severity: Severity, reason: &str, action: &str, note: &str) {
         let has_room = self.budget.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
         if !has_room {
@@ -63,7 +63,7 @@ impl Events {
         };
         let note = Some(shortened(note));
         let event = Event { type_, reason: reason.to_owned(), note, action: action.to_owned(), secondary: None };
-        match timeout(LIMIT, self.recorder.publish(&event, &reference(object))).await {
+        match timeout(PUBLISH_TIMEOUT, self.recorder.publish(&event, &reference(object))).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, reason, "an event was not published"),
             Err(_) => tracing::debug!(reason, "an event was not published in time"),
@@ -79,7 +79,7 @@ fn reference(object: &Value) -> ObjectReference {
         name: text("/metadata/name"),
         namespace: text("/metadata/namespace"),
         uid: text("/metadata/uid"),
-        // Left out, so that what is said of an object again is counted, and not said anew for each of its versions.
+        // Without the resourceVersion, so that repeated Events on an object are aggregated across its versions.
         resource_version: None,
         field_path: None,
     }
@@ -93,7 +93,7 @@ fn shortened(note: &str) -> String {
     format!("{}…", note.get(..end).unwrap_or_default())
 }
 
-/// What may still be published.
+/// A token bucket for Events.
 struct Budget {
     left: u32,
     since: Instant,
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_and_then_one_a_second() {
+    fn allows_a_burst_and_then_one_per_second() {
         let begin = Instant::now();
         let mut budget = Budget::new(begin);
         let mut taken = |seconds| (0..1000).filter(|_| budget.take(begin + Duration::from_secs(seconds))).count();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_cut_where_a_character_ends() {
+    fn cuts_notes_at_character_boundaries() {
         let note = shortened(&"ä".repeat(600));
         assert!(note.len() <= 1024 && note.ends_with('…'), "{}", note.len());
     }

@@ -1,8 +1,8 @@
-//! Broken trees behind Flux Kustomizations: an Event on each, as soon as the source has the revision.
+//! Reports broken trees of Flux Kustomizations: an Event on each, as soon as the source has the revision.
 //!
-//! A new revision comes with no admission of the Kustomizations that it changes, and by default nothing is refused. So the
-//! companion judges it when the source's status names it, usually before kustomize-controller has tried, and says in an
-//! Event what it is going to fail for. A revision that was withheld is reported on the source and on the Kustomizations.
+//! A new revision does not pass admission for the Kustomizations that use it, and by default nothing is denied. So the
+//! controller manager judges it when the source's status names it, usually before kustomize-controller builds it, and
+//! reports the expected error in an Event. A withheld revision is reported on the source and on the Kustomizations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,22 +16,23 @@ use super::{Controller, Failure, Next, Permission, Severity, Tools};
 use crate::catalog::{Catalog, Change, Kind, Reference, Stored};
 use crate::kustomize::delivery::{Artifact, Judge, Judged, Outcome, Root, deployed};
 
-/// Its name.
+/// The controller's name.
 const NAME: &str = "flux-trees";
-/// Fetching and judging a tree takes seconds; what takes longer is tried again.
-const LONGEST: Duration = Duration::from_secs(40);
-/// When a tree that could not be had is asked for again.
-const AGAIN: Duration = Duration::from_secs(120);
-/// More Kustomizations than a cluster has; beyond it what was reported is forgotten, and reported again.
-const MOST_REPORTED: usize = 20_000;
+/// Timeout for fetching and judging a tree, which usually takes seconds.
+const TIMEOUT: Duration = Duration::from_secs(40);
+/// Interval for retrying a tree that could not be fetched.
+const RETRY_INTERVAL: Duration = Duration::from_secs(120);
+/// Maximum number of remembered reports, more than a cluster has Kustomizations. Beyond it, all are forgotten and
+/// reported again.
+const MAX_REPORTED: usize = 20_000;
 
 /// Reports broken trees.
 pub(super) struct FluxTrees {
-    /// Fetches and judges; `None` where only the rights are asked for.
+    /// Fetches and judges trees; `None` if only the permissions are needed.
     pub(super) trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, besides Flux's own.
     pub(super) hosts: Vec<String>,
-    /// What was reported last of an object.
+    /// The last report on each object.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
 }
 
@@ -45,14 +46,14 @@ impl Controller for FluxTrees {
     }
 
     fn summary(&self) -> &'static str {
-        "Events on Flux Kustomizations whose trees are broken in a new revision of their source"
+        "publishes Events on Flux Kustomizations whose trees are broken in a new revision"
     }
 
     fn watches(&self) -> &'static [&'static Kind] {
         &deployed::KINDS
     }
 
-    /// What the watches say is enough.
+    /// The watched objects suffice.
     fn reads(&self) -> Vec<&'static Kind> {
         Vec::new()
     }
@@ -61,7 +62,7 @@ impl Controller for FluxTrees {
         &[RIGHT]
     }
 
-    /// A Kustomization whose spec changed; of a source with another artifact, or one withheld, its Kustomizations too.
+    /// Returns Kustomizations with a changed spec, and those of a source with a new or withheld artifact.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         if !deployed::is_source(change.kind) {
             let spec = |stored: &Arc<Stored>| stored.value().get("spec").cloned();
@@ -108,21 +109,21 @@ impl FluxTrees {
         tools: &Tools,
     ) -> Result<Next, Failure> {
         let Some(trees) = &self.trees else { return Ok(Next::Done) };
-        match trees.judge(root, &self.hosts, Instant::now() + LONGEST).await {
+        match trees.judge(root, &self.hosts, Instant::now() + TIMEOUT).await {
             Outcome::Judged(judged) => match note(root, &judged) {
                 Some(note) => self.report(object, stored.value(), "BrokenRevision", &note, tools).await,
                 None => self.forget(object),
             },
             Outcome::Unknown(why) => {
                 tracing::info!(namespace = object.namespace, name = object.name, why, "the tree is not judged");
-                return Ok(Next::Again(AGAIN));
+                return Ok(Next::Again(RETRY_INTERVAL));
             }
             Outcome::Unasked => {}
         }
         Ok(Next::Done)
     }
 
-    /// Reports a revision that was withheld, on the source and on the Kustomizations that it would break.
+    /// Reports a withheld revision on the source and on the Kustomizations that it would break.
     async fn source(&self, object: &Reference, stored: &Stored, tools: &Tools) {
         let Some(message) = deployed::withheld(stored.value()) else { return self.forget(object) };
         self.report(object, stored.value(), "RevisionWithheld", message, tools).await;
@@ -144,7 +145,7 @@ impl FluxTrees {
 
     fn is_new(&self, object: &Reference, note: &str) -> bool {
         let mut reported = self.reported();
-        if reported.len() >= MOST_REPORTED {
+        if reported.len() >= MAX_REPORTED {
             reported.clear();
         }
         reported.insert(object.clone(), note.to_owned()).as_deref() != Some(note)
@@ -154,13 +155,13 @@ impl FluxTrees {
         self.reported().remove(object);
     }
 
-    /// A panic while it is held leaves it whole: every change is one call.
+    /// The map is consistent even after a panic, because every change is one call.
     fn reported(&self) -> MutexGuard<'_, HashMap<Reference, String>> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns what a build of the root will fail for, as far as it is certain.
+/// Returns the error with which a build of the root will fail, if certain.
 fn note(root: &Root, judged: &Judged) -> Option<String> {
     let refused: Vec<_> = judged.findings.iter().filter(|finding| finding.refused).collect();
     let first = refused.iter().find(|finding| finding.first).or(refused.first())?;
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_artifact_or_a_withheld_one_concerns_all_kustomizations_of_the_source() {
+    fn a_new_or_withheld_artifact_affects_all_kustomizations_of_the_source() {
         let withheld = json!({"type": "Ready", "status": "False", "reason": "RevisionWithheld", "message": "why"});
         let one = || source("sha256:1", json!({}));
         assert_eq!(affected(one(), source("sha256:2", json!({}))), ["apps", "fleet"]);
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_names_the_revision_and_what_the_build_meets_first() {
+    fn the_note_names_the_revision_and_the_first_build_error() {
         let catalog = catalog();
         let stored = catalog.find(deployed::KINDS[0], "team-a", "apps").unwrap();
         let root = deployed::root(&catalog, &stored).unwrap();
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_reported_once() {
+    fn reports_the_same_note_once() {
         let (controller, object) = (controller(), Reference::new(deployed::KINDS[0], "team-a", "apps"));
         assert!(controller.is_new(&object, "a") && !controller.is_new(&object, "a") && controller.is_new(&object, "b"));
         controller.forget(&object);

@@ -1,4 +1,4 @@
-//! What the companion counts. Labels are the names of controllers: a handful, known from the start.
+//! Metrics of the controller manager. The labels are the names of controllers, known at start.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use prometheus_client::registry::Registry;
 
 use super::{Failure, Next};
 
-/// From a look at the catalog to the time limit of one object.
+/// From a catalog lookup to the timeout of one object, in seconds.
 const BUCKETS: [f64; 9] = [1e-3, 5e-3, 10e-3, 50e-3, 0.1, 0.5, 1.0, 5.0, 30.0];
 
 type Label = [(&'static str, &'static str); 1];
 type Labels = [(&'static str, &'static str); 2];
 
-/// The companion's metrics.
+/// The metrics of the controller manager.
 #[derive(Clone)]
 pub struct Metrics {
     leading: Gauge,
@@ -28,7 +28,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers them.
+    /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
         let registry = registry.sub_registry_with_prefix("companion");
         let metrics = Self {
@@ -39,21 +39,21 @@ impl Metrics {
             reconciled: Family::default(),
             duration: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
         };
-        registry.register("leading", "Whether this replica acts", metrics.leading.clone());
-        registry.register("terms", "How often this replica began to act", metrics.terms.clone());
+        registry.register("leading", "Whether this replica leads", metrics.leading.clone());
+        registry.register("terms", "Number of times this replica became the leader", metrics.terms.clone());
         registry.register(
             "events_dropped",
-            "Events that were not published, as there were too many",
+            "Events over the rate limit, which were not published",
             metrics.events_dropped.clone(),
         );
-        registry.register("queue_depth", "Objects to be looked at", metrics.depth.clone());
-        registry.register("reconciled", "Objects looked at, by what came of it", metrics.reconciled.clone());
-        registry.register("reconcile_duration_seconds", "Time for one object", metrics.duration.clone());
+        registry.register("queue_depth", "Objects in the queue", metrics.depth.clone());
+        registry.register("reconciled", "Reconciliations, by outcome", metrics.reconciled.clone());
+        registry.register("reconcile_duration_seconds", "Duration of a reconciliation", metrics.duration.clone());
         metrics
     }
 
-    /// Shows what is counted of a controller from the start.
-    pub fn show(&self, controller: &'static str) {
+    /// Initializes the metrics of a controller.
+    pub fn initialize(&self, controller: &'static str) {
         drop(self.depth.get_or_create(&[("controller", controller)]));
         drop(self.duration.get_or_create(&[("controller", controller)]));
         for outcome in ["done", "again", "conflict", "panic", "failure"] {
@@ -61,7 +61,7 @@ impl Metrics {
         }
     }
 
-    /// The events that were not published.
+    /// Returns the counter of Events that were not published.
     pub fn events_dropped(&self) -> Counter {
         self.events_dropped.clone()
     }

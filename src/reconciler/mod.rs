@@ -1,36 +1,36 @@
-//! The companion: what acts after admission, and the one face that writes to the cluster.
+//! The controller manager: acts after admission, and is the only command that writes to the cluster continuously.
 //!
 //! ```text
 //! watches ─► catalog ─► Change ─► affected objects ─► queue ─► workers ─► Controller::reconcile ─► writes
 //!                                                       ▲
-//!                               leadership: workers run in one replica, all others keep their catalog warm
+//!                               leader election: workers run in one replica, all others keep their catalog up to date
 //! ```
 //!
-//! A [`Controller`] says which kinds it watches and what it does for one object. It reads what counts from the API
-//! server, decides by a pure function of its system, and makes one write after the other, each guarded by the
-//! resourceVersion of what it read. So a companion that is killed anywhere is followed by one that sees how far it came,
-//! and a replica that takes itself for the leader for too long is refused by the API server.
+//! A [`Controller`] names the kinds that it watches and reconciles one object. It reads the object from the API server,
+//! decides by a pure function of its system, and makes one write after the other, each with the resourceVersion that it
+//! read. So a restarted process continues where another one stopped, and the API server rejects writes of a replica
+//! that wrongly believes it leads.
 
 mod audits;
-mod companion;
 pub mod composites;
-mod confirm;
 pub mod controller;
+mod dry_run_annotations;
 mod dry_run_deployer;
 pub mod events;
 mod flux_trees;
 pub mod leadership;
-mod marks;
+mod live_read;
+mod manager;
 pub mod metrics;
 mod overwrite_trees;
 pub mod queue;
 pub mod registration;
 
 pub use audits::{AuditSettings, NAME as AUDIT};
-pub use companion::{Companion, Lead};
 pub use controller::{Controller, Failure, Next, Permission, Tools};
 pub use events::{Events, Severity};
 pub use leadership::{Elector, Timing};
+pub use manager::{ControllerManager, Lead};
 pub use metrics::Metrics;
 pub use overwrite_trees::TreeSettings;
 
@@ -39,18 +39,18 @@ use std::sync::{Arc, Mutex};
 use crate::kustomize::delivery::Judge;
 use crate::landscaper::dry_run::run::{self, Deployer};
 
-/// What controllers are told at the start.
+/// The settings of controllers.
 #[derive(Clone)]
 pub struct Settings {
     /// The deployer of dry runs.
     pub dry_run: Deployer,
     /// The trees of overwritten components.
     pub trees: TreeSettings,
-    /// Definitions of composites that are chosen besides those with the label.
+    /// Names of definitions whose composites are handled, besides those with the label.
     pub composites: Vec<String>,
-    /// What is audited, where it is.
+    /// The audit, if enabled.
     pub audit: Option<AuditSettings>,
-    /// What judges the trees of Flux Kustomizations, where they are judged.
+    /// The judge of Flux Kustomizations' trees, if enabled.
     pub flux_trees: Option<Arc<dyn Judge>>,
     /// Hosts from which artifacts may be fetched, besides Flux's own.
     pub artifact_hosts: Vec<String>,
@@ -70,10 +70,10 @@ impl Default for Settings {
     }
 }
 
-/// Every controller, as `portcullis manifests` grants their rights; which of them run is said on the command line.
+/// Returns every controller, for granting permissions. Flags select which of them run.
 pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
     vec![
-        Box::new(marks::Marks),
+        Box::new(dry_run_annotations::AnnotationController),
         Box::new(dry_run_deployer::DryRunDeployer { deployer: settings.dry_run.clone() }),
         Box::new(overwrite_trees::OverwriteTrees::new(settings.trees.clone())),
         Box::new(composites::Composites { chosen: settings.composites.clone() }),

@@ -1,4 +1,4 @@
-//! The objects that a controller is to look at: each once, never twice at the same time, and later after each failure.
+//! A work queue of objects to reconcile: deduplicated, one worker per object at a time, with backoff after failures.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,14 +10,14 @@ use tokio::time::{Instant, sleep_until};
 use super::Next;
 use crate::catalog::Reference;
 
-/// As many objects as a large cluster has of one kind; each costs about 200 bytes.
+/// Maximum number of objects: as many as a large cluster has of one kind. Each costs about 200 bytes.
 pub const CAPACITY: usize = 100_000;
-/// The wait after a first failure: most are conflicts, which are gone with the next read.
+/// Delay after the first failure. Most failures are conflicts, which a new read resolves.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// The longest wait: what fails for good costs a call a minute.
+/// Maximum delay: a permanent failure costs one call a minute.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// A queue of objects.
+/// A work queue.
 pub struct Queue {
     state: Mutex<State>,
     wake: Notify,
@@ -32,8 +32,8 @@ struct State {
     waiting: BTreeMap<(Instant, u64), Reference>,
     count: u64,
     is_open: bool,
-    /// There was no room for all: when there is, everything must be looked at once more.
-    missed: bool,
+    /// Whether the queue was full; all objects must then be queued again.
+    was_full: bool,
 }
 
 struct Entry {
@@ -54,39 +54,39 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// A queue of at most `capacity` objects, closed.
+    /// Creates a closed queue of at most `capacity` objects.
     pub fn with_capacity(capacity: usize) -> Self {
         Self { state: Mutex::default(), wake: Notify::new(), caught_up: Notify::new(), capacity }
     }
 
-    /// Takes objects from now on.
+    /// Opens the queue.
     pub fn open(&self) {
         self.state().is_open = true;
     }
 
-    /// Forgets everything and takes nothing more: [`next`](Self::next) ends.
+    /// Empties and closes the queue: [`next`](Self::next) returns `None`.
     pub fn close(&self) {
         *self.state() = State::default();
         self.wake.notify_waiters();
         self.wake.notify_one();
     }
 
-    /// Whether it takes objects.
+    /// Returns whether the queue is open.
     pub fn is_open(&self) -> bool {
         self.state().is_open
     }
 
-    /// How many objects are in it.
+    /// Returns the number of objects in the queue.
     pub fn len(&self) -> usize {
         self.state().entries.len()
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Has an object looked at as soon as possible; once more, if that is being done at present.
+    /// Queues an object. If it is being reconciled, it is reconciled again afterwards.
     pub fn push(&self, object: Reference) {
         let mut state = self.state();
         let state = &mut *state;
@@ -101,7 +101,7 @@ impl Queue {
                     *again = true;
                     return;
                 }
-                // A failure waits: what changes all the time must not be tried all the time.
+                // A failed object keeps its delay, even if it changes all the time.
                 Place::Waiting(..) if entry.failures > 0 => return,
                 Place::Waiting(at, number) => {
                     state.waiting.remove(&(*at, *number));
@@ -109,7 +109,7 @@ impl Queue {
                 }
             },
             None if is_full => {
-                state.missed = true;
+                state.was_full = true;
                 return;
             }
             None => {
@@ -120,13 +120,13 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// The next object; it is this caller's until [`done`](Self::done). `None` once the queue is closed.
+    /// Returns the next object, which belongs to this caller until [`done`](Self::done). `None` if the queue is closed.
     pub async fn next(&self) -> Option<Reference> {
         loop {
             let due = {
                 let mut state = self.state();
                 if !state.is_open {
-                    // The others that wait are told in turn.
+                    // Wakes the next waiting worker.
                     self.wake.notify_one();
                     return None;
                 }
@@ -139,7 +139,7 @@ impl Queue {
                 state.waiting.keys().next().map(|(at, _)| *at)
             };
             match due {
-                // Both are cancellation safe: nothing is taken before the next look.
+                // Both are cancellation safe: nothing is taken before the next iteration.
                 Some(at) => tokio::select! {
                     () = sleep_until(at) => {}
                     () = self.wake.notified() => {}
@@ -149,7 +149,7 @@ impl Queue {
         }
     }
 
-    /// Gives an object back. `None` stands for a failure.
+    /// Marks an object as done; `None` means that it failed.
     pub fn done(&self, object: &Reference, next: Option<Next>) {
         let mut state = self.state();
         let state = &mut *state;
@@ -164,8 +164,8 @@ impl Queue {
             Some(Next::Again(wait)) => wait,
             Some(Next::Done) => {
                 state.entries.remove(object);
-                if state.missed && state.entries.len() <= self.capacity / 2 {
-                    state.missed = false;
+                if state.was_full && state.entries.len() <= self.capacity / 2 {
+                    state.was_full = false;
                     self.caught_up.notify_one();
                 }
                 return;
@@ -181,7 +181,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Waits until there is room again after some objects found none.
+    /// Waits until there is room again after the queue was full.
     pub async fn caught_up(&self) {
         self.caught_up.notified().await;
     }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_object_is_never_looked_at_twice_at_once() {
+    async fn reconciles_an_object_once_at_a_time() {
         let queue = queue(10);
         queue.push(key("a"));
         queue.push(key("a"));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failures_wait_longer_each_time_and_a_success_forgets_them() {
+    async fn failures_back_off_and_a_success_resets_the_delay() {
         let queue = queue(10);
         queue.push(key("a"));
         let (mut failures, mut is_waiting) = (Vec::new(), Vec::new());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_found_no_room_is_made_up_for() {
+    async fn catches_up_after_the_queue_was_full() {
         let queue = queue(4);
         for name in ["a", "b", "c", "d", "e"] {
             queue.push(key(name));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn closing_ends_all_who_wait() {
+    async fn closing_wakes_all_waiting_workers() {
         let queue = queue(2);
         let waiting = futures::future::join_all((0..4).map(|_| queue.next()));
         let close = async { queue.close() };

@@ -1,5 +1,5 @@
-//! The companion's rights, derived from its controllers: one ClusterRole for each, in a file of its own, as some run only
-//! where they are asked for, and each only where its family of rules is on.
+//! The permissions of the controller manager, derived from its controllers. Each controller has a ClusterRole in its
+//! own file, because it may be enabled separately.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use crate::audit::Listed;
 use crate::catalog::Kind;
 use crate::gate::registration::Choice;
 
-/// The Lease that replicas compete for, where nothing else is said.
+/// The default name of the Lease for leader election.
 pub const LEASE: &str = "portcullis-companion";
 
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const NAME: &str = "portcullis-companion";
-/// In the chart: whether there is anything for the companion to do; see `_helpers.tpl`.
+/// Chart: whether any controller is enabled; see `_helpers.tpl`.
 const RUNS: &str = "include \"portcullis.companion\" .";
 
-/// How the manifests are written.
+/// The settings of the manifests.
 #[derive(Debug, Clone)]
 pub struct Registration {
-    /// The namespace that the companion runs in.
+    /// The namespace of the controller manager.
     pub namespace: String,
     /// The name of its ServiceAccount.
     pub service_account: String,
-    /// The families that are on; in the chart a release decides, and what else is wanted too.
+    /// The families that are on; in the chart, the release's values decide.
     pub families: Choice,
 }
 
 impl Registration {
-    /// All files: their paths, and their texts. Without a controller there are none.
+    /// Returns all files with their paths; empty without controllers.
     pub fn manifests(&self, controllers: &[Box<dyn Controller>]) -> Vec<(String, String)> {
         let on: Vec<_> = controllers
             .iter()
@@ -51,7 +51,7 @@ impl Registration {
         files
     }
 
-    /// The ClusterRole of a controller, in a file of its own.
+    /// Returns the ClusterRole of a controller, in its own file.
     fn role_of(&self, controller: &dyn Controller, wanted: &str) -> (String, String) {
         let name = controller.name();
         let asked = match controller.family() {
@@ -74,7 +74,7 @@ impl Registration {
         }
     }
 
-    /// The Lease, in the companion's namespace. A creation cannot be bound to a name.
+    /// Returns the role for the Lease, in the controller manager's namespace. `create` cannot be restricted by name.
     fn lease_role(&self) -> String {
         let Self { namespace, .. } = self;
         format!(
@@ -87,7 +87,8 @@ impl Registration {
         )
     }
 
-    /// Watching, and CustomResourceDefinitions to notice kinds that come later; then what is read, listed and written.
+    /// Returns the rules for watches, including CustomResourceDefinitions to notice kinds installed later, and for
+    /// reads, lists and writes.
     fn rules(&self, controller: &dyn Controller) -> String {
         let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
         let definitions = (!controller.watches().is_empty()).then_some(definitions);
@@ -98,7 +99,7 @@ impl Registration {
         reading.chain(controller.permissions().iter().map(write)).collect()
     }
 
-    /// A line for the resources of a group that are listed for the same families.
+    /// Returns a rule for each group and set of families whose resources are listed.
     fn lists(&self, controller: &dyn Controller) -> String {
         let mut lists: BTreeMap<(&str, &[&'static str]), Vec<&str>> = BTreeMap::new();
         for Listed { group, plural, families } in controller.lists() {
@@ -127,7 +128,7 @@ impl Registration {
     }
 }
 
-/// A line for the kinds of each group.
+/// Returns a rule for the kinds of each group.
 fn lines(kinds: Vec<&'static Kind>, verbs: &[&str]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for Kind { group, plural, .. } in kinds {

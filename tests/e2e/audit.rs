@@ -94,7 +94,7 @@ fn reported_until_mended(ctx: &Context) {
     let (code, stdout, stderr) = audit(ctx, &arguments);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert!(stdout.contains(&format!("denied     DR002      {ns} DryRunConfiguration one: ")), "{stdout}");
-    assert!(stderr.contains("1 created, 0 changed, 0 deleted, 0 as they should be"), "{stderr}");
+    assert!(stderr.contains("1 created, 0 changed, 0 deleted, 0 unchanged"), "{stderr}");
     let first = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is written");
     assert_eq!(first["metadata"]["labels"]["app.kubernetes.io/managed-by"], "portcullis");
     let result = &first["results"][0];
@@ -105,7 +105,7 @@ fn reported_until_mended(ctx: &Context) {
 
     // What says the same already is not written.
     let (_, stdout, stderr) = audit(ctx, &arguments);
-    assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 as they should be"), "{stderr}");
+    assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 unchanged"), "{stderr}");
     assert!(stdout.contains("As before:\n") && !stdout.contains("New since"), "{stdout}");
     let again = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is there");
     assert_eq!(again["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);

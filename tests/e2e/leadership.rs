@@ -64,5 +64,5 @@ fn one_that_cannot_renew_steps_down_first(ctx: &Context) {
     proxy.cut();
     eventually(|| second.leads().then_some(()));
     assert!(!first.leads(), "two lead:\n{}\n{}", first.log(), second.log());
-    assert!(first.log().contains("the lease is lost: stepping down"), "{}", first.log());
+    assert!(first.log().contains("the lease was lost: stepping down"), "{}", first.log());
 }

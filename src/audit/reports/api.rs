@@ -1,24 +1,24 @@
-//! The two APIs of policy reports: `wgpolicyk8s.io/v1alpha2`, of Kubernetes' policy working group, and
-//! `openreports.io/v1alpha1`, which follows it. Their results are the same but for a field that says whose the report is.
+//! The two APIs of policy reports: `wgpolicyk8s.io/v1alpha2`, of the Kubernetes policy working group, and its successor
+//! `openreports.io/v1alpha1`. Their results differ only in the field `source`.
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 
-/// An API of reports, with a kind for namespaces and one for what is in none.
+/// An API of reports, with a namespaced and a cluster-scoped kind.
 #[derive(Debug)]
 pub(super) struct ReportApi {
     group: &'static str,
     version: &'static str,
-    /// Kind and plural name of reports in namespaces.
+    /// Kind and plural name of namespaced reports.
     namespaced: (&'static str, &'static str),
-    /// Kind and plural name of reports in none.
+    /// Kind and plural name of cluster-scoped reports.
     cluster: (&'static str, &'static str),
-    /// Whether a report says whose it is, besides its results.
+    /// Whether a report has the field `source`.
     pub(super) has_source: bool,
 }
 
-/// Both, the one that is written where both are installed first.
+/// Both APIs; the preferred one comes first.
 pub(super) static APIS: [ReportApi; 2] = [
     ReportApi {
         group: "openreports.io",
@@ -37,7 +37,7 @@ pub(super) static APIS: [ReportApi; 2] = [
 ];
 
 impl ReportApi {
-    /// Whether the cluster serves it.
+    /// Returns whether the cluster serves this API.
     pub(super) async fn is_installed(&self, client: &Client) -> Result<bool, kube::Error> {
         match client.list_api_group_resources(&self.api_version()).await {
             Ok(served) => Ok(served.resources.iter().any(|resource| resource.name == self.namespaced.1)),
@@ -50,7 +50,7 @@ impl ReportApi {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// The kind of reports in a namespace, or in none where that is empty.
+    /// Returns the kind of reports in a namespace, or the cluster-scoped kind if it is empty.
     pub(super) fn kind(&self, namespace: &str) -> &'static str {
         if namespace.is_empty() { self.cluster.0 } else { self.namespaced.0 }
     }
@@ -59,7 +59,7 @@ impl ReportApi {
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(self.group, self.version, kind), plural)
     }
 
-    /// The reports of a namespace, or those in none where that is empty.
+    /// Returns the client for reports in a namespace, or for cluster-scoped reports if it is empty.
     pub(super) fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
         match namespace {
             "" => Api::all_with(client.clone(), &self.resource(self.cluster)),
@@ -67,7 +67,7 @@ impl ReportApi {
         }
     }
 
-    /// The reports of all namespaces, and those in none.
+    /// Returns the clients for reports in all namespaces, and for cluster-scoped ones.
     pub(super) fn everywhere(&self, client: &Client) -> [Api<DynamicObject>; 2] {
         [self.namespaced, self.cluster].map(|names| Api::all_with(client.clone(), &self.resource(names)))
     }

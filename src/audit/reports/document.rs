@@ -1,4 +1,4 @@
-//! What stands in a report.
+//! The content of policy reports.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,33 @@ use crate::admission::Level;
 use crate::audit::{Audited, Entry, Outcome, UNREADABLE};
 use crate::gate::Registry;
 
-/// The label by which reports of ours are known.
+/// The label that identifies our reports.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "portcullis");
-/// The version that wrote a report, and the one that first found something.
+/// The annotation or property with the version that wrote a report, or that first reported a finding.
 pub const VERSION: &str = "portcullis.dev/version";
-/// How much of what was found has no place in the reports.
+/// The number of findings that were omitted from the reports.
 pub const CUT: &str = "portcullis.dev/cut";
-/// Who reports.
+/// The source in reports.
 const SOURCE: &str = "portcullis";
-/// The name of a report; further parts have a number behind it.
+/// The name of a report; further parts have a number as suffix.
 const NAME: &str = "portcullis-audit";
-/// Results in one report, in bytes of JSON: half of what etcd takes in a request, because the API server may keep a report
-/// twice in an update.
+/// Maximum size of the results in one report, in bytes of JSON: half of etcd's request limit, because the API server
+/// may store a report twice in an update.
 const MAX_BYTES: usize = 700 * 1024;
-/// Reports of one namespace. What is left out is the least grave, and is counted.
+/// Maximum number of reports per namespace. The least severe findings are omitted and counted.
 const MAX_PARTS: usize = 16;
 
-/// Tells results apart: rule, kind, namespace, name, field.
+/// Identifies a result: rule, kind, namespace, name, field.
 pub(super) type Key = [String; 5];
 
-/// What is kept of a result from one audit to the next: who first found it, and when.
+/// The version and time of the audit that first reported a result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct First {
     pub(super) version: Value,
     pub(super) timestamp: Value,
 }
 
-/// Reads the key of a result in a report.
+/// Returns the key of a result in a report.
 pub(super) fn key(result: &Value) -> Key {
     ["/policy", "/resources/0/kind", "/resources/0/namespace", "/resources/0/name", "/properties/field"]
         .map(|part| result.pointer(part).and_then(Value::as_str).unwrap_or_default().to_owned())
@@ -50,30 +50,30 @@ pub(super) fn first(result: &Value) -> First {
     First { version: result["properties"]["version"].clone(), timestamp: result["timestamp"].clone() }
 }
 
-/// Writes results.
+/// Creates reports from entries.
 pub(super) struct Writer<'a> {
     pub(super) registry: &'a Registry,
     pub(super) api: &'static ReportApi,
     /// Seconds since 1970.
     pub(super) now: i64,
-    /// What earlier reports said.
+    /// Returns the first occurrence of a result from earlier reports.
     pub(super) known: &'a dyn Fn(&Key) -> Option<First>,
 }
 
 impl Writer<'_> {
-    /// The reports of each namespace that has something to report, by namespace and name. `kept` are results of earlier
-    /// reports about what could not be read this time.
+    /// Returns the reports by namespace and name. `carried_over` are results of earlier reports for kinds that could not be
+    /// read.
     pub(super) fn reports(
         &self,
         audited: &Audited,
-        kept: BTreeMap<String, Vec<Value>>,
+        carried_over: BTreeMap<String, Vec<Value>>,
     ) -> BTreeMap<(String, String), Value> {
         let mut results: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for entry in &audited.entries {
             results.entry(entry.subject.namespace.clone()).or_default().push(self.result(entry));
         }
-        for (namespace, kept) in kept {
-            results.entry(namespace).or_default().extend(kept);
+        for (namespace, carried_over) in carried_over {
+            results.entry(namespace).or_default().extend(carried_over);
         }
         let mut reports = BTreeMap::new();
         for (namespace, results) in results {
@@ -91,8 +91,7 @@ impl Writer<'_> {
     fn report(&self, namespace: &str, name: &str, part: Part, passes: usize) -> Value {
         let mut annotations = json!({VERSION: env!("CARGO_PKG_VERSION")});
         if part.cut > 0 {
-            annotations[CUT] =
-                format!("{} more results have no place here; `portcullis audit` prints them", part.cut).into();
+            annotations[CUT] = format!("{} more results are omitted; `portcullis audit` prints them", part.cut).into();
         }
         let mut metadata = json!({"name": name, "labels": {MANAGED_BY.0: MANAGED_BY.1}, "annotations": annotations});
         if !namespace.is_empty() {
@@ -159,7 +158,7 @@ fn severity(entry: &Entry) -> &'static str {
     }
 }
 
-/// What a family is about.
+/// Returns the category of a family.
 fn category(family: &str) -> &'static str {
     match family {
         "DP" => "Deployer contract",
@@ -172,7 +171,7 @@ fn category(family: &str) -> &'static str {
     }
 }
 
-/// Results of one report, and how many come after the last one.
+/// The results of one report, and the number of omitted results after the last one.
 struct Part {
     results: Vec<Value>,
     cut: usize,

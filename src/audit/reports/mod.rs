@@ -1,7 +1,7 @@
-//! Policy reports: reading what an earlier audit wrote, comparing, writing what changed, and taking away what is over.
+//! Policy reports: reads the reports of an earlier audit, compares, writes changes, and deletes stale reports.
 //!
-//! A report belongs to us if it carries our label ([`MANAGED_BY`]); no other is ever changed. A result keeps the version and
-//! the time at which it was first found, so that nothing is written where nothing changed.
+//! A report belongs to us if it carries our label ([`MANAGED_BY`]); other reports are never changed. A result keeps the
+//! version and time of its first occurrence, so an unchanged report is not written.
 
 mod api;
 mod document;
@@ -22,47 +22,47 @@ use api::{APIS, ReportApi};
 pub use document::{CUT, MANAGED_BY, VERSION};
 use document::{First, Key, Writer};
 
-/// Reports that are written at once.
+/// Reports that are written concurrently.
 const AT_ONCE: usize = 4;
 
 /// Why reports cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The API server refused, or was not there.
+    /// The API server returned an error or could not be reached.
     #[error("policy reports cannot be read: {0}")]
     Read(kube::Error),
-    /// Nobody has installed the definitions.
+    /// No API of policy reports is installed.
     #[error(
         "the cluster has no kind for policy reports: install the CustomResourceDefinitions of openreports.io/v1alpha1 or \
-         wgpolicyk8s.io/v1alpha2, or leave the reports out"
+         wgpolicyk8s.io/v1alpha2, or turn the reports off"
     )]
     NotInstalled,
-    /// Some were not written; the others were.
+    /// Some reports could not be written.
     #[error("{} of the policy reports could not be written: {}", .0.len(), .0.join("; "))]
     Write(Vec<String>),
 }
 
-/// What was done.
+/// Numbers of written reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Reports that were created.
+    /// Created reports.
     pub created: usize,
-    /// Reports that were changed.
+    /// Changed reports.
     pub changed: usize,
-    /// Reports that were there as they should be.
+    /// Reports without changes.
     pub unchanged: usize,
-    /// Reports that were deleted.
+    /// Deleted reports.
     pub deleted: usize,
 }
 
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { created, changed, unchanged, deleted } = self;
-        write!(f, "{created} created, {changed} changed, {deleted} deleted, {unchanged} as they should be")
+        write!(f, "{created} created, {changed} changed, {deleted} deleted, {unchanged} unchanged")
     }
 }
 
-/// A report of ours that is there.
+/// One of our stored reports.
 struct Stored {
     api: &'static ReportApi,
     object: DynamicObject,
@@ -71,17 +71,17 @@ struct Stored {
 /// The reports of an earlier audit.
 pub struct Reports {
     client: Client,
-    /// Where reports are written; `None` where no API is installed.
+    /// The API for writing reports; `None` if none is installed.
     api: Option<&'static ReportApi>,
     stored: Vec<Stored>,
     known: HashMap<Key, First>,
 }
 
 impl Reports {
-    /// Reads what there is.
+    /// Reads the stored reports.
     ///
     /// # Errors
-    /// When it cannot be read; that there is no API for reports is none.
+    /// If they cannot be read. A missing API for reports is not an error.
     pub async fn read(client: Client) -> Result<Self, ReportError> {
         let mut reports = Self { client, api: None, stored: Vec::new(), known: HashMap::new() };
         for api in &APIS {
@@ -99,13 +99,13 @@ impl Reports {
         Ok(reports)
     }
 
-    /// The version that wrote them; `None` where there are none.
+    /// Returns the version that wrote them; `None` without reports.
     pub fn version(&self) -> Option<String> {
         let versions = self.stored.iter().filter_map(|stored| stored.object.annotations().get(VERSION));
         versions.max().cloned()
     }
 
-    /// Marks what the reports do not have as new, where there are reports to compare with.
+    /// Flags findings as new that the earlier reports do not have. Does nothing without earlier reports.
     pub fn compare(&self, audited: &mut Audited) {
         if self.stored.is_empty() {
             return;
@@ -115,11 +115,11 @@ impl Reports {
         }
     }
 
-    /// Brings the reports of `namespaces`, or of all and of the cluster where there are none, to what was found.
+    /// Writes the reports of `namespaces`; if empty, of all namespaces and the cluster.
     ///
     /// # Errors
-    /// When there is no API for reports, or some could not be written: what one report fails at keeps no other from being
-    /// written.
+    /// If no API for reports is installed, or some reports could not be written. An error with one report does not
+    /// prevent writing the others.
     pub async fn write(
         self,
         audited: &Audited,
@@ -127,7 +127,7 @@ impl Reports {
         namespaces: &[String],
     ) -> Result<Written, ReportError> {
         let steps = self.steps(audited, registry, namespaces)?;
-        self.take(steps).await
+        self.apply(steps).await
     }
 
     fn steps(
@@ -139,7 +139,7 @@ impl Reports {
         let api = self.api.ok_or(ReportError::NotInstalled)?;
         let known = |key: &Key| self.known.get(key).cloned();
         let writer = Writer { registry, api, now: OffsetDateTime::now_utc().unix_timestamp(), known: &known };
-        let mut wanted = writer.reports(audited, self.kept(&audited.unread));
+        let mut wanted = writer.reports(audited, self.carried_over(&audited.unread));
         let is_ours = |namespace: &str| namespaces.is_empty() || namespaces.iter().any(|ours| ours == namespace);
         wanted.retain(|(namespace, _), _| is_ours(namespace));
         let mut steps = Vec::new();
@@ -152,8 +152,8 @@ impl Reports {
         Ok(steps)
     }
 
-    async fn take(&self, steps: Vec<Step<'_>>) -> Result<Written, ReportError> {
-        let taking: Vec<_> = steps.into_iter().map(|step| step.take(&self.client).boxed()).collect();
+    async fn apply(&self, steps: Vec<Step<'_>>) -> Result<Written, ReportError> {
+        let taking: Vec<_> = steps.into_iter().map(|step| step.apply(&self.client).boxed()).collect();
         let taken: Vec<_> = stream::iter(taking).buffer_unordered(AT_ONCE).collect().await;
         let (mut written, mut failed) = (Written::default(), Vec::new());
         for done in taken {
@@ -165,17 +165,17 @@ impl Reports {
         if failed.is_empty() { Ok(written) } else { Err(ReportError::Write(failed)) }
     }
 
-    /// The results about kinds that could not be read, by namespace: they may still be so.
-    fn kept(&self, unread: &[Unread]) -> BTreeMap<String, Vec<Value>> {
-        let mut kept: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    /// Returns earlier results for kinds that could not be read, by namespace.
+    fn carried_over(&self, unread: &[Unread]) -> BTreeMap<String, Vec<Value>> {
+        let mut carried_over: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for stored in &self.stored {
             let is_about = |result: &&Value| unread.iter().any(|unread| is_of(result, unread));
             let results: Vec<_> = results(&stored.object).filter(is_about).cloned().collect();
             if !results.is_empty() {
-                kept.entry(stored.namespace()).or_default().extend(results);
+                carried_over.entry(stored.namespace()).or_default().extend(results);
             }
         }
-        kept
+        carried_over
     }
 }
 
@@ -185,7 +185,7 @@ impl Stored {
     }
 }
 
-/// Our reports, of any namespace.
+/// Returns our reports in any namespace.
 async fn ours(api: Api<DynamicObject>) -> Result<Vec<DynamicObject>, kube::Error> {
     let mut pages = Pages::of(api).labelled(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
     let mut objects = Vec::new();
@@ -208,7 +208,7 @@ fn is_of(result: &Value, unread: &Unread) -> bool {
     (group, text("/resources/0/kind")) == (&unread.group_kind.0, &unread.group_kind.1)
 }
 
-/// What is to be done about one report.
+/// What to do with one report.
 enum Step<'s> {
     Create(&'static ReportApi, String, Value),
     Change(&'s Stored, Value),
@@ -217,27 +217,27 @@ enum Step<'s> {
 }
 
 impl<'s> Step<'s> {
-    /// What makes a stored report the wanted one, if one is wanted.
+    /// Compares a stored report with the wanted one.
     fn on(stored: &'s Stored, wanted: Option<Value>) -> Self {
         match wanted {
             None => Self::Delete(stored),
-            Some(wanted) if is_so(&stored.object, &wanted) => Self::Leave,
+            Some(wanted) if is_up_to_date(&stored.object, &wanted) => Self::Leave,
             Some(wanted) => Self::Change(stored, wanted),
         }
     }
 
-    async fn take(self, client: &Client) -> Result<fn(&mut Written), String> {
+    async fn apply(self, client: &Client) -> Result<fn(&mut Written), String> {
         match self {
             Self::Leave => Ok(|written| written.unchanged += 1),
             Self::Create(api, namespace, report) => {
                 let report: DynamicObject = serde_json::from_value(report).map_err(|error| error.to_string())?;
                 let created = api.api(client, &namespace).create(&PostParams::default(), &report).await;
-                created.map_err(|error| told(&namespace, &report.name_any(), &error))?;
+                created.map_err(|error| error_text(&namespace, &report.name_any(), &error))?;
                 Ok(|written| written.created += 1)
             }
             Self::Change(stored, report) => {
                 let mut report: DynamicObject = serde_json::from_value(report).map_err(|error| error.to_string())?;
-                // Whoever changed it meanwhile is not overwritten; what others added to its metadata stays.
+                // The resourceVersion protects concurrent changes; foreign metadata stays.
                 let ObjectMeta { labels, annotations, .. } = std::mem::take(&mut report.metadata);
                 report.metadata = stored.object.metadata.clone();
                 report.metadata.managed_fields = None;
@@ -246,7 +246,7 @@ impl<'s> Step<'s> {
                 report.annotations_mut().extend(annotations.unwrap_or_default());
                 let (namespace, name) = (stored.namespace(), stored.object.name_any());
                 let replaced = stored.api.api(client, &namespace).replace(&name, &PostParams::default(), &report).await;
-                replaced.map_err(|error| told(&namespace, &name, &error))?;
+                replaced.map_err(|error| error_text(&namespace, &name, &error))?;
                 Ok(|written| written.changed += 1)
             }
             Self::Delete(stored) => {
@@ -257,7 +257,7 @@ impl<'s> Step<'s> {
                 match stored.api.api(client, &namespace).delete(&name, &parameters).await {
                     Ok(_) => {}
                     Err(kube::Error::Api(status)) if status.code == 404 => {}
-                    Err(error) => return Err(told(&namespace, &name, &error)),
+                    Err(error) => return Err(error_text(&namespace, &name, &error)),
                 }
                 Ok(|written| written.deleted += 1)
             }
@@ -265,12 +265,12 @@ impl<'s> Step<'s> {
     }
 }
 
-fn told(namespace: &str, name: &str, error: &kube::Error) -> String {
+fn error_text(namespace: &str, name: &str, error: &kube::Error) -> String {
     format!("{namespace}/{name}: {error}")
 }
 
-/// Whether a report says all that is wanted of it.
-fn is_so(stored: &DynamicObject, wanted: &Value) -> bool {
+/// Returns whether a stored report equals the wanted one.
+fn is_up_to_date(stored: &DynamicObject, wanted: &Value) -> bool {
     let own = ["summary", "results", "source"];
     let annotation = |key| wanted["metadata"]["annotations"][key].as_str();
     let has = |key| stored.annotations().get(key).map(String::as_str) == annotation(key);

@@ -1,8 +1,8 @@
-//! The registration: which requests the API server is told to send, derived from the rows of the registry.
+//! The registration: webhook configurations and permissions, derived from the registry.
 //!
-//! A webhook has one failure policy, so the requests of a phase are split in two: those that must not go through while
-//! nobody answers, and the rest. Each request is sent once in each phase. What is registered depends on the families of
-//! rules that are on; a webhook or a configuration without requests is not written at all.
+//! A webhook has one failure policy, so the requests of a phase are divided between two webhooks: those that must not
+//! be admitted if the webhook does not answer, and the rest. Each request is sent once per phase. The registration
+//! depends on the families that are on; webhooks and configurations without requests are omitted.
 
 mod requests;
 mod rights;
@@ -18,34 +18,34 @@ use crate::catalog::{Declaration, Kind};
 use crate::kustomize::delivery::Narrowed;
 use crate::rule::{Definition, Spared};
 
-/// Where the API server finds the webhooks.
+/// The address at which the API server calls the webhooks.
 #[derive(Debug, Clone)]
 pub enum Endpoint {
     /// A Service in the cluster.
     Service {
-        /// Its namespace, which is also left out of all webhooks.
+        /// Its namespace, which all webhooks exclude.
         namespace: String,
         /// Its name.
         name: String,
     },
-    /// An address outside of it, without a path.
+    /// A URL outside the cluster, without path.
     Url(String),
 }
 
-/// How the manifests are written.
+/// The settings of the manifests.
 #[derive(Debug, Clone)]
 pub struct Registration {
-    /// Where the API server finds the webhooks.
+    /// The address at which the API server calls the webhooks.
     pub endpoint: Endpoint,
-    /// The CA of the serving certificate, PEM in base64; `None` where something else will fill it in.
+    /// The CA of the serving certificate, base64-encoded PEM; `None` if something else fills it in.
     pub ca_bundle: Option<String>,
-    /// The namespace that portcullis runs in.
+    /// The namespace of the Portcullis server.
     pub namespace: String,
-    /// The name of its ServiceAccount.
+    /// The ServiceAccount of the server.
     pub service_account: String,
-    /// The kinds that objects in the cluster declare, and that are looked at.
+    /// The kinds that definitions in the cluster declare, and that are handled.
     pub declared: Vec<(&'static Declaration, &'static Kind)>,
-    /// The families that are on; with the values of a release, what is written is a template of the chart.
+    /// The families that are on. With [`Choice::Values`] the manifests are templates of the chart.
     pub families: Choice,
 }
 
@@ -62,33 +62,33 @@ impl Default for Registration {
 /// A file of the registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Its name, in the folder of them all.
+    /// The file name.
     pub file: &'static str,
-    /// Its text.
+    /// The text.
     pub text: String,
 }
 
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const GENERATED_FOR_DECLARED: &str = "# Written by `portcullis manifests`; do not edit. The rules follow the \
                                       CompositeResourceDefinitions that are chosen.\n";
-/// The name of the two configurations of webhooks.
+/// The name of both webhook configurations.
 pub const NAME: &str = "portcullis";
-/// The name of the configurations for kinds that are declared.
+/// The name of the webhook configurations for declared kinds.
 pub const DECLARED_NAME: &str = "portcullis-composites";
 
-/// In the chart: who puts the CA of the serving certificate into the configurations.
+/// Chart: annotations for cert-manager, which injects the CA.
 const CHART_METADATA: &str = "  {{- if eq .Values.certificate.way \"cert-manager\" }}\n  annotations:\n    \
                               cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ .Release.Name }}\n  {{- end }}\n";
 const CHART_CA_BUNDLE: &str = "      {{- if eq .Values.certificate.way \"secret\" }}\n      \
                                caBundle: {{ .Values.certificate.caBundle }}\n      {{- end }}\n";
-/// In the chart: further namespaces that are left out, or the only ones that are not.
+/// Chart: further expressions of the namespace selector.
 const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.matchExpressions }}\n        \
                                 {{- toYaml . | nindent 8 }}\n        {{- end }}\n";
-/// In the chart: the value that must be true for kinds that not everybody wants.
+/// Chart: the value that enables kinds that are off by default.
 const CHART_OPTIONAL: &str = ".Values.storedKustomizations";
 
 impl Registration {
-    /// The templates of the chart: what a release decides is left to Helm.
+    /// Returns the templates of the chart, whose conditions Helm evaluates.
     pub fn chart() -> Self {
         let (namespace, name) = ("{{ .Release.Namespace }}".to_owned(), "{{ .Release.Name }}".to_owned());
         Self {
@@ -101,8 +101,8 @@ impl Registration {
         }
     }
 
-    /// All files: the definitions of kinds, the two webhook configurations and the permissions. The registry is that of
-    /// all families; those that are off are left out here.
+    /// Returns all files: CustomResourceDefinitions, the webhook configurations, and permissions. The registry must
+    /// have all families; those that are off are omitted here.
     pub fn manifests(&self, registry: &Registry) -> Vec<Manifest> {
         let definition = |definition: &&'static Definition| self.definition(definition, None);
         let optional = |definition: &&'static Definition| self.definition(definition, Some(CHART_OPTIONAL));
@@ -154,11 +154,11 @@ impl Registration {
         }
         let rule = |rules: &Rules| self.families.lines(&rules.when, Some(&when), rules.yaml());
         let listed = format!("    rules:\n{}", rules.iter().map(rule).collect::<String>());
-        let conditions = self.match_conditions(rules, webhook.narrowed) + &self.shares(webhook, registry);
+        let conditions = self.match_conditions(rules, webhook.narrowed) + &self.share_conditions(webhook, registry);
         self.families.lines(&when, Some(around), self.webhook(webhook, &conditions, &listed))
     }
 
-    /// The configuration for kinds that are declared: apart, so that its rules can follow them without the others.
+    /// Returns the configuration for declared kinds. It is separate, because its rules are updated at run time.
     fn composites(&self, phase: Phase, registry: &Registry) -> Option<String> {
         let webhooks: Vec<_> = WEBHOOKS.iter().filter(|webhook| webhook.phase == phase).collect();
         let whens: Vec<_> = webhooks.iter().map(|webhook| webhook.declared_when(registry)).collect();
@@ -166,7 +166,7 @@ impl Registration {
         let webhook = |(webhook, when): (&&Webhook, &When)| {
             let rules = webhook.declared_rules(registry, &self.declared);
             let listed = match &rules[..] {
-                // What a release does not say, an upgrade does not take back.
+                // A field that the release does not set is not reset by an upgrade.
                 [] if self.is_chart() => String::new(),
                 [] => "    rules: []\n".to_owned(),
                 rules => format!("    rules:\n{}", rules.iter().map(Rules::yaml).collect::<String>()),
@@ -195,7 +195,7 @@ impl Registration {
         let failure_policy = if webhook.outage.refuses() { "Fail" } else { "Ignore" };
         let reinvocation = match webhook.phase {
             Phase::Mutate => {
-                "    # Another webhook may change what ours looks at; ours is idempotent.\n    \
+                "    # Another webhook may change the fields that this one reads; this one is idempotent.\n    \
                               reinvocationPolicy: IfNeeded\n"
             }
             Phase::Validate => "",
@@ -226,7 +226,7 @@ impl Registration {
         format!("    clientConfig:\n{place}{}", ca.as_deref().unwrap_or(in_chart))
     }
 
-    /// Our own namespace and the cluster's are left out: a cluster must be able to start without us.
+    /// Excludes our own namespace and the cluster's, because a cluster must be able to start without us.
     fn namespace_selector(&self) -> String {
         let further = if self.is_chart() { CHART_NAMESPACES } else { "" };
         format!(
@@ -236,8 +236,8 @@ impl Registration {
         )
     }
 
-    /// Calls that are not made: for objects on their way out, whose finalizers must come off, and for the controllers that
-    /// delete what has lost its namespace or owner.
+    /// Excludes requests by match conditions: objects being deleted, whose finalizers must be removable, and the
+    /// controllers that delete objects without namespace or owner.
     fn match_conditions(&self, rules: &[Rules], narrowed: Option<&Narrowed>) -> String {
         let when = |has: fn(&Rules) -> bool| When::either(rules.iter().filter(|rule| has(rule)).map(|rule| &rule.when));
         let deletes = when(|rules| rules.operations.contains(&Operation::Delete));
@@ -252,14 +252,14 @@ impl Registration {
         if self.families.may(&deletes) {
             text.push_str(&self.families.lines(&deletes, None, not_deleted_by_a_collector()));
         }
-        text.push_str(&narrowed.map(worth_a_call).unwrap_or_default());
+        text.push_str(&narrowed.map(narrowing_condition).unwrap_or_default());
         text
     }
 
-    /// How the two webhooks of a phase share the requests of such a resource: each goes to one of them.
-    fn shares(&self, webhook: &Webhook, registry: &Registry) -> String {
+    /// Divides the requests of a resource between the two webhooks of a phase: each goes to exactly one.
+    fn share_conditions(&self, webhook: &Webhook, registry: &Registry) -> String {
         let (prefix, not) = if webhook.outage.refuses() { ("all-but", "!") } else { ("only", "") };
-        // A deletion has no object that a condition could look at.
+        // A deletion has no object that a condition could read.
         let deletes = webhook.rules(registry).iter().any(|rules| rules.operations.contains(&Operation::Delete));
         let delete = if deletes { "request.operation == 'DELETE' || " } else { "" };
         let share = |share: Share| {
@@ -283,7 +283,7 @@ fn not_deleted_by_a_collector() -> String {
     )
 }
 
-fn worth_a_call(narrowed: &Narrowed) -> String {
+fn narrowing_condition(narrowed: &Narrowed) -> String {
     let alternatives: Vec<_> = narrowed.when.iter().map(|when| format!("({when})")).collect();
     format!("      - name: worth-a-call\n        expression: >-\n          {}\n", alternatives.join(" ||\n          "))
 }

@@ -1,4 +1,4 @@
-//! Which requests a webhook is sent, derived from the rows of the registry: of every family, and when each is on.
+//! Derives the requests of each webhook from the registry: for every family, with the conditions under which it is on.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Webhook {
     pub(super) outage: Outage,
     pub(super) timeout_seconds: u8,
     pub(super) reason: &'static str,
-    /// What narrows it to some deliveries.
+    /// The match conditions that restrict it to some deliveries.
     pub(super) narrowed: Option<&'static Narrowed>,
 }
 
@@ -26,7 +26,7 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
         phase: Phase::Mutate,
         outage: Outage::Admit,
         timeout_seconds: 2,
-        reason: "What is missing is added with the next change of the object; nothing is deployed wrongly without it.",
+        reason: "The annotations are added with the next change of the object; without them nothing is deployed wrongly.",
         narrowed: None,
     },
     Webhook {
@@ -34,7 +34,7 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
         phase: Phase::Mutate,
         outage: Outage::Refuse,
         timeout_seconds: 3,
-        reason: "Without the change the object would do what it must not do.",
+        reason: "Without the change the object would have a harmful effect.",
         narrowed: None,
     },
     Webhook {
@@ -42,7 +42,7 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
         phase: Phase::Validate,
         outage: Outage::Refuse,
         timeout_seconds: 3,
-        reason: "People and pipelines write these, rarely; a wrong one breaks everything in its namespace that uses it.",
+        reason: "People and pipelines write these, rarely; a wrong one breaks its users in the namespace.",
         narrowed: None,
     },
     Webhook {
@@ -50,12 +50,12 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
         phase: Phase::Validate,
         outage: Outage::Admit,
         timeout_seconds: 3,
-        reason: "Controllers write these all the time, and a deletion must never hang on us; the harm is small or mendable.",
+        reason: "Controllers write these often, and a deletion must not depend on this webhook; errors are small or can be fixed.",
         narrowed: None,
     },
 ];
 
-/// The webhooks of a phase, those that are narrowed last.
+/// Returns the webhooks of a phase; those with match conditions come last.
 pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     let mut webhooks: Vec<_> = WEBHOOKS.into_iter().filter(|webhook| webhook.phase == phase).collect();
     for narrowed in registry.deliveries().iter().filter_map(|delivery| delivery.narrowed) {
@@ -73,7 +73,7 @@ pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     webhooks
 }
 
-/// Requests of the same group, versions and operations, and when they are sent.
+/// Requests with the same group, versions and operations, and the condition under which they are sent.
 pub(super) struct Rules {
     pub(super) group: &'static str,
     pub(super) versions: &'static [&'static str],
@@ -82,23 +82,23 @@ pub(super) struct Rules {
     pub(super) when: When,
 }
 
-/// A resource of which an outage stops only some requests, which are then shared by the two webhooks of a phase.
+/// A resource of which only some requests must fail closed; the two webhooks of a phase share it.
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) spared: &'static Spared,
-    /// When somebody has the others refused.
+    /// The condition under which its other requests must fail closed.
     pub(super) when: When,
 }
 
 /// A resource: its group, and its plural name with the subresource.
 type Key = (&'static str, String);
-/// What rows of a family look at.
+/// A request matcher and the family of its rule.
 type Scoped = (&'static str, &'static Match);
 
-/// The versions of a resource, and who wants which of its operations.
+/// The versions of a resource, and the families that need each operation.
 type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
 
-/// Who wants requests of one resource and operation.
+/// The families that need requests of one resource and operation.
 #[derive(Default)]
 struct Wanted {
     refusing: Families,
@@ -106,7 +106,8 @@ struct Wanted {
 }
 
 impl Webhook {
-    /// The requests of this webhook: those of its phase and outage that the stricter webhook of the phase does not get.
+    /// Returns the requests of this webhook: those of its phase and failure policy that the stricter webhook of the
+    /// phase does not receive.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
         let spared = self.spared(registry);
         let mut rules: Vec<Rules> = Vec::new();
@@ -125,7 +126,7 @@ impl Webhook {
         rules
     }
 
-    /// The operations that this webhook is sent, those together that are wanted by the same families.
+    /// Returns the operations of this webhook, grouped by the families that need them.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {
@@ -165,7 +166,7 @@ impl Webhook {
         requests
     }
 
-    /// The requests of this webhook about kinds that are declared.
+    /// Returns the requests of this webhook for declared kinds.
     pub(super) fn declared_rules(
         &self,
         registry: &Registry,
@@ -188,7 +189,7 @@ impl Webhook {
         groups.into_iter().map(rules).collect()
     }
 
-    /// When it is sent requests about kinds that are declared.
+    /// Returns the condition under which it receives requests for declared kinds.
     pub(super) fn declared_when(&self, registry: &Registry) -> When {
         When::either(&[When::any(self.declared(registry).into_iter().map(|(family, _)| family).collect())])
     }
@@ -198,8 +199,8 @@ impl Webhook {
         self.scopes(registry).into_iter().filter(is_its).collect()
     }
 
-    /// The resources that both webhooks of a phase are sent, each some of the requests. A resource that only some rows
-    /// would have shared is not.
+    /// Returns the resources that the two webhooks of a phase share. A resource is shared only if every rule for it
+    /// agrees.
     pub(super) fn shares(&self, registry: &Registry) -> Vec<Share> {
         let share = |((_, resource), (spared, families)): (Key, (&'static Spared, Families))| Share {
             resource,

@@ -1,4 +1,4 @@
-//! What the server may do in the cluster: watch what the rules look up, and read what they want confirmed.
+//! The server's permissions in the cluster: watches of what rules look up, and live reads.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::{DECLARED_NAME, GENERATED, GENERATED_FOR_DECLARED, Registration};
 use crate::catalog::{CHOOSING_LABEL, Kind};
 use crate::gate::Registry;
 
-/// To notice kinds that come later.
+/// Watches CustomResourceDefinitions, so that kinds that are installed later are noticed.
 const DEFINITIONS: &str =
     "  - {apiGroups: [\"apiextensions.k8s.io\"], resources: [customresourcedefinitions], verbs: [list, watch]}\n";
 
@@ -34,12 +34,11 @@ impl Registration {
         )
     }
 
-    /// A role that is made of all that have a label: whoever adds a kind of composites adds the right to read it, without
-    /// touching ours.
+    /// Returns an aggregated role: add the right to read another kind of composites by labelling a ClusterRole.
     fn aggregated(&self, registry: &Registry) -> String {
         let when = When::any(registry.declaring().map(|(family, _)| family).collect());
         let role = format!(
-            "---\n# Every ClusterRole with this label is a part of it: whoever defines composites labels one that reads them.\n\
+            "---\n# Aggregates every ClusterRole with this label. To add a kind of composites, label a ClusterRole that can read it.\n\
              apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {DECLARED_NAME}\n\
              aggregationRule:\n  clusterRoleSelectors:\n    - matchLabels: {{{CHOOSING_LABEL}: \"true\"}}\nrules: []\n---\n{}",
             self.cluster_role_binding(DECLARED_NAME)
@@ -47,7 +46,7 @@ impl Registration {
         self.families.lines(&when, None, role)
     }
 
-    /// The right to read the kinds that are declared, where it is known which those are.
+    /// Returns the right to read declared kinds, if they are known.
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -70,8 +69,8 @@ impl Registration {
         (!rules.is_empty()).then_some(role)
     }
 
-    /// What is read when it is named, and never watched: in our own namespace only. Whoever keeps such objects elsewhere
-    /// gives the right there.
+    /// Returns the right to read objects by name that are never watched, in our own namespace only. Grant it separately
+    /// in other namespaces.
     fn reading_by_name(&self, registry: &Registry) -> String {
         let Self { namespace, service_account, .. } = self;
         let named = registry.looked_up().into_iter().filter(|(kind, _)| kind.is_read_by_name());
@@ -95,7 +94,7 @@ impl Registration {
         self.families.lines(&whole, None, role)
     }
 
-    /// Watching what is looked up, and reading what is confirmed.
+    /// Returns the rights to watch what rules look up, and to read it live.
     fn rights(&self, registry: &Registry) -> String {
         let watched = lines(registry.looked_up().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
         let read = lines(registry.confirmed().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
@@ -111,7 +110,7 @@ impl Registration {
     }
 }
 
-/// Kinds of a group that the same families are interested in, and when one of those is on.
+/// Kinds of a group that the same families need, and the condition that one of those is on.
 type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
 
 fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {

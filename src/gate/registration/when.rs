@@ -1,46 +1,46 @@
-//! When something is registered: which families of rules have to be on for it.
+//! Conditions on families: when a part of the registration is needed.
 //!
-//! The same condition is decided here, for `portcullis manifests`, and written as a condition of Helm's, for the chart. So
-//! what the chart renders for some families is what is written for them.
+//! `portcullis manifests` evaluates a condition; the chart contains it as a Helm condition. So the chart renders for
+//! some families exactly what `manifests` writes for them.
 
 use std::collections::BTreeSet;
 
 /// Families of rules, such as `OW`.
 pub(super) type Families = BTreeSet<&'static str>;
 
-/// Who says which families are on.
+/// The source of the decision which families are on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// These are.
+    /// These families are on.
     These(Vec<&'static str>),
-    /// The values of a release of the chart, `families`.
+    /// The release's chart values `families`.
     Values,
 }
 
-/// A condition on the families that are on: one of its cases holds.
+/// A condition on the families that are on: at least one case holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct When(Vec<Case>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// One of these is on.
+    /// At least one of these is on.
     any: Families,
-    /// None of these is.
+    /// None of these is on.
     none: Families,
 }
 
 impl When {
-    /// One of these is on.
+    /// Holds if one of these families is on.
     pub(super) fn any(any: Families) -> Self {
         Self::any_but(any, Families::new())
     }
 
-    /// One of these is on, and none of those.
+    /// Holds if one of `any` and none of `none` is on.
     pub(super) fn any_but(any: Families, none: Families) -> Self {
         Self(vec![Case { any, none }])
     }
 
-    /// One of several holds.
+    /// Holds if one of several conditions holds.
     pub(super) fn either<'w>(several: impl IntoIterator<Item = &'w Self>) -> Self {
         let mut plain = Families::new();
         let mut others: Vec<Case> = Vec::new();
@@ -61,7 +61,7 @@ impl When {
         self.0.iter().any(|case| case.any.iter().any(is_on) && !case.none.iter().any(is_on))
     }
 
-    /// As an argument of Helm's `if`.
+    /// Returns the condition as an argument of Helm's `if`.
     fn template(&self) -> String {
         let cases: Vec<_> = self.0.iter().map(Case::template).collect();
         joined("or", &cases)
@@ -96,7 +96,8 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Whole lines, where the condition holds. Within `around`, which holds anyway, the same is not asked again.
+    /// Returns lines that apply under the condition. Inside a block with condition `around`, the same condition is not
+    /// repeated.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -107,12 +108,12 @@ impl Choice {
         }
     }
 
-    /// Whole lines, where one of these families is on.
+    /// Returns lines that apply if one of these families is on.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }
 
-    /// A part of a line, where the condition holds.
+    /// Returns a part of a line that applies under the condition.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {
             _ if when.0.is_empty() => String::new(),
@@ -122,7 +123,7 @@ impl Choice {
         }
     }
 
-    /// Whether it can be that this family is on.
+    /// Returns whether this family can be on.
     pub fn may_have(&self, family: &str) -> bool {
         match self {
             Self::These(on) => on.contains(&family),
@@ -130,7 +131,7 @@ impl Choice {
         }
     }
 
-    /// Whether it can be that the condition holds.
+    /// Returns whether the condition can hold.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn is_written_as_helm_reads_it() {
+    fn writes_helm_conditions() {
         assert_eq!(when(&["OW"], &[]).template(), ".Values.families.OW");
         assert_eq!(when(&["OW", "DR"], &[]).template(), "or .Values.families.DR .Values.families.OW");
         let but = when(&["OW"], &["DR", "KZ"]);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_that_are_alike_one_is_asked() {
+    fn merges_equal_cases() {
         let both = When::either([&when(&["OW"], &["DR"]), &when(&["OW"], &[]), &when(&["KZ"], &[])]);
         assert_eq!(both, when(&["KZ", "OW"], &[]));
         assert!(both.holds(&["OW", "DR"]) && !both.holds(&["DR"]));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_never_holds() {
+    fn an_empty_condition_never_holds() {
         let nothing = When::either([]);
         assert_eq!(Choice::Values.words(&nothing, "text"), "");
         assert!(!Choice::Values.may(&nothing) && !Choice::These(vec!["OW"]).may(&nothing));

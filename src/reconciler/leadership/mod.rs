@@ -1,11 +1,11 @@
-//! Leadership: of several replicas one acts, by a Lease of `coordination.k8s.io`.
+//! Leader election by a Lease of `coordination.k8s.io`.
 //!
-//! Whoever holds the Lease renews it every retry period. Others take it over when it has not changed for its duration,
-//! by their own clocks, or at once when it was given back. Every write names the resourceVersion that was read, so two
-//! cannot both take it. The holder counts from before its last renewal that succeeded, and steps down at the renew
-//! deadline, which is shorter than the duration: before anybody else can have it.
+//! The holder renews the Lease every retry period. Other replicas take it over if it has not changed for its duration
+//! by their own clocks, or at once if it was released. Every write names the resourceVersion that was read, so two
+//! replicas cannot both take it. The holder counts from before its last successful renewal, and steps down at the renew
+//! deadline, which is shorter than the duration.
 //!
-//! Source: client-go's `tools/leaderelection`, whose Leases these are.
+//! Source: client-go's `tools/leaderelection`, which uses the same Leases.
 
 mod record;
 
@@ -20,21 +20,22 @@ use tokio::time::{Instant, sleep, timeout};
 
 use record::{Seen, Standing};
 
-/// How long a Lease holds, and how often it is renewed.
+/// The timing of a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// Others take the Lease over when it was not renewed for so long. The longest time that nobody acts.
+    /// Lease duration: others take the Lease over if it was not renewed for this time. It is the longest time without a
+    /// leader.
     pub duration: Duration,
-    /// The holder steps down when it could not renew for so long. What is left of the duration covers clocks that run
-    /// at different rates, and writes that are on their way.
+    /// Renew deadline: the holder steps down if it could not renew for this time. The rest of the duration covers clock
+    /// drift and writes in flight.
     pub deadline: Duration,
-    /// Between two renewals, and between two attempts to take over. Several must fit into the deadline, so that one
-    /// slow answer ends nothing.
+    /// Retry period: the interval of renewals and of attempts to acquire. At least two must fit into the deadline, so
+    /// that one slow answer does not end the term.
     pub retry: Duration,
 }
 
 impl Default for Timing {
-    /// Those of Kubernetes' own controllers.
+    /// The defaults of Kubernetes' own controllers.
     fn default() -> Self {
         Self { duration: Duration::from_secs(15), deadline: Duration::from_secs(10), retry: Duration::from_secs(2) }
     }
@@ -44,16 +45,20 @@ impl Timing {
     /// Checks that the holder steps down before others take over.
     ///
     /// # Errors
-    /// What is wrong, in a sentence.
+    /// The invalid setting, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         if self.duration.is_zero() || self.duration.subsec_nanos() != 0 {
-            return Err("the lease duration must be whole seconds, for so a Lease holds it".to_owned());
+            return Err("the lease duration must be whole seconds, the unit of a Lease".to_owned());
         }
         if self.deadline >= self.duration {
-            return Err("the renew deadline must be shorter than the lease duration: two could act else".to_owned());
+            return Err("the renew deadline must be shorter than the lease duration, so that two replicas never lead"
+                .to_owned());
         }
         if self.retry.is_zero() || self.retry * 2 > self.deadline {
-            return Err("two retry periods must fit into the renew deadline: one slow answer would end the term".into());
+            return Err(
+                "the renew deadline must be at least two retry periods, so that one slow answer does not end the term"
+                    .into(),
+            );
         }
         Ok(())
     }
@@ -71,27 +76,27 @@ pub struct Elector {
 
 struct Held {
     lease: Lease,
-    /// From before the request that renewed it.
+    /// When the request that renewed it was sent.
     since: Instant,
 }
 
 impl Elector {
-    /// A candidate for the Lease `name`, known as `identity`: another one after each start of a process.
+    /// Creates a candidate for the Lease `name`. The `identity` must be new after each start of a process.
     pub fn new(api: Api<Lease>, name: &str, identity: &str, timing: Timing) -> Self {
         Self { api, name: name.to_owned(), identity: identity.to_owned(), timing, seen: None, held: None }
     }
 
-    /// Waits until the Lease is held.
+    /// Waits until the Lease is acquired.
     pub async fn acquire(&mut self) {
         let mut changes = watcher::watch_object(self.api.clone(), &self.name).default_backoff().boxed();
         loop {
             match timeout(self.timing.deadline, self.attempt()).await {
                 Ok(Ok(true)) => return,
                 Ok(Ok(false)) => {}
-                Ok(Err(error)) => tracing::warn!(%error, lease = self.name, "the lease cannot be had"),
+                Ok(Err(error)) => tracing::warn!(%error, lease = self.name, "the lease cannot be acquired"),
                 Err(_) => tracing::warn!(lease = self.name, "the API server does not answer about the lease"),
             }
-            // A Lease that was given back is seen at once; without the right to watch, at the next attempt.
+            // A released Lease is seen at once by the watch; without the right to watch, at the next attempt.
             tokio::select! {
                 () = sleep(self.timing.retry) => {}
                 _ = changes.next() => {}
@@ -99,7 +104,7 @@ impl Elector {
         }
     }
 
-    /// Keeps the Lease for as long as it can be kept; by its end nobody else can have it yet.
+    /// Renews the Lease while possible. When this returns, no other replica can have it yet.
     pub async fn hold(&mut self) {
         while let Some(since) = self.held.as_ref().map(|held| held.since) {
             let until = since + self.timing.deadline;
@@ -115,26 +120,26 @@ impl Elector {
             };
             if !is_kept || Instant::now() >= until && self.held.as_ref().is_none_or(|held| held.since == since) {
                 self.held = None;
-                tracing::error!(lease = self.name, "the lease is lost: stepping down");
+                tracing::error!(lease = self.name, "the lease was lost: stepping down");
             }
         }
     }
 
-    /// Gives the Lease back, so that another takes over at once.
+    /// Releases the Lease, so that another replica takes over at once.
     pub async fn release(&mut self) {
         let Some(Held { lease, .. }) = self.held.take() else { return };
         match timeout(self.timing.retry, self.give_back(lease)).await {
-            Ok(Ok(())) => tracing::info!(lease = self.name, "the lease is given back"),
-            Ok(Err(error)) => tracing::warn!(%error, lease = self.name, "the lease was not given back"),
-            Err(_) => tracing::warn!(lease = self.name, "the lease was not given back in time"),
+            Ok(Ok(())) => tracing::info!(lease = self.name, "the lease was released"),
+            Ok(Err(error)) => tracing::warn!(%error, lease = self.name, "the lease was not released"),
+            Err(_) => tracing::warn!(lease = self.name, "the lease was not released in time"),
         }
     }
 
-    /// A renewal that was under way when the term ended may still be done: then ours is not the latest version.
+    /// A renewal in flight at the end of the term may still succeed; then our copy is outdated.
     async fn give_back(&self, mut lease: Lease) -> Result<(), kube::Error> {
         loop {
-            record::give_back(&mut lease, Timestamp::now());
-            if or_lost(self.api.replace(&self.name, &PostParams::default(), &lease).await)?.is_some() {
+            record::released(&mut lease, Timestamp::now());
+            if or_conflict(self.api.replace(&self.name, &PostParams::default(), &lease).await)?.is_some() {
                 return Ok(());
             }
             match self.api.get_opt(&self.name).await? {
@@ -144,7 +149,7 @@ impl Elector {
         }
     }
 
-    /// Whether the Lease is held after one attempt to take or to renew it.
+    /// Tries once to acquire or renew the Lease; returns whether it is held.
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
         let since = Instant::now();
         if let Some(Held { lease, .. }) = &self.held {
@@ -152,7 +157,7 @@ impl Elector {
             record::renew(&mut lease, Timestamp::now());
             match self.api.replace(&self.name, &PostParams::default(), &lease).await {
                 Ok(lease) => return Ok(self.keep(lease, since)),
-                // Somebody wrote it: perhaps we did, and the answer was lost.
+                // The Lease was written by somebody: possibly by us, with a lost answer.
                 Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {}
                 Err(error) => return Err(error),
             }
@@ -160,9 +165,9 @@ impl Elector {
         let Some(lease) = self.api.get_opt(&self.name).await? else {
             let lease = record::first(&self.name, &self.identity, self.timing.duration, Timestamp::now());
             let made = self.api.create(&PostParams::default(), &lease).await;
-            return Ok(or_lost(made)?.is_some_and(|lease| self.keep(lease, since)));
+            return Ok(or_conflict(made)?.is_some_and(|lease| self.keep(lease, since)));
         };
-        match Seen::look(&mut self.seen, &lease, &self.identity, Instant::now()) {
+        match Seen::examine(&mut self.seen, &lease, &self.identity, Instant::now()) {
             Standing::Mine if self.held.is_some() => Ok(self.keep_as_it_was(lease)),
             Standing::Others => {
                 self.held = None;
@@ -172,7 +177,7 @@ impl Elector {
                 let mut lease = lease;
                 record::take(&mut lease, &self.identity, self.timing.duration, Timestamp::now());
                 let taken = self.api.replace(&self.name, &PostParams::default(), &lease).await;
-                Ok(or_lost(taken)?.is_some_and(|lease| self.keep(lease, since)))
+                Ok(or_conflict(taken)?.is_some_and(|lease| self.keep(lease, since)))
             }
         }
     }
@@ -182,7 +187,8 @@ impl Elector {
         true
     }
 
-    /// Ours, but it is not known since when: the next renewal goes from here, and no time is won.
+    /// The Lease is ours, but the time of its renewal is unknown: the next renewal extends it, and the deadline is
+    /// unchanged.
     fn keep_as_it_was(&mut self, lease: Lease) -> bool {
         if let Some(held) = &mut self.held {
             held.lease = lease;
@@ -191,8 +197,8 @@ impl Elector {
     }
 }
 
-/// A write that another was faster with is no error.
-fn or_lost(written: Result<Lease, kube::Error>) -> Result<Option<Lease>, kube::Error> {
+/// Maps a write conflict to `None`.
+fn or_conflict(written: Result<Lease, kube::Error>) -> Result<Option<Lease>, kube::Error> {
     match written {
         Ok(lease) => Ok(Some(lease)),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
@@ -205,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_holder_steps_down_before_others_take_over() {
+    fn requires_stepping_down_before_others_take_over() {
         assert_eq!(Timing::default().check(), Ok(()));
         let seconds = Duration::from_secs;
         let timing = |duration, deadline, retry| Timing {

@@ -1,4 +1,4 @@
-//! What a Lease says, and what is written into it. Pure: clocks are handed in.
+//! Reads and changes Lease records. Pure functions; the time is a parameter.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-/// Whose a Lease is.
+/// Who holds a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It says our name.
+    /// This replica.
     Mine,
-    /// Nobody's, or it was not renewed for its duration.
+    /// Nobody, or it was not renewed for its duration.
     Free,
-    /// Another's.
+    /// Another replica.
     Others,
 }
 
-/// A Lease as it was first seen in its present state. Others' clocks do not count, only how long it stays the same.
+/// A Lease in its current state, and when this process first saw that state. Other clocks are not used.
 pub(super) struct Seen {
     version: Option<String>,
     at: Instant,
 }
 
 impl Seen {
-    /// Looks at a Lease, and remembers since when it is as it is.
-    pub(super) fn look(seen: &mut Option<Self>, lease: &Lease, identity: &str, now: Instant) -> Standing {
+    /// Examines a Lease, and remembers since when it is unchanged.
+    pub(super) fn examine(seen: &mut Option<Self>, lease: &Lease, identity: &str, now: Instant) -> Standing {
         let version = &lease.metadata.resource_version;
         let at = match seen {
             Some(seen) if seen.version == *version => seen.at,
@@ -44,7 +44,7 @@ impl Seen {
     }
 }
 
-/// Whose name a Lease says; empty for nobody's.
+/// Returns the holder's identity; empty for none.
 pub(super) fn holder(lease: &Lease) -> &str {
     lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
 }
@@ -54,7 +54,7 @@ fn duration(spec: &LeaseSpec) -> Duration {
     Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
 }
 
-/// A Lease where there is none.
+/// Creates a new Lease.
 pub(super) fn first(name: &str, identity: &str, duration: Duration, now: Timestamp) -> Lease {
     let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
     let mut lease = Lease { metadata, spec: None };
@@ -62,7 +62,7 @@ pub(super) fn first(name: &str, identity: &str, duration: Duration, now: Timesta
     lease
 }
 
-/// Takes a Lease.
+/// Takes a Lease over.
 pub(super) fn take(lease: &mut Lease, identity: &str, duration: Duration, now: Timestamp) {
     let spec = lease.spec.get_or_insert_default();
     let changes_hands = spec.holder_identity.as_deref() != Some(identity);
@@ -79,8 +79,8 @@ pub(super) fn renew(lease: &mut Lease, now: Timestamp) {
     lease.spec.get_or_insert_default().renew_time = Some(MicroTime(now));
 }
 
-/// Gives a Lease back: nobody's, and short, for those who only look at its times.
-pub(super) fn give_back(lease: &mut Lease, now: Timestamp) {
+/// Releases a Lease: without holder, and with a short duration for clients that only compare times.
+pub(super) fn released(lease: &mut Lease, now: Timestamp) {
     let spec = lease.spec.get_or_insert_default();
     spec.holder_identity = Some(String::new());
     spec.lease_duration_seconds = Some(1);
@@ -99,23 +99,23 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_free_when_it_stays_the_same_for_its_duration() {
+    fn an_unchanged_lease_is_free_after_its_duration() {
         let (mut seen, begin) = (None, Instant::now());
-        let mut look =
-            |lease: &Lease, seconds| Seen::look(&mut seen, lease, "me", begin + Duration::from_secs(seconds));
-        assert_eq!(look(&lease("other", "1"), 0), Standing::Others);
-        assert_eq!(look(&lease("other", "1"), 14), Standing::Others);
-        assert_eq!(look(&lease("other", "2"), 15), Standing::Others);
-        assert_eq!(look(&lease("other", "2"), 29), Standing::Others);
-        assert_eq!(look(&lease("other", "2"), 30), Standing::Free);
-        assert_eq!(look(&lease("me", "3"), 31), Standing::Mine);
+        let mut examine =
+            |lease: &Lease, seconds| Seen::examine(&mut seen, lease, "me", begin + Duration::from_secs(seconds));
+        assert_eq!(examine(&lease("other", "1"), 0), Standing::Others);
+        assert_eq!(examine(&lease("other", "1"), 14), Standing::Others);
+        assert_eq!(examine(&lease("other", "2"), 15), Standing::Others);
+        assert_eq!(examine(&lease("other", "2"), 29), Standing::Others);
+        assert_eq!(examine(&lease("other", "2"), 30), Standing::Free);
+        assert_eq!(examine(&lease("me", "3"), 31), Standing::Mine);
     }
 
     #[test]
-    fn a_lease_that_was_given_back_is_free_at_once_and_its_hands_are_counted() {
+    fn a_released_lease_is_free_at_once_and_counts_transitions() {
         let mut taken = lease("other", "1");
-        give_back(&mut taken, Timestamp::UNIX_EPOCH);
-        assert_eq!(Seen::look(&mut None, &taken, "me", Instant::now()), Standing::Free);
+        released(&mut taken, Timestamp::UNIX_EPOCH);
+        assert_eq!(Seen::examine(&mut None, &taken, "me", Instant::now()), Standing::Free);
         take(&mut taken, "me", Duration::from_secs(15), Timestamp::UNIX_EPOCH);
         let spec = taken.spec.unwrap();
         assert_eq!((spec.lease_transitions, spec.holder_identity.as_deref()), (Some(1), Some("me")));

@@ -1,8 +1,8 @@
-//! Overwrites the whole way: what they make of every reference in the tree of an Installation's component.
+//! Computes what overwrites change in the whole component tree of an Installation.
 //!
-//! Descriptors come from OCI registries, far from any admission. What is worked out is kept beside the Installation: the
-//! patches in ConfigMaps that it owns, a note and the annotations of admission on it, and, where that is asked for, the
-//! condition that Landscaper would write. All of it goes when nothing is overwritten any more.
+//! Component descriptors come from OCI registries. The result is stored beside the Installation: patches in ConfigMaps
+//! that it owns, a note and the annotations of admission on it, and, if enabled, the condition that Landscaper writes.
+//! All of it is deleted when nothing is overwritten any more.
 
 mod pull_secrets;
 mod write;
@@ -30,24 +30,24 @@ use crate::landscaper::kinds::{
 use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::{PATCH_ANNOTATION, SOURCE_ANNOTATION, message};
 
-/// How long one tree may take at a time; what is known then is kept, and the rest is asked for next time. Shorter than
-/// what a controller has for one object.
-const FETCH: Duration = Duration::from_secs(40);
-/// When a tree is looked at again that lacks what does not exist, or cannot be read.
-const GAPS: Duration = Duration::from_secs(90);
-/// When a tree is looked at again of which nothing is amiss: versions are published once, by custom.
-const WHOLE: Duration = Duration::from_secs(3600);
-/// The most Installations that a change of a Context or of overwrites reaches: as many as a queue holds.
-const MOST: usize = 100_000;
-/// The most Contexts that a change of overwrites reaches.
-const MOST_CONTEXTS: usize = 1_000;
+/// Timeout for fetching one tree. A partial result is kept and completed next time. Shorter than the timeout of a
+/// reconciliation.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(40);
+/// Interval for a tree with missing or unreadable components.
+const INCOMPLETE_INTERVAL: Duration = Duration::from_secs(90);
+/// Interval for a complete tree. Component versions are usually immutable.
+const COMPLETE_INTERVAL: Duration = Duration::from_secs(3600);
+/// Maximum number of Installations that a change of a Context or of overwrites queues: the capacity of a queue.
+const MAX_INSTALLATIONS: usize = 100_000;
+/// Maximum number of Contexts that a change of overwrites affects.
+const MAX_CONTEXTS: usize = 1_000;
 
-/// What it is told at the start.
+/// The settings of the controller.
 #[derive(Clone, Default)]
 pub struct TreeSettings {
-    /// What is known of component versions; without, nothing can be resolved.
+    /// The component cache; without it nothing is resolved.
     pub component_cache: Option<Arc<ComponentCache>>,
-    /// Whether the condition is written that Landscaper writes too.
+    /// Whether to write the condition that Landscaper also writes.
     pub writes_condition: bool,
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Debug for TreeSettings {
     }
 }
 
-/// Keeps what overwrites make of trees.
+/// Stores the effect of overwrites on component trees.
 pub(super) struct OverwriteTrees {
     settings: TreeSettings,
     pull_secrets: PullSecrets,
@@ -81,7 +81,7 @@ impl Controller for OverwriteTrees {
     }
 
     fn summary(&self) -> &'static str {
-        "what overwrites make of every reference in the trees of components, precomputed"
+        "precomputes the effect of overwrites on every reference in component trees"
     }
 
     fn watches(&self) -> &'static [&'static Kind] {
@@ -111,7 +111,7 @@ impl Controller for OverwriteTrees {
         true
     }
 
-    /// The Installations that a change may give other trees.
+    /// Returns the Installations whose trees a change may affect.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let object = change.reference();
         if std::ptr::eq(change.kind, &INSTALLATIONS) {
@@ -122,19 +122,19 @@ impl Controller for OverwriteTrees {
             return installations(&object.namespace, &object.name, catalog);
         }
         let (index, namespace) = (&CONTEXTS_BY_OVERWRITES, object.namespace.as_str());
-        let contexts = catalog.indexed(&CONTEXTS, index, namespace, &object.name, MOST_CONTEXTS);
+        let contexts = catalog.indexed(&CONTEXTS, index, namespace, &object.name, MAX_CONTEXTS);
         contexts.iter().flat_map(|context| installations(namespace, context.name(), catalog)).collect()
     }
 
     fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
         Box::pin(async move {
-            // Contexts and overwrites are watched for the sake of the Installations that they are for.
+            // Contexts and overwrites are watched because Installations use them.
             if !std::ptr::eq(object.kind, &INSTALLATIONS) {
                 return Ok(Next::Done);
             }
             match tools.catalog.find(&INSTALLATIONS, &object.namespace, &object.name) {
                 Some(stored) if !is_going(stored.value()) => self.keep(object, &stored, tools).await,
-                // Its ConfigMaps go with it.
+                // Its ConfigMaps are garbage collected.
                 _ => Ok(Next::Done),
             }
         })
@@ -142,7 +142,7 @@ impl Controller for OverwriteTrees {
 }
 
 impl OverwriteTrees {
-    /// What of an Installation counts: most changes are Landscaper's, of its status.
+    /// Returns the parts of an Installation that affect its tree; most changes are Landscaper's, of the status.
     fn part(&self, stored: Option<&Stored>) -> Option<Value> {
         let value = stored?.value();
         let at = |pointer: &str| value.pointer(pointer).cloned().unwrap_or_default();
@@ -160,10 +160,10 @@ impl OverwriteTrees {
         };
         let write = Write { object, installation: stored.value(), tools };
         let effect = match setting {
-            // What is missing comes with a change of its own.
+            // A missing object triggers a reconciliation when it is created.
             Evaluation::Unknown => return Ok(Next::Done),
             Evaluation::Overwritten(effect) => effect,
-            _ => return write.nothing().await.map(|()| Next::Done),
+            _ => return write.clear().await.map(|()| Next::Done),
         };
         let closure = self.closure(object, stored, &effect, tools).await?;
         let record = Record::of(&object.name, &effect, &closure);
@@ -182,7 +182,7 @@ impl OverwriteTrees {
         tools: &Tools,
     ) -> Result<Closure, Failure> {
         let Some(component_cache) = &self.settings.component_cache else {
-            return Err(Failure::Unknown("there is no component cache".to_owned()));
+            return Err(Failure::Unknown("the component cache is not configured".to_owned()));
         };
         let context = tools.catalog.find(&CONTEXTS, &object.namespace, &effect.context);
         let secrets = context.map(|context| context.view(Context::of).registry_pull_secrets).unwrap_or_default();
@@ -191,7 +191,7 @@ impl OverwriteTrees {
         let inside = |reference: &_| inline.as_ref().and_then(|inline| inline.find(reference));
         let original = effect.substitution.original.clone();
         Ok(component_cache
-            .closure(&original, &effect.overwrites.entries, &keyring, inside, Instant::now() + FETCH)
+            .closure(&original, &effect.overwrites.entries, &keyring, inside, Instant::now() + FETCH_TIMEOUT)
             .await)
     }
 }
@@ -203,9 +203,9 @@ fn own(object: &Value, annotation: &str) -> Option<String> {
 fn next(closure: &Closure) -> Duration {
     let is_pending = closure.gaps().any(|(_, gap)| *gap == Gap::Pending);
     match closure.is_complete() {
-        true => WHOLE,
+        true => COMPLETE_INTERVAL,
         false if is_pending => Duration::ZERO,
-        false => GAPS,
+        false => INCOMPLETE_INTERVAL,
     }
 }
 
@@ -214,6 +214,6 @@ fn is_going(object: &Value) -> bool {
 }
 
 fn installations(namespace: &str, context: &str, catalog: &Catalog) -> Vec<Reference> {
-    let found = catalog.indexed(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, context, MOST);
+    let found = catalog.indexed(&INSTALLATIONS, &INSTALLATIONS_BY_CONTEXT, namespace, context, MAX_INSTALLATIONS);
     found.iter().map(|stored| Reference::new(&INSTALLATIONS, namespace, stored.name())).collect()
 }

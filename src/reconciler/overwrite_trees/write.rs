@@ -1,4 +1,4 @@
-//! Bringing ConfigMaps, annotations and the condition to what they should be: nothing is written that stands already.
+//! Writes ConfigMaps, annotations and the condition, if they differ from what is stored.
 
 use k8s_openapi::jiff::{Timestamp, Unit};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
@@ -13,12 +13,12 @@ use crate::landscaper::overwrites::{SOURCE_ANNOTATION, annotations, conditions};
 use crate::oci::digest;
 use crate::reconciler::{Failure, Severity, Tools};
 
-/// Who writes, in `metadata.managedFields`.
+/// The field manager in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-overwrite-trees";
-/// The longest value of a label.
+/// Maximum length of a label value.
 const LONGEST_LABEL: usize = 63;
 
-/// Read and written by name only: they are not kept in the catalog.
+/// Read and written by name only, and not kept in the catalog.
 static CONFIG_MAPS: Kind = Kind {
     group: "",
     version: "v1",
@@ -29,42 +29,43 @@ static CONFIG_MAPS: Kind = Kind {
     parts: &[],
 };
 
-/// What is written for one Installation.
+/// The writes for one Installation.
 pub(super) struct Write<'a> {
     pub(super) object: &'a Reference,
-    /// It, as the watch has it.
+    /// The Installation, from the watch.
     pub(super) installation: &'a Value,
     pub(super) tools: &'a Tools,
 }
 
 impl Write<'_> {
-    /// Takes away all that stands there.
-    pub(super) async fn nothing(&self) -> Result<(), Failure> {
-        let before = self.take_away(&[]).await?;
+    /// Deletes the ConfigMaps, annotations and note.
+    pub(super) async fn clear(&self) -> Result<(), Failure> {
+        let before = self.delete_stale(&[]).await?;
         self.annotate(None, None).await?;
-        self.tell(before.as_deref(), &[]).await;
+        self.report_difference(before.as_deref(), &[]).await;
         Ok(())
     }
 
-    /// Writes a record, and takes away what is not of it. The note goes first: whatever comes after it is found by it.
+    /// Writes the note first, then the ConfigMaps, then deletes stale ones. The note lists the ConfigMaps, so none is
+    /// orphaned.
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
-        let mut before = self.take_away(&record.parts).await?;
+        let mut before = self.delete_stale(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;
-        self.warn(&record.note).await;
+        self.report_problems(&record.note).await;
         for part in &record.parts {
             let summary = self.part(part).await?;
             if self.is_first(&part.name) {
                 before = summary;
             }
         }
-        self.tell(before.as_deref(), &record.lines).await;
+        self.report_difference(before.as_deref(), &record.lines).await;
         Ok(())
     }
 
-    /// Deletes the ConfigMaps that are noted and not wanted; what the summary said, where that was among them.
-    async fn take_away(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
+    /// Deletes the ConfigMaps that the note lists and that are not wanted; returns the summary of a deleted one.
+    async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
-        // The note is an annotation, which anybody who may write the Installation can write: names of ours only.
+        // Everybody who may write the Installation may write the note, so only our own names are deleted.
         let is_ours = |name: &str| (0..MAX_PARTS).any(|at| *name == part_name(&self.object.name, at));
         let mut before = None;
         for name in noted.iter().filter(|name| is_ours(name) && !wanted.iter().any(|part| part.name == **name)) {
@@ -80,14 +81,16 @@ impl Write<'_> {
         name == part_name(&self.object.name, 0)
     }
 
-    /// Writes a ConfigMap unless it says the same already; the summary that it had.
+    /// Writes a ConfigMap if it differs; returns its previous summary.
     async fn part(&self, part: &Part) -> Result<Option<String>, Failure> {
         let reference = self.config_map(&part.name);
         let stored = self.stored(&reference).await?;
         let api = cluster::api(&self.tools.client, &reference);
         let Some(stored) = stored else {
             let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-            api.create(&params, &self.manifest(part)?).await.map_err(Failure::api("writing its ConfigMap"))?;
+            api.create(&params, &self.config_map_manifest(part)?)
+                .await
+                .map_err(Failure::api("writing its ConfigMap"))?;
             return Ok(Some(String::new()));
         };
         let data = json!(part.data);
@@ -119,7 +122,7 @@ impl Write<'_> {
         }
     }
 
-    /// The ConfigMap of that name, which must be the Installation's.
+    /// Returns the ConfigMap of that name, if it belongs to the Installation.
     async fn stored(&self, reference: &Reference) -> Result<Option<Value>, Failure> {
         let read = cluster::read(&self.tools.client, reference).await;
         let Some(stored) = read.map_err(Failure::api("reading its ConfigMap"))? else { return Ok(None) };
@@ -128,17 +131,17 @@ impl Write<'_> {
         if uid.is_some() && owners.into_iter().flatten().any(|owner| owner.get("uid") == uid) {
             return Ok(Some(stored));
         }
-        Err(Failure::Unknown(format!("ConfigMap {:?} is somebody else's: it is left alone", reference.name)))
+        Err(Failure::Unknown(format!("ConfigMap {:?} belongs to another owner and is not changed", reference.name)))
     }
 
     fn config_map(&self, name: &str) -> Reference {
         Reference::new(&CONFIG_MAPS, &self.object.namespace, name)
     }
 
-    fn manifest(&self, part: &Part) -> Result<DynamicObject, Failure> {
+    fn config_map_manifest(&self, part: &Part) -> Result<DynamicObject, Failure> {
         let label: String = self.object.name.chars().take(LONGEST_LABEL).collect();
         let label = label.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-        let manifest = json!({
+        let config_map_manifest = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {
@@ -154,13 +157,13 @@ impl Write<'_> {
             },
             "data": part.data,
         });
-        serde_json::from_value(manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
+        serde_json::from_value(config_map_manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
     }
 
-    /// Keeps the annotations of admission, and the note. Where admission patches the spec itself, its annotations are the
-    /// way back, and only admission writes them.
+    /// Writes the annotations of admission, and the note. If admission patches the spec itself, only admission writes
+    /// its annotations, which are needed to revert.
     async fn annotate(&self, effect: Option<&Effect>, note: Option<&Note>) -> Result<(), Failure> {
-        // A note holds nothing that JSON could not say.
+        // A note consists of JSON values, so it serializes.
         let note = note.map(|note| serde_json::to_string(note).unwrap_or_default());
         let mut wanted = vec![(TREE_ANNOTATION, note)];
         if !self.is_applied() {
@@ -182,7 +185,7 @@ impl Write<'_> {
         source.get("mode").is_some_and(|mode| mode == "apply")
     }
 
-    /// Keeps the condition, as Landscaper does.
+    /// Writes the condition, like Landscaper.
     pub(super) async fn condition(&self, condition: &Condition) -> Result<(), Failure> {
         let read = cluster::read(&self.tools.client, self.object).await.map_err(Failure::api("reading it"))?;
         let Some(installation) = read else { return Ok(()) };
@@ -207,27 +210,27 @@ impl Write<'_> {
         };
         match written {
             Ok(_) => Ok(()),
-            // Gone meanwhile.
+            // It was deleted in the meantime.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => Err(Failure::api(doing)(error)),
         }
     }
 
-    /// Tells of the difference, where there is one.
-    async fn tell(&self, before: Option<&str>, now: &[String]) {
+    /// Publishes an Event about the difference, if any.
+    async fn report_difference(&self, before: Option<&str>, now: &[String]) {
         let Some(note) = before.and_then(|before| difference(before, now)) else { return };
         let (namespace, name) = (self.object.namespace.as_str(), self.object.name.as_str());
-        tracing::info!(namespace, name, references = now.len(), "overwrites give it another tree");
+        tracing::info!(namespace, name, references = now.len(), "the effect of overwrites on its tree has changed");
         self.publish(Severity::Normal, "ComponentsOverwritten", &note).await;
     }
 
-    /// Tells of what is amiss in a tree and was not before.
-    async fn warn(&self, note: &Note) {
+    /// Publishes an Event about new problems in the tree.
+    async fn report_problems(&self, note: &Note) {
         let before = Note::read(self.installation).unwrap_or_default();
         for missing in note.missing.iter().filter(|missing| !before.missing.contains(missing)) {
-            let near = if missing.nearest.is_empty() { "nothing".to_owned() } else { missing.nearest.join(", ") };
+            let near = if missing.nearest.is_empty() { "clear".to_owned() } else { missing.nearest.join(", ") };
             let text = format!(
-                "{}: overwritten to {}, which does not exist; near to it is {near}",
+                "{}: overwritten to {}, which does not exist; did you mean {near}?",
                 missing.way, missing.target
             );
             self.publish(Severity::Warning, "OverwriteTargetMissing", &text).await;
@@ -238,7 +241,8 @@ impl Write<'_> {
     }
 
     async fn publish(&self, severity: Severity, reason: &str, note: &str) {
-        // Events of one reason and action are counted as one, with the first note: each note is an action of its own.
+        // Events with the same reason and action are aggregated under the first note, so each note is an action of its
+        // own.
         let hash: String = digest::hex(note.as_bytes()).chars().take(8).collect();
         self.tools.events.publish(self.installation, severity, reason, &format!("Overwrite-{hash}"), note).await;
     }

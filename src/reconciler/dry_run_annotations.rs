@@ -1,8 +1,8 @@
-//! Dry run reaches what exists already: an object that does not say what its root says is made to.
+//! Copies the dry-run annotations of a root to existing objects below it.
 //!
-//! Admission does the same with whatever is written; this is for what nobody writes: everything below a root that was
-//! annotated, or no longer is, and what was created before the webhooks were there. An object on its way out is left as
-//! it is, as admission leaves it.
+//! Admission does the same for objects that are written. This controller handles objects that nobody writes: everything
+//! below a root whose annotations changed, and objects created before the webhooks were installed. As in admission,
+//! objects being deleted are not changed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
 
-use super::confirm::confirmed;
+use super::live_read::with_live_reads;
 use super::{Controller, Failure, Next, Permission, Tools};
 use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View, cluster};
 use crate::landscaper::dry_run::annotations::{self, DryRunAnnotations};
@@ -19,17 +19,17 @@ use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consi
 use crate::landscaper::dry_run::owner_chain::{self, Root};
 use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, GROUP, INSTALLATIONS, owner_key};
 
-/// Who writes, in `metadata.managedFields`.
+/// The field manager in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-dry-run-marks";
 /// From the root down.
 static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
-/// The most objects below one that are looked at for one change of it; those that are left come with their own changes.
+/// Maximum number of objects below one that a change queues; the others are queued by their own changes.
 const MAX_BELOW: usize = 10_000;
 
-/// Makes every object say what its root says.
-pub(super) struct Marks;
+/// Copies the root's dry-run annotations.
+pub(super) struct AnnotationController;
 
-impl Controller for Marks {
+impl Controller for AnnotationController {
     fn name(&self) -> &'static str {
         "dry-run-marks"
     }
@@ -39,7 +39,7 @@ impl Controller for Marks {
     }
 
     fn summary(&self) -> &'static str {
-        "the dry-run annotations of a root on everything below it that exists already"
+        "copies the dry-run annotations of a root to existing objects below it"
     }
 
     fn watches(&self) -> &'static [&'static Kind] {
@@ -55,7 +55,7 @@ impl Controller for Marks {
         }]
     }
 
-    /// The object, and all below it where its word or its place changed.
+    /// Returns the object, and all objects below it if its annotations or its place changed.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let object = change.reference();
         let of = |stored: &Arc<Stored>| {
@@ -73,14 +73,14 @@ impl Controller for Marks {
 
     fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
         Box::pin(async move {
-            // A change that the catalog has not seen yet comes by itself.
+            // A change that the catalog has not seen yet triggers its own reconciliation.
             if is_as_it_should_be(object, &tools.catalog) {
                 return Ok(Next::Done);
             }
             let found = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
             let Some(stored) = found.filter(|stored| !is_going(stored)) else { return Ok(Next::Done) };
             let ask = |view: &View<'_>| inheritance(&stored, &object.namespace, view);
-            match confirmed(tools, ask).await {
+            match with_live_reads(tools, ask).await {
                 Inheritance::Root(root) if !is_consistent(&stored, root.value()) => {
                     write(object, &stored, root.value(), tools).await
                 }
@@ -117,23 +117,29 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     match api.patch(&object.name, &params, &Patch::Merge(&patch)).await {
         Ok(_) => {}
-        // Gone meanwhile.
+        // It was deleted in the meantime.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Next::Done),
         Err(error) => return Err(Failure::api("writing its annotations")(error)),
     }
     let (kind, namespace, name) = (object.kind.kind, object.namespace.as_str(), object.name.as_str());
-    tracing::info!(kind, namespace, name, dry_run = DryRunAnnotations::of(root).is_dry_run(), "marked as its root is");
+    tracing::info!(
+        kind,
+        namespace,
+        name,
+        dry_run = DryRunAnnotations::of(root).is_dry_run(),
+        "annotated as its root is"
+    );
     Ok(Next::Done)
 }
 
-/// The JSON merge patch that makes an object say what its root says, as long as nobody else changed it.
+/// Returns the JSON merge patch that copies the root's annotations; it fails if the object has changed.
 fn patch(stored: &Value, root: &Value) -> Value {
     let version = stored.pointer("/metadata/resourceVersion");
     let members = wanted_annotations(stored, root, false).into_iter().map(|(key, text)| (key.to_owned(), text.into()));
     json!({"metadata": {"resourceVersion": version, "annotations": Value::Object(members.collect::<Map<_, _>>())}})
 }
 
-/// Everything below an object, as far as the catalog knows.
+/// Returns the objects below an object, from the catalog.
 fn below(object: &Reference, catalog: &Catalog) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     let mut open = VecDeque::from([owner_key(object.kind.kind, &object.name)]);

@@ -1,4 +1,4 @@
-//! Running controllers: watched changes in, objects brought to what they should be out, in the replica that leads.
+//! Runs controllers: watched changes fill queues, and workers reconcile objects in the replica that leads.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,48 +13,48 @@ use super::queue::Queue;
 use super::{Controller, Elector, Failure, Metrics, Next, Tools};
 use crate::catalog::{Catalog, Change, Kind, Observe, Reference};
 
-/// Objects of one controller that are looked at at once: each waits for the API server most of the time.
+/// Workers per controller; each mostly waits for the API server.
 const WORKERS: usize = 4;
-/// The longest time for one object: several calls, each of which the API server ends after a minute at the latest.
-const LONGEST: Duration = Duration::from_secs(60);
-/// What is in hand at the end of a term is given this time. Shorter than what a pod is given to end.
+/// Timeout for one object: several API calls, each of which the API server ends after a minute at the latest.
+const RECONCILE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time for reconciliations in progress when leadership ends. Shorter than a pod's termination grace period.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often it is looked whether everything is listed.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Interval for checking whether all lists are complete.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Controllers with their queues.
-pub struct Companion {
+/// The controllers with their queues.
+pub struct ControllerManager {
     runs: Vec<Arc<Run>>,
     metrics: Metrics,
 }
 
-/// One controller.
+/// One controller with its queue.
 struct Run {
     controller: Box<dyn Controller>,
     queue: Queue,
     metrics: Metrics,
-    /// Empty for all.
+    /// Empty for all namespaces.
     namespaces: Vec<String>,
 }
 
-/// Who leads.
+/// How leadership is decided.
 pub enum Lead {
-    /// This process, alone: for tests and for a single replica that nobody else competes with.
+    /// This process always leads: for tests, and for a single replica without competitors.
     Always,
-    /// Whoever holds the Lease.
+    /// The holder of the Lease leads.
     Elected(Box<Elector>),
 }
 
-/// How a term ended.
+/// Why a term ended.
 enum End {
     Lost,
     Stopped,
 }
 
-impl Companion {
-    /// A companion of these controllers.
+impl ControllerManager {
+    /// Creates a controller manager with these controllers.
     pub fn new(controllers: Vec<Box<dyn Controller>>, metrics: Metrics) -> Self {
-        controllers.iter().for_each(|controller| metrics.show(controller.name()));
+        controllers.iter().for_each(|controller| metrics.initialize(controller.name()));
         let run = |controller| {
             let (queue, metrics) = (Queue::default(), metrics.clone());
             Arc::new(Run { controller, queue, metrics, namespaces: Vec::new() })
@@ -62,17 +62,17 @@ impl Companion {
         Self { runs: controllers.into_iter().map(run).collect(), metrics }
     }
 
-    /// Acts in these namespaces only, if there are any.
+    /// Restricts it to these namespaces, unless the list is empty.
     #[must_use]
-    pub fn within(mut self, namespaces: &[String]) -> Self {
-        // Nobody else has them yet.
+    pub fn in_namespaces(mut self, namespaces: &[String]) -> Self {
+        // No clone of the `Arc` exists yet.
         for run in self.runs.iter_mut().filter_map(Arc::get_mut) {
             run.namespaces = namespaces.to_vec();
         }
         self
     }
 
-    /// The kinds that its catalog must hold.
+    /// Returns the kinds that its catalog must hold.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         let mut kinds: Vec<&'static Kind> = Vec::new();
         for run in &self.runs {
@@ -85,19 +85,19 @@ impl Companion {
         kinds
     }
 
-    /// A catalog of those kinds, whose changes fill the queues.
+    /// Returns a catalog of those kinds, whose changes fill the queues.
     pub fn catalog(&self) -> Catalog {
         let mut catalog = Catalog::new(self.kinds());
         catalog.set_observer(Arc::new(Observer { runs: self.runs.clone() }));
         catalog
     }
 
-    /// Acts whenever it leads, until `stop`.
+    /// Runs the controllers whenever this replica leads, until `stop`.
     pub async fn run(&self, tools: Arc<Tools>, mut lead: Lead, stop: impl Future<Output = ()>) {
         let stop = stop.shared();
         loop {
             if let Lead::Elected(elector) = &mut lead {
-                // Taking a Lease and being told to stop at once gives it back below.
+                // If acquiring the Lease and `stop` coincide, the Lease is released below.
                 tokio::select! {
                     () = elector.acquire() => {}
                     () = stop.clone() => return elector.release().await,
@@ -113,7 +113,7 @@ impl Companion {
         }
     }
 
-    /// From the moment it leads to the moment it does not.
+    /// Runs the controllers from the start to the end of leadership.
     async fn term(&self, tools: &Arc<Tools>, lead: &mut Lead, stop: impl Future<Output = ()>) -> End {
         tracing::info!("leading");
         self.metrics.leading(true);
@@ -129,7 +129,7 @@ impl Companion {
         let ended = async {
             stop.await;
             self.runs.iter().for_each(|run| run.queue.close());
-            // What is in hand is finished, while the Lease is still held.
+            // Reconciliations in progress are finished while the Lease is still held.
             let finished = async { while workers.join_next().await.is_some() {} };
             let _ = timeout(GRACE, finished).await;
         };
@@ -138,7 +138,7 @@ impl Companion {
                 ended.await;
                 End::Stopped
             }
-            // Whichever comes first, what still runs is dropped right below.
+            // Whichever comes first; tasks that are still running are dropped below.
             Lead::Elected(elector) => tokio::select! {
                 () = elector.hold() => End::Lost,
                 () = ended => End::Stopped,
@@ -156,18 +156,18 @@ impl Companion {
 
 impl Run {
     fn push(&self, object: Reference) {
-        // What is in no namespace belongs to all of them.
+        // Cluster-scoped objects belong to all namespaces.
         let is_everywhere = self.namespaces.is_empty() || object.namespace.is_empty();
         if is_everywhere || self.namespaces.contains(&object.namespace) {
             self.queue.push(object);
         }
     }
 
-    /// Has everything looked at once, and again whenever the queue had no room for something.
+    /// Queues every object once, and again whenever the queue was full.
     async fn feed(self: Arc<Self>, tools: Arc<Tools>) {
         let kinds = [self.controller.watches(), self.controller.looks_up()].concat();
         while tools.catalog.pending().iter().any(|pending| kinds.iter().any(|kind| std::ptr::eq(*kind, *pending))) {
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         loop {
             for kind in self.controller.watches() {
@@ -189,12 +189,12 @@ impl Run {
             self.metrics.depth(name, self.queue.len());
             let begin = Instant::now();
             let reconciling = AssertUnwindSafe(self.controller.reconcile(&object, &tools)).catch_unwind();
-            let outcome = match timeout(LONGEST, reconciling).await {
+            let outcome = match timeout(RECONCILE_TIMEOUT, reconciling).await {
                 Ok(Ok(outcome)) => outcome,
                 Ok(Err(_)) => Err(Failure::Panicked),
-                Err(_) => Err(Failure::TooLong(LONGEST)),
+                Err(_) => Err(Failure::TooLong(RECONCILE_TIMEOUT)),
             };
-            tell(name, &object, &outcome);
+            log_outcome(name, &object, &outcome);
             self.metrics.reconciled(name, &outcome, begin.elapsed());
             self.queue.done(&object, outcome.ok());
             self.metrics.depth(name, self.queue.len());
@@ -202,7 +202,7 @@ impl Run {
     }
 }
 
-fn tell(controller: &'static str, object: &Reference, outcome: &Result<Next, Failure>) {
+fn log_outcome(controller: &'static str, object: &Reference, outcome: &Result<Next, Failure>) {
     let Err(failure) = outcome else { return };
     let (kind, namespace, name) = (object.kind.kind, object.namespace.as_str(), object.name.as_str());
     match failure {
