@@ -136,7 +136,7 @@ fn some_rules_alone_can_be_asked() {
     assert_eq!(run(folder.path(), &["--rules", "OW"]).0, Some(1));
     assert_eq!(run(folder.path(), &["--rules", "KZ,OW002"]).0, Some(0));
     let (code, _, stderr) = run(folder.path(), &["--rules", "OW999"]);
-    assert_eq!((code, &*stderr), (Some(2), "error: there is no rule \"OW999\"; `portcullis rules` lists them\n"));
+    assert_eq!((code, &*stderr), (Some(2), "error: unknown rule \"OW999\"; `portcullis rules` lists the rules\n"));
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn check_exits_as_it_says() {
     assert_eq!(portcullis(&["check"]).code, 2);
     let empty = portcullis(&["check", "src"]);
     assert_eq!(empty.code, 2);
-    assert!(empty.stderr.contains("src: no .yaml, .yml or .json file is there"), "{}", empty.stderr);
+    assert!(empty.stderr.contains("src: no .yaml, .yml or .json file found"), "{}", empty.stderr);
     // What can be read is judged all the same.
     let run = with_input(&["check", "-"], &format!("{BAD}---\na: [\n"));
     assert_eq!(run.code, 2);

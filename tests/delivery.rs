@@ -263,7 +263,7 @@ fn small() -> Limits {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_server_never_blocks() {
-    const SLOW: &str = "did not hand it over";
+    const SLOW: &str = "did not send it";
     let good = packed(MISPLACED);
     let answers: Vec<(&str, Behaviour)> = vec![
         ("404", Box::new(|_| Answer::Status(404))),
@@ -271,7 +271,7 @@ async fn a_bad_server_never_blocks() {
         ("redirect", Box::new(|_| Answer::Redirect("http://169.254.169.254/".to_owned()))),
         (SLOW, Box::new(Answer::Drip)),
         (SLOW, Box::new(|_| Answer::Hang)),
-        ("broke off", Box::new(Answer::Truncated)),
+        ("was interrupted", Box::new(Answer::Truncated)),
         ("is larger than", Box::new(|_| Answer::Endless)),
         ("its digest is", Box::new(|_| Answer::Bytes(packed(PLACED).into()))),
     ];
@@ -295,7 +295,7 @@ async fn a_dead_server_and_a_foreign_host_are_said_to_be_so() {
     cluster.source(&artifact);
     warned(
         &cluster.apply(flux("apps", &[])).await,
-        &["KZ041", "127.0.0.1:1 is not one that artifacts are fetched from"],
+        &["KZ041", "127.0.0.1:1 is not in the list of allowed artifact hosts"],
     );
     let policy = Policy { artifact_hosts: vec!["127.0.0.1:1".to_owned()], ..Policy::default() };
     cluster.gate.set_policy(policy);

@@ -259,7 +259,7 @@ async fn a_shadow_refuses_nothing_and_nobody_forgets_that_it_is_one() {
     let response = &server.post("/validate", &review("refused.json")).await["response"];
     assert_eq!((&response["allowed"], &response["auditAnnotations"]["shadow"]), (&true.into(), &"deny".into()));
     assert!(!is_patched(&server.post("/mutate", &review("patched.json")).await));
-    server.until_log(|log| log.contains("every request goes on unchanged")).await;
+    server.until_log(|log| log.contains("every request is admitted unchanged")).await;
     let tells = |line: &str| line.contains("shadow=\"deny\"") && line.contains("OW001=deny");
     server.until_log(|log| log.lines().any(tells)).await;
 }

@@ -1,7 +1,7 @@
-//! Fetching an archive: plain HTTP from an allowed host, no redirects, no credentials, bounded, and hashed on the way.
+//! Fetches an archive by plain HTTP from an allowed host, without redirects or credentials, within limits, and checks
+//! its digest.
 //!
-//! What source-controller serves, and what kustomize-controller does with it, is in fluxcd/pkg's
-//! `http/fetch/archive_fetcher.go`. Unlike that, nothing is tried twice here.
+//! Source of the protocol: fluxcd/pkg's `http/fetch/archive_fetcher.go`. Unlike that, a fetch is not retried.
 
 use std::time::Duration;
 
@@ -21,78 +21,78 @@ use super::Limits;
 use crate::kustomize::delivery::Artifact;
 use crate::kustomize::tree::ArchiveError;
 
-/// Where Flux's controllers serve artifacts, in the namespace that Flux is installed in.
+/// The hosts of Flux's own controllers, in Flux's default namespace.
 pub const OWN_HOSTS: [&str; 2] = ["source-controller.flux-system", "source-watcher.flux-system"];
-/// What may follow the name and namespace of a Service.
+/// The suffixes of a Service's host name after its name and namespace.
 const SUFFIXES: [&str; 4] = ["", ".svc", ".svc.cluster.local", ".svc.cluster.local."];
 /// The port of plain HTTP.
 const HTTP: u16 = 80;
 
-/// Why an artifact was not fetched; each reads as the end of a sentence.
+/// Why an artifact was not fetched. Each text completes a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// No URL that is fetched here.
-    #[error("{0:?} is no http:// URL")]
+    /// The URL is not a plain HTTP URL.
+    #[error("{0:?} is not an http:// URL")]
     Url(String),
-    /// Not where artifacts come from.
-    #[error("the host {0} is not one that artifacts are fetched from")]
+    /// The host is not allowed.
+    #[error("the host {0} is not in the list of allowed artifact hosts")]
     Host(String),
-    /// A digest that cannot be checked.
-    #[error("{0:?} is no sha256, sha384 or sha512 digest")]
+    /// The digest has an unknown algorithm or format.
+    #[error("{0:?} is not a sha256, sha384 or sha512 digest")]
     Digest(String),
-    /// Nobody answers.
+    /// The host does not answer.
     #[error("{0} does not answer")]
     Unreachable(String),
-    /// It took too long.
-    #[error("{0} did not hand it over within {1:?}")]
+    /// The timeout expired.
+    #[error("{0} did not send it within {1:?}")]
     Slow(String, Duration),
-    /// The connection broke off.
-    #[error("{0} broke off: {1}")]
+    /// The connection was interrupted.
+    #[error("the connection to {0} was interrupted: {1}")]
     Broken(String, String),
-    /// An answer that is not the artifact.
+    /// The response has an unexpected status.
     #[error("{0} answered {1}")]
     Status(String, StatusCode),
-    /// Another address, which nobody allowed.
+    /// The response is a redirect.
     #[error("{0} answered with a redirect, which is not followed")]
     Redirect(String),
-    /// More bytes than are read.
+    /// The archive exceeds the limit.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
-    /// Other bytes than the source says.
+    /// The digest differs from the source's.
     #[error("its digest is {found}, not {wanted}")]
     Mismatch {
-        /// What it is.
+        /// The digest of the archive.
         found: String,
-        /// What the source says.
+        /// The digest in the source's status.
         wanted: String,
     },
-    /// It is no archive, or too much of one.
+    /// The archive is invalid or exceeds a limit.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// It made the reader fail.
+    /// Unpacking panicked.
     #[error("it could not be unpacked")]
     Unpacking,
 }
 
-/// Whether artifacts may be fetched from `host`, a name with its port unless that is 80.
+/// Returns whether artifacts may be fetched from `host`. Its port must be included unless it is 80.
 pub fn is_allowed(host: &str, port: u16, configured: &[String]) -> bool {
     let own = || {
         let suffix = OWN_HOSTS.iter().find_map(|own| host.strip_prefix(own));
         port == HTTP && suffix.is_some_and(|suffix| SUFFIXES.contains(&suffix))
     };
     let named = |entry: &String| match entry.rsplit_once(':') {
-        Some((name, number)) => same(name, host) && number.parse() == Ok(port),
-        None => same(entry, host) && port == HTTP,
+        Some((name, number)) => is_same_host(name, host) && number.parse() == Ok(port),
+        None => is_same_host(entry, host) && port == HTTP,
     };
     own() || configured.iter().any(named)
 }
 
-/// Names are the same with and without the dot at their end.
-fn same(one: &str, other: &str) -> bool {
+/// Compares host names; a trailing dot is ignored.
+fn is_same_host(one: &str, other: &str) -> bool {
     one.trim_end_matches('.').eq_ignore_ascii_case(other.trim_end_matches('.'))
 }
 
-/// What is to be fetched.
+/// The artifact to fetch.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     host: String,
@@ -103,7 +103,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// What an artifact asks for, if that is allowed.
+    /// Checks that an artifact may be fetched.
     pub(super) fn of(artifact: &Artifact, hosts: &[String]) -> Result<Self, FetchError> {
         let bad_url = || FetchError::Url(artifact.url.chars().take(200).collect());
         let uri: Uri = artifact.url.parse().map_err(|_| bad_url())?;
@@ -120,7 +120,7 @@ impl Target {
         Ok(Self { host, port, path, algorithm, digest: artifact.digest.clone() })
     }
 
-    /// Host and port, for people.
+    /// Returns host and port, for messages.
     pub(super) fn authority(&self) -> String {
         let Self { host, port, .. } = self;
         if *port == HTTP { host.clone() } else { format!("{host}:{port}") }
@@ -139,24 +139,24 @@ fn algorithm(digest: &str) -> Option<&'static Algorithm> {
     fits.then_some(algorithm)
 }
 
-/// Fetches an archive whose digest is right, with its room among the bytes that may arrive.
+/// Fetches an archive and checks its digest. Returns it with the permit for its bytes.
 pub(super) async fn fetch<'a>(
     target: &Target,
     limits: &Limits,
     arriving: &'a Semaphore,
 ) -> Result<(Vec<u8>, SemaphorePermit<'a>), FetchError> {
     let slow = |_| FetchError::Slow(target.authority(), limits.fetch);
-    timeout(limits.fetch, fetch_at_leisure(target, limits, arriving)).await.map_err(slow)?
+    timeout(limits.fetch, fetch_without_deadline(target, limits, arriving)).await.map_err(slow)?
 }
 
-async fn fetch_at_leisure<'a>(
+async fn fetch_without_deadline<'a>(
     target: &Target,
     limits: &Limits,
     arriving: &'a Semaphore,
 ) -> Result<(Vec<u8>, SemaphorePermit<'a>), FetchError> {
     let answer = ask(target, limits).await?;
     let body = answer.into_body();
-    // nobody knows better than the server how much there will be, and more than it says is not read
+    // The Content-Length is an upper bound: no more bytes are read.
     let most = body.size_hint().upper().unwrap_or(limits.packed);
     if most > limits.packed {
         return Err(FetchError::TooLarge(limits.packed));
@@ -167,7 +167,7 @@ async fn fetch_at_leisure<'a>(
     Ok((packed, room))
 }
 
-/// Sends the request; the answer's body is still to come.
+/// Sends the request and returns the response, whose body is not read yet.
 async fn ask(target: &Target, limits: &Limits) -> Result<Response<Incoming>, FetchError> {
     let authority = target.authority();
     let unreachable = || FetchError::Unreachable(authority.clone());
@@ -175,7 +175,7 @@ async fn ask(target: &Target, limits: &Limits) -> Result<Response<Incoming>, Fet
     let connect = TcpStream::connect((target.host.trim_end_matches('.'), target.port));
     let stream = timeout(limits.connect, connect).await.map_err(|_| unreachable())?.map_err(|_| unreachable())?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // ends with the sender, or with the body where that outlives it
+    // Ends with the sender, or with the body if that lives longer.
     tokio::spawn(connection);
     let request = Request::get(&target.path)
         .header(HOST, &authority)
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn only_allowed_hosts_are_asked() {
+    fn rejects_hosts_that_are_not_allowed() {
         let own = "http://source-controller.flux-system.svc.cluster.local./gitrepository/a/b/c.tar.gz";
         assert_eq!(target(own, &[]).unwrap().path, "/gitrepository/a/b/c.tar.gz");
         target("http://minio.tools.svc:9000/x", &["minio.tools.svc:9000"]).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn only_digests_that_can_be_checked_are_taken() {
+    fn rejects_digests_that_cannot_be_checked() {
         assert!(algorithm(&format!("sha512:{}", "A".repeat(128))).is_some());
         for digest in ["", "sha256", "sha256:", "sha256:zz", "md5:00", "blake3:00", &"0".repeat(64)] {
             assert!(algorithm(digest).is_none(), "{digest}");

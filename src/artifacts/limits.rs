@@ -1,73 +1,76 @@
-//! Every bound of what is fetched and kept, each with the reason for its size.
+//! The limits of fetched and cached artifacts, each with its reason.
 
 use std::time::Duration;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Flux leaves images and archives out of its artifacts; those of the largest public repositories are below 20 MB.
+/// Maximum size of an archive. Flux excludes images and archives from artifacts; those of the largest public
+/// repositories are below 20 MB.
 pub const PACKED: u64 = 50 * MIB;
-/// Text shrinks to about a fifth; beyond this an archive is a bomb or no configuration.
+/// Maximum size of an unpacked tree. Text compresses to about a fifth; a larger tree is an archive bomb or not
+/// configuration.
 pub const UNPACKED: u64 = 96 * MIB;
-/// A repository of 1 000 roots and 3 000 components has some 20 000 files.
+/// Maximum number of entries. A repository of 1 000 roots and 3 000 components has some 20 000 files.
 pub const ENTRIES: usize = 50_000;
-/// Two of the largest archives while they are on their way, or a hundred usual ones.
+/// Maximum total size of archives in transit: two of the largest, or a hundred typical ones.
 pub const ARRIVING: u64 = 64 * MIB;
-/// One of the largest trees, or some thirty of 5 000 files; together with what arrives, and one tree that is being
-/// unpacked, below what the chart gives a pod.
+/// Maximum total size of cached trees: one of the largest, or some thirty of 5 000 files. Together with archives in
+/// transit and one tree being unpacked, it is below the memory limit of the chart.
 pub const KEPT_TREES: u64 = 96 * MIB;
-/// More sources than a cluster has.
+/// Maximum number of cached trees, more than a cluster has sources.
 pub const MOST_TREES: usize = 256;
-/// A verdict without findings takes some hundred bytes.
+/// Maximum total size of cached verdicts. A verdict without findings takes some hundred bytes.
 pub const KEPT_VERDICTS: u64 = 16 * MIB;
-/// Ten revisions of 5 000 Kustomizations.
+/// Maximum number of cached verdicts: ten revisions of 5 000 Kustomizations.
 pub const MOST_VERDICTS: usize = 50_000;
-/// What is read to judge one root, one at a time: YAML takes up to [`PARSED`] times its size once it is parsed.
+/// Maximum bytes that are read to judge one root. Parsed YAML takes up to [`PARSED`] times its size; one root is judged
+/// at a time.
 pub const READ: u64 = 8 * MIB;
-/// A list of short words takes some 160 bytes for every four of its text.
+/// Maximum ratio of parsed to textual size: a list of short words takes some 160 bytes for every four bytes of text.
 pub const PARSED: u64 = 40;
-/// Kustomization files that are kept as they were parsed, for all roots of a tree; those of 1 000 roots have some 300 KiB.
+/// Maximum total size of cached parsed kustomization files of a tree; those of 1 000 roots take some 300 KiB.
 pub const SHARED: u64 = MIB;
-/// Fetches from one host at a time: a slow one keeps no others waiting.
+/// Concurrent fetches per host, so that a slow host does not delay the others.
 pub const FETCHES: usize = 4;
-/// Fetches that run or wait; further ones are not begun.
+/// Maximum number of running or waiting fetches.
 pub const MOST_FETCHES: usize = 256;
-/// What source-controller on the same network needs for the largest artifact, many times over.
+/// Timeout of a fetch: many times what source-controller needs for the largest artifact.
 pub const FETCH: Duration = Duration::from_secs(30);
-/// A connection within a cluster is made in a millisecond.
+/// Connect timeout. Within a cluster a connection takes a millisecond.
 pub const CONNECT: Duration = Duration::from_secs(5);
-/// For so long a fetch that failed is not tried again: what asks for it is answered at once.
+/// Time for which a failed fetch is not retried; callers get the error at once.
 pub const FAILED: Duration = Duration::from_secs(5);
 
-/// The bounds. [`Limits::default`] takes the constants of this module.
+/// The limits. [`Limits::default`] uses the constants of this module.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes of an archive.
+    /// Maximum bytes of an archive.
     pub packed: u64,
-    /// Bytes of a tree.
+    /// Maximum bytes of a tree.
     pub unpacked: u64,
-    /// Files, links and folders of a tree.
+    /// Maximum files, links and folders of a tree.
     pub entries: usize,
-    /// Bytes of all archives that are arriving.
+    /// Maximum bytes of all archives in transit.
     pub arriving: u64,
-    /// Bytes of all trees that are kept.
+    /// Maximum bytes of all cached trees.
     pub kept_trees: u64,
-    /// Trees that are kept.
+    /// Maximum number of cached trees.
     pub most_trees: usize,
-    /// Bytes of all verdicts that are kept.
+    /// Maximum bytes of all cached verdicts.
     pub kept_verdicts: u64,
-    /// Verdicts that are kept.
+    /// Maximum number of cached verdicts.
     pub most_verdicts: usize,
-    /// Bytes that are read to judge one root.
+    /// Maximum bytes that are read to judge one root.
     pub read: u64,
-    /// Fetches from one host at a time.
+    /// Concurrent fetches per host.
     pub fetches: usize,
-    /// Fetches that run or wait.
+    /// Maximum number of running or waiting fetches.
     pub most_fetches: usize,
-    /// For one fetch.
+    /// Timeout of a fetch.
     pub fetch: Duration,
-    /// For a connection.
+    /// Timeout of a connection.
     pub connect: Duration,
-    /// How long a fetch that failed is not tried again.
+    /// Time for which a failed fetch is not retried.
     pub failed: Duration,
 }
 

@@ -1,11 +1,11 @@
-//! What is counted of artifacts.
+//! Metrics of artifacts.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Counts of fetches and verdicts.
+/// The counters of fetches and verdicts.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     fetches: Family<[(&'static str, &'static str); 1], Counter>,
@@ -17,16 +17,12 @@ const FETCHES: [&str; 2] = ["failed", "fetched"];
 const VERDICTS: [&str; 2] = ["kept", "judged"];
 
 impl Metrics {
-    /// Registers them.
+    /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
-        registry.register("artifact_fetches", "Artifacts that were fetched, or could not be", metrics.fetches.clone());
-        registry.register(
-            "tree_verdicts",
-            "Verdicts about trees: kept from before, or judged",
-            metrics.verdicts.clone(),
-        );
-        registry.register("artifact_bytes", "Bytes of the trees that are kept", metrics.bytes.clone());
+        registry.register("artifact_fetches", "Fetches of artifacts, by outcome", metrics.fetches.clone());
+        registry.register("tree_verdicts", "Verdicts about trees: from the cache, or judged", metrics.verdicts.clone());
+        registry.register("artifact_bytes", "Bytes of the cached trees", metrics.bytes.clone());
         FETCHES.iter().for_each(|result| drop(metrics.fetches.get_or_create(&[("result", result)])));
         VERDICTS.iter().for_each(|from| drop(metrics.verdicts.get_or_create(&[("from", from)])));
         metrics

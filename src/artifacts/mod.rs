@@ -1,12 +1,12 @@
-//! Artifacts: trees that are fetched, judged and kept, beside the handler.
+//! Artifacts: fetches, judges and caches trees outside the request handler.
 //!
 //! ```text
-//! root ─► verdict kept? ─► tree kept? ─► fetch, one for each digest ─► digest right? ─► unpack ─► judge ─► keep
+//! root ─► verdict cached? ─► tree cached? ─► fetch, one per digest ─► digest correct? ─► unpack ─► judge ─► cache
 //! ```
 //!
-//! A handler waits until its deadline and no longer; what it asked for goes on beside it and is there for the next one.
-//! Nothing is fetched but from allowed hosts, without credentials and without following redirects, and nothing is read as
-//! an archive before its digest is right. All that is kept has a bound; see [`limits`].
+//! A handler waits at most until its deadline; the fetch continues and serves the next request. Artifacts are fetched
+//! only from allowed hosts, without credentials and redirects, and are unpacked only if the digest is correct. All
+//! caches are bounded; see [`limits`].
 
 mod fetch;
 mod flights;
@@ -38,20 +38,20 @@ pub struct Artifacts {
     flights: Arc<Flights>,
 }
 
-/// What is kept, and what judging needs.
+/// The caches, and the state for judging.
 struct Shelf {
     limits: Limits,
     metrics: Metrics,
     trees: Mutex<Kept<String, Arc<Unpacked>>>,
     verdicts: Mutex<Kept<Question, Arc<Judged>>>,
-    /// One root is judged at a time, which takes a millisecond: the processors are for requests.
+    /// One root is judged at a time, which takes a millisecond; the other processors serve requests.
     judging: Semaphore,
 }
 
-/// A tree that was fetched, with what was read of it.
+/// A fetched tree with the files parsed from it.
 struct Unpacked {
     tree: Arc<Tree>,
-    /// Nothing where that would be too much to keep.
+    /// `None` if they are too large to keep.
     files: Option<Files>,
 }
 
@@ -61,14 +61,14 @@ impl Unpacked {
         Self { tree: Arc::new(tree), files }
     }
 
-    /// About how many bytes it may come to hold.
+    /// Estimates the maximum size in bytes.
     fn weight(&self) -> u64 {
         let parsed = if self.files.is_some() { self.tree.kustomizations_cost() * limits::PARSED } else { 0 };
         self.tree.weight() + parsed
     }
 }
 
-/// What a verdict depends on: the tree, the folder, and how it is built.
+/// The key of a verdict: the tree, the folder, and the build options.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     digest: String,
@@ -77,17 +77,17 @@ struct Question {
 }
 
 impl Question {
-    /// About how many bytes it holds.
+    /// Estimates the size in bytes.
     fn weight(&self) -> usize {
         let (At::Folder(path) | At::FolderIfAny(path)) = &self.at else { return size_of::<Self>() };
         let spec = self.options.flux.weight();
-        // once as a key, once in the order of use
+        // The key is stored twice: in the map, and in the order of use.
         2 * (size_of::<Self>() + self.digest.len() + path.len() + spec)
     }
 }
 
 impl Artifacts {
-    /// Keeps as much as `limits` says. Lives in the runtime that it is used in.
+    /// Creates the caches within `limits`. Must be called in the Tokio runtime that uses them.
     pub fn new(limits: Limits, metrics: Metrics) -> Self {
         let shelf = Arc::new(Shelf {
             trees: Mutex::new(Kept::new(limits.kept_trees, limits.most_trees)),
@@ -122,7 +122,7 @@ impl Artifacts {
             return Ok(judged);
         }
         let flight = self.flights.of(artifact, hosts)?;
-        let late = "it is still being fetched; apply again in a moment";
+        let late = "it is still being fetched; apply again";
         let unpacked = timeout_at(last.into(), flight).await.map_err(|_| late)??;
         let (shelf, root) = (self.shelf.clone(), root.clone());
         let work = move || {
@@ -152,20 +152,20 @@ impl Artifacts {
 }
 
 impl Shelf {
-    /// Does work that takes time where it slows no request: on threads of its own, some at a time.
+    /// Runs slow work on the blocking thread pool, one task at a time.
     async fn work(
         self: Arc<Self>,
         work: impl FnOnce() -> Result<Arc<Judged>, String> + Send + 'static,
         last: Instant,
     ) -> Result<Arc<Judged>, String> {
-        let late = "judging it takes too long; apply again in a moment";
+        let late = "judging it takes too long; apply again";
         let done = async {
             let judging = self.clone();
             let permit = judging.judging.acquire().await.map_err(|error| error.to_string())?;
             permit.forget();
             self.metrics.judged();
             let work = move || {
-                // also given back when the work panics
+                // Also released if the work panics.
                 let _permit = Permit(self);
                 work()
             };
@@ -175,7 +175,7 @@ impl Shelf {
     }
 }
 
-/// A place among those that judge, until it is dropped.
+/// A permit for judging, released on drop.
 struct Permit(Arc<Shelf>);
 
 impl Drop for Permit {
@@ -196,7 +196,7 @@ impl Judge for Artifacts {
     }
 }
 
-/// A panic while a lock is held leaves what is kept whole: every change is one call.
+/// Every change is one call, so the data is consistent even after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! `portcullis audit`: the rules over what is stored.
+//! `portcullis audit`: runs the rules on stored objects.
 
 mod table;
 
@@ -16,58 +16,58 @@ use crate::cryptography;
 use crate::gate::{Gate, Registry, Row};
 use crate::process;
 
-/// How findings are written.
+/// The output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
     /// A table, and a line for each finding
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
-/// Judge what a cluster holds already, by the rules of admission.
+/// Run the rules of admission on stored objects.
 ///
-/// Each object is judged as an update that changes nothing: what is denied here is refused at its next update. Run by a new
-/// version before the upgrade, it says what the new rules would refuse. Exit codes: 0 nothing is denied, 1 something is, 2 a
-/// kind cannot be read.
+/// Each object is judged as an update without changes: a denial means that the next update of the object will be
+/// denied. Run a new version before an upgrade to see what the new rules would deny. Exit codes: 0 nothing is denied, 1
+/// something is denied, 2 a kind cannot be read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The cluster; without, the one around the pod, or the one that kubectl would ask
+    /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Files or folders that stand for the cluster; may be said several times
+    /// Files or folders used instead of a cluster; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "report"])]
     manifests: Vec<PathBuf>,
-    /// Judge objects in this namespace only; may be said several times. Without, also those in none
+    /// Judge only objects in this namespace; may be repeated. Default: all objects, also cluster-scoped ones
     #[arg(long, short, value_name = "NAMESPACE")]
     namespace: Vec<String>,
-    /// Ask only these rules or families, such as OW or KZ001; may be said several times, or with commas
+    /// Run only these rules or families, such as OW or KZ001; may be repeated, or separated by commas
     #[arg(long, value_name = "RULE", value_delimiter = ',', conflicts_with = "report")]
     rules: Vec<String>,
     /// The configuration file, with levels and exemptions
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Has no effect: the trees behind objects, such as Flux Kustomizations, are always fetched, where they can be
+    /// Has no effect: trees behind objects, such as of Flux Kustomizations, are always fetched if possible
     #[arg(long, hide = true)]
-    #[allow(dead_code, reason = "accepted for those who still write it")]
+    #[allow(dead_code, reason = "accepted for compatibility")]
     fetch_trees: bool,
-    /// Write policy reports: openreports.io where that is installed, else wgpolicyk8s.io
+    /// Write policy reports: openreports.io if it is installed, else wgpolicyk8s.io
     #[arg(long)]
     report: bool,
-    /// How findings are written
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
-    /// Exit with 1 when anything is found, warnings too
+    /// Exit with 1 on any finding, including warnings
     #[arg(long)]
     strict: bool,
 }
 
-/// What came of an audit.
+/// The result of an audit with its reports.
 struct Outcomes {
     audited: Audited,
-    /// The version that wrote the reports which this was compared with.
+    /// The version that wrote the earlier reports.
     before: Option<String>,
-    /// Why nothing was compared or written.
+    /// Why the reports were not compared or written.
     problem: Option<ReportError>,
 }
 
@@ -100,7 +100,7 @@ impl Args {
         let mut names = registry.families();
         names.extend(registry.rows().into_iter().map(Row::id));
         match self.rules.iter().find(|rule| !names.contains(&rule.as_str())) {
-            Some(rule) => Err(Unusable::new(format!("there is no rule {rule:?}; `portcullis rules` lists them"))),
+            Some(rule) => Err(Unusable::new(format!("unknown rule {rule:?}; `portcullis rules` lists the rules"))),
             None => Ok(()),
         }
     }
@@ -125,7 +125,7 @@ impl Args {
         Ok(Outcomes { audited, before, problem })
     }
 
-    /// Compares with the reports that there are, and where it is asked to, writes new ones.
+    /// Compares with the earlier reports, and writes new ones if requested.
     async fn reported(
         &self,
         client: Client,

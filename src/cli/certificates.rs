@@ -1,4 +1,4 @@
-//! Where `serve` has its certificates from, and whose calls it takes.
+//! The certificates of `serve`, and the verification of its clients.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ pub(super) struct Serving {
     /// The folder with tls.crt and tls.key, reloaded when they change
     #[arg(long, env = "PORTCULLIS_CERTS", value_name = "DIR", default_value = "/etc/portcullis/certs")]
     certs: PathBuf,
-    /// Keep a CA in this Secret, together with the other replicas, and the caBundles of our own webhook configurations;
-    /// --certs is not read then. See certs/README.md
+    /// Manage a CA in this Secret, shared by the replicas, and the caBundles of our webhook configurations; --certs is
+    /// then not read. See certs/README.md
     #[arg(
         long,
         env = "PORTCULLIS_SELF_MANAGED",
@@ -27,8 +27,7 @@ pub(super) struct Serving {
         conflicts_with = "manifests"
     )]
     self_managed: Option<(String, String)>,
-    /// A name that the API server calls this server by, such as portcullis.portcullis-system.svc; may be said several
-    /// times
+    /// A name by which the API server calls this server, such as portcullis.portcullis-system.svc; may be repeated
     #[arg(
         long = "server-name",
         id = "server_names",
@@ -37,19 +36,19 @@ pub(super) struct Serving {
         value_delimiter = ','
     )]
     server_names: Vec<String>,
-    /// How long a CA in the Secret lasts, such as 365d; at two thirds of it another one is made
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "365d")]
+    /// Validity of a CA in the Secret, such as 365d; it is replaced after two thirds of it
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "365d")]
     ca_life: Duration,
-    /// How long a leaf that is signed by it lasts; at two thirds of it another one is signed
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "7d")]
+    /// Validity of a leaf certificate; it is replaced after two thirds of it
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "7d")]
     leaf_life: Duration,
-    /// How long old and new CA are in every caBundle before the new one signs
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "5m")]
+    /// How long old and new CA are in every caBundle before the new CA signs
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     ca_overlap: Duration,
-    /// Take only calls with a client certificate that a CA in this file (PEM) has signed; reloaded when it changes
+    /// Accept only calls with a client certificate signed by a CA in this file (PEM); reloaded when it changes
     #[arg(long, env = "PORTCULLIS_CLIENT_CA", value_name = "FILE")]
     client_ca: Option<PathBuf>,
-    /// Take only calls whose client certificate has this common name, DNS name or URI; may be said several times
+    /// Accept only calls whose client certificate has this common name, DNS name or URI; may be repeated
     #[arg(
         long = "client-name",
         env = "PORTCULLIS_CLIENT_NAMES",
@@ -65,13 +64,13 @@ fn secret(text: &str) -> Result<(String, String), String> {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
             Ok((namespace.to_owned(), name.to_owned()))
         }
-        _ => Err("a namespace and the name of a Secret are wanted, as in portcullis-system/portcullis-ca".to_owned()),
+        _ => Err("expected NAMESPACE/NAME of a Secret, such as portcullis-system/portcullis-ca".to_owned()),
     }
 }
 
-/// A whole number and its unit.
-fn span(text: &str) -> Result<Duration, String> {
-    let wanted = || format!("{text:?} is no time; write a whole number and s, m, h or d, such as 7d");
+/// Parses a whole number with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wanted = || format!("{text:?} is not a duration; write a whole number and s, m, h or d, such as 7d");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wanted)?;
     let number: u32 = number.parse().map_err(|_| wanted())?;
     let seconds = match unit {
@@ -85,7 +84,7 @@ fn span(text: &str) -> Result<Duration, String> {
 }
 
 impl Serving {
-    /// What is served at first, and is kept up to date from now on.
+    /// Opens the serving certificate and keeps it up to date.
     pub(super) async fn open(
         &self,
         kubeconfig: Option<&Path>,
@@ -108,14 +107,14 @@ impl Serving {
             timing,
             clock: Clock::system(),
             metrics: Metrics::register(registry),
-            condition: readiness.condition("certificates", "the Secret was not read yet"),
+            condition: readiness.condition("certificates", "the Secret has not been read yet"),
             serve: Box::new(move |leaf| serve(&served, leaf)),
         });
         tokio::spawn(keeper.run());
         Ok(certificates)
     }
 
-    /// Whose calls are taken; `None` for everybody's.
+    /// Returns the client verification; `None` accepts all clients.
     pub(super) fn clients(&self) -> Result<Option<Arc<Clients>>, Unusable> {
         let clients = self.client_ca.as_ref().map(|file| Clients::from_file(file, self.client_names.clone()));
         clients
@@ -124,7 +123,7 @@ impl Serving {
             .map_err(|error| Unusable::because("--client-ca", error))
     }
 
-    /// A leaf that nobody trusts: so that there are probes and metrics while the Secret cannot be read.
+    /// Returns a leaf that no client trusts, so that probes and metrics are served while the Secret cannot be read.
     fn untrusted(&self, timing: Timing) -> Result<Pair, Unusable> {
         let now = OffsetDateTime::now_utc();
         let leaf = issue::authority(now, timing.authority)
@@ -141,7 +140,7 @@ fn pair(leaf: &Leaf) -> Result<Pair, crate::server::CertificateError> {
 fn serve(certificates: &Certificates, leaf: &Leaf) {
     match pair(leaf) {
         Ok(pair) => certificates.replace(pair),
-        Err(error) => tracing::error!(%error, "a leaf that was signed here cannot be served; the one before stays"),
+        Err(error) => tracing::error!(%error, "a new leaf certificate cannot be served; the previous one stays in use"),
     }
 }
 
@@ -150,16 +149,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_a_unit() {
-        assert_eq!(span("7d"), Ok(Duration::days(7)));
-        assert_eq!(span("90s"), Ok(Duration::seconds(90)));
+    fn durations_require_a_unit() {
+        assert_eq!(duration("7d"), Ok(Duration::days(7)));
+        assert_eq!(duration("90s"), Ok(Duration::seconds(90)));
         for wrong in ["", "7", "d", "7w", "-1d", "1.5h", "7é"] {
-            assert!(span(wrong).is_err(), "{wrong}");
+            assert!(duration(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn a_secret_has_a_namespace() {
+    fn secrets_require_a_namespace() {
         assert_eq!(secret("a/b"), Ok(("a".to_owned(), "b".to_owned())));
         for wrong in ["", "a", "/b", "a/", "a/b/c"] {
             assert!(secret(wrong).is_err(), "{wrong}");

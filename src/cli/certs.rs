@@ -13,25 +13,25 @@ use time::{Duration, OffsetDateTime};
 
 use super::{OK, Unusable, say};
 
-/// Make a development CA and a serving certificate.
+/// Create a development CA and a serving certificate.
 ///
-/// Writes ca.crt, ca.key, tls.crt and tls.key. A CA that is there already is used again, so that calling this once more
-/// renews just the serving certificate.
+/// Writes ca.crt, ca.key, tls.crt and tls.key. An existing CA is reused, so running it again renews only the serving
+/// certificate.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The folder to write into
+    /// The output folder
     #[arg(long, short, value_name = "DIR", default_value = "certs/dev")]
     out: PathBuf,
-    /// A name or address that the server is reached by; may be given several times
+    /// A host name or address of the server; may be repeated
     #[arg(long = "host", value_name = "HOST", default_values_t = ["localhost".to_owned(), "127.0.0.1".to_owned()])]
     hosts: Vec<String>,
-    /// How long the serving certificate holds; the CA holds ten times as long
+    /// Validity of the serving certificate in days; the CA is valid ten times as long
     #[arg(long, default_value_t = 90)]
     days: u16,
 }
 
 const CA_NAME: &str = "portcullis development CA";
-/// Clocks of test machines differ a little.
+/// Tolerates small clock differences between test machines.
 const BACKDATED: Duration = Duration::minutes(5);
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<String, Unusable> {
     fs::read_to_string(path).map_err(|error| Unusable::because(path.display(), error))
 }
 
-/// Written beside and renamed, so that a server that watches the folder never reads half a file.
+/// Writes to a temporary file and renames it, so that a server that watches the folder never reads a partial file.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), Unusable> {
     let beside = path.with_extension("new");
     let written = || {

@@ -1,7 +1,7 @@
-//! Following the configuration file while a command runs.
+//! Reloads the configuration file while a command runs.
 //!
-//! One that cannot be used changes nothing: the last good one holds, and `/readyz`, the metrics and the log say what is wrong
-//! until it is mended. A replica that starts with it, though, does not start.
+//! An invalid file changes nothing: the last valid configuration stays in use, and `/readyz`, metrics and log report
+//! the problem until it is fixed. A replica that starts with an invalid file fails to start.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use crate::gate::{Exemption, Gate, Registry as Rules};
 use crate::process::{Changes, Condition};
 use crate::recording::Recorder;
 
-/// How often the file is looked at, and whether an exemption has expired, besides when its folder tells of a change.
+/// Interval for checking the file and expired exemptions, in addition to file system events.
 const POLL: Duration = Duration::from_secs(5);
-/// Expired exemptions that `/readyz` names; the log names all.
+/// Maximum number of expired exemptions in `/readyz`; the log names all.
 const NAMED: usize = 3;
 
-/// What is counted of the configuration.
+/// Metrics of the configuration.
 pub(super) struct Metrics {
     reloads: [Counter; 2],
     last_success: Gauge,
@@ -33,18 +33,18 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Registers them.
+    /// Registers the metrics.
     pub(super) fn register(registry: &mut Registry) -> Self {
         let reloads: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
         let exemptions: Family<[(&'static str, &'static str); 1], Gauge> = Family::default();
         let last_success = Gauge::default();
-        registry.register("configuration_reloads", "Changes of the configuration file seen", reloads.clone());
+        registry.register("configuration_reloads", "Detected changes of the configuration file", reloads.clone());
         registry.register(
             "configuration_last_success_timestamp_seconds",
             "When the configuration file was last read without an error, in seconds since 1970",
             last_success.clone(),
         );
-        registry.register("exemptions", "Exemptions, by whether they still hold", exemptions.clone());
+        registry.register("exemptions", "Exemptions, by state", exemptions.clone());
         Self {
             reloads: ["loaded", "failed"].map(|result| reloads.get_or_create_owned(&[("result", result)])),
             last_success,
@@ -53,44 +53,44 @@ impl Metrics {
     }
 }
 
-/// Keeps a gate's policy as its file is.
+/// Keeps a gate's policy equal to its file.
 pub(super) struct Configuration {
     path: PathBuf,
     gate: Arc<Gate>,
     condition: Condition,
     metrics: Metrics,
     recorder: Option<Arc<Recorder>>,
-    /// What stood in the file when it was last looked at; nothing where it could not be read.
+    /// The content of the file at the last check; the inner `None` means that it could not be read.
     seen: Option<Option<Vec<u8>>>,
-    /// Why the file as it stands is not used.
+    /// Why the current file is not used.
     problem: Option<String>,
-    /// The expired exemptions that were told of.
-    told: HashSet<String>,
+    /// The expired exemptions that were reported.
+    reported: HashSet<String>,
 }
 
 impl Configuration {
-    /// Of a file that `gate` decides by already.
+    /// Creates it for a file that `gate` already uses.
     pub(super) fn new(path: PathBuf, gate: Arc<Gate>, condition: Condition, metrics: Metrics) -> Self {
-        let (recorder, seen, problem, told) = (None, None, None, HashSet::new());
-        Self { path, gate, condition, metrics, recorder, seen, problem, told }
+        let (recorder, seen, problem, reported) = (None, None, None, HashSet::new());
+        Self { path, gate, condition, metrics, recorder, seen, problem, reported }
     }
 
-    /// The same, and changes of the file are recorded.
+    /// Records changes of the file.
     pub(super) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
         Self { recorder, ..self }
     }
 
-    /// Follows it for ever.
-    pub(super) async fn follow(mut self) {
+    /// Checks the file forever.
+    pub(super) async fn run(mut self) {
         let folder = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let changes = Changes::of(folder.unwrap_or(Path::new(".")), POLL);
         loop {
-            self.look();
+            self.check();
             changes.next().await;
         }
     }
 
-    fn look(&mut self) {
+    fn check(&mut self) {
         let now = std::fs::read(&self.path).ok();
         if self.seen.as_ref() != Some(&now) {
             self.load(now.as_deref().unwrap_or_default());
@@ -106,7 +106,7 @@ impl Configuration {
             Ok(policy) => {
                 self.problem = None;
                 self.metrics.last_success.set(OffsetDateTime::now_utc().unix_timestamp());
-                // What was read at the start is not read again, but where it changed since.
+                // The initial content is loaded again only if it has changed since.
                 if self.seen.is_some() || *self.gate.policy() != policy {
                     if let Some(recorder) = &self.recorder {
                         recorder.configured(String::from_utf8_lossy(text).into_owned());
@@ -118,13 +118,13 @@ impl Configuration {
             }
             Err(error) => {
                 self.metrics.reloads[1].inc();
-                tracing::error!(%error, "configuration not reloaded: the one from before holds");
+                tracing::error!(%error, "configuration not reloaded: the previous one stays in use");
                 self.problem = Some(error.to_string());
             }
         }
     }
 
-    /// The exemptions that no longer hold; each is told of once.
+    /// Returns the expired exemptions, and logs each once.
     fn expired(&mut self) -> Vec<String> {
         let (policy, now) = (self.gate.policy(), OffsetDateTime::now_utc());
         let gone = policy.exemptions.iter().filter(|exemption| exemption.is_expired(now));
@@ -135,11 +135,11 @@ impl Configuration {
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
         for exemption in &expired {
-            if self.told.insert(exemption.clone()) {
-                tracing::warn!(%exemption, "an exemption has expired: what it let through is refused again");
+            if self.reported.insert(exemption.clone()) {
+                tracing::warn!(%exemption, "an exemption has expired: its rules apply again");
             }
         }
-        self.told.retain(|told| expired.contains(told));
+        self.reported.retain(|reported| expired.contains(reported));
         expired
     }
 }
@@ -149,11 +149,11 @@ fn described(exemption: &Exemption) -> String {
     format!("{} in {} until {until}", exemption.rule, exemption.namespaces.join(", "))
 }
 
-/// What whoever asks `/readyz` should know.
+/// Returns the note for `/readyz`.
 fn note(problem: Option<&str>, expired: &[String]) -> Option<String> {
     let problem = problem.map(|problem| {
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
-        format!("the file as it stands cannot be used, and the one from before holds: {line}")
+        format!("the current file is invalid, and the previous configuration stays in use: {line}")
     });
     let named = expired.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
     let more = expired.len().saturating_sub(NAMED);

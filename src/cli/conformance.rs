@@ -1,76 +1,76 @@
-//! `portcullis conformance`: trials of programs that work together with Landscaper.
+//! `portcullis conformance`: tests programs that work with Landscaper.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::deferred::Deferred;
+use super::lazy::Lazy;
 use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::conformance::{self, Options, Report};
 use crate::cryptography;
 use crate::landscaper::duration;
 use crate::yaml;
 
-/// What is tried.
+/// The program under test.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Kit {
-    /// A deployer: whether it keeps the contract with Landscaper
-    Deployer(Deferred<Args>),
+    /// Test whether a deployer fulfils the contract with Landscaper
+    Deployer(Lazy<Args>),
 }
 
-/// How the report is written.
+/// The output format of the report.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Output {
-    /// For people
+    /// Text for people
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
-/// Try a deployer that runs on a cluster, in Landscaper's place.
+/// Test a deployer on a cluster, in place of Landscaper.
 ///
-/// Exit code 1: it breaks a promise. Exit code 2: it could not be tried. The webhooks must let broken writes pass in the
-/// namespace, or be absent: what they refuse cannot be seen.
+/// Exit code 1: it violates the contract. Exit code 2: it could not be tested. The webhooks must admit invalid writes
+/// in the namespace, or be absent: denied writes cannot be observed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The type of DeployItems that it serves
+    /// The type of the DeployItems that it processes
     #[arg(long = "type", value_name = "TYPE")]
     type_name: String,
-    /// The namespace to try it in
+    /// The namespace of the test
     #[arg(long, short, default_value = "default")]
     namespace: String,
     /// spec.config of DeployItems that it can deploy, as YAML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// spec.config of DeployItems that it fails, as YAML
+    /// spec.config of DeployItems that fail, as YAML
     #[arg(long, value_name = "FILE")]
     failing_config: Option<PathBuf>,
-    /// A further annotation of the DeployItems; may be said several times
+    /// An additional annotation of the DeployItems; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = annotation)]
     annotation: Vec<(String, String)>,
-    /// A Target that it serves
+    /// A Target that it processes
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// A Target that it does not serve
+    /// A Target that it must ignore
     #[arg(long, value_name = "NAME")]
     foreign_target: Option<String>,
-    /// How long a job may take
+    /// Timeout of a job
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
-    /// How long nothing must happen where nothing may
+    /// Time for which the test waits to see that nothing happens
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     quiet: Duration,
-    /// How the report is written
+    /// The output format of the report
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
-    /// The cluster; without, the one that kubectl would use
+    /// The kubeconfig of the cluster; default: kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
 
 pub(super) fn run(kit: &Kit) -> Result<u8, Unusable> {
-    let Kit::Deployer(Deferred(args)) = kit;
+    let Kit::Deployer(Lazy(args)) = kit;
     let report = inputs::runtime()?.block_on(args.report())?;
     print(&match args.output {
         Output::Text => report.to_text(),
@@ -98,14 +98,14 @@ impl Args {
     }
 }
 
-/// One YAML document.
+/// Reads one YAML document.
 fn configuration(path: &Path) -> Result<Value, Unusable> {
     let failed = |error: &dyn std::fmt::Display| Unusable::because(path.display(), error);
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
     let mut documents = yaml::read(&text, &yaml::Limits::default()).map_err(|error| failed(&error))?;
     match (documents.pop(), documents.is_empty()) {
         (Some(document), true) if document.value.is_object() => Ok(document.value),
-        _ => Err(failed(&"it is not one YAML document with an object")),
+        _ => Err(failed(&"it must be one YAML document with an object")),
     }
 }
 
@@ -114,11 +114,11 @@ fn annotation(text: &str) -> Result<(String, String), String> {
     pair.ok_or_else(|| "it is not KEY=VALUE".to_owned())
 }
 
-/// A duration of more than nothing, as Go writes it.
+/// Parses a positive Go duration.
 fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = duration::nanoseconds(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
     match nanoseconds.filter(|nanoseconds| *nanoseconds > 0) {
         Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
-        None => Err("it is no duration such as 30s or 5m".to_owned()),
+        None => Err("it is not a duration such as 30s or 5m".to_owned()),
     }
 }

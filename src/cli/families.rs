@@ -6,12 +6,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::gate::Registry;
 
-/// Which families of rules are on.
+/// The argument that selects families.
 #[derive(Debug, clap::Args)]
 pub(super) struct Families {
-    /// The families of rules that are on, as they stand in front of the numbers: OW,DR. All, where nothing is said
+    /// The families of rules that are on, such as OW,DR. Default: all
     ///
-    /// What belongs to the others is not there: no rules and changes, and nothing registered, watched or granted for them.
+    /// Rules, mutators, registration, watches and permissions of other families are left out.
     #[arg(
         id = "families", long = "families", env = "PORTCULLIS_FAMILIES", value_name = "FAMILY",
         value_delimiter = ',', value_parser = known(), default_values = all(), hide_default_value = true
@@ -20,23 +20,23 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// Those that are on, each once, in the order of their names.
+    /// Returns the families that are on, sorted and without duplicates.
     pub(super) fn on(&self) -> Vec<&'static str> {
         all().into_iter().filter(|family| self.names.contains(family)).collect()
     }
 
-    /// Whether all are on.
+    /// Returns whether all families are on.
     pub(super) fn are_all(&self) -> bool {
         self.on().len() == all().len()
     }
 
-    /// The rows of those that are on.
+    /// Returns the registry of the families that are on.
     pub(super) fn registry(&self) -> Registry {
         Registry::standard().only(&self.names)
     }
 }
 
-/// Every command that has families asks for them before it is known which command runs.
+/// Cached, because clap defines this argument for every command.
 static ALL: LazyLock<Vec<&'static str>> = LazyLock::new(|| Registry::standard().families());
 
 fn all() -> Vec<&'static str> {
@@ -44,6 +44,6 @@ fn all() -> Vec<&'static str> {
 }
 
 fn known() -> impl TypedValueParser<Value = &'static str> {
-    let known = |name: String| all().into_iter().find(|family| *family == name).ok_or("there is no such family");
+    let known = |name: String| all().into_iter().find(|family| *family == name).ok_or("no such family");
     PossibleValuesParser::new(all()).try_map(known)
 }

@@ -1,4 +1,4 @@
-//! What several commands take: manifests that stand for a cluster, a cluster, the configuration file.
+//! Shared inputs of commands: manifests, clusters, and the configuration file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::config;
 use crate::gate::{Policy, Registry};
 use crate::process::Condition;
 
-/// The configuration file, or every default.
+/// Loads the configuration file, or returns the default policy.
 pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy, Unusable> {
     match path {
         Some(path) => config::load(path, registry).map_err(|error| Unusable::new(error.to_string())),
@@ -24,7 +24,7 @@ pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy,
     }
 }
 
-/// The objects in files and folders, all of which must be readable.
+/// Reads the objects in files and folders; every file must be valid.
 pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, Unusable> {
     let manifests = Manifests::load(paths, namespace);
     match manifests.errors.first() {
@@ -33,12 +33,12 @@ pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, 
     }
 }
 
-/// A client of the cluster that a kubeconfig names, or that kubectl would use.
+/// Returns a client of the cluster in a kubeconfig, or of kubectl's current context.
 pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
 
-/// The same, which notes when it has heard of which kind.
+/// Like [`client`], and records the last event of each watch.
 pub(super) async fn listening_client(kubeconfig: Option<&Path>, heard: &Heard) -> Result<Client, Unusable> {
     let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
     Ok(builder.with_layer(heard).build())
@@ -56,12 +56,12 @@ async fn cluster_config(kubeconfig: Option<&Path>) -> Result<kube::Config, Unusa
             config.map_err(|error| Unusable::because(path.display(), error))
         }
         None => kube::Config::infer().await.map_err(|error| {
-            Unusable::because("there is no cluster to ask; name a kubeconfig, or a folder with --manifests", error)
+            Unusable::because("there is no cluster to ask; use --kubeconfig FILE, or --manifests PATH", error)
         }),
     }
 }
 
-/// A catalog of the cluster as it is now, of whole objects: explanations read more of them than rules.
+/// Reads the cluster into a catalog of whole objects, because explanations read more fields than rules.
 pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> Result<Arc<Catalog>, Unusable> {
     let catalog = Arc::new(registry.catalog().with_whole_objects());
     let client = client(kubeconfig).await?;
@@ -69,10 +69,10 @@ pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> R
     Ok(catalog)
 }
 
-/// How often it is looked whether everything is listed.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Interval for checking whether all lists are complete.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Meets the condition as soon as every kind is listed, or known to be absent.
+/// Sets the condition to met as soon as every kind is listed or known to be absent.
 pub(super) async fn until_listed(catalog: Arc<Catalog>, condition: Condition) {
     loop {
         let pending: Vec<_> = catalog.pending().into_iter().map(Kind::full_name).collect();
@@ -80,11 +80,11 @@ pub(super) async fn until_listed(catalog: Arc<Catalog>, condition: Condition) {
             return condition.met();
         }
         condition.unmet(format!("not listed yet: {}", pending.join(", ")));
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// A runtime for a command that asks a cluster.
+/// Creates a Tokio runtime for a command that reads a cluster.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Unusable> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! `portcullis manifests`: the registration that fits the rules.
+//! `portcullis manifests`: writes the registration for the rules.
 
 use std::path::{Path, PathBuf};
 
@@ -12,31 +12,31 @@ use crate::gate::Registry;
 use crate::gate::registration::{Choice, Endpoint, Registration};
 use crate::reconciler;
 
-/// Write the webhook configurations, permissions and CRDs that fit the rules.
+/// Write the webhook configurations, permissions and CRDs for the rules.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The folder to write into
+    /// The output folder
     #[arg(long, short, value_name = "DIR", default_value = "webhook-config")]
     out: PathBuf,
-    /// Write nothing; say what differs, and exit with 1 if anything does
+    /// Write nothing; print the differences, and exit with 1 if there are any
     #[arg(long)]
     check: bool,
     /// Write the templates of the chart instead
     #[arg(long, conflicts_with_all = ["url", "ca_bundle", "namespace", "service", "service_account", "families"])]
     chart: bool,
-    /// Where the API server reaches the server, if not through its Service
+    /// The URL of the server, if the API server does not use its Service
     #[arg(long, value_name = "https://HOST:PORT", conflicts_with = "service")]
     url: Option<String>,
-    /// The CA of the serving certificate (PEM); left out, something else has to fill it in
+    /// The CA of the serving certificate (PEM); if omitted, something else must fill it in
     #[arg(long, value_name = "FILE")]
     ca_bundle: Option<PathBuf>,
-    /// The namespace that portcullis runs in
+    /// The namespace of portcullis
     #[arg(long, default_value = "portcullis-system")]
     namespace: String,
-    /// Files or folders with CompositeResourceDefinitions: the composites of those that are chosen are registered
+    /// Files or folders with CompositeResourceDefinitions: composites of the handled ones are registered
     #[arg(long, value_name = "PATH", conflicts_with = "chart")]
     definitions: Vec<PathBuf>,
-    /// The configuration file, which may choose some of them
+    /// The configuration file, which may select some of them
     #[arg(long, value_name = "FILE", requires = "definitions")]
     config: Option<PathBuf>,
     /// The name of its Service
@@ -71,7 +71,7 @@ fn differences(folder: &Path, manifests: &[(String, String)]) -> u8 {
     for (file, text) in manifests {
         let path = folder.join(file);
         if std::fs::read_to_string(&path).ok().as_ref() != Some(text) {
-            say(&format!("{}: is not what `portcullis manifests` would write\n", path.display()));
+            say(&format!("{}: differs from the output of `portcullis manifests`\n", path.display()));
             code = DENIED;
         }
     }
@@ -79,7 +79,7 @@ fn differences(folder: &Path, manifests: &[(String, String)]) -> u8 {
 }
 
 impl Args {
-    /// Every file, and its text.
+    /// Returns every file with its text.
     fn manifests(&self) -> Result<Vec<(String, String)>, Unusable> {
         let registration = self.registration()?;
         let companion = reconciler::registration::Registration {
@@ -110,7 +110,7 @@ impl Args {
         Ok(Registration { endpoint, ca_bundle, namespace, service_account, declared, families })
     }
 
-    /// What the chosen definitions declare.
+    /// Returns the kinds that the handled definitions declare.
     fn declared(&self) -> Result<Vec<(&'static Declaration, &'static Kind)>, Unusable> {
         let registry = Registry::standard();
         let policy = inputs::policy(self.config.as_deref(), &registry)?;
@@ -123,7 +123,7 @@ impl Args {
 fn ca_bundle(path: &Path) -> Result<String, Unusable> {
     let pem = std::fs::read(path).map_err(|error| Unusable::because(path.display(), error))?;
     if !pem.starts_with(b"-----BEGIN CERTIFICATE-----") {
-        return Err(Unusable::because(path.display(), "this is no PEM certificate"));
+        return Err(Unusable::because(path.display(), "this is not a PEM certificate"));
     }
     Ok(STANDARD.encode(pem))
 }

@@ -1,7 +1,7 @@
 //! The commands, one file each.
 //!
-//! Exit codes are the same everywhere: 0 when all is well, 1 when something is denied (or differs), 2 when the input or
-//! the arguments cannot be used.
+//! All commands use the same exit codes: 0 for success, 1 if something is denied (or differs), 2 if the input or the
+//! arguments cannot be used.
 
 mod audit;
 mod build;
@@ -10,10 +10,10 @@ mod certs;
 mod check;
 mod configuration;
 mod conformance;
-mod deferred;
 mod explain;
 mod families;
 mod inputs;
+mod lazy;
 mod logging;
 mod manifests;
 mod parallel;
@@ -33,9 +33,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use deferred::Deferred;
+use lazy::Lazy;
 
-/// All is well.
+/// Success.
 const OK: u8 = 0;
 /// Something is denied, or differs.
 const DENIED: u8 = 1;
@@ -53,36 +53,36 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve the admission webhooks over HTTPS
-    Serve(Deferred<serve::Args>),
-    /// Act after admission: bring what is stored to what it should be
-    Reconcile(Deferred<reconcile::Args>),
-    /// Judge Kubernetes manifests in files, before anything is applied
-    Check(Deferred<check::Args>),
-    /// Print what `kustomize build` prints
-    Build(Deferred<build::Args>),
-    /// Judge what a cluster holds already, by the rules of admission
-    Audit(Deferred<audit::Args>),
+    Serve(Lazy<serve::Args>),
+    /// Run the controllers that act after admission
+    Reconcile(Lazy<reconcile::Args>),
+    /// Judge Kubernetes manifests in files before you apply them
+    Check(Lazy<check::Args>),
+    /// Print the output of `kustomize build`
+    Build(Lazy<build::Args>),
+    /// Run the rules of admission on stored objects
+    Audit(Lazy<audit::Args>),
     /// Answer an AdmissionReview from standard input
-    Review(Deferred<review::Args>),
-    /// Decide what was recorded again, and show what would be decided otherwise
-    Replay(Deferred<replay::Args>),
-    /// Show the working behind a decision
+    Review(Lazy<review::Args>),
+    /// Decide recorded requests again, and show the differences
+    Replay(Lazy<replay::Args>),
+    /// Show how a decision was computed
     #[command(subcommand)]
     Explain(explain::Topic),
-    /// Try out programs that work together with Landscaper
+    /// Test programs that work with Landscaper
     #[command(subcommand)]
     Conformance(conformance::Kit),
     /// List the rules
-    Rules(Deferred<rules::Args>),
-    /// Write the webhook configurations, permissions and CRDs that fit the rules
-    Manifests(Deferred<manifests::Args>),
-    /// Delete our webhook configurations from a cluster, so that nobody is asked any more
-    Unregister(Deferred<unregister::Args>),
-    /// Ask the API server, in dry runs, whether portcullis answers
-    Verify(Deferred<verify::Args>),
-    /// Make a development CA and a serving certificate
-    Certs(Deferred<certs::Args>),
-    /// Print the version of kustomize that is followed, as `kustomize version` does
+    Rules(Lazy<rules::Args>),
+    /// Write the webhook configurations, permissions and CRDs for the rules
+    Manifests(Lazy<manifests::Args>),
+    /// Delete our webhook configurations from a cluster, so that the API server stops calling us
+    Unregister(Lazy<unregister::Args>),
+    /// Check with dry runs that the API server calls portcullis
+    Verify(Lazy<verify::Args>),
+    /// Create a development CA and a serving certificate
+    Certs(Lazy<certs::Args>),
+    /// Print the supported version of kustomize, like `kustomize version`
     Version,
     /// Write a completion script for a shell
     Completions {
@@ -91,7 +91,7 @@ enum Command {
     },
 }
 
-/// Why a command could not do its work.
+/// Why a command could not run.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unusable(String);
@@ -101,13 +101,13 @@ impl Unusable {
         Self(text.into())
     }
 
-    /// What failed, and on what.
+    /// Creates an error from the failed subject and the reason.
     fn because(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
         Self(format!("{what}: {why}"))
     }
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command of the process arguments.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli.command) {
@@ -121,24 +121,24 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<u8, Unusable> {
     match command {
-        Command::Serve(Deferred(args)) => serve::run(args),
-        Command::Reconcile(Deferred(args)) => reconcile::run(&args),
-        Command::Check(Deferred(args)) => check::run(&args),
-        Command::Audit(Deferred(args)) => audit::run(&args),
-        Command::Build(Deferred(args)) => build::run(&args),
+        Command::Serve(Lazy(args)) => serve::run(args),
+        Command::Reconcile(Lazy(args)) => reconcile::run(&args),
+        Command::Check(Lazy(args)) => check::run(&args),
+        Command::Audit(Lazy(args)) => audit::run(&args),
+        Command::Build(Lazy(args)) => build::run(&args),
         Command::Version => {
             print(&format!("v{}\n", crate::kustomize::options::Version::DEFAULT));
             Ok(OK)
         }
-        Command::Review(Deferred(args)) => review::run(&args),
-        Command::Replay(Deferred(args)) => replay::run(&args),
+        Command::Review(Lazy(args)) => review::run(&args),
+        Command::Replay(Lazy(args)) => replay::run(&args),
         Command::Explain(topic) => explain::run(&topic),
         Command::Conformance(kit) => conformance::run(&kit),
-        Command::Rules(Deferred(args)) => rules::run(&args),
-        Command::Manifests(Deferred(args)) => manifests::run(&args),
-        Command::Unregister(Deferred(args)) => unregister::run(&args),
-        Command::Verify(Deferred(args)) => verify::run(&args),
-        Command::Certs(Deferred(args)) => certs::run(&args),
+        Command::Rules(Lazy(args)) => rules::run(&args),
+        Command::Manifests(Lazy(args)) => manifests::run(&args),
+        Command::Unregister(Lazy(args)) => unregister::run(&args),
+        Command::Verify(Lazy(args)) => verify::run(&args),
+        Command::Certs(Lazy(args)) => certs::run(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "portcullis", &mut std::io::stdout());
             Ok(OK)
@@ -146,13 +146,13 @@ fn run(command: Command) -> Result<u8, Unusable> {
     }
 }
 
-/// Writes to standard output. A reader that went away, as `head` does, is no failure.
+/// Writes to standard output. A closed pipe, as with `head`, is not an error.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes to standard output bit by bit, as [`print`].
+/// Like [`print`], for output that is written in parts.
 fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let _ = write(&mut out).and_then(|()| out.flush());
@@ -163,7 +163,7 @@ fn say(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// JSON for people and programs: indented, with a line break at its end.
+/// Formats JSON with indentation and a trailing newline.
 fn pretty(value: &serde_json::Value) -> String {
     format!("{value:#}\n")
 }

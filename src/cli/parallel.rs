@@ -1,15 +1,15 @@
-//! Work on many things at once, the results of which come in their order.
+//! Processes items in parallel and returns the results in order.
 
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-/// What each thread does ahead of the result that is wanted next: enough that it seldom waits, and what waits is small.
+/// Number of results that each thread computes ahead: enough to rarely wait, with little memory.
 const AHEAD: usize = 16;
-/// More threads would read files faster than any disk gives them.
+/// Maximum number of threads. More would not read files faster.
 const MOST_THREADS: usize = 8;
 
-/// Does `work` on all items, and hands each result over with its number, in the order of the items. Few items are not worth
-/// a thread.
+/// Runs `work` on all items in parallel, and passes each result with its index to `take`, in order. Few items are
+/// processed without threads.
 pub(super) fn in_order<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync, mut take: impl FnMut(usize, R)) {
     let threads = if items.len() <= AHEAD { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     if threads == 1 {
@@ -21,14 +21,14 @@ pub(super) fn in_order<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + S
         let begin = |first| {
             let (send, receive) = sync_channel(AHEAD);
             scope.spawn(move || {
-                // an error means that nobody wants the results any more
+                // An error means that the receiver is gone.
                 items.iter().skip(first).step_by(threads).map(work).try_for_each(|result| send.send(result))
             });
             receive
         };
         let results: Vec<_> = (0..threads).map(begin).collect();
         for (number, results) in (0..items.len()).zip(results.iter().cycle()) {
-            // a thread that panicked ends the scope with its panic
+            // A panic of a thread is propagated by the scope.
             let Ok(result) = results.recv() else { return };
             take(number, result);
         }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_the_order_of_the_items() {
+    fn returns_results_in_order() {
         for count in [0, 1, AHEAD, 1000] {
             let items: Vec<usize> = (0..count).collect();
             let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! `portcullis reconcile`: the companion.
+//! `portcullis reconcile`: the controller manager.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,42 +29,42 @@ use crate::reconciler::{
     TreeSettings, controllers,
 };
 
-/// Act after admission: bring what is stored to what it should be.
+/// Run the controllers that act after admission.
 ///
-/// Of several replicas one acts. Read docs/companion.md.
+/// One of several replicas leads. See docs/companion.md.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The cluster; without, the one around the pod, or the one that kubectl would ask
+    /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Where /livez, /readyz and /metrics are served, in plain HTTP
+    /// The address of /livez, /readyz and /metrics, in plain HTTP
     #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "[::]:8080")]
     admin_listen: SocketAddr,
-    /// Act in this namespace only; may be said several times
+    /// Act only in this namespace; may be repeated
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Vec<String>,
-    /// Do the DeployItems that are in dry run; read docs/dry-run-deployer.md first
+    /// Process the DeployItems that are in dry run; read docs/dry-run-deployer.md first
     #[arg(long)]
     dry_run_deployer: bool,
-    /// A type of DeployItems that it does; may be said several times. Left out: manifest and helm
+    /// A type of DeployItems to process; may be repeated. Default: manifest and helm
     #[arg(long, value_name = "TYPE", requires = "dry_run_deployer", default_values = TYPES)]
     dry_run_type: Vec<String>,
-    /// Write status.deployItemPhase too, which a Landscaper before v0.52 reads
+    /// Also write status.deployItemPhase, which a Landscaper before v0.52 reads
     #[arg(long, requires = "dry_run_deployer")]
     deploy_item_phase: bool,
-    /// Work out what overwrites make of the trees of components, asking OCI registries; read docs/overwrite-trees.md first
+    /// Compute what overwrites change in component trees, with OCI registries; read docs/overwrite-trees.md first
     #[arg(long)]
     overwrite_trees: bool,
-    /// Write the condition ComponentReferenceOverwrite, which Landscaper writes too
+    /// Write the condition ComponentReferenceOverwrite, which Landscaper also writes
     #[arg(long, requires = "overwrite_trees")]
     overwrite_condition: bool,
-    /// Have the webhooks for composites name the kinds that chosen CompositeResourceDefinitions declare
+    /// Keep the rules of the composites' webhooks in line with the handled CompositeResourceDefinitions
     #[arg(long)]
     composites: bool,
-    /// A definition that is chosen besides those with the label, as in the configuration file; `*` for all
+    /// A definition that is handled besides those with the label, as in the configuration file; `*` for all
     #[arg(long, value_name = "NAME", requires = "composites")]
     composites_of: Vec<String>,
-    /// Audit what is stored, and write policy reports; every so often, such as 6h; read docs/audit.md first
+    /// Audit stored objects at this interval, such as 6h, and write policy reports; read docs/audit.md first
     #[arg(
         long,
         value_name = "INTERVAL",
@@ -74,9 +74,9 @@ pub(super) struct Args {
         value_parser = interval
     )]
     audit: Option<Duration>,
-    /// Has no effect: the trees behind objects, such as Flux Kustomizations, are always fetched for the audit
+    /// Has no effect: trees behind objects, such as of Flux Kustomizations, are always fetched for the audit
     #[arg(long, requires = "audit", hide = true)]
-    #[allow(dead_code, reason = "accepted for those who still write it")]
+    #[allow(dead_code, reason = "accepted for compatibility")]
     audit_fetch_trees: bool,
     /// The configuration file with the levels and exemptions of audits, reloaded when it changes
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE", requires = "audit")]
@@ -91,22 +91,22 @@ pub(super) struct Args {
     logging: Logging,
 }
 
-/// Which of several replicas acts.
+/// The arguments for leader election.
 #[derive(Debug, clap::Args)]
 struct Election {
-    /// The namespace of the Lease; without, the one of the pod, or kubectl's
+    /// The namespace of the Lease; default: the pod's, or kubectl's
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
     lease_namespace: Option<String>,
-    /// The name of the Lease that replicas compete for
+    /// The name of the Lease for leader election
     #[arg(long, value_name = "NAME", default_value = LEASE)]
     lease_name: String,
-    /// What this replica is called in the Lease; without, its host
+    /// The identity of this replica in the Lease; default: its host name
     #[arg(long, env = "POD_NAME", value_name = "NAME")]
     identity: Option<String>,
-    /// Whole seconds without renewal after which another replica takes over
+    /// Lease duration in whole seconds: without renewal, another replica takes over after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "15")]
     lease_duration: Duration,
-    /// Seconds without renewal after which this replica no longer acts
+    /// Renew deadline in seconds: without renewal, this replica stops leading after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     renew_deadline: Duration,
     /// Seconds between two renewals
@@ -115,16 +115,16 @@ struct Election {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// Go's way to write a duration.
+/// Parses a Go duration.
 fn interval(text: &str) -> Result<Duration, String> {
     let nanoseconds = duration::nanoseconds(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
     match nanoseconds.filter(|nanoseconds| *nanoseconds > 0) {
         Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
-        None => Err(format!("{text:?} is no interval; write 30m, 6h or the like")),
+        None => Err(format!("{text:?} is not an interval; write for example 30m or 6h")),
     }
 }
 
@@ -159,10 +159,10 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     tokio::spawn(cluster::follow(client.clone(), Arc::clone(&catalog)));
     let lead = Lead::Elected(Box::new(args.election.elector(client.clone(), &identity)?));
     let events = Events::new(client.clone(), &identity, metrics.events_dropped());
-    tracing::info!(identity, admin = %args.admin_listen, "waiting to lead");
+    tracing::info!(identity, admin = %args.admin_listen, "waiting for leadership");
     let stop = async {
         if let Err(error) = signalled().await {
-            tracing::error!(%error, "signals cannot be received: only a kill ends this");
+            tracing::error!(%error, "signals cannot be received: stop the process with SIGKILL");
             std::future::pending::<()>().await;
         }
     };
@@ -170,7 +170,7 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     Ok(())
 }
 
-/// Bounds that leave the companion within the memory that the chart gives it; two stores of trees are held at most.
+/// Returns limits that keep the controller manager within the memory limit of the chart, with at most two tree caches.
 fn modest() -> artifacts::Limits {
     const MIB: u64 = 1 << 20;
     artifacts::Limits {
@@ -185,7 +185,7 @@ fn modest() -> artifacts::Limits {
 }
 
 impl Args {
-    /// The controllers that run.
+    /// Returns the controllers to run.
     fn controllers(
         &self,
         identity: &str,
@@ -212,7 +212,7 @@ impl Args {
         self.of_families(controllers)
     }
 
-    /// Those whose family is on. One that was asked for by its flag is not left out in silence.
+    /// Keeps the controllers whose family is on. Fails for a controller that its flag enabled.
     fn of_families(&self, controllers: Vec<Box<dyn Controller>>) -> Result<Vec<Box<dyn Controller>>, Unusable> {
         let on = self.families.on();
         let (controllers, off): (Vec<_>, Vec<_>) = controllers
@@ -226,16 +226,13 @@ impl Args {
             return Err(Unusable::new(text));
         }
         if controllers.is_empty() {
-            let text = format!(
-                "--families {} leaves nothing to do after admission; there is no need to run this",
-                on.join(",")
-            );
+            let text = format!("--families {} enables no controller; this command is not needed", on.join(","));
             return Err(Unusable::new(text));
         }
         Ok(controllers)
     }
 
-    /// The audit, if one is asked for; its configuration is followed from now on.
+    /// Returns the audit, if enabled, and reloads its configuration.
     fn audit(
         &self,
         metrics: &mut prometheus_client::registry::Registry,
@@ -249,9 +246,9 @@ impl Args {
         let trees = Artifacts::new(modest(), fetches.clone());
         let gate = Arc::new(Gate::new(registry, policy, catalog).with_trees(Arc::new(trees)));
         if let Some(path) = self.config.clone() {
-            let condition = readiness.condition("configuration", "not looked at yet");
+            let condition = readiness.condition("configuration", "not checked yet");
             let metrics = configuration::Metrics::register(metrics);
-            tokio::spawn(Configuration::new(path, Arc::clone(&gate), condition, metrics).follow());
+            tokio::spawn(Configuration::new(path, Arc::clone(&gate), condition, metrics).run());
         }
         let audit = Audit { gate, namespaces: self.namespace.clone(), chosen: Chosen::default() };
         Ok(Some(AuditSettings { audit: Arc::new(audit), every, metrics: audit::Metrics::register(metrics) }))
@@ -265,7 +262,7 @@ impl Election {
         Ok(timing)
     }
 
-    /// Another one after each start: a Lease that this host left behind is not mistaken for this process'.
+    /// Returns a new identity after each start, so that the Lease of a previous process is not taken for ours.
     fn identity(&self) -> String {
         let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
         let name = self.identity.clone().or_else(host).unwrap_or_else(|| "portcullis".to_owned());

@@ -1,4 +1,4 @@
-//! How the commands that read component descriptors reach OCI registries.
+//! The arguments for access to OCI registries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use super::Unusable;
 use crate::landscaper::components::cache::{ComponentCache, Freshness};
 use crate::oci::{Client, Mirror, Options};
 
-/// How OCI registries are reached.
+/// The arguments for access to OCI registries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Registries {
-    /// Certificates of authorities that registries are trusted by, besides the system's, in PEM; may be said several times
+    /// Additional trusted CAs of registries, in PEM; may be repeated
     #[arg(long, value_name = "FILE")]
     registry_ca: Vec<PathBuf>,
-    /// A registry that is read in place of another: example.org=https://mirror.example/path; may be said several times
+    /// A mirror of a registry: example.org=https://mirror.example/path; may be repeated
     #[arg(long, value_name = "HOST=URL")]
     registry_mirror: Vec<Mirror>,
-    /// Seconds that a registry has for an answer
+    /// Timeout for a response of a registry, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60))]
     registry_timeout: u64,
 }
 
 impl Registries {
-    /// What is known of component versions: nothing yet.
+    /// Creates an empty component cache.
     pub(super) fn component_cache(&self) -> Result<ComponentCache, Unusable> {
         let mut authorities = Vec::new();
         for path in &self.registry_ca {
@@ -33,7 +33,7 @@ impl Registries {
             let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
             let read = read.map_err(|error| unusable(error.to_string()))?;
             if read.is_empty() {
-                return Err(unusable("it holds no certificate".to_owned()));
+                return Err(unusable("it contains no certificate".to_owned()));
             }
             authorities.extend(read);
         }

@@ -1,4 +1,4 @@
-//! `portcullis replay`: what was recorded, decided again.
+//! `portcullis replay`: decides recorded requests again.
 
 use std::path::{Path, PathBuf};
 
@@ -7,39 +7,40 @@ use serde_json::{Value, json};
 use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::recording::{Aspect, Difference, Recording, Replayed, replay};
 
-/// A recording is read as a whole; one of `serve --record-limit` at its default is a quarter of it.
+/// Maximum size of a recording, which is read as a whole. The default limit of `serve --record-limit` is a quarter of
+/// it.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
-/// Folders nested deeper are a mistake, such as a link into itself.
+/// Maximum depth of folders. Deeper nesting is a mistake, such as a link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 16;
 
-/// How differences are written.
+/// The output format of differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
-    /// For people
+    /// Text for people
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
-/// Decide what `portcullis serve --record` recorded again, and show what would be decided otherwise.
+/// Decide the requests that `portcullis serve --record` recorded again, and show the differences.
 ///
-/// Run by a new version, or with a new configuration, it shows what an upgrade changes for the requests of your cluster.
-/// Exit codes: 0 nothing would be decided otherwise, 1 something would, 2 a recording cannot be read.
+/// Use it with a new version or configuration to see what an upgrade changes for the requests of your cluster. Exit
+/// codes: 0 no differences, 1 differences, 2 a recording cannot be read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Recordings, or folders of them
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The configuration file; without, the one that was in force when a request was recorded
+    /// The configuration file; default: the recorded configuration
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How differences are written
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
-    /// Show decisions that differ only in their wording, too
+    /// Also show decisions that differ only in their wording
     #[arg(long)]
     wording: bool,
-    /// Write what is decided now into the recordings
+    /// Write the new decisions into the recordings
     #[arg(long)]
     accept: bool,
 }
@@ -85,14 +86,14 @@ fn read(file: &Path) -> Result<String, Unusable> {
     std::fs::read_to_string(file).map_err(because)
 }
 
-/// The recordings, in the order of their names.
+/// Returns the recordings, sorted by name.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Unusable> {
     let mut found = Vec::new();
     for path in paths {
         let before = found.len();
         collect(path, 0, &mut found).map_err(|error| Unusable::because(path.display(), error))?;
         if found.len() == before {
-            return Err(Unusable::because(path.display(), "there is no recording (*.jsonl) in it"));
+            return Err(Unusable::because(path.display(), "it contains no recording (*.jsonl)"));
         }
     }
     Ok(found)
@@ -111,18 +112,18 @@ fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resu
     inner.into_iter().try_for_each(|entry| collect(entry, depth + 1, found))
 }
 
-/// What came of replaying.
+/// The result of a replay.
 #[derive(Default)]
 struct Report {
     files: usize,
     decisions: usize,
-    /// Decisions that differ.
+    /// Number of decisions that differ.
     differ: usize,
-    /// Decisions of which only the wording differs.
+    /// Number of decisions that differ only in their wording.
     reworded: usize,
-    /// Decisions that differ, perhaps only because something is missing in the recording.
+    /// Number of differing decisions for which the recording lacks data.
     doubtful: usize,
-    /// Requests that got no decision when they were recorded.
+    /// Number of requests without a recorded decision.
     undecided: usize,
     shown: Vec<Shown>,
 }

@@ -1,4 +1,4 @@
-//! Findings with their place in a file: for people, as JSON, as SARIF, as GitHub annotations.
+//! Findings with their positions in files: as text, JSON, SARIF, and GitHub annotations.
 
 mod render;
 
@@ -16,20 +16,20 @@ use crate::catalog::manifests::{Manifest, ManifestError, Source};
 use crate::gate::Registry;
 use crate::yaml::Place;
 
-/// How findings are written.
+/// The output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Output {
-    /// For people: the offending text underlined
+    /// Text for people, with the source lines
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
-    /// For code scanning: SARIF 2.1.0
+    /// SARIF 2.1.0 for code scanning
     Sarif,
-    /// For GitHub Actions: annotations of the changed lines
+    /// Annotations for GitHub Actions
     Github,
 }
 
-/// A finding at its place in a file.
+/// A finding with its position in a file.
 pub(super) struct Located {
     pub(super) rule: &'static str,
     pub(super) level: Level,
@@ -41,21 +41,21 @@ pub(super) struct Located {
     pub(super) found: Option<String>,
     pub(super) allowed: Option<String>,
     pub(super) help: Option<String>,
-    /// The Kubernetes object that it is about; `null` where it is about a file.
+    /// The Kubernetes object; `null` for a finding in a file.
     pub(super) object: Value,
 }
 
-/// A kustomize root that was judged.
+/// A judged kustomize root.
 pub(super) struct Root {
     pub(super) root: String,
     pub(super) profile: &'static str,
     pub(super) verdict: &'static str,
     pub(super) reasons: Vec<String>,
-    /// What many roots have in common is there once.
+    /// Its findings; those that roots share are stored once.
     pub(super) findings: Vec<Rc<Located>>,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Default)]
 pub(super) struct Report {
     pub(super) findings: Vec<Rc<Located>>,
@@ -66,15 +66,15 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// How many findings there are of a level.
+    /// Counts the findings of a level.
     pub(super) fn count(&self, level: Level) -> usize {
         self.findings.iter().filter(|located| located.level == level).count()
     }
 
-    /// Writes it.
+    /// Writes the report.
     ///
     /// # Errors
-    /// When `out` takes no more.
+    /// If `out` fails.
     pub(super) fn write(&self, output: Output, registry: &Registry, out: &mut dyn Write) -> io::Result<()> {
         match output {
             Output::Text => out.write_all(render::text(self).as_bytes()),
@@ -88,7 +88,7 @@ impl Report {
     }
 }
 
-/// One object, made root by root: what many roots have in common stands in each of them, and is never there as often.
+/// Serializes root by root. Shared findings appear in every root, but are in memory only once.
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(Some(5))?;
@@ -113,7 +113,7 @@ impl Serialize for Root {
     }
 }
 
-/// Findings, each made when it is written.
+/// Findings, each serialized when it is written.
 struct Each<'a>(&'a [Rc<Located>]);
 
 impl Serialize for Each<'_> {
@@ -123,7 +123,7 @@ impl Serialize for Each<'_> {
 }
 
 impl Located {
-    /// A finding about an object in a file.
+    /// Locates a finding about an object in a file.
     pub(super) fn in_manifest(finding: Finding, manifest: &Manifest) -> Self {
         let Finding { rule, level, field, message, place: within, found, allowed, help, .. } = finding;
         let message = within.map(|within| format!("{message} ({within})")).unwrap_or(message);
@@ -132,7 +132,7 @@ impl Located {
         Self { rule, level, source, place, path, message, found, allowed, help, object }
     }
 
-    /// Rule, path and message in a line.
+    /// Returns rule, path and message in one line.
     pub(super) fn headline(&self) -> String {
         match self.path.as_str() {
             "" => format!("{} {}", self.rule, self.message),
@@ -140,7 +140,7 @@ impl Located {
         }
     }
 
-    /// It for programs.
+    /// Returns the finding as JSON.
     pub(super) fn json(&self) -> Value {
         json!({
             "rule": self.rule, "level": self.level, "message": self.message,

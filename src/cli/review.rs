@@ -1,4 +1,4 @@
-//! `portcullis review`: an AdmissionReview in, the answer out.
+//! `portcullis review`: answers an AdmissionReview.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -11,29 +11,29 @@ use crate::admission::review::{self, Review};
 use crate::admission::{Answer, Phase, Verdict};
 use crate::gate::{Gate, Registry};
 
-/// Which webhook answers.
+/// The webhook that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Webhook {
     /// The mutating one
     Mutate,
     /// The validating one
     Validate,
-    /// Both, one after the other, as the API server calls them
+    /// Both in sequence, as the API server calls them
     Both,
 }
 
 /// Answer an AdmissionReview from standard input.
 ///
-/// The answer goes to standard output, whether it allows or denies. Exit code 2: there was no request to answer.
+/// The answer is written to standard output, whether it admits or denies. Exit code 2: the input is not a valid review.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files or folders with the objects that are in the cluster; empty without
+    /// Files or folders with the objects in the cluster; default: none
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
     /// The configuration file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Which webhook answers
+    /// The webhook that answers
     #[arg(long, value_enum, default_value = "both")]
     webhook: Webhook,
 }

@@ -1,16 +1,16 @@
-//! `portcullis rules`: the rules, their levels, and their pages.
+//! `portcullis rules`: prints the rules, their levels, and their pages.
 
 use std::path::PathBuf;
 
 use super::{OK, Unusable, pretty, print};
 use crate::gate::{Registry, pages};
 
-/// How the rules are listed.
+/// The output format.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Output {
     /// A table for a terminal
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
     /// The index of the rule pages
     Markdown,
@@ -21,7 +21,7 @@ enum Output {
 pub(super) struct Args {
     /// Show the page of one rule
     rule: Option<String>,
-    /// How the rules are listed
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
     /// Write the page of every rule, and their index, into this folder
@@ -49,7 +49,8 @@ fn list(registry: &Registry, output: Output) -> String {
 
 fn page(registry: &Registry, id: &str) -> Result<String, Unusable> {
     let row = registry.row(&id.to_uppercase());
-    row.map(pages::page).ok_or_else(|| Unusable::new(format!("there is no rule {id:?}; `portcullis rules` lists them")))
+    row.map(pages::page)
+        .ok_or_else(|| Unusable::new(format!("unknown rule {id:?}; `portcullis rules` lists the rules")))
 }
 
 fn write(registry: &Registry, folder: &PathBuf) -> Result<(), Unusable> {

@@ -1,4 +1,4 @@
-//! `portcullis serve`: the admission webhooks.
+//! `portcullis serve`: serves the admission webhooks.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,27 +22,26 @@ use crate::process::{self, Telemetry};
 use crate::recording::{self, RecordedReads, RecordedTrees, Recorder};
 use crate::server::{Bound, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, Traces, limits, metrics};
 
-/// The most bytes of a recording: some fifty thousand decisions about objects of the usual size, and what a small volume
-/// holds.
+/// Default maximum size of a recording, in bytes: some fifty thousand decisions about objects of typical size.
 const RECORD_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// Serve the admission webhooks over HTTPS.
 ///
-/// What rules look up comes from the cluster, or with --manifests from a folder.
+/// Rules look up objects in the cluster, or with --manifests in a folder.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Where the webhooks are served
+    /// The address of the webhooks
     #[arg(long, env = "PORTCULLIS_LISTEN", default_value = "[::]:9443")]
     listen: SocketAddr,
-    /// Where /livez, /readyz and /metrics are served, in plain HTTP
+    /// The address of /livez, /readyz and /metrics, in plain HTTP
     #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "[::]:8080")]
     admin_listen: SocketAddr,
     #[command(flatten)]
     certificates: Serving,
-    /// A folder of manifests that stands for the cluster, reloaded when it changes
+    /// A folder of manifests used instead of a cluster, reloaded when it changes
     #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
     manifests: Option<PathBuf>,
-    /// The cluster; without, the one around the pod, or the one that kubectl would ask
+    /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The configuration file, reloaded when it changes
@@ -50,38 +49,38 @@ pub(super) struct Args {
     config: Option<PathBuf>,
     #[command(flatten)]
     families: Families,
-    /// The oldest TLS version
+    /// The minimum TLS version
     #[arg(long, value_enum, default_value = "1.2")]
     tls_min: TlsMin,
-    /// Decide and record, but let every request go on, unchanged and without a warning; read docs/rollout.md
+    /// Shadow mode: record decisions, but admit every request unchanged and without warnings; read docs/rollout.md
     #[arg(long, env = "PORTCULLIS_SHADOW")]
     shadow: bool,
-    /// Where spans of the calls are sent that the API server traces: a collector that takes OTLP over HTTP, such as
-    /// http://collector:4318; read docs/traces.md
+    /// The OTLP/HTTP collector for spans of calls that the API server traces, such as http://collector:4318; read
+    /// docs/traces.md
     #[arg(long, env = "PORTCULLIS_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
-    /// Write what is decided into a file in this folder, to be decided again by `portcullis replay`; Secrets are left
-    /// out, other objects are not; read docs/recording.md
+    /// Record decisions into a file in this folder, for `portcullis replay`; Secrets are left out, other objects are
+    /// not; read docs/recording.md
     #[arg(long, env = "PORTCULLIS_RECORD", value_name = "DIR")]
     record: Option<PathBuf>,
-    /// The most bytes of a recording; it ends there
+    /// Maximum size of a recording, in bytes; it ends there
     #[arg(long, default_value_t = RECORD_LIMIT, requires = "record")]
     record_limit: u64,
     #[command(flatten)]
     logging: Logging,
-    /// The largest body, in bytes; an update carries two objects of up to 3 MiB
+    /// Maximum size of a request body, in bytes; an update contains two objects of up to 3 MiB
     #[arg(long, default_value_t = limits::BODY)]
     max_body: usize,
-    /// The most connections; further ones wait in the kernel
+    /// Maximum number of connections; further ones wait in the kernel
     #[arg(long, default_value_t = limits::CONNECTIONS)]
     max_connections: usize,
-    /// The most requests at once; further ones are sent away with 429
+    /// Maximum number of concurrent requests; further ones are rejected with 429
     #[arg(long, default_value_t = limits::IN_FLIGHT)]
     max_in_flight: usize,
-    /// Seconds to go on accepting after SIGTERM, until no new connection comes
+    /// Seconds after SIGTERM in which new connections are still accepted
     #[arg(long, default_value_t = 5)]
     lame_duck: u64,
-    /// Seconds to wait after that for the last answers
+    /// Seconds after that in which requests in flight are finished
     #[arg(long, default_value_t = 20)]
     drain: u64,
 }
@@ -118,15 +117,15 @@ async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
     };
     let gate = Arc::new(args.gate(&readiness, &mut registry, recorder.as_ref()).await?.with_trees(trees));
     if let Some(path) = args.config.clone() {
-        let condition = readiness.condition("configuration", "not looked at yet");
+        let condition = readiness.condition("configuration", "not checked yet");
         let metrics = configuration::Metrics::register(&mut registry);
         let configuration = Configuration::new(path, gate.clone(), condition, metrics).recorded(recorder.clone());
-        tokio::spawn(configuration.follow());
+        tokio::spawn(configuration.run());
     }
     if args.shadow {
-        let condition = readiness.condition("enforcement", "not said yet");
-        condition.noted(Some("off: --shadow is set, and every request goes on unchanged".to_owned()));
-        tracing::warn!("--shadow: every request goes on unchanged; what would be done is recorded only");
+        let condition = readiness.condition("enforcement", "not known yet");
+        condition.noted(Some("off: --shadow is set, and every request is admitted unchanged".to_owned()));
+        tracing::warn!("--shadow: every request is admitted unchanged; decisions are only recorded");
     }
     let rules = gate.registry().rows().into_iter().map(Row::id);
     let metrics = Arc::new(Metrics::register(&mut registry, rules));
@@ -166,7 +165,7 @@ impl Args {
         options.bind().await.map_err(|error| Unusable::new(error.to_string()))
     }
 
-    /// The recorder, where what is decided is to be recorded.
+    /// Creates the recorder, if enabled.
     fn recorder(&self, shown: &mut prometheus_client::registry::Registry) -> Result<Option<Arc<Recorder>>, Unusable> {
         let Some(folder) = self.record.clone() else { return Ok(None) };
         let (limit, families) = (self.record_limit, self.families.on());
@@ -181,14 +180,14 @@ impl Args {
         Ok(Some(Arc::new(recorder)))
     }
 
-    /// The gate over its catalog, which is kept up to date from now on.
+    /// Creates the gate, and keeps its catalog up to date.
     async fn gate(
         &self,
         readiness: &Readiness,
         shown: &mut prometheus_client::registry::Registry,
         recorder: Option<&Arc<Recorder>>,
     ) -> Result<Gate, Unusable> {
-        // What the file says of a family that is off is no mistake.
+        // Configuration of a family that is off is not an error.
         let policy = inputs::policy(self.config.as_deref(), &Registry::standard())?;
         let registry = self.families.registry();
         let mut catalog = registry.catalog();
@@ -230,7 +229,7 @@ fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Unusable> {
     })
 }
 
-/// The gate, as the server calls it.
+/// Adapts the gate to the server.
 struct Decider {
     gate: Arc<Gate>,
     recorder: Option<Arc<Recorder>>,

@@ -1,6 +1,6 @@
-//! Paths between the command line and the tree that is the whole file system.
+//! Converts paths of the command line to paths in a tree of the whole file system.
 //!
-//! What a kustomize root refers to may be anywhere, so its tree is everything; it is read only where it is asked for.
+//! Kustomize roots may refer to files anywhere, so the tree is the whole file system; files are read on demand.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use std::sync::OnceLock;
 use super::Unusable;
 use crate::kustomize::tree::TreePath;
 
-/// A path in the tree that is the whole file system.
+/// Returns the path in the tree of the whole file system.
 pub(super) fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
     let whole = path.canonicalize().map_err(|error| Unusable::because(path.display(), error))?;
     let text = whole.to_str().ok_or_else(|| Unusable::because(path.display(), "its name is not UTF-8"))?;
     Ok(TreePath::from(text.trim_start_matches('/')))
 }
 
-/// Paths of many files, whose folders are asked for once.
+/// Converts the paths of many files, and resolves each folder once.
 #[derive(Default)]
 pub(super) struct TreePaths {
     folders: HashMap<PathBuf, TreePath>,
 }
 
 impl TreePaths {
-    /// As [`tree_path`].
+    /// Like [`tree_path`].
     pub(super) fn of(&mut self, file: &Path) -> Result<TreePath, Unusable> {
         let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
             return tree_path(file);
@@ -40,27 +40,28 @@ impl TreePaths {
     }
 }
 
-/// A path as the user would write it: relative to where they are, if it is below.
+/// Returns a path for display: relative to the current folder, if it is below.
 pub(super) fn shown(path: &TreePath) -> String {
     let whole = Path::new("/").join(path.as_str());
-    match whole.strip_prefix(here()) {
+    match whole.strip_prefix(current_folder()) {
         Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
         Ok(below) => below.display().to_string(),
         Err(_) => whole.display().to_string(),
     }
 }
 
-/// A message with the paths in it as the user would write them.
-pub(super) fn seen_from_here(message: String) -> String {
-    match here().to_str().map(|here| here.trim_start_matches('/')) {
+/// Replaces the paths in a message by paths for display.
+pub(super) fn with_display_paths(message: String) -> String {
+    match current_folder().to_str().map(|current_folder| current_folder.trim_start_matches('/')) {
         Some(below) if !below.is_empty() => message.replace(&format!("{below}/"), ""),
         _ => message,
     }
 }
 
-/// A text about a root with the paths in it as the user would write them: with a slash before those that are elsewhere.
-pub(super) fn seen_with_root(text: &str, root: &TreePath) -> String {
-    let text = seen_from_here(text.to_owned());
+/// Replaces the paths in a text about a root by paths for display; paths outside the current folder get a leading
+/// slash.
+pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String {
+    let text = with_display_paths(text.to_owned());
     let Some((top, _)) = root.as_str().split_once('/').filter(|_| shown(root).starts_with('/')) else { return text };
     let top = format!("{top}/");
     let begins = |at: usize| {
@@ -76,15 +77,17 @@ pub(super) fn seen_with_root(text: &str, root: &TreePath) -> String {
     seen + text.get(copied..).unwrap_or_default()
 }
 
-/// A reason of a verdict, which begins with the path of a file, as the user would write it.
-pub(super) fn reason_from_here(reason: &str) -> String {
+/// Replaces the path at the start of a verdict's reason by a path for display.
+pub(super) fn reason_with_display_path(reason: &str) -> String {
     match reason.split_once(':') {
-        Some((file, rest)) => format!("{}:{}", shown(&TreePath::from(file)), seen_from_here(rest.to_owned())),
-        None => seen_from_here(reason.to_owned()),
+        Some((file, rest)) => format!("{}:{}", shown(&TreePath::from(file)), with_display_paths(rest.to_owned())),
+        None => with_display_paths(reason.to_owned()),
     }
 }
 
-fn here() -> &'static Path {
+fn current_folder() -> &'static Path {
     static HERE: OnceLock<PathBuf> = OnceLock::new();
-    HERE.get_or_init(|| std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default())
+    HERE.get_or_init(|| {
+        std::env::current_dir().and_then(|current_folder| current_folder.canonicalize()).unwrap_or_default()
+    })
 }

@@ -1,4 +1,4 @@
-//! `portcullis unregister`: the webhook configurations away, and with them every call.
+//! `portcullis unregister`: deletes the webhook configurations, which ends all calls.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -12,13 +12,14 @@ use super::{OK, Unusable, inputs, print};
 use crate::cryptography;
 use crate::gate::registration::{DECLARED_NAME, NAME};
 
-/// Delete portcullis' webhook configurations, so that the API server asks nobody any more.
+/// Delete the webhook configurations of portcullis, so that the API server stops calling it.
 ///
-/// What is not there is no failure. Everything else stays as it is: the server, its rights, what is stored. The chart does
-/// this before it is uninstalled; otherwise what fails closed would be refused as soon as the server is gone.
+/// Missing configurations are not an error. The server, its permissions and stored objects are not changed. The chart
+/// runs this command before it is uninstalled; otherwise requests that fail closed would be denied after the server is
+/// gone.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The cluster; without, the one around the pod, or the one that kubectl would ask
+    /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }

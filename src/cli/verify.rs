@@ -1,4 +1,4 @@
-//! `portcullis verify`: whether the API server asks portcullis, and gets an answer.
+//! `portcullis verify`: checks that the API server calls portcullis.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,35 +15,35 @@ use super::{DENIED, OK, Unusable, inputs, print};
 use crate::cryptography;
 use crate::gate::VERIFY_ANNOTATION;
 
-/// Ask the API server to create an object of each kind in a dry run, and tell whether portcullis answered.
+/// Ask the API server to create an object of each kind in a dry run, and report whether portcullis answered.
 ///
-/// Nothing is stored. Exit code 1: something that portcullis should be asked about went without its answer.
+/// Nothing is stored. Exit code 1: portcullis did not answer for a registered kind.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The cluster; without, the one around the pod, or the one that kubectl would ask
+    /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The namespace of the objects: one that the webhooks are called for, so not portcullis' own
+    /// The namespace of the objects; it must not be excluded from the webhooks, as portcullis' own namespace is
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// Seconds to go on asking until everything is answered
+    /// Seconds to retry until everything is answered
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     within: u64,
     #[command(flatten)]
     families: Families,
 }
 
-/// How long to wait between two rounds.
+/// Pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(2);
-/// An answer that is longer than this is no object of ours.
+/// Maximum size of an answer, in bytes; our objects are smaller.
 const LONGEST_ANSWER: usize = 1 << 20;
-/// A longer list of webhook configurations is not read; each has a few kilobytes.
+/// Maximum size of a list of webhook configurations, in bytes; each has a few kilobytes.
 const LONGEST_LIST: usize = 16 << 20;
 
-/// An object that rules of these families look at when it is created.
+/// A minimal object whose creation rules of these families match.
 struct Probe {
     families: &'static [&'static str],
-    /// The first of them that the cluster serves is asked about.
+    /// Candidate versions; the first one that the cluster serves is used.
     api_versions: &'static [&'static str],
     kind: &'static str,
     plural: &'static str,
@@ -52,7 +52,7 @@ struct Probe {
 }
 
 const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
-/// Of each family the kind of objects that says least.
+/// For each family, the kind with the smallest valid object.
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],
@@ -96,13 +96,13 @@ static PROBES: [Probe; 5] = [
     },
 ];
 
-/// What came of a probe.
+/// The outcome of a probe.
 enum Outcome {
-    /// Portcullis answered, in these words.
+    /// Portcullis answered with this text.
     Answered(String),
-    /// The cluster has no such kind.
+    /// The cluster does not serve the kind.
     Absent,
-    /// It did not answer, and this is why as far as one can see.
+    /// Portcullis did not answer, with the likely reason.
     Unanswered(String),
 }
 
@@ -115,7 +115,7 @@ async fn verify(args: &Args) -> Result<u8, Unusable> {
     let client = inputs::client(args.kubeconfig.as_deref()).await?;
     let (on, until) = (args.families.on(), Instant::now() + Duration::from_secs(args.within));
     let is_on = |probe: &&Probe| probe.families.iter().any(|family| on.contains(family));
-    // Who names families wants them answered; else those are asked about that are registered, as far as that can be read.
+    // With --families, these must answer; otherwise all registered ones, if the registration can be read.
     let registered = if args.families.are_all() { registered(&client).await } else { None };
     let is_asked = |probe: &&Probe| registered.as_ref().is_none_or(|plurals| plurals.contains(probe.plural));
     let is_any = PROBES.iter().filter(is_on).any(|probe| is_asked(&probe));
@@ -136,7 +136,7 @@ async fn verify(args: &Args) -> Result<u8, Unusable> {
     }
 }
 
-/// The resources that portcullis' webhooks are registered for; `None` if the registration cannot be read.
+/// Returns the resources for which portcullis' webhooks are registered; `None` if the registration cannot be read.
 async fn registered(client: &Client) -> Option<BTreeSet<String>> {
     const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     let request = Request::get(PATH).body(Body::empty()).ok()?;
@@ -146,7 +146,7 @@ async fn registered(client: &Client) -> Option<BTreeSet<String>> {
     Some(resources(&serde_json::from_slice(&bytes).ok()?))
 }
 
-/// The resources that portcullis' webhooks in a list of configurations name.
+/// Returns the resources of portcullis' webhooks in a list of configurations.
 fn resources(list: &Value) -> BTreeSet<String> {
     let items = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let webhooks = items(list, "items").into_iter().flat_map(|item| items(&item, "webhooks"));
@@ -201,7 +201,7 @@ impl Probe {
     fn line(&self, outcome: &Outcome) -> String {
         let what = match outcome {
             Outcome::Answered(words) => words.clone(),
-            Outcome::Absent => "nothing to ask: the cluster does not have this kind".to_owned(),
+            Outcome::Absent => "skipped: the cluster does not have this kind".to_owned(),
             Outcome::Unanswered(why) => format!("NOT ANSWERED: {why}"),
         };
         format!("{} ({}): {what}\n", self.plural, self.families.join(", "))
@@ -218,11 +218,11 @@ async fn outcome(response: Response<Body>) -> Outcome {
     let body = http_body_util::Limited::new(response.into_body(), LONGEST_ANSWER);
     let bytes = http_body_util::BodyExt::collect(body).await.map(|body| body.to_bytes()).unwrap_or_default();
     if code.is_success() {
-        let why = "the API server took the object and asked nobody; is the namespace excluded, or the CA of the webhooks wrong?";
+        let why = "the API server admitted the object without calling portcullis; is the namespace excluded, or the CA of the webhooks wrong?";
         return Outcome::Unanswered(why.to_owned());
     }
     let status: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let message = status["message"].as_str().unwrap_or("no reason is given");
+    let message = status["message"].as_str().unwrap_or("no reason given");
     match code.as_u16() {
         404 if status["details"]["kind"] != "namespaces" => Outcome::Absent,
         _ if message.contains(".portcullis.dev\" denied the request") => Outcome::Answered("refused".to_owned()),
@@ -238,9 +238,9 @@ mod tests {
     use crate::admission::Operation;
     use crate::gate::Registry;
 
-    /// Issue 18, Crossplane 10: what is not registered is not waited for, and Crossplane 1.17 serves v1alpha1 alone.
+    /// Issue 18, Crossplane 10: unregistered kinds are not waited for; Crossplane 1.17 serves only v1alpha1.
     #[test]
-    fn only_registered_kinds_are_asked_about_and_in_a_served_version() {
+    fn probes_only_registered_kinds_in_a_served_version() {
         let list = json!({"items": [
             {"webhooks": [{"name": "validate.portcullis.dev", "rules": [{"resources": ["environmentconfigs"]}]}]},
             {"webhooks": [{"name": "other.example.org", "rules": [{"resources": ["configmaps"]}]}, {"name": "advise.portcullis.dev"}]},
@@ -250,9 +250,9 @@ mod tests {
         assert_eq!(probe.api_versions.last(), Some(&"apiextensions.crossplane.io/v1alpha1"));
     }
 
-    /// Whoever switches on one family has its probe answered.
+    /// Every family has a probe that its rules match.
     #[test]
-    fn every_family_looks_at_its_probe() {
+    fn every_family_matches_its_probe() {
         for family in Registry::standard().families() {
             let registry = Registry::standard().only(&[family]);
             let rules = registry.rules().iter().flat_map(|rule| rule.scope);

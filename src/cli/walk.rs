@@ -1,4 +1,4 @@
-//! The files below a folder that are worth looking at.
+//! Finds the files to judge below a folder.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use ignore::WalkBuilder;
 
 use crate::catalog::manifests::is_manifest;
 
-/// Manifests and kustomization files below a folder, sorted; hidden files, what `.gitignore` names, and the templates of
-/// Helm charts are left out. A file stands for itself.
+/// Returns manifests and kustomization files below a folder, sorted. Excludes hidden files, files in `.gitignore`, and
+/// templates of Helm charts. A file is returned as it is.
 ///
 /// # Errors
-/// A folder that cannot be read, in words.
+/// A message for a folder that cannot be read.
 pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
     let mut walk = WalkBuilder::new(path);
-    // Outside of a repository `.gitignore` still says what its author wants to be left out; what one person ignores
-    // everywhere says nothing about it, and would make the answer another one on each machine.
+    // `.gitignore` is honoured outside of repositories too. The user's global ignore file is not, because the result
+    // would depend on the machine.
     walk.require_git(false).git_global(false).filter_entry(|entry| !is_template(entry.path()));
     for entry in walk.build() {
         let entry = entry.map_err(|error| error.to_string())?;
@@ -34,31 +34,31 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Whether a folder holds the templates of a Helm chart, which are no manifests until Helm renders them.
+/// Returns whether a folder contains the templates of a Helm chart, which are not valid manifests.
 fn is_template(path: &Path) -> bool {
     let chart = || path.parent().is_some_and(|chart| chart.join("Chart.yaml").is_file());
     path.file_name().is_some_and(|name| name == "templates") && chart()
 }
 
-/// A line on a terminal that says how far a long run is.
+/// A progress line on the terminal.
 pub(super) struct Progress {
     what: &'static str,
     begun: Instant,
     shown: Option<Instant>,
 }
 
-/// A shorter run needs no such line.
+/// Minimum run time before the line is shown.
 const LONG: Duration = Duration::from_secs(1);
-/// Often enough to be seen moving.
+/// Interval between updates.
 const STEP: Duration = Duration::from_millis(100);
 
 impl Progress {
-    /// Begins to watch a run.
+    /// Starts a run.
     pub(super) fn new(what: &'static str) -> Self {
         Self { what, begun: Instant::now(), shown: None }
     }
 
-    /// Says that `done` of `all` are done, if the run is a long one and somebody looks.
+    /// Shows that `done` of `all` items are done, if the run is long and the output is a terminal.
     pub(super) fn step(&mut self, done: usize, all: usize) {
         let due = self.shown.map_or(self.begun.elapsed() > LONG, |shown| shown.elapsed() > STEP);
         if due && std::io::stderr().is_terminal() {

@@ -269,11 +269,11 @@ fn bad_servers_never_block(ctx: &Context) {
         ("redirect", "redirect, which is not followed", behaving("redirect", &elsewhere)),
         ("slow", "still being fetched", behaving("slow", &Answer::Drip)),
         ("hangs", "still being fetched", behaving("hangs", &|_| Answer::Hang)),
-        ("truncated", "broke off", behaving("truncated", &Answer::Truncated)),
+        ("truncated", "was interrupted", behaving("truncated", &Answer::Truncated)),
         ("wrong", "its digest is", behaving("wrong", &another)),
         ("bomb", "when unpacked", ctx.artifacts.artifact(&bomb(200), "r:1")),
         ("leading", "which leads out of it", ctx.artifacts.artifact(&leading.finish(), "r:1")),
-        ("foreign", "is not one that artifacts are fetched from", foreign),
+        ("foreign", "is not in the list of allowed artifact hosts", foreign),
         ("links", "\"passwd.yaml\" is not there", ctx.artifacts.artifact(&links.finish(), "r:1")),
     ];
     for (name, words, artifact) in trials {

@@ -1,11 +1,11 @@
-//! An audit for people: a table of rules, then a line for each finding.
+//! Formats an audit as text: a table of rules, then a line for each finding.
 
 use std::collections::BTreeMap;
 
 use crate::audit::{Audited, Entry, Outcome};
 use crate::gate::Registry;
 
-/// All of it; `before` is the version that wrote the reports which it was compared with.
+/// Returns the whole text; `before` is the version that wrote the earlier reports.
 pub(super) fn text(audited: &Audited, before: Option<&str>, registry: &Registry) -> String {
     let mut text = String::new();
     if !audited.entries.is_empty() {
@@ -33,7 +33,7 @@ fn section(title: &str, entries: &[&Entry]) -> String {
     format!("{title}\n{lines}\n")
 }
 
-/// The word for an outcome.
+/// Returns the name of an outcome.
 fn word(entry: &Entry) -> &'static str {
     match entry.outcome() {
         Outcome::Error => "unreadable",
@@ -53,7 +53,7 @@ fn line(entry: &Entry) -> String {
     format!("  {word:<10} {rule:<10} {namespace} {kind} {name}: {field}{message}\n")
 }
 
-/// How often each rule found something, by what follows.
+/// Returns a table of the findings per rule and outcome.
 fn table(entries: &[Entry], registry: &Registry) -> String {
     const WORDS: [&str; 5] = ["denied", "warned", "recorded", "exempt", "unreadable"];
     let mut rules: BTreeMap<&str, [usize; 5]> = BTreeMap::new();
@@ -79,7 +79,7 @@ fn summary(audited: &Audited, before: Option<&str>, new: &[&Entry]) -> String {
     let mut text =
         format!("audited {} objects: {total} denied at their next update, {others} other findings\n", audited.objects);
     if audited.cut > 0 {
-        text.push_str(&format!("{} more findings are not kept: ask for some rules with --rules\n", audited.cut));
+        text.push_str(&format!("{} more findings are omitted: select rules with --rules\n", audited.cut));
     }
     if let Some(before) = before {
         let denied = new.iter().copied().filter(denied).count();

@@ -1,11 +1,11 @@
-//! `portcullis build --all`: every root of a repository, in one process.
+//! `portcullis build --all`: builds every root of a repository in one process.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::parallel::in_order;
-use super::super::trees::{TreePaths, seen_from_here, shown};
+use super::super::trees::{TreePaths, shown, with_display_paths};
 use super::super::walk::{self, Progress};
 use super::super::{OK, Unusable, say};
 use super::FAILED;
@@ -15,7 +15,7 @@ use crate::kustomize::options::Options;
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{Files, roots};
 
-/// Builds all roots below a folder and says how many there are.
+/// Builds all roots below a folder and reports their number.
 pub(super) fn run(folder: &Path, output: &Path, options: &Options, settings: &Settings) -> Result<u8, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because(folder.display(), error))?;
     let found = found(folder, &tree, options)?;
@@ -36,16 +36,16 @@ pub(super) fn run(folder: &Path, output: &Path, options: &Options, settings: &Se
             }
             Err(stop) => {
                 failed += 1;
-                say(&told(&found[number], &stop));
+                say(&failure_text(&found[number], &stop));
             }
         }
     });
     trouble?;
-    say(&format!("{built} of {} roots built, {failed} not\n", found.len()));
+    say(&format!("{built} of {} roots built, {failed} failed\n", found.len()));
     Ok(if failed == 0 { OK } else { FAILED })
 }
 
-/// The roots below a folder: folders with a kustomization file that no other one refers to.
+/// Returns the roots below a folder: folders with a kustomization file to which no other one refers.
 fn found(folder: &Path, tree: &Tree, options: &Options) -> Result<Vec<TreePath>, Unusable> {
     let files = walk::manifests(folder).map_err(Unusable::new)?;
     let is_kustomization = |file: &&PathBuf| file.file_name().is_some_and(|name| NAMES.iter().any(|own| name == *own));
@@ -64,7 +64,7 @@ fn found(folder: &Path, tree: &Tree, options: &Options) -> Result<Vec<TreePath>,
     Ok(found)
 }
 
-/// Writes the objects of a root into a file that is named as its folder is.
+/// Writes the objects of a root into a file named after its folder.
 fn write(output: &Path, folder: &Path, root: &TreePath, text: &str) -> Result<(), Unusable> {
     let whole = Path::new("/").join(root.as_str());
     let base = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -78,9 +78,14 @@ fn write(output: &Path, folder: &Path, root: &TreePath, text: &str) -> Result<()
     fs::write(&path, text).map_err(failed)
 }
 
-fn told(root: &TreePath, stop: &Stop) -> String {
+fn failure_text(root: &TreePath, stop: &Stop) -> String {
     let reason = stop.reason();
     let word = if matches!(stop, Stop::Unknown(_)) { "not built here" } else { "error" };
     let message = &reason.message;
-    seen_from_here(format!("{}: {word}: {message} ({}:{})\n", shown(root), reason.site.file, reason.site.place.line))
+    with_display_paths(format!(
+        "{}: {word}: {message} ({}:{})\n",
+        shown(root),
+        reason.site.file,
+        reason.site.place.line
+    ))
 }

@@ -1,18 +1,18 @@
-//! `portcullis build`: what `kustomize build` prints, byte for byte.
+//! `portcullis build`: prints the same bytes as `kustomize build`.
 
 mod all;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::trees::{seen_from_here, shown, tree_path};
+use super::trees::{shown, tree_path, with_display_paths};
 use super::{OK, Unusable, print, say};
 use crate::kustomize::build::{Built, Reason, Reorder, Settings, Step, Stop, build};
 use crate::kustomize::options::{Options, Restrictor};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{Files, analyse_with};
 
-/// kustomize's own exit code for a build that fails.
+/// The exit code of kustomize for a failed build.
 const FAILED: u8 = 1;
 
 /// The order of the objects.
@@ -20,39 +20,39 @@ const FAILED: u8 = 1;
 enum Order {
     /// By kind, namespace and name
     Legacy,
-    /// As they are loaded
+    /// In the order of loading
     None,
 }
 
 /// Build a kustomization.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The folder, or `-` for a tar archive of it on standard input
+    /// The folder, or `-` for a tar archive on standard input
     #[arg(default_value = ".")]
     dir: String,
     /// Build every root below the folder into the folder of `--output`
     #[arg(long, requires = "output")]
     all: bool,
-    /// Write into this file, or into one file for each object of this folder
+    /// Write into this file, or into this folder with one file per object
     #[arg(long, short, value_name = "FILE|DIR")]
     output: Option<PathBuf>,
     /// Which files may be loaded: LoadRestrictionsRootOnly or LoadRestrictionsNone
     #[arg(long, value_name = "RESTRICTION", default_value = "LoadRestrictionsRootOnly")]
     load_restrictor: Restrictor,
-    /// The order of the objects, where the kustomization says nothing
+    /// The order of the objects, unless the kustomization sets it
     #[arg(long, value_enum, default_value = "legacy")]
     reorder: Order,
     /// Add the label app.kubernetes.io/managed-by
     #[arg(long)]
     enable_managedby_label: bool,
-    /// Accepted for compatibility; errors say where they are in any case
+    /// Accepted for compatibility; errors always contain their position
     #[arg(long, hide = true)]
     stack_trace: bool,
     #[command(flatten)]
     unsupported: Unsupported,
 }
 
-/// Flags of kustomize for programs that are not run here.
+/// Flags of kustomize for external programs, which Portcullis does not run.
 #[derive(Debug, clap::Args)]
 struct Unsupported {
     /// Not supported: charts are rendered by helm, which is not run
@@ -66,7 +66,7 @@ struct Unsupported {
     helm_kube_version: Option<String>,
     #[arg(long, hide = true)]
     helm_debug: bool,
-    /// Not supported: plugins are other programs, which are not run
+    /// Not supported: plugins are external programs, which are not run
     #[arg(long)]
     enable_alpha_plugins: bool,
     #[arg(long, hide = true)]
@@ -84,12 +84,12 @@ struct Unsupported {
 }
 
 impl Unsupported {
-    /// The first flag that cannot be honoured.
+    /// Returns the first unsupported flag.
     fn first(&self) -> Option<&'static str> {
         let flags = [
             (self.enable_helm, "--enable-helm: charts are rendered by helm, which is not run"),
-            (self.enable_alpha_plugins, "--enable-alpha-plugins: plugins are other programs, which are not run"),
-            (self.enable_exec, "--enable-exec: functions are other programs, which are not run"),
+            (self.enable_alpha_plugins, "--enable-alpha-plugins: plugins are external programs, which are not run"),
+            (self.enable_exec, "--enable-exec: functions are external programs, which are not run"),
             (self.network || self.network_name.is_some(), "--network: functions are not run"),
             (self.as_current_user, "--as-current-user: functions are not run"),
             (!self.mount.is_empty(), "--mount: functions are not run"),
@@ -127,13 +127,13 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     match built.and_then(|built| written(&built, args.output.as_deref())) {
         Ok(written) => written.map(|()| OK),
         Err(stop) => {
-            say(&refusal(&stop, &tree, &root, &options, &files));
+            say(&error_text(&stop, &tree, &root, &options, &files));
             Ok(FAILED)
         }
     }
 }
 
-/// The tree that holds a folder, and the folder.
+/// Opens the tree that contains a folder; returns it with the folder's path.
 fn opened(dir: &str) -> Result<(Tree, TreePath), Unusable> {
     if dir == "-" {
         let tree = Tree::archive(std::io::stdin().lock(), "/");
@@ -144,7 +144,7 @@ fn opened(dir: &str) -> Result<(Tree, TreePath), Unusable> {
     Ok((tree, root))
 }
 
-/// Writes the objects to where they are wanted.
+/// Writes the objects to the output.
 fn written(built: &Built<'_>, output: Option<&Path>) -> Step<Result<(), Unusable>> {
     say(&built.warnings());
     let failed = |path: &Path| {
@@ -170,8 +170,8 @@ fn written(built: &Built<'_>, output: Option<&Path>) -> Step<Result<(), Unusable
     }
 }
 
-/// What is wrong, in all places that are known.
-fn refusal(stop: &Stop, tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> String {
+/// Formats an error with all its positions.
+fn error_text(stop: &Stop, tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> String {
     let Reason { site, message } = stop.reason();
     let word = if matches!(stop, Stop::Unknown(_)) { "not built here" } else { "error" };
     let mut text = format!("{word}: {message}\n  at {}:{}:{}\n", shown(&site.file), site.place.line, site.place.column);
@@ -180,5 +180,5 @@ fn refusal(stop: &Stop, tree: &Tree, root: &TreePath, options: &Options, files: 
         text.push_str(&finding.paragraph());
         text.push('\n');
     }
-    seen_from_here(text)
+    with_display_paths(text)
 }

@@ -1,4 +1,4 @@
-//! `portcullis check`: the rules over files.
+//! `portcullis check`: runs the rules on files.
 
 mod objects;
 mod trees;
@@ -13,43 +13,43 @@ use crate::catalog::manifests::Manifests;
 use crate::gate::Registry;
 use crate::kustomize::options::{Profile, Restrictor, Version};
 
-/// Judge Kubernetes manifests and kustomize trees in files, before anything is applied.
+/// Judge Kubernetes manifests and kustomize trees in files before you apply them.
 ///
-/// Objects are judged as if they were all applied together; of kustomizations, every root that is found. Exit codes: 0
-/// nothing is denied, 1 something is, 2 a file cannot be used.
+/// Objects are judged as if all of them were applied together; every kustomize root is judged. Exit codes: 0 nothing is
+/// denied, 1 something is denied, 2 a file cannot be used.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files and folders; `-` is standard input. With --root, folders are not looked into
+    /// Files and folders; `-` is standard input. With --root, folders are not searched for roots
     #[arg(required_unless_present = "roots", value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Files or folders with the objects that are in the cluster already
+    /// Files or folders with the objects that are already in the cluster
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
-    /// The namespace of objects that name none
+    /// The namespace of objects without one
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// A folder to judge as a kustomize root, instead of those that are found: only what it reaches is read
+    /// A folder to judge as a kustomize root; may be repeated. Only files that it refers to are read
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
-    /// Who builds the kustomizations: kubectl, flux, argocd, fleet or sveltos
+    /// What builds the kustomizations: kubectl, flux, argocd, fleet or sveltos
     #[arg(long, default_value = "kubectl")]
     profile: Profile,
-    /// With which kustomize they are built
+    /// The version of kustomize that builds them
     #[arg(long, value_name = "VERSION", default_value_t = Version::DEFAULT)]
     kustomize_version: Version,
-    /// Which files a kustomization may load: root-only or none; without, as the profile has it
+    /// Which files a kustomization may load: root-only or none; default: as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
-    /// Move entries that are in a wrong list of a kustomization file, and leave every other byte as it is
+    /// Move entries that are in a wrong list of a kustomization file, and leave all other bytes unchanged
     #[arg(long)]
     fix: bool,
     /// The configuration file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How findings are written
+    /// The output format of findings
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
-    /// Exit with 1 when anything is found, warnings too
+    /// Exit with 1 on any finding, including warnings
     #[arg(long)]
     strict: bool,
 }
@@ -68,14 +68,14 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     objects::judge(manifests, args, policy, &mut report)?;
     if report.files == 0 && report.roots.is_empty() && report.errors.is_empty() {
         let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
-        return Err(Unusable::because(paths.join(", "), "no .yaml, .yml or .json file is there"));
+        return Err(Unusable::because(paths.join(", "), "no .yaml, .yml or .json file found"));
     }
     print_with(|out| report.write(args.output, &registry, out));
     Ok(args.code(&report))
 }
 
 impl Args {
-    /// The files to look at, folders walked.
+    /// Returns the files to judge, including those in folders.
     fn files(&self) -> Result<Vec<PathBuf>, Unusable> {
         let mut files = Vec::new();
         let is_passed = |path: &&PathBuf| !self.roots.is_empty() && path.is_dir();
@@ -86,7 +86,7 @@ impl Args {
         Ok(files)
     }
 
-    /// The objects in files, and on standard input.
+    /// Reads the objects in files and on standard input.
     fn read(&self, files: &[PathBuf], registry: &Registry) -> Result<Manifests, Unusable> {
         let mut manifests = objects::read(files, &self.namespace, registry);
         if self.paths.iter().any(|path| path.as_os_str() == "-") {

@@ -1,4 +1,4 @@
-//! Objects in the files that are checked.
+//! Reads and judges the objects in checked files.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,14 +18,14 @@ use crate::catalog::manifests::{Aliased, Manifests};
 use crate::gate::{Gate, Policy, Registry};
 use crate::rule::Match;
 
-/// What names an object: API version, kind, namespace, name.
+/// The identity of an object: API version, kind, namespace, name.
 type Identity<'v> = [Option<&'v Value>; 4];
 
 fn identity(object: &Value) -> Identity<'_> {
     ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(|part| object.pointer(part))
 }
 
-/// Reads the objects in files. Those that no rule looks at or looks up are counted and forgotten.
+/// Reads the objects in files. Objects that no rule matches or looks up are counted and dropped.
 pub(super) fn read(files: &[PathBuf], namespace: &str, registry: &Registry) -> Manifests {
     let kinds = registry.kinds();
     let wanted = |object: &Value| {
@@ -45,14 +45,14 @@ pub(super) fn read(files: &[PathBuf], namespace: &str, registry: &Registry) -> M
     all
 }
 
-/// Group, version and kind of an object.
+/// Returns group, version and kind of an object.
 fn type_of(object: &Value) -> (&str, &str, &str) {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let (group, version) = text("apiVersion").rsplit_once('/').unwrap_or(("", text("apiVersion")));
     (group, version, text("kind"))
 }
 
-/// Judges every object as the request that applying it would make.
+/// Judges every object as the request that would apply it.
 pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &mut Report) -> Result<(), Unusable> {
     let stored = inputs::objects(&args.manifests, &args.namespace)?;
     report.errors.extend(manifests.errors);
@@ -78,7 +78,7 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     Ok(())
 }
 
-/// The request that applying an object would make; `None` for a kind that no rule looks at.
+/// Returns the request that would apply an object; `None` for a kind that no rule matches.
 fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'static>> {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (group, version, kind) = type_of(object);
@@ -103,10 +103,10 @@ fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'
     })
 }
 
-/// The group of kustomization files. In files they are parts of trees, which are judged as such, not objects to store.
+/// The API group of kustomization files. They are parts of trees and are judged as such, not as objects.
 const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
 
-/// Returns the resource of a kind that rules look at, or whose objects have a kustomize tree.
+/// Returns the resource of a kind that rules match, or whose objects contain a kustomize tree.
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
     let of_rules = registry.rules().iter().flat_map(|rule| rule.scope);
     let of_trees = registry.deliveries().iter().flat_map(|delivery| delivery.scope);
@@ -115,12 +115,12 @@ fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Mat
     scopes.find(|scope| scope.group == group && scope.kind == kind)
 }
 
-/// Whether a definition in another file may say that objects of this group are looked at.
+/// Returns whether a definition in another file may declare kinds of this group.
 fn may_be_declared(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }
 
-/// The plural name of a kind that rules look at, or of a declared one.
+/// Returns the plural name of a kind that rules match, or of a declared kind.
 fn plural(group: &str, kind: &str, gate: &Gate) -> Option<&'static str> {
     let declared = || gate.catalog().declared().into_iter().find(|held| held.group == group && held.kind == kind);
     resource(group, kind, gate.registry()).map(|scope| scope.plural).or_else(|| Some(declared()?.plural))

@@ -1,4 +1,4 @@
-//! Kustomize roots in the files that are checked.
+//! Judges kustomize roots in checked files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::Unusable;
 use super::super::parallel::in_order;
 use super::super::report::{Located, Report, Root};
-use super::super::trees::{TreePaths, reason_from_here, seen_from_here, shown, tree_path};
+use super::super::trees::{TreePaths, reason_with_display_path, shown, tree_path, with_display_paths};
 use super::super::walk::Progress;
 use super::Args;
 use crate::admission::Level;
@@ -23,22 +23,23 @@ use crate::kustomize::roots;
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{self, Files, analyse_with, fix};
 
-/// One entry is moved at a time, and each move is judged anew; a file has no more entries than this.
+/// Maximum number of fixes. Entries are moved one at a time, and the tree is judged after each.
 const MOST_FIXES: usize = 1000;
 
-/// The kustomizations among the files that are checked.
+/// The kustomizations in the checked files.
 ///
-/// The tree is the whole file system: what a root refers to may be anywhere, and is read only when it is asked for.
+/// The tree is the whole file system, because roots may refer to files anywhere; files are read on demand.
 pub(super) struct Trees {
     tree: Tree,
     options: Options,
     roots: Vec<TreePath>,
-    /// What was read so far.
+    /// The files parsed so far.
     read: Files,
 }
 
 impl Trees {
-    /// The kustomizations among files, which takes away those that only kustomize reads: kustomization files, patches, data.
+    /// Finds the kustomizations in `files`, and removes the files that only kustomize reads: kustomization files,
+    /// patches, data.
     pub(super) fn of(args: &Args, files: &mut Vec<PathBuf>) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
         let mut options = Options::of(args.profile);
@@ -68,14 +69,14 @@ impl Trees {
         Ok(Self { tree, options, roots, read })
     }
 
-    /// Judges every root. What several roots have in common is told once.
+    /// Judges every root. Findings that several roots share are reported once.
     pub(super) fn judge(&self, registry: &Registry, policy: &Policy, report: &mut Report) {
         let mut told = HashMap::new();
         let mut sources = Sources { tree: &self.tree, read: BTreeMap::new() };
         let mut progress = Progress::new("judged kustomize roots:");
         let judge = |root: &TreePath| {
             let judged = analyse_with(&self.tree, root, &self.options, &self.read);
-            // nobody asks here how it is evaluated
+            // The order of evaluation is not needed here.
             kustomize::Report { evaluation: None, ..judged }
         };
         in_order(&self.roots, judge, |number, judged| {
@@ -99,13 +100,13 @@ impl Trees {
                 root: shown(&judged.root),
                 profile: judged.profile.as_str(),
                 verdict: judged.verdict.as_str(),
-                reasons: judged.reasons.iter().map(|reason| reason_from_here(reason)).collect(),
+                reasons: judged.reasons.iter().map(|reason| reason_with_display_path(reason)).collect(),
                 findings,
             });
         });
     }
 
-    /// Moves misplaced entries until there is none that can be moved; says what it did.
+    /// Moves misplaced entries until none is left; returns a description of the changes.
     pub(super) fn fix(&mut self) -> String {
         self.read = Files::default();
         let mut told = String::new();
@@ -133,7 +134,7 @@ impl Trees {
     }
 }
 
-/// The texts of the files that findings are in.
+/// The texts of files with findings.
 struct Sources<'t> {
     tree: &'t Tree,
     read: BTreeMap<TreePath, Arc<Source>>,
@@ -148,7 +149,7 @@ impl Sources<'_> {
             Arc::new(Source { name: shown(&site.file), text })
         });
         let (source, path) = (source.clone(), site.field.to_string());
-        let (message, help) = (seen_from_here(message), help.map(seen_from_here));
+        let (message, help) = (with_display_paths(message), help.map(with_display_paths));
         Located { rule, level, source, place: site.place, path, message, found, allowed, help, object: Value::Null }
     }
 }

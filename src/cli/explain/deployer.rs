@@ -1,14 +1,15 @@
-//! `portcullis explain deployer`: the contract between Landscaper and its deployers, from the table that is enforced.
+//! `portcullis explain deployer`: prints the contract between Landscaper and its deployers, from the table that the
+//! rules enforce.
 
 use super::super::print;
 use crate::landscaper::deployer::explain;
 
-/// How it is told.
+/// The output format.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Output {
-    /// For people
+    /// Text for people
     Text,
-    /// Tables for a page
+    /// Tables in Markdown
     Markdown,
     /// A graph for Mermaid
     Mermaid,
@@ -16,10 +17,10 @@ enum Output {
     Svg,
 }
 
-/// The life of a DeployItem, who may move it from one state to another, and what every write of its status must keep.
+/// Show the life cycle of a DeployItem, who may change its state, and what every write of its status must fulfil.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
-    /// How it is told
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
 }

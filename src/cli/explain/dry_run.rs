@@ -1,4 +1,4 @@
-//! `portcullis explain dry-run`: which objects are in dry run and why, and the value of every export or what it lacks.
+//! `portcullis explain dry-run`: shows which objects are in dry run and why, and the value of every export.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::fragment::{path_in, skeleton, yaml};
-use super::installations::Told;
+use super::installations::Explanation;
 use crate::admission::json as wire;
 use crate::catalog::{Kind, Stored, View};
 use crate::landscaper::dry_run::annotations::DryRunAnnotations;
@@ -16,10 +16,10 @@ use crate::landscaper::dry_run::item::items;
 use crate::landscaper::dry_run::owner_chain::{self, Root};
 use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, INSTALLATIONS, owner_key};
 
-/// The most objects that are shown of one Installation.
+/// Maximum number of objects shown per Installation.
 const MAX_OBJECTS: usize = 10_000;
 
-/// An Installation with all that is below it.
+/// An Installation with all objects below it.
 pub(super) struct DryRun {
     name: String,
     why: String,
@@ -37,7 +37,7 @@ struct Object {
     exports: Vec<Explained>,
 }
 
-/// An export.
+/// An export with its value or problem.
 struct Explained {
     template: Option<String>,
     export: Export,
@@ -74,14 +74,14 @@ impl DryRun {
     }
 }
 
-/// What counts for an Installation: its root's word.
-struct Word {
+/// The dry-run annotations of an Installation's root.
+struct RootAnnotations {
     is_dry_run: bool,
     configuration: Option<String>,
 }
 
-fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, Word) {
-    let word = |mark: DryRunAnnotations<'_>| Word {
+fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, RootAnnotations) {
+    let word = |mark: DryRunAnnotations<'_>| RootAnnotations {
         is_dry_run: mark.is_dry_run(),
         configuration: mark.configuration.map(str::to_owned).filter(|_| mark.is_dry_run()),
     };
@@ -97,20 +97,18 @@ fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, Word) {
             (format!("{}, as its root {:?} says", says(&mark), root.name()), word(mark))
         }
         Root::Replaced(above) => {
-            let text = format!(
-                "not known: {} {:?}, above it, was deleted and created again",
-                above.by.kind.kind, above.by.name
-            );
+            let text =
+                format!("unknown: {} {:?}, above it, was deleted and created again", above.by.kind.kind, above.by.name);
             (text, word(DryRunAnnotations::default()))
         }
         Root::Orphan(above) | Root::Unknown(above) => {
-            let text = format!("not known: {} {:?}, above it, is not there", above.kind.kind, above.name);
+            let text = format!("unknown: {} {:?}, above it, does not exist", above.kind.kind, above.name);
             (text, word(DryRunAnnotations::default()))
         }
     }
 }
 
-/// All that is below an Installation, each after what it belongs to.
+/// Returns all objects below an Installation, each after its owner.
 fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stored>)> {
     let namespace = installation.namespace();
     let mut found: Vec<(&'static Kind, Arc<Stored>)> = Vec::new();
@@ -127,7 +125,7 @@ fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stor
     found
 }
 
-/// The exports of an object. Those of an Execution's templates are shown as long as there are no DeployItems of it.
+/// Returns the exports of an object. Exports of an Execution's templates are shown until its DeployItems exist.
 fn exports(
     kind: &'static Kind,
     stored: &Stored,
@@ -159,12 +157,14 @@ fn problem(failure: &Failure) -> String {
     match failure {
         Failure::Missing(identity) => format!("there is no fragment of {identity}"),
         Failure::Path { identity, error, .. } => format!("{error}, on {identity}"),
-        Failure::Reference { identity, problem } => format!("the value in {identity} names no object: {problem}"),
+        Failure::Reference { identity, problem } => {
+            format!("the value in {identity} does not name an object: {problem}")
+        }
         Failure::Key(error) => error.to_string(),
     }
 }
 
-impl Told for DryRun {
+impl Explanation for DryRun {
     fn text(&self) -> String {
         let configuration = match &self.configuration {
             None => "none".to_owned(),
@@ -202,8 +202,8 @@ impl Object {
         let Self { kind, name, is_marked, exports } = self;
         let mark = match (is_dry_run, is_marked) {
             (true, true) => "in dry run",
-            (true, false) => "not in dry run yet: its mark comes with its next write",
-            (false, true) => "still in dry run: its mark goes with its next write",
+            (true, false) => "not in dry run yet: it is annotated with its next write",
+            (false, true) => "still in dry run: its annotation is removed with its next write",
             (false, false) => "not in dry run",
         };
         let mut text = format!("\n  {kind} {name}: {mark}\n");

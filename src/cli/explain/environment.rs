@@ -1,4 +1,4 @@
-//! `portcullis explain environment`: what a Composition makes of a composite and its environment, step by step.
+//! `portcullis explain environment`: shows how a Composition computes the environment of a composite, step by step.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -13,46 +13,46 @@ use crate::crossplane::explain::Explanation;
 use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
 use crate::crossplane::{composition, declarations};
 
-/// How it is told.
+/// The output format.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Output {
-    /// For people
+    /// Text for people
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
-    /// A drawing of the layers, of one composite
+    /// A drawing of the layers, for one composite
     Svg,
 }
 
-/// What a Composition makes of a composite and its environment: which EnvironmentConfigs are selected and why others are not,
-/// where every key of the merged environment comes from, every patch step by step, and what is written in the end.
+/// Show how a Composition computes the environment of a composite: which EnvironmentConfigs are selected and why others
+/// are not, the origin of every key of the merged environment, every patch step by step, and the result.
 ///
 /// Exit code 1: Crossplane could not compute it.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     /// Only the composite of this name
     composite: Option<String>,
-    /// Only in this namespace; for files, also the namespace of objects that name none
+    /// Only in this namespace; for files, also the namespace of objects without one
     #[arg(long, short)]
     namespace: Option<String>,
-    /// The Composition to take, whichever the composites name
+    /// The Composition to use, instead of the one that the composites name
     #[arg(long, value_name = "NAME")]
     composition: Option<String>,
-    /// A file with a composite to take as an example; it need not be anywhere else
+    /// A file with an example composite, which need not exist elsewhere
     #[arg(long, value_name = "FILE")]
     example: Option<PathBuf>,
-    /// Files or folders with the objects; without, they are read from the cluster
+    /// Files or folders with the objects; default: the cluster
     #[arg(long, value_name = "PATH", conflicts_with = "kubeconfig")]
     manifests: Vec<PathBuf>,
-    /// The cluster to ask; without, the one that kubectl would ask
+    /// The kubeconfig of the cluster; default: kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// How it is told
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
 }
 
-/// What is there to explain with.
+/// The input objects.
 struct Objects {
     catalog: Catalog,
     configs: Vec<Arc<Stored>>,
@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         .collect::<Result<Vec<_>, _>>()?;
     let [first, ..] = explained.as_slice() else {
         let name = args.composite.as_deref().unwrap_or("none at all");
-        return Err(Unusable::because("there is no such composite with a Composition", name));
+        return Err(Unusable::because("no such composite with a Composition", name));
     };
     match args.output {
         Output::Text => print(&explained.iter().map(Explanation::to_text).collect::<Vec<_>>().join("\n")),
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 
 impl Args {
     fn objects(&self) -> Result<Objects, Unusable> {
-        // Composites of Crossplane 1 have no namespace, so that one is not made up.
+        // Composites of Crossplane 1 are cluster-scoped, so no namespace is added.
         let namespace = self.namespace.as_deref().unwrap_or_default();
         let (catalog, mut composites) = match self.manifests.as_slice() {
             [] => (self.cluster()?, Vec::new()),
@@ -139,7 +139,7 @@ impl Args {
     }
 }
 
-/// A catalog of Crossplane's kinds, and of all composites.
+/// Creates a catalog of Crossplane's kinds and of all composites.
 fn catalog() -> Catalog {
     let kinds = [&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS];
     let catalog = Catalog::new(kinds).declaring(declarations());

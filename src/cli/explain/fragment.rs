@@ -1,4 +1,4 @@
-//! A fragment to begin with, as YAML.
+//! Generates YAML skeletons of missing fragments.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::landscaper::dry_run::export::Export;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::export_path::{construct, merge};
 
-/// The fragment of an object that lacks, with what `paths` read where they are names of fields and nothing else.
+/// Returns the skeleton of a missing fragment, with the fields that `paths` read if they are simple field paths.
 pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p str>) -> Value {
     let mut fragment = identity.to_fragment();
     for path in paths {
@@ -17,7 +17,7 @@ pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p 
     fragment
 }
 
-/// The path that an export reads in an object.
+/// Returns the path that an export reads in an object.
 pub(super) fn path_in<'e>(export: &'e Export, identity: &Identity) -> &'e str {
     match &export.from_object_ref {
         Some(next) if export.from_resource.as_ref() != Some(identity) => &next.json_path,
@@ -25,7 +25,7 @@ pub(super) fn path_in<'e>(export: &'e Export, identity: &Identity) -> &'e str {
     }
 }
 
-/// A list of objects as YAML, indented as it stands in `spec.exports`.
+/// Formats objects as a YAML list, indented as in `spec.exports`.
 pub(super) fn yaml(objects: &[Value]) -> String {
     let mut text = String::new();
     for object in objects {

@@ -1,4 +1,4 @@
-//! What the commands that explain Installations have in common: which ones, from where, and how they are told.
+//! Shared arguments and output of the commands that explain Installations.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,57 +10,60 @@ use crate::catalog::{Catalog, Confirmed, Stored, View};
 use crate::gate::Registry;
 use crate::landscaper::kinds::INSTALLATIONS;
 
-/// How it is told.
+/// The output format.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum Output {
-    /// For people
+    /// Text for people
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
-    /// A graph for Graphviz, of trees
+    /// A Graphviz graph (trees only)
     Dot,
-    /// A graph for Mermaid, of trees
+    /// A Mermaid graph (trees only)
     Mermaid,
-    /// A drawing, of trees
+    /// A drawing (trees only)
     Svg,
 }
 
-/// Which Installations are explained, from where, and how.
+/// The arguments of commands that explain Installations.
 #[derive(Debug, clap::Args)]
 #[group(id = "which")]
 pub(in crate::cli) struct Args {
     /// Only this Installation
     installation: Option<String>,
-    /// Only in this namespace; for files, also the namespace of objects that name none
+    /// Only in this namespace; for files, also the namespace of objects without one
     #[arg(long, short)]
     namespace: Option<String>,
-    /// Files or folders with the objects; without, they are read from the cluster
+    /// Files or folders with the objects; default: the cluster
     #[arg(long, value_name = "PATH", conflicts_with = "kubeconfig")]
     manifests: Vec<PathBuf>,
-    /// The cluster to ask; without, the one that kubectl would ask
+    /// The kubeconfig of the cluster; default: kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// How it is told
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     pub(super) output: Output,
 }
 
-/// What is told of one Installation.
-pub(super) trait Told {
-    /// For people.
+/// An explanation of one Installation.
+pub(super) trait Explanation {
+    /// Formats it as text.
     fn text(&self) -> String;
-    /// For programs.
+    /// Formats it as JSON.
     fn json(&self) -> Value;
 }
 
 impl Args {
-    /// Whether one Installation is asked for by name.
+    /// Returns whether one Installation is selected by name.
     pub(super) fn is_about_one(&self) -> bool {
         self.installation.is_some()
     }
 
-    /// Tells what `of` makes of every Installation that is asked for.
-    pub(super) fn tell<T: Told>(&self, of: impl Fn(&Stored, &View<'_>) -> Option<T>) -> Result<u8, Unusable> {
+    /// Prints the explanation of every selected Installation.
+    pub(super) fn print_all<T: Explanation>(
+        &self,
+        of: impl Fn(&Stored, &View<'_>) -> Option<T>,
+    ) -> Result<u8, Unusable> {
         let catalog = self.catalog()?;
         let confirmed = Confirmed::new();
         let view = View::new(&catalog, &confirmed);
@@ -69,22 +72,22 @@ impl Args {
             return Err(self.none());
         }
         match self.output {
-            Output::Text => print(&told.iter().map(Told::text).collect::<Vec<_>>().join("\n")),
-            Output::Json => print(&pretty(&json!(told.iter().map(Told::json).collect::<Vec<_>>()))),
+            Output::Text => print(&told.iter().map(Explanation::text).collect::<Vec<_>>().join("\n")),
+            Output::Json => print(&pretty(&json!(told.iter().map(Explanation::json).collect::<Vec<_>>()))),
             Output::Dot | Output::Mermaid | Output::Svg => {
-                return Err(Unusable::new("only the trees of overwrites are drawn: explain overwrites --tree"));
+                return Err(Unusable::new("drawings need explain overwrites --tree"));
             }
         }
         Ok(OK)
     }
 
-    /// That there is nothing to tell of.
+    /// Returns the error for a selection without Installations.
     pub(super) fn none(&self) -> Unusable {
         let name = self.installation.as_deref().unwrap_or("none at all");
         Unusable::because("there is no such Installation", name)
     }
 
-    /// The namespace of objects that name none.
+    /// Returns the namespace of objects without one.
     pub(super) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }

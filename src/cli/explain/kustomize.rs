@@ -1,10 +1,10 @@
-//! `portcullis explain kustomize`: what a root is made of, in the order of evaluation, with what each part adds.
+//! `portcullis explain kustomize`: shows the parts of a root in the order of evaluation.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::super::trees::{seen_with_root, shown, tree_path};
+use super::super::trees::{shown, tree_path, with_display_paths_of_root};
 use super::super::{DENIED, OK, Unusable, pretty, print};
 use crate::kustomize::build::{Change, Stop, history};
 use crate::kustomize::explain::Step;
@@ -12,12 +12,12 @@ use crate::kustomize::options::{Options, Profile, Restrictor, Version};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{Report, Verdict, analyse};
 
-/// How it is told.
+/// The output format.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Output {
-    /// For people
+    /// Text for people
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
     /// A graph for Graphviz
     Dot,
@@ -27,29 +27,30 @@ enum Output {
     Svg,
 }
 
-/// What a kustomize root is made of, in the order of evaluation.
+/// Show the parts of a kustomize root in the order of evaluation.
 ///
-/// Components and Kustomizations are told apart, and misplaced ones marked. Exit code 1: kustomize refuses the root.
+/// Distinguishes Components from Kustomizations, and highlights misplaced ones. Exit code 1: kustomize cannot build the
+/// root.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
-    /// The folder that would be built
+    /// The folder to build
     root: PathBuf,
-    /// Who builds it: kubectl, flux, argocd, fleet or sveltos
+    /// What builds it: kubectl, flux, argocd, fleet or sveltos
     #[arg(long, default_value = "kubectl")]
     profile: Profile,
-    /// With which kustomize it is built
+    /// The version of kustomize that builds it
     #[arg(long, value_name = "VERSION", default_value_t = Version::DEFAULT)]
     kustomize_version: Version,
-    /// Which files may be loaded: root-only or none; without, as the profile has it
+    /// Which files may be loaded: root-only or none; default: as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
-    /// Show how a field of this object got its value: KIND/NAME as it is printed
+    /// Show how a field of this object got its value: KIND/NAME as in the output
     #[arg(long, value_name = "KIND/NAME", requires = "field")]
     object: Option<String>,
     /// The field, such as spec.replicas or spec.template.spec.containers.[name=web].image
     #[arg(long, value_name = "PATH", requires = "object")]
     field: Option<String>,
-    /// How it is told
+    /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
 }
@@ -72,11 +73,11 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         Output::Mermaid => drawing(Step::to_mermaid),
         Output::Svg => drawing(Step::to_svg),
     };
-    print(&seen_with_root(&told, &report.root));
+    print(&with_display_paths_of_root(&told, &report.root));
     Ok(if report.verdict == Verdict::Reject { DENIED } else { OK })
 }
 
-/// Prints which step gave a field which value.
+/// Prints which step set a field to which value.
 fn changes(tree: &Tree, root: &TreePath, options: &Options, object: &str, field: &str) -> Result<u8, Unusable> {
     let name = object.split_once('/').ok_or_else(|| Unusable::new(format!("`{object}` is not KIND/NAME")))?;
     let stopped = |stop: Stop| {

@@ -1,4 +1,4 @@
-//! `portcullis explain`: the working behind a decision.
+//! `portcullis explain`: shows how a decision was computed.
 
 mod deployer;
 mod dry_run;
@@ -9,37 +9,37 @@ mod kustomize;
 mod overwrites;
 mod tree;
 
-use super::deferred::Deferred;
+use super::lazy::Lazy;
 use super::{OK, Unusable};
 use crate::landscaper::dry_run::annotations;
 
-/// What is explained.
+/// The topic to explain.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Topic {
-    /// What overwrites make of the component references of Installations, and why
-    Overwrites(Deferred<Box<tree::Args>>),
-    /// Which objects are in dry run, and the value of every export or what it lacks
-    DryRun(Deferred<installations::Args>),
-    /// What a Composition makes of a composite and its environment, step by step
-    Environment(Deferred<environment::Args>),
-    /// What every deployer must keep: the life of a DeployItem, and who may write what
-    Deployer(Deferred<deployer::Args>),
-    /// What a kustomize root is made of, in the order of evaluation
-    Kustomize(Deferred<kustomize::Args>),
+    /// What overwrites change in the component references of Installations, and why
+    Overwrites(Lazy<Box<tree::Args>>),
+    /// Which objects are in dry run, and the value of every export
+    DryRun(Lazy<installations::Args>),
+    /// How a Composition computes the environment of a composite, step by step
+    Environment(Lazy<environment::Args>),
+    /// The contract of deployers: the life cycle of a DeployItem, and who may write what
+    Deployer(Lazy<deployer::Args>),
+    /// The parts of a kustomize root, in the order of evaluation
+    Kustomize(Lazy<kustomize::Args>),
 }
 
 pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
     match topic {
-        Topic::Overwrites(Deferred(args)) => tree::run(args),
-        Topic::DryRun(Deferred(args)) => args.tell(|stored, view| {
+        Topic::Overwrites(Lazy(args)) => tree::run(args),
+        Topic::DryRun(Lazy(args)) => args.print_all(|stored, view| {
             let wanted = args.is_about_one() || annotations::owner(stored.value()).is_none();
             wanted.then(|| dry_run::DryRun::of(stored, view))
         }),
-        Topic::Environment(Deferred(args)) => environment::run(args),
-        Topic::Deployer(Deferred(args)) => {
+        Topic::Environment(Lazy(args)) => environment::run(args),
+        Topic::Deployer(Lazy(args)) => {
             deployer::run(args);
             Ok(OK)
         }
-        Topic::Kustomize(Deferred(args)) => kustomize::run(args),
+        Topic::Kustomize(Lazy(args)) => kustomize::run(args),
     }
 }

@@ -1,8 +1,8 @@
-//! `portcullis explain overwrites`: which entry of which overwrites does what, and why the others do not.
+//! `portcullis explain overwrites`: shows which entry of which overwrites applies, and why others do not.
 
 use serde_json::{Value, json};
 
-use super::installations::Told;
+use super::installations::Explanation;
 use crate::catalog::{Stored, View};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::installation::context_name;
@@ -10,7 +10,7 @@ use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::overwrites::substitution::{Entry, Outcome};
 
-/// An Installation, and what decides its component reference.
+/// An Installation, and the overwrites of its component reference.
 pub(super) struct Explained {
     name: String,
     context: String,
@@ -27,7 +27,7 @@ impl Explained {
     }
 }
 
-impl Told for Explained {
+impl Explanation for Explained {
     fn text(&self) -> String {
         let Self { name, context, evaluation } = self;
         let head = format!("Installation {name}\n  context     {context}\n");
@@ -68,7 +68,7 @@ fn overwritten(effect: &Effect) -> String {
     }
     text.push('\n');
     for (at, (entry, outcome)) in overwrites.entries.iter().zip(&substitution.trace).enumerate() {
-        text.push_str(&format!("  overwrites[{at}]  {}\n", told(entry, outcome, &substitution.original)));
+        text.push_str(&format!("  overwrites[{at}]  {}\n", outcome_text(entry, outcome, &substitution.original)));
     }
     text.push_str("\n  Landscaper will say:\n");
     for line in message::condition(substitution).message.lines() {
@@ -84,7 +84,7 @@ fn reference(reference: &ComponentReference) -> String {
     format!("{} {} {from}", reference.component_name, reference.version)
 }
 
-pub(super) fn told(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> String {
+pub(super) fn outcome_text(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> String {
     match outcome {
         Outcome::NotMatched { differs } => {
             let differs = differs.iter().map(|part| {
@@ -131,7 +131,7 @@ fn overwritten_json(name: &str, effect: &Effect) -> Value {
 }
 
 pub(super) fn entry_json(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> Value {
-    let why = told(entry, outcome, original);
+    let why = outcome_text(entry, outcome, original);
     match outcome {
         Outcome::NotMatched { differs } => json!({"outcome": "notMatched", "differs": differs, "why": why}),
         Outcome::Applied { set } => json!({"outcome": "applied", "set": set, "why": why}),

@@ -1,4 +1,4 @@
-//! The forms in which a report is written.
+//! The output formats of a report.
 
 use std::io::IsTerminal;
 
@@ -11,7 +11,7 @@ use crate::catalog::manifests::ManifestError;
 use crate::gate::{Registry, Row};
 use crate::yaml::Place;
 
-/// For people: every finding with the offending text underlined, and a line that sums up.
+/// Formats every finding with its source lines, and a summary line.
 pub(super) fn text(report: &Report) -> String {
     let renderer = if std::io::stdout().is_terminal() { Renderer::styled() } else { Renderer::plain() };
     let shown = report.findings.iter().filter(|located| located.level > Level::Audit);
@@ -43,7 +43,7 @@ fn unreadable(error: &ManifestError, renderer: &Renderer) -> String {
 }
 
 fn snippet<'a>(text: &'a str, name: &'a str, place: Place) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-    // A block of several lines is marked at its first.
+    // A block of several lines is underlined at its first line.
     let end = text.get(place.start..place.end).and_then(|marked| marked.find('\n')).map(|length| place.start + length);
     let span = place.start..end.unwrap_or(place.end).max(place.start);
     Snippet::source(text).path(name).fold(true).annotation(AnnotationKind::Primary.span(span))
@@ -64,7 +64,7 @@ fn summary(report: &Report) -> String {
     format!("checked {objects} in {files}{roots}: {}\n", parts.join(", "))
 }
 
-/// For GitHub Actions: a workflow command for each finding.
+/// Formats each finding as a workflow command of GitHub Actions.
 pub(super) fn github(report: &Report) -> String {
     let found = report.findings.iter().filter(|located| located.level > Level::Audit).map(|located| {
         let command = if located.level == Level::Deny { "error" } else { "warning" };
@@ -88,12 +88,12 @@ fn annotation(command: &str, file: &str, place: Option<Place>, title: &str, text
     )
 }
 
-/// The escapes of workflow commands.
+/// Escapes a value of a workflow command.
 fn escaped(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// SARIF 2.1.0.
+/// Formats the report as SARIF 2.1.0.
 pub(super) fn sarif(report: &Report, registry: &Registry) -> Value {
     let driver = json!({
         "name": "portcullis",

@@ -1,4 +1,4 @@
-//! What other overwrites would change: every Installation as it is and as it would be.
+//! Shows what other overwrites would change in every Installation.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::{Args, Tree};
 use crate::catalog::{Catalog, Kind};
 use crate::landscaper::kinds::{CONTEXTS, OVERWRITES};
 
-/// An Installation that would get other components.
+/// An Installation whose components would change.
 struct Difference {
     name: String,
     gone: Vec<String>,
@@ -39,13 +39,13 @@ pub(super) fn run(args: &Args, catalog: &Catalog, source: &Source, other: &Path)
             "changed": differences.iter().map(Difference::json).collect::<Vec<_>>(),
         })),
         Output::Dot | Output::Mermaid | Output::Svg => {
-            return Err(Unusable::new("a difference is told as text or json; trees are drawn without --diff"));
+            return Err(Unusable::new("--diff supports --output text and json only"));
         }
     });
     Ok(if differences.is_empty() { OK } else { DENIED })
 }
 
-/// The catalog as it would be.
+/// Returns the catalog with the other overwrites.
 fn changed(args: &Args, catalog: &Catalog, other: &Path) -> Result<Catalog, Unusable> {
     let kinds: Vec<&'static Kind> = catalog.kinds().collect();
     let mut all: Vec<Value> =
@@ -61,7 +61,7 @@ fn changed(args: &Args, catalog: &Catalog, other: &Path) -> Result<Catalog, Unus
             "there are neither ComponentVersionOverwrites nor Contexts in it",
         ));
     }
-    // The later of two objects of one name counts.
+    // Of two objects with the same name, the later one is used.
     all.extend(wanted);
     Ok(Catalog::of(kinds, all))
 }

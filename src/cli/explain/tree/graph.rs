@@ -1,6 +1,6 @@
-//! Trees as drawings: Graphviz, Mermaid, and SVG without any tool.
+//! Draws trees: Graphviz, Mermaid, and SVG without external tools.
 //!
-//! What an overwrite made of a reference is green, gaps are dashed and red, and the rest is as it was published.
+//! Overwritten references are green, gaps are dashed and red.
 
 use super::Tree;
 use super::text::line;
@@ -10,11 +10,11 @@ use crate::landscaper::components::closure::{Step, Target};
 /// A reference as a node.
 struct Node<'t> {
     step: &'t Step,
-    /// The number of the node that it hangs from.
+    /// The index of the parent node.
     parent: Option<usize>,
 }
 
-/// The nodes of all trees, a parent always before its children.
+/// Returns the nodes of all trees; parents come before their children.
 fn nodes(trees: &[Tree]) -> Vec<Node<'_>> {
     let mut nodes: Vec<Node<'_>> = Vec::new();
     for tree in trees {
@@ -54,7 +54,7 @@ impl Node<'_> {
     }
 }
 
-/// The trees for Graphviz.
+/// Returns the trees as a Graphviz graph.
 pub(super) fn dot(trees: &[Tree]) -> String {
     let mut dot = String::from("digraph components {\n  rankdir=LR;\n  node [shape=box, style=filled];\n");
     for (number, node) in nodes(trees).iter().enumerate() {
@@ -75,7 +75,7 @@ pub(super) fn dot(trees: &[Tree]) -> String {
     dot + "}\n"
 }
 
-/// The trees for Mermaid.
+/// Returns the trees as a Mermaid graph.
 pub(super) fn mermaid(trees: &[Tree]) -> String {
     let mut text = String::from("flowchart LR\n");
     for (number, node) in nodes(trees).iter().enumerate() {
@@ -91,12 +91,12 @@ pub(super) fn mermaid(trees: &[Tree]) -> String {
 
 /// Height of a row of the drawing, in pixels.
 const ROW: usize = 34;
-/// How far a reference is drawn to the right of what it stands in.
+/// Horizontal indentation per level, in pixels.
 const STEP: usize = 36;
-/// The width of a letter of 13 pixels, on the safe side.
+/// Upper bound of the width of a letter of 13 pixels.
 const LETTER: usize = 8;
 
-/// The trees as one drawing, from top to bottom in the order in which Landscaper follows them.
+/// Draws the trees, from top to bottom in Landscaper's order of resolution.
 pub(super) fn svg(trees: &[Tree]) -> String {
     let nodes = nodes(trees);
     let mut shapes = String::new();

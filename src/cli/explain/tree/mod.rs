@@ -1,4 +1,4 @@
-//! `portcullis explain overwrites --tree`: every reference in the trees of components, what it becomes, and why.
+//! `portcullis explain overwrites --tree`: shows every reference in component trees, its substitution, and the reason.
 
 mod diff;
 mod graph;
@@ -20,7 +20,7 @@ use crate::landscaper::components::split::splits;
 use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use source::Source;
 
-/// What overwrites make of the component references of Installations, and why.
+/// Show what overwrites change in the component references of Installations, and why.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
@@ -28,15 +28,15 @@ pub(in crate::cli) struct Args {
     /// The whole tree of each component, from descriptors in OCI registries or in a folder
     #[arg(long)]
     tree: bool,
-    /// Files or folders with component descriptors, which are then all there are; without, registries are asked
+    /// Files or folders with all component descriptors; default: registries
     #[arg(long, value_name = "PATH", requires = "tree")]
     components: Vec<PathBuf>,
-    /// A config.json of Docker with credentials for registries
+    /// A Docker config.json with credentials for registries
     #[arg(long, value_name = "FILE", requires = "tree")]
     registry_config: Option<PathBuf>,
     #[command(flatten)]
     registries: Registries,
-    /// Files or a folder with other overwrites and Contexts: what they would change, in every Installation
+    /// Files or a folder with other overwrites and Contexts: shows what they would change in every Installation
     #[arg(long, value_name = "OTHER")]
     diff: Option<PathBuf>,
 }
@@ -50,7 +50,7 @@ struct Tree {
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     if !args.tree && args.diff.is_none() {
-        return args.which.tell(|stored, view| Some(Explained::of(stored, view)));
+        return args.which.print_all(|stored, view| Some(Explained::of(stored, view)));
     }
     let catalog = args.which.catalog()?;
     let source = Source::of(args)?;
@@ -95,7 +95,7 @@ impl Tree {
         }
     }
 
-    /// What becomes of what, a line for each part of a reference.
+    /// Returns a line for each changed part of a reference.
     fn lines(&self) -> Vec<String> {
         let Some(effect) = self.effect() else { return Vec::new() };
         let of = |step: &Step| {

@@ -1,4 +1,4 @@
-//! Where the descriptors of a tree come from: registries, or a folder.
+//! Sources of component descriptors: registries or a folder.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use crate::landscaper::components::inline::Inline;
 use crate::landscaper::overwrites::substitution::Entry;
 use crate::oci::Keyring;
 
-/// How long one tree may take: somebody is waiting.
+/// Timeout for one tree.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Where descriptors come from.
+/// A source of component descriptors.
 pub(super) enum Source {
-    /// Nowhere but from Installations themselves: only their own references are looked at.
+    /// Only inline in Installations: only their own references are resolved.
     Inline,
     /// Files.
     Folder(Folder),
@@ -52,7 +52,7 @@ impl Source {
         })
     }
 
-    /// The tree of an Installation.
+    /// Resolves the tree of an Installation.
     pub(super) fn closure(
         &self,
         installation: &Value,

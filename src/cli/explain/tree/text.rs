@@ -1,6 +1,6 @@
-//! A tree as text.
+//! Formats a tree as text.
 
-use super::super::overwrites::{shown, told, why_not};
+use super::super::overwrites::{outcome_text, shown, why_not};
 use super::Tree;
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::components::closure::{Step, Target};
@@ -50,20 +50,21 @@ impl Writer<'_> {
         }
     }
 
-    /// What became of the entries that are about this component; that the others are about others goes without saying.
+    /// Returns the outcome of the entries for this component. Entries for other components are omitted.
     fn reasons(&self, step: &Step) -> Vec<String> {
         let entries = self.effect.overwrites.entries.iter().zip(&step.substitution.trace).enumerate();
         let is_about = |outcome: &Outcome| match outcome {
             Outcome::NotMatched { differs } => !differs.contains(&Attribute::ComponentName),
             _ => true,
         };
-        let reason =
-            |(at, (entry, outcome))| format!("overwrites[{at}] {}", told(entry, outcome, &step.substitution.original));
+        let reason = |(at, (entry, outcome))| {
+            format!("overwrites[{at}] {}", outcome_text(entry, outcome, &step.substitution.original))
+        };
         entries.filter(|(_, (_, outcome))| is_about(outcome)).map(reason).collect()
     }
 }
 
-/// A reference, what it becomes, and where that leads.
+/// Returns a line with a reference and its substitution.
 pub(super) fn line(step: &Step) -> String {
     let substitution = &step.substitution;
     let mut line = if step.name.is_empty() { String::new() } else { format!("{}: ", step.name) };

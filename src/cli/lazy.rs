@@ -1,14 +1,14 @@
-//! Commands that are defined when they are named: a process runs one of a dozen, and defining them all takes it longer
-//! than judging a folder.
+//! Lazily defined command-line arguments. A process runs one of a dozen commands; defining the arguments of all of them
+//! takes longer than judging a folder.
 
 use clap::builder::{Resettable, StyledStr};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// Arguments that are defined when their command is named, whose description is its own and not theirs.
+/// Arguments that are defined when their command is used. The command keeps its own description.
 #[derive(Debug)]
-pub(super) struct Deferred<T>(pub(super) T);
+pub(super) struct Lazy<T>(pub(super) T);
 
-impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
+impl<T: FromArgMatches> FromArgMatches for Lazy<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         T::from_arg_matches(matches).map(Self)
     }
@@ -18,18 +18,18 @@ impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
     }
 }
 
-impl<T: Args> Args for Deferred<T> {
+impl<T: Args> Args for Lazy<T> {
     fn augment_args(command: Command) -> Command {
-        command.defer(|command| described(command, T::augment_args))
+        command.defer(|command| with_description(command, T::augment_args))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        command.defer(|command| described(command, T::augment_args_for_update))
+        command.defer(|command| with_description(command, T::augment_args_for_update))
     }
 }
 
-/// What `define` makes of a command that has a description already.
-fn described(command: Command, define: fn(Command) -> Command) -> Command {
+/// Defines the arguments of a command and keeps its description.
+fn with_description(command: Command, define: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
     let kept = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);
     define(command).about(kept(about)).long_about(kept(long))
@@ -41,21 +41,21 @@ mod tests {
 
     use crate::cli::Cli;
 
-    /// What a command is said to be for, there and below, before and after everything is defined.
-    fn told(command: &clap::Command, all: &mut Vec<(String, String)>) {
+    /// Collects the descriptions of all commands.
+    fn descriptions(command: &clap::Command, all: &mut Vec<(String, String)>) {
         for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
             all.push((below.get_name().to_owned(), below.get_about().expect("it has a description").to_string()));
-            told(below, all);
+            descriptions(below, all);
         }
     }
 
     #[test]
-    fn a_command_has_its_own_description_when_it_is_defined() {
+    fn commands_keep_their_descriptions() {
         let [mut before, mut after] = [Vec::new(), Vec::new()];
-        told(&Cli::command(), &mut before);
+        descriptions(&Cli::command(), &mut before);
         let mut defined = Cli::command();
         defined.build();
-        told(&defined, &mut after);
+        descriptions(&defined, &mut after);
         assert!(before.len() > 12);
         assert_eq!(before, after);
         Cli::command().debug_assert();
