@@ -7,7 +7,7 @@ const SHARE: usize = 3;
 /// Longer names are not compared: the time grows with the square.
 const LONGEST: usize = 100;
 
-/// The name that differs least from `from`, if the difference can be a slip.
+/// Returns the name that differs least from `from`, if the difference can be a slip.
 pub fn nearest<'a>(from: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if from.len() > LONGEST {
         return None;

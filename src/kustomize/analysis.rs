@@ -21,7 +21,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word for it in reports.
+    /// Returns the word for it in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",

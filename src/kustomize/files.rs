@@ -32,7 +32,7 @@ pub enum NotRead {
 }
 
 impl Files {
-    /// The file at a path, read once.
+    /// Returns the file at a path, read once.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use super::finding::Fix;
 use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
-/// The text of a kustomization file with the fixes applied; `None` where one of them cannot be applied without
+/// Returns the text of a kustomization file with the fixes applied; `None` where one of them cannot be applied without
 /// changing something else.
 pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     let mut moves: Vec<_> = fixes
@@ -147,7 +147,7 @@ impl<'t> Move<'t> {
     }
 }
 
-/// Whether the entry is moved, and nothing else is changed.
+/// Returns whether the entry is moved, and nothing else is changed.
 fn is_what_was_meant(before: &str, after: &str, from: &str, index: usize, to: &str) -> bool {
     let read = |text| yaml::first(text, &Limits::default()).ok().flatten().map(|document| document.value);
     let (Some(mut before), Some(after)) = (read(before), read(after)) else { return false };

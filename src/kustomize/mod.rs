@@ -57,7 +57,7 @@ pub use rules::tree_rules;
 
 use crate::rule::Rule;
 
-/// The rules of this system that look at requests, in the order of their ids.
+/// Returns the rules of this system that look at requests, in the order of their ids.
 pub fn rules() -> Vec<&'static Rule> {
     [rules::rules(), delivery::rules()].concat()
 }

@@ -26,7 +26,7 @@ impl Profile {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Kubectl, Self::Flux, Self::ArgoCd, Self::Fleet, Self::Sveltos];
 
-    /// The word for it on the command line and in reports.
+    /// Returns the word for it on the command line and in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kubectl => "kubectl",

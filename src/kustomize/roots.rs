@@ -65,14 +65,14 @@ fn reach(from: &TreePath, refers: &impl Fn(&TreePath) -> BTreeSet<TreePath>, rea
     }
 }
 
-/// The entries that may lead to folders.
+/// Returns the entries that may lead to folders.
 fn entries(file: &Kustomization) -> impl Iterator<Item = &str> {
     let lists =
         [&file.resources, &file.bases, &file.components, &file.generators, &file.transformers, &file.validators];
     lists.into_iter().flatten().map(String::as_str)
 }
 
-/// The entries that lead to files which nobody applies.
+/// Returns the entries that lead to files which nobody applies.
 fn parts(file: &Kustomization) -> Vec<&str> {
     let lists = [
         &file.patches_strategic_merge,

@@ -38,15 +38,15 @@ pub enum Entry {
 pub trait Source: Send + Sync {
     /// What stands at a path.
     fn entry(&self, path: &TreePath) -> Option<Entry>;
-    /// The content of a file.
+    /// Returns the content of a file.
     ///
     /// # Errors
     ///
     /// When it cannot be read, or is too large.
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
-    /// The names in a folder, sorted.
+    /// Returns the names in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
-    /// Whether a folder was seen here before, to which no link led.
+    /// Returns whether a folder was seen here before, to which no link led.
     fn has_seen(&self, _folder: &TreePath) -> bool {
         false
     }
@@ -102,12 +102,12 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A tree that stands at `base`, an absolute path, for those who refer to it by absolute paths.
+    /// Creates a tree that stands at `base`, an absolute path, for those who refer to it by absolute paths.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
         Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0 }
     }
 
-    /// The absolute path of the root.
+    /// Returns the absolute path of the root.
     pub fn base(&self) -> &str {
         &self.base
     }
@@ -125,7 +125,7 @@ impl Tree {
         self.kustomizations
     }
 
-    /// The bytes of an archive's contents and paths; zero for a tree from elsewhere.
+    /// Returns the bytes of an archive's contents and paths; zero for a tree from elsewhere.
     pub fn weight(&self) -> u64 {
         self.weight
     }
@@ -153,7 +153,7 @@ impl Tree {
         if is_short { self.evaluate(folder, steps(name)) } else { self.evaluate(TreePath::root(), steps(within)) }
     }
 
-    /// The names in a folder.
+    /// Returns the names in a folder.
     pub fn names(&self, folder: &TreePath) -> Vec<String> {
         self.source.names(folder)
     }
@@ -163,7 +163,7 @@ impl Tree {
         self.source.entry(path)
     }
 
-    /// The content of a located file.
+    /// Returns the content of a located file.
     ///
     /// # Errors
     ///
@@ -271,12 +271,12 @@ impl std::fmt::Debug for Tree {
     }
 }
 
-/// Whether an entry is the name of what stands beside it.
+/// Returns whether an entry is the name of what stands beside it.
 fn is_name(entry: &str) -> bool {
     !matches!(entry, "" | "." | "..") && !entry.contains('/')
 }
 
-/// The names in a path, the last one first.
+/// Returns the names in a path, the last one first.
 fn steps(path: &str) -> Vec<String> {
     path.split('/').rev().filter(|step| !step.is_empty() && *step != ".").map(str::to_owned).collect()
 }

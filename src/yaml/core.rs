@@ -28,7 +28,7 @@ pub enum Resolved {
 }
 
 impl Resolved {
-    /// The tag of a scalar with this type.
+    /// Returns the tag of a scalar with this type.
     pub fn tag(&self) -> Tag {
         match self {
             Self::Null => Tag::Null,
@@ -52,7 +52,7 @@ pub fn resolve(text: &str) -> Resolved {
     }
 }
 
-/// The tag of a plain scalar.
+/// Returns the tag of a plain scalar.
 pub fn tag_of(text: &str) -> Tag {
     if text == super::scalar::MERGE { Tag::Merge } else { resolve(text).tag() }
 }
@@ -75,7 +75,7 @@ fn number(text: &str) -> Resolved {
     }
 }
 
-/// The time that a text is, if it is one.
+/// Returns the time that a text is, if it is one.
 pub(super) fn timestamp(text: &str) -> Option<Resolved> {
     Timestamp::read(text).map(|time| Resolved::Time(time.to_string()))
 }

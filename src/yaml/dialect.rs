@@ -39,7 +39,7 @@ const NULL: &str = "a mapping or a list has the tag of null";
 pub(super) const LONGEST_KEY: usize = 1_000;
 pub(super) const LONG: &str = "a key has more than a thousand bytes";
 
-/// A line at the beginning that go-yaml v2 refuses: it knows two directives, and one version.
+/// Returns a line at the beginning that go-yaml v2 refuses: it knows two directives, and one version.
 pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
     let mut at = 0;
     for line in text.trim_start_matches('\u{feff}').split_inclusive('\n') {
@@ -59,7 +59,7 @@ pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
     None
 }
 
-/// Whether a directive says YAML 1.1, or what our parser has a word for.
+/// Returns whether a directive says YAML 1.1, or what our parser has a word for.
 fn is_version(line: &str) -> bool {
     let version = line.split_whitespace().nth(1).and_then(|version| version.split_once('.'));
     let number = |text: &str| text.parse::<u32>().ok();
@@ -68,8 +68,8 @@ fn is_version(line: &str) -> bool {
     })
 }
 
-/// The first character for which go-yaml may see other lines than we do: U+0085, U+2028 and U+2029 break them there, and
-/// with a carriage return alone nobody tests.
+/// Returns the first character for which go-yaml may see other lines than we do: U+0085, U+2028 and U+2029 break them
+/// there, and with a carriage return alone nobody tests.
 pub(super) fn character(text: &str) -> Option<(usize, Problem)> {
     if text.is_ascii() && !text.contains('\r') {
         return None;
@@ -86,7 +86,8 @@ pub(super) fn character(text: &str) -> Option<(usize, Problem)> {
     })
 }
 
-/// Whether a line or paragraph separator surely stands between the double quotes of one line, where go-yaml keeps it.
+/// Returns whether a line or paragraph separator surely stands between the double quotes of one line, where go-yaml
+/// keeps it.
 fn is_within_quotes(text: &str, at: usize) -> bool {
     let before = text[..at].rsplit('\n').next().unwrap_or_default();
     let behind = text[at..].chars().nth(1).unwrap_or(' ');
@@ -171,20 +172,21 @@ pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<P
     Some(Problem::Dialect(what.to_owned()))
 }
 
-/// Whether a text has a tag, or what looks like one, that ends with something else than a blank.
+/// Returns whether a text has a tag, or what looks like one, that ends with something else than a blank.
 pub(super) fn has_odd_tag(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:!<>".contains(letter);
     let tags = text.split_whitespace().filter_map(|word| word.find('!').map(|at| &word[at..]));
     tags.into_iter().any(|tag| !tag.chars().all(is_plain))
 }
 
-/// Whether a `:` stands at byte `at`, and a bracket or a comma behind it. go-yaml ends a plain scalar before blanks alone.
+/// Returns whether a `:` stands at byte `at`, and a bracket or a comma behind it. go-yaml ends a plain scalar before
+/// blanks alone.
 pub(super) fn has_colon(text: &str, at: usize) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']))
 }
 
-/// The line that byte `at` is in, and the one before.
+/// Returns the line that byte `at` is in, and the one before.
 fn lines(text: &str, at: usize) -> &str {
     let before = |to: usize| text[..to].rfind('\n').unwrap_or_default();
     let end = text[at..].find('\n').map_or(text.len(), |after| at + after);
@@ -195,19 +197,19 @@ fn has_colons(lines: &str) -> bool {
     lines.match_indices(':').any(|(at, _)| has_colon(lines, at))
 }
 
-/// Whether a block scalar may begin in a line of its own, where go-yaml asks for no indentation.
+/// Returns whether a block scalar may begin in a line of its own, where go-yaml asks for no indentation.
 fn has_bare_block(text: &str) -> bool {
     text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }
 
-/// Whether brackets that are the document may have ended, so that go-yaml stops reading.
+/// Returns whether brackets that are the document may have ended, so that go-yaml stops reading.
 fn is_behind(text: &str) -> bool {
     let is_flow = text.trim_start().starts_with(['[', '{']);
     is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()
 }
 
-/// Whether more than comments stands behind a value in brackets that is a document. go-yaml takes it for the beginning of
-/// another one, and looks at some of it.
+/// Returns whether more than comments stands behind a value in brackets that is a document. go-yaml takes it for the
+/// beginning of another one, and looks at some of it.
 pub(super) fn has_more(text: &str, begin: usize, end: usize) -> bool {
     let is_flow = text.get(begin..).is_some_and(|text| text.starts_with(['[', '{']));
     let rest = text.get(end..).filter(|_| is_flow).unwrap_or_default();

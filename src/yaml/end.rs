@@ -12,8 +12,9 @@ const END: &str = "...";
 const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
 const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
 
-/// A document without what stands behind the `...` that ends it; and that, where there is one. A `...` with nothing before it
-/// is refused, as go-yaml wants a value there; but not where it `may_be_marked` by a `---` that was cut off.
+/// Returns a document without what stands behind the `...` that ends it; and that, where there is one. A `...` with
+/// nothing before it is refused, as go-yaml wants a value there; but not where it `may_be_marked` by a `---` that was
+/// cut off.
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;
@@ -54,7 +55,7 @@ pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     Err(YamlError { place: behind.place(behind.text.len() - rest.len()), problem })
 }
 
-/// The text from the first token on that is no `...`; a tab is none that could be passed over.
+/// Returns the text from the first token on that is no `...`; a tab is none that could be passed over.
 fn first_token(mut text: &str) -> &str {
     let mut begins_line = true;
     loop {

@@ -72,7 +72,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether it is open what kustomize makes of the text: a bound of ours is met, or parsers part ways.
+    /// Returns whether it is open what kustomize makes of the text: a bound of ours is met, or parsers part ways.
     pub fn is_open(&self) -> bool {
         matches!(
             self,

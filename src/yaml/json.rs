@@ -11,7 +11,7 @@ use super::place::{Entry, Keys, Kids, Place, Spot};
 use super::stream::Chunk;
 use super::{Document, Limits};
 
-/// The documents of a text that is nothing but JSON objects and arrays.
+/// Returns the documents of a text that is nothing but JSON objects and arrays.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     if !chunk.text.trim_start().starts_with(['{', '[']) {
         return None;
@@ -25,8 +25,8 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     values.into_iter().map(document).collect()
 }
 
-/// A number in a JSON text that no 64-bit float can hold. kubectl does not read such an object as YAML, where the number would
-/// be a string, but refuses it.
+/// Returns a number in a JSON text that no 64-bit float can hold. kubectl does not read such an object as YAML, where
+/// the number would be a string, but refuses it.
 pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
     if !chunk.text.trim_start().starts_with(['{', '[']) {
         return None;
@@ -120,7 +120,7 @@ impl Walk<'_> {
         Some(Kids::None)
     }
 
-    /// The place after all white space.
+    /// Returns the place after all white space.
     fn here(&mut self) -> Option<Place> {
         while self.peek()?.is_ascii_whitespace() {
             self.advance();

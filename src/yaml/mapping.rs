@@ -12,7 +12,7 @@ use super::place::{Entry, Kids, Place, Spot};
 use super::reader::{Node, Reader, content, weight};
 use super::scalar::{self, Scalar};
 
-/// The order of a mapping's entries in [`Kids::Map`].
+/// Returns the order of a mapping's entries in [`Kids::Map`].
 pub(super) fn by_key(a: &Entry, b: &Entry) -> Ordering {
     a.key.cmp(&b.key)
 }
@@ -86,7 +86,7 @@ impl<'t> Reader<'t, '_> {
         Ok(())
     }
 
-    /// The key as a string, and whether go-yaml v3 takes it for something else; `None` for the merge key.
+    /// Returns the key as a string, and whether go-yaml v3 takes it for something else; `None` for the merge key.
     fn key(&mut self, event: Event<'t>, span: Span) -> Result<Option<(Box<str>, bool)>, YamlError> {
         self.tag(&event, span)?;
         let mut odd = Ok(false);
@@ -133,7 +133,7 @@ impl<'t> Reader<'t, '_> {
         Some(problem(dialect::KEY.to_owned()))
     }
 
-    /// Whether go-yaml v3 takes the key of a manifest for something else than a string.
+    /// Returns whether go-yaml v3 takes the key of a manifest for something else than a string.
     fn is_odd(&self, text: &str, plain: bool, tag: Option<&Tag>) -> Result<bool, Problem> {
         match tag {
             _ if !self.keeps_text() => Ok(false),
@@ -182,7 +182,7 @@ impl<'t> Reader<'t, '_> {
         if node.value.is_object() { Ok(node) } else { Err(self.merge_error(span, Problem::Merge)) }
     }
 
-    /// The value of a key `<<`.
+    /// Returns the value of a key `<<`.
     fn within_merge(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, YamlError> {
         self.merging += 1;
         let node = self.node(event, span, depth);
@@ -196,8 +196,8 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// A mapping: the last of equal keys counts, or the first of the mapping's own ones as in a node of kyaml. And whether
-/// there are any.
+/// Returns a mapping: the last of equal keys counts, or the first of the mapping's own ones as in a node of kyaml. And
+/// whether there are any.
 fn assemble(pairs: Pairs, place: Place, first: bool) -> (Node, bool) {
     let Pairs { own, merged: mut pairs, size, height, .. } = pairs;
     pairs.extend(own);
@@ -217,7 +217,7 @@ fn assemble(pairs: Pairs, place: Place, first: bool) -> (Node, bool) {
     (Node { value: Value::Object(members), spot, size, height: height + 1 }, repeated)
 }
 
-/// The entries of a mapping that is merged into another.
+/// Returns the entries of a mapping that is merged into another.
 fn entries(node: Node) -> Vec<Pair> {
     let (Value::Object(mut members), Kids::Map(entries)) = (node.value, node.spot.kids) else { return Vec::new() };
     let mut pairs = Vec::with_capacity(entries.len());
@@ -230,7 +230,7 @@ fn entries(node: Node) -> Vec<Pair> {
     pairs
 }
 
-/// The key that an alias stands for.
+/// Returns the key that an alias stands for.
 fn value_key(value: Value) -> Result<String, Problem> {
     match value {
         Value::Null => Err(Problem::Key("null")),

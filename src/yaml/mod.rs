@@ -89,32 +89,32 @@ pub struct Document {
 }
 
 impl Document {
-    /// The place of the value at `path`.
+    /// Returns the place of the value at `path`.
     ///
-    /// What an alias stands for, and all that is in it, stands where the alias does. A block
-    /// scalar stands where its text does, below its `|` or `>`.
+    /// What an alias stands for, and all that is in it, stands where the alias does. A block scalar stands where its
+    /// text does, below its `|` or `>`.
     pub fn place(&self, path: &FieldPath) -> Option<Place> {
         let reached = self.spot.reach(path);
         reached.whole.then_some(reached.spot.place)
     }
 
-    /// The place of the key of the mapping entry at `path`.
+    /// Returns the place of the key of the mapping entry at `path`.
     pub fn key_place(&self, path: &FieldPath) -> Option<Place> {
         let reached = self.spot.reach(path);
         reached.entry.filter(|_| reached.whole).map(|entry| entry.key_place)
     }
 
-    /// The place of the deepest part of `path` that exists.
+    /// Returns the place of the deepest part of `path` that exists.
     pub fn nearest(&self, path: &FieldPath) -> Place {
         self.spot.reach(path).spot.place
     }
 
-    /// The place of the whole value.
+    /// Returns the place of the whole value.
     pub fn start(&self) -> Place {
         self.spot.place
     }
 
-    /// The keys that are there more than once in one mapping, which kubectl accepts.
+    /// Returns the keys that are there more than once in one mapping, which kubectl accepts.
     pub fn duplicates(&self) -> Vec<Duplicate> {
         let mut found = Vec::new();
         if self.keys.repeated {
@@ -123,8 +123,8 @@ impl Document {
         found
     }
 
-    /// The entries of a manifest, at any depth, whose keys are numbers, truth values or anything else but strings, and
-    /// the places of the keys. There are none in a document that was not read as a manifest.
+    /// Returns the entries of a manifest, at any depth, whose keys are numbers, truth values or anything else but
+    /// strings, and the places of the keys. There are none in a document that was not read as a manifest.
     pub fn odd_keys(&self) -> Vec<(FieldPath, Place)> {
         let mut found = Vec::new();
         if self.keys.odd {
@@ -134,22 +134,24 @@ impl Document {
     }
 }
 
-/// Whether a key that is written into a manifest without quotes is read again as a string; nothing where it may be a time.
+/// Returns whether a key that is written into a manifest without quotes is read again as a string; nothing where it may
+/// be a time.
 pub fn is_text(key: &str) -> Option<bool> {
     scalar::is_text(key)
 }
 
-/// Whether YAML 1.1 reads a text without quotes as that string, and not as a number, a truth value, null or a timestamp.
+/// Returns whether YAML 1.1 reads a text without quotes as that string, and not as a number, a truth value, null or a
+/// timestamp.
 pub fn is_plain_string(text: &str) -> bool {
     scalar::is_string(text) && time::Timestamp::read(text).is_none()
 }
 
-/// Whether YAML 1.1 reads a text of one line as a number, a truth value or null.
+/// Returns whether YAML 1.1 reads a text of one line as a number, a truth value or null.
 pub fn is_not_string_in_1_1(text: &str) -> bool {
     !text.is_empty() && !text.contains('\n') && !scalar::is_string(text)
 }
 
-/// All documents of a stream, or what is wrong with the first bad one.
+/// Returns all documents of a stream, or what is wrong with the first bad one.
 ///
 /// # Errors
 ///
@@ -158,7 +160,7 @@ pub fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, YamlError> {
     documents(text, limits).collect()
 }
 
-/// The documents of a stream up to the first bad one, and what is wrong with that.
+/// Returns the documents of a stream up to the first bad one, and what is wrong with that.
 pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError>) {
     let (mut good, mut bad) = (Vec::new(), None);
     for document in documents(text, limits) {
@@ -173,8 +175,8 @@ pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError
     (good, bad)
 }
 
-/// The documents of a stream one by one. A bad one hides none of the others, but after a bad
-/// separator there are none.
+/// Returns the documents of a stream one by one. A bad one hides none of the others, but after a bad separator there
+/// are none.
 pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
     Chunks::new(text).flat_map(move |chunk| match chunk.and_then(|chunk| parse(chunk, limits, As::Object)) {
         Ok(documents) => documents.into_iter().map(Ok).collect(),
@@ -182,8 +184,8 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
     })
 }
 
-/// The first document of a text, as kustomize reads a `kustomization.yaml`: the text is not cut
-/// at `---`, and what comes after the document is not looked at. `None` if it is empty or null.
+/// Returns the first document of a text, as kustomize reads a `kustomization.yaml`: the text is not cut at `---`, and
+/// what comes after the document is not looked at. `None` if it is empty or null.
 ///
 /// # Errors
 ///
@@ -192,9 +194,9 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
     parse(Chunk::whole(text), limits, As::Kustomization).map(|documents| documents.into_iter().next())
 }
 
-/// The documents of a text as kustomize reads manifests and patches: cut at every whole line that begins with `---`,
-/// the first YAML document of each piece, and scalars left the text they are, whether it is quoted or not. The first key
-/// `<<` of a mapping goes, be it in quotes; a second one that merges is refused.
+/// Returns the documents of a text as kustomize reads manifests and patches: cut at every whole line that begins with
+/// `---`, the first YAML document of each piece, and scalars left the text they are, whether it is quoted or not. The
+/// first key `<<` of a mapping goes, be it in quotes; a second one that merges is refused.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
@@ -202,7 +204,8 @@ pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
         .filter_map(|chunk| chunk.and_then(|chunk| reader::read(chunk, limits, As::Manifest)).transpose())
 }
 
-/// The same documents as nodes, which keep what was written. `source` is the number of the file in their [origins](node::Origin).
+/// Returns the same documents as nodes, which keep what was written. `source` is the number of the file in their
+/// [origins](node::Origin).
 pub fn nodes<'t>(
     text: &'t str,
     source: u32,
@@ -212,7 +215,7 @@ pub fn nodes<'t>(
         .filter_map(move |chunk| chunk.and_then(|chunk| nodes::read(chunk, source, limits)).transpose())
 }
 
-/// The first document of a text as a node; the text is not cut at `---`.
+/// Returns the first document of a text as a node; the text is not cut at `---`.
 ///
 /// # Errors
 ///
@@ -221,7 +224,7 @@ pub fn node(text: &str, source: u32, limits: &Limits) -> Result<Option<node::Nod
     nodes::read(Chunk::whole(text), source, limits)
 }
 
-/// Whether a text of manifests is not cut at any `---`.
+/// Returns whether a text of manifests is not cut at any `---`.
 pub fn is_one_manifest(text: &str) -> bool {
     Chunks::of_manifests(text).count() == 1
 }

@@ -55,7 +55,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Whether a scalar of this style is a string without a tag saying so.
+    /// Returns whether a scalar of this style is a string without a tag saying so.
     pub fn is_quoted(self) -> bool {
         matches!(self, Self::SingleQuoted | Self::DoubleQuoted | Self::Literal | Self::Folded)
     }
@@ -113,34 +113,34 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry with a plain key without a tag: a key such as `1` is a number when it is printed.
+    /// Creates an entry with a plain key without a tag: a key such as `1` is a number when it is printed.
     pub fn new(key: impl Into<Arc<str>>, value: Node) -> Self {
         Self { key: key.into(), key_tag: Tag::None, value }
     }
 
-    /// An entry with a string as its key.
+    /// Creates an entry with a string as its key.
     pub fn quoted(key: impl Into<Arc<str>>, value: Node) -> Self {
         Self { key: key.into(), key_tag: Tag::Str, value }
     }
 }
 
 impl Node {
-    /// A node without a place, in the plain style.
+    /// Creates a node without a place, in the plain style.
     pub fn new(kind: Kind, tag: Tag) -> Self {
         Self { tag, tagged: false, style: Style::Plain, shared: 0, origin: Origin::default(), comment: None, kind }
     }
 
-    /// A scalar without a tag.
+    /// Creates a scalar without a tag.
     pub fn scalar(text: impl Into<Arc<str>>) -> Self {
         Self::new(Kind::Scalar(text.into()), Tag::None)
     }
 
-    /// A scalar that is a string whatever it looks like.
+    /// Creates a scalar that is a string whatever it looks like.
     pub fn string(text: impl Into<Arc<str>>) -> Self {
         Self::new(Kind::Scalar(text.into()), Tag::Str)
     }
 
-    /// A plain scalar with the tag that its text asks for.
+    /// Creates a plain scalar with the tag that its text asks for.
     pub fn resolved(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let tag = core::tag_of(&text);
@@ -152,17 +152,17 @@ impl Node {
         Self::new(Kind::Scalar("null".into()), Tag::Null)
     }
 
-    /// A mapping.
+    /// Creates a mapping.
     pub fn map(entries: Vec<Entry>) -> Self {
         Self::new(Kind::Map(Arc::new(entries)), Tag::Map)
     }
 
-    /// A sequence.
+    /// Creates a sequence.
     pub fn seq(items: Vec<Self>) -> Self {
         Self::new(Kind::Seq(Arc::new(items)), Tag::Seq)
     }
 
-    /// The same node at another place; what it contains stays where it is.
+    /// Returns the same node at another place; what it contains stays where it is.
     #[must_use]
     pub fn at(mut self, origin: Origin) -> Self {
         self.origin = origin;
@@ -175,12 +175,12 @@ impl Node {
         *self = Self { shared: self.shared, ..other };
     }
 
-    /// Whether the tag is `!!null`.
+    /// Returns whether the tag is `!!null`.
     pub fn is_null(&self) -> bool {
         self.tag == Tag::Null
     }
 
-    /// Whether it is null, an empty mapping or an empty sequence.
+    /// Returns whether it is null, an empty mapping or an empty sequence.
     pub fn is_null_or_empty(&self) -> bool {
         self.is_null()
             || match &self.kind {
@@ -190,27 +190,27 @@ impl Node {
             }
     }
 
-    /// Whether it is a scalar.
+    /// Returns whether it is a scalar.
     pub fn is_scalar(&self) -> bool {
         matches!(self.kind, Kind::Scalar(_))
     }
 
-    /// Whether it is a mapping.
+    /// Returns whether it is a mapping.
     pub fn is_map(&self) -> bool {
         matches!(self.kind, Kind::Map(_))
     }
 
-    /// Whether it is a sequence.
+    /// Returns whether it is a sequence.
     pub fn is_seq(&self) -> bool {
         matches!(self.kind, Kind::Seq(_))
     }
 
-    /// Whether it is a scalar that is a string: its tag says so, or it has none.
+    /// Returns whether it is a scalar that is a string: its tag says so, or it has none.
     pub fn is_string(&self) -> bool {
         self.is_scalar() && matches!(self.tag, Tag::Str | Tag::None)
     }
 
-    /// The text of a scalar; quotes are no part of it.
+    /// Returns the text of a scalar; quotes are no part of it.
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(text) => Some(text),
@@ -218,7 +218,7 @@ impl Node {
         }
     }
 
-    /// The shared text of a scalar.
+    /// Returns the shared text of a scalar.
     pub fn shared_text(&self) -> Option<Arc<str>> {
         match &self.kind {
             Kind::Scalar(text) => Some(Arc::clone(text)),
@@ -231,7 +231,7 @@ impl Node {
         self.kind = Kind::Scalar(text.into());
     }
 
-    /// The entries of a mapping; none for anything else.
+    /// Returns the entries of a mapping; none for anything else.
     pub fn entries(&self) -> &[Entry] {
         match &self.kind {
             Kind::Map(entries) => entries,
@@ -239,7 +239,7 @@ impl Node {
         }
     }
 
-    /// The entries of a mapping, to change them.
+    /// Returns the entries of a mapping, to change them.
     pub fn entries_mut(&mut self) -> Option<&mut Vec<Entry>> {
         match &mut self.kind {
             Kind::Map(entries) => Some(Arc::make_mut(entries)),
@@ -247,7 +247,7 @@ impl Node {
         }
     }
 
-    /// The elements of a sequence; none for anything else.
+    /// Returns the elements of a sequence; none for anything else.
     pub fn items(&self) -> &[Self] {
         match &self.kind {
             Kind::Seq(items) => items,
@@ -255,7 +255,7 @@ impl Node {
         }
     }
 
-    /// The elements of a sequence, to change them.
+    /// Returns the elements of a sequence, to change them.
     pub fn items_mut(&mut self) -> Option<&mut Vec<Self>> {
         match &mut self.kind {
             Kind::Seq(items) => Some(Arc::make_mut(items)),
@@ -263,23 +263,23 @@ impl Node {
         }
     }
 
-    /// The value of the first entry with this key.
+    /// Returns the value of the first entry with this key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|entry| &*entry.key == key).map(|entry| &entry.value)
     }
 
-    /// The value of the first entry with this key, to change it. The mapping is copied only if the key exists.
+    /// Returns the value of the first entry with this key, to change it. The mapping is copied only if the key exists.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         let at = self.position(key)?;
         Some(&mut self.entries_mut()?.get_mut(at)?.value)
     }
 
-    /// The index of the first entry with this key.
+    /// Returns the index of the first entry with this key.
     pub fn position(&self, key: &str) -> Option<usize> {
         self.entries().iter().position(|entry| &*entry.key == key)
     }
 
-    /// The value at a path of keys.
+    /// Returns the value at a path of keys.
     pub fn at_path(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |node, key| node.get(key))
     }

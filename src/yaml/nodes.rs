@@ -179,7 +179,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Ok(Built { node, size, height: 0 })
     }
 
-    /// The comment in the rest of the line behind a token, if it can be a schema.
+    /// Returns the comment in the rest of the line behind a token, if it can be a schema.
     fn comment(&self, span: Span) -> Option<Arc<String>> {
         let (_, behind) = self.events.around(span).filter(|_| self.has_schemas)?;
         let line = behind.lines().next()?.trim_start_matches([' ', ':', ',']);
@@ -305,7 +305,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
 }
 
 impl Fields {
-    /// The mapping: entries that are merged in follow its own, which win.
+    /// Returns the mapping: entries that are merged in follow its own, which win.
     fn finish(self, origin: Origin) -> Built {
         let Self { own, merged, size, height, .. } = self;
         let mut node = Node::map(own).at(origin);

@@ -23,7 +23,7 @@ pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     integer(&digits).or_else(|| float(&digits)).or_else(|| signed_binary(&digits))
 }
 
-/// Whether every `_` stands between two digits, which Go asks where go-yaml does not drop them.
+/// Returns whether every `_` stands between two digits, which Go asks where go-yaml does not drop them.
 fn separates_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -61,7 +61,7 @@ fn signed_binary(text: &str) -> Option<Scalar<'static>> {
     i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Int)
 }
 
-/// A float; one out of range is a string.
+/// Returns a float; one out of range is a string.
 fn float(text: &str) -> Option<Scalar<'static>> {
     if !looks_like_float(text) {
         return None;
@@ -86,13 +86,13 @@ fn looks_like_float(text: &str) -> bool {
         && !mantissa.is_empty()
 }
 
-/// Whether a text begins as a date does; go-yaml also asks whether there is such a day.
+/// Returns whether a text begins as a date does; go-yaml also asks whether there is such a day.
 pub(super) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() >= 8 && bytes[4] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit)
 }
 
-/// Whether a text is a day of the calendar and nothing more, in digits: the one form of a date without a time.
+/// Returns whether a text is a day of the calendar and nothing more, in digits: the one form of a date without a time.
 pub(super) fn is_day(text: &str) -> bool {
     let number =
         |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u16>().ok()).flatten();
@@ -114,7 +114,7 @@ pub(super) fn is_day(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// The integer that Go's JSON has for a float without a fraction.
+/// Returns the integer that Go's JSON has for a float without a fraction.
 pub(super) fn as_integer(float: f64) -> Option<i64> {
     // printed as its shortest digits and zeros, which need not be its exact value
     (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| Shortest::of(float)?.positional().parse().ok())?

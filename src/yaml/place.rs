@@ -100,7 +100,7 @@ impl Spot {
         }
     }
 
-    /// The same tree, all of it at `place`: what an alias stands for stands where the alias does.
+    /// Returns the same tree, all of it at `place`: what an alias stands for stands where the alias does.
     pub(super) fn moved(&self, place: Place) -> Self {
         let kids = match &self.kids {
             Kids::None => Kids::None,

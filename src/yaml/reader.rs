@@ -85,7 +85,7 @@ pub(super) struct Reader<'t, 'l> {
 }
 
 impl<'t, 'l> Reader<'t, 'l> {
-    /// A reader of `text`, which has the places of `chunk`.
+    /// Creates a reader of `text`, which has the places of `chunk`.
     pub(super) fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, what: As) -> Self {
         let options = options! {
             emit_comments: false,
@@ -122,7 +122,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Whether scalars stay text.
+    /// Returns whether scalars stay text.
     pub(super) fn keeps_text(&self) -> bool {
         self.what == As::Manifest
     }
@@ -316,7 +316,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// The place of a scalar; a block scalar ends with its last character that is seen.
+    /// Returns the place of a scalar; a block scalar ends with its last character that is seen.
     fn scalar_place(&self, span: Span, style: ScalarStyle) -> Place {
         let mut place = self.span(span);
         if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
@@ -326,7 +326,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         place
     }
 
-    /// The text of a block scalar without the break that our parser adds at the end of a text that has none there.
+    /// Returns the text of a block scalar without the break that our parser adds at the end of a text that has none
+    /// there.
     pub(super) fn unbroken<'s>(&self, text: Cow<'s, str>, style: ScalarStyle, span: Span) -> Cow<'s, str> {
         let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
         let ends = || span.byte_range().is_some_and(|bytes| bytes.end >= self.chunk.text.len());
@@ -340,7 +341,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// The place of a list. One that is no deeper than its key is told to begin after its dash.
+    /// Returns the place of a list. One that is no deeper than its key is told to begin after its dash.
     fn sequence_place(&self, span: Span) -> Place {
         let mut place = self.span(span);
         let before = self.chunk.text.get(..place.start - self.chunk.byte).unwrap_or_default();
@@ -365,7 +366,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         problem.map_or(Ok(()), |problem| Err(self.error(span, problem)))
     }
 
-    /// The end of a mapping or list: its bracket, or the end of the last value in it.
+    /// Returns the end of a mapping or list: its bracket, or the end of the last value in it.
     pub(super) fn end(&self, last: usize, span: Span) -> usize {
         if span.is_empty() { last } else { self.span(span).end }
     }
@@ -376,7 +377,7 @@ pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }
 
-/// The text of a scalar; the parser writes `~` for one that is not there.
+/// Returns the text of a scalar; the parser writes `~` for one that is not there.
 pub(super) fn content(text: Cow<'_, str>, span: Span) -> Cow<'_, str> {
     if span.is_empty() && text == "~" { Cow::Borrowed("") } else { text }
 }

@@ -40,7 +40,7 @@ pub(super) fn resolve<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) ->
     }
 }
 
-/// Whether a scalar is what its tag says for go-yaml v3, which knows fewer truth values than v2.
+/// Returns whether a scalar is what its tag says for go-yaml v3, which knows fewer truth values than v2.
 pub(super) fn fits(text: &str, tag: Option<&Tag>) -> Result<(), Problem> {
     let Some(kind) = tag.and_then(|tag| tag.suffix_in_namespace(NAMESPACE)) else { return Ok(()) };
     let fits = match &*kind {
@@ -54,7 +54,7 @@ pub(super) fn fits(text: &str, tag: Option<&Tag>) -> Result<(), Problem> {
     if fits { Ok(()) } else { Err(wrong_tag(&kind, text)) }
 }
 
-/// Whether a scalar that stays text can be JSON once kustomize writes it: infinity and NaN cannot.
+/// Returns whether a scalar that stays text can be JSON once kustomize writes it: infinity and NaN cannot.
 pub(super) fn is_finite(text: &str, plain: bool, tag: Option<&Tag>) -> Result<(), Problem> {
     let may_be_number = match tag {
         Some(tag) => tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("float"),
@@ -79,8 +79,8 @@ pub(super) fn keep<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Sc
     }
 }
 
-/// Whether go-yaml v3 takes a plain scalar without a tag for a string. Nothing where it may be a time of day, whose forms
-/// are not worked out here.
+/// Returns whether go-yaml v3 takes a plain scalar without a tag for a string. Nothing where it may be a time of day,
+/// whose forms are not worked out here.
 ///
 /// Source: `resolve` in go-yaml v3, which knows fewer truth values than v2.
 pub(super) fn is_text(text: &str) -> Option<bool> {
@@ -96,12 +96,12 @@ pub(super) fn is_text(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a tag is `!!str`.
+/// Returns whether a tag is `!!str`.
 pub(super) fn is_string_tag(tag: &Tag) -> bool {
     tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("str")
 }
 
-/// Whether a tag is the `!` that says nothing.
+/// Returns whether a tag is the `!` that says nothing.
 pub(super) fn is_bare_tag(tag: &Tag) -> bool {
     tag.handle().is_empty() && tag.suffix() == "!"
 }
@@ -109,7 +109,7 @@ pub(super) fn is_bare_tag(tag: &Tag) -> bool {
 /// The key that merges, unless it is in quotes or has a tag.
 pub(super) const MERGE: &str = "<<";
 
-/// Whether a key is the one that merges.
+/// Returns whether a key is the one that merges.
 pub(super) fn is_merge(text: &str, plain: bool, tag: Option<&Tag>) -> bool {
     text == MERGE
         && match tag {
@@ -122,7 +122,7 @@ fn wrong_tag(tag: &str, text: &str) -> Problem {
     Problem::Tag { tag: tag.to_owned(), text: text.to_owned() }
 }
 
-/// Whether a plain scalar is a string, if it is no timestamp.
+/// Returns whether a plain scalar is a string, if it is no timestamp.
 pub(super) fn is_string(text: &str) -> bool {
     special(text).is_none()
 }
@@ -148,7 +148,7 @@ fn word(text: &str) -> Option<Scalar<'static>> {
     }
 }
 
-/// The scalar as its tag says, quoted or not.
+/// Returns the scalar as its tag says, quoted or not.
 fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     match (kind, special(text)) {
         ("timestamp", None) => number::is_date(text).then(|| Scalar::Text(Cow::Owned(text.to_owned()))),
@@ -169,8 +169,8 @@ fn binary<'a>(text: &str) -> Result<Scalar<'a>, Problem> {
 }
 
 impl Scalar<'_> {
-    /// The scalar as a value. A float without a fraction is an integer, as it is once Go has
-    /// written it as JSON.
+    /// Returns the scalar as a value. A float without a fraction is an integer, as it is once Go has written it as
+    /// JSON.
     pub(super) fn into_value(self) -> Result<Value, Problem> {
         Ok(match self {
             Scalar::Null => Value::Null,
@@ -185,7 +185,7 @@ impl Scalar<'_> {
         })
     }
 
-    /// The scalar as the key of a mapping, which sigs.k8s.io/yaml makes a string.
+    /// Returns the scalar as the key of a mapping, which sigs.k8s.io/yaml makes a string.
     pub(super) fn into_key(self) -> Result<String, Problem> {
         match self {
             Scalar::Null => Err(Problem::Key("null")),

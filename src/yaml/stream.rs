@@ -23,13 +23,13 @@ pub(super) struct Chunks<'t> {
 }
 
 impl<'t> Chunk<'t> {
-    /// All of `text`, but for a byte order mark.
+    /// Returns all of `text`, but for a byte order mark.
     pub(super) fn whole(text: &'t str) -> Self {
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
         Self { text: body, byte: text.len() - body.len(), lines: 0 }
     }
 
-    /// The place of the character at the byte `at` of `text`.
+    /// Returns the place of the character at the byte `at` of `text`.
     pub(super) fn place(&self, at: usize) -> Place {
         let before = self.text.get(..at).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -41,7 +41,7 @@ impl<'t> Chunk<'t> {
         }
     }
 
-    /// The first `at` bytes, and the rest.
+    /// Returns the first `at` bytes, and the rest.
     pub(super) fn split(self, at: usize) -> (Self, Self) {
         let (text, rest) = self.text.split_at(at);
         let lines = self.lines + text.bytes().filter(|byte| *byte == b'\n').count() as u32;

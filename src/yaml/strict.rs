@@ -84,7 +84,7 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    /// Whether what follows the name of an anchor may follow it as go-yaml sees it.
+    /// Returns whether what follows the name of an anchor may follow it as go-yaml sees it.
     fn name_ends(&self, end: usize) -> Result<(), Fault> {
         let next = self.text.get(end..).unwrap_or_default().chars().next();
         let ends = next.is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ']' | '}'));
@@ -98,8 +98,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// The column of a block collection. A list that is no deeper than its key begins, for the
-    /// parser, after its dash; it has the column of its key.
+    /// Returns the column of a block collection. A list that is no deeper than its key begins, for the parser, after
+    /// its dash; it has the column of its key.
     fn column(&self, event: &Event<'_>, span: &Span) -> usize {
         let at = span.byte_range().unwrap_or_default().start;
         let dash = self.text.get(at..).unwrap_or_default().starts_with('-');
@@ -147,7 +147,7 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    /// The column from which a plain scalar may go on.
+    /// Returns the column from which a plain scalar may go on.
     fn margin(&self) -> usize {
         self.columns.last().map_or(0, |column| column + 1)
     }
@@ -164,7 +164,7 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Whether a block scalar, which must find its indentation from its first line, finds a tab.
+    /// Returns whether a block scalar, which must find its indentation from its first line, finds a tab.
     fn indents_with_tab(&self, at: usize) -> bool {
         if !self.text.get(at..).unwrap_or_default().starts_with('\t') {
             return false;
@@ -208,13 +208,13 @@ fn indentation(line: &str, begins: bool, margin: Option<usize>) -> Result<(), us
     Ok(())
 }
 
-/// The column of a tab that only spaces are before.
+/// Returns the column of a tab that only spaces are before.
 fn leading_tab(line: &str) -> Option<usize> {
     let content = line.trim_start_matches(' ');
     content.starts_with('\t').then_some(line.len() - content.len())
 }
 
-/// The text with spaces for the tabs that indent, unless one may be the text of a block scalar.
+/// Returns the text with spaces for the tabs that indent, unless one may be the text of a block scalar.
 pub(super) fn with_spaces(text: &str) -> Option<String> {
     if !text.contains("\n\t") && !text.contains(" \t") || text.contains(['|', '>']) {
         return None;

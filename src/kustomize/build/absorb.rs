@@ -36,7 +36,7 @@ pub(super) fn absorb(map: &mut ResMap, resource: Resource) -> Result<(), String>
     }
 }
 
-/// A new object with the metadata of the old one, and with its data if it is merged.
+/// Returns a new object with the metadata of the old one, and with its data if it is merged.
 fn combined(old: Resource, mut new: Resource) -> Resource {
     let behavior = new.behavior;
     for field in ["labels", "annotations"] {
@@ -62,7 +62,7 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     }
 }
 
-/// The texts of a mapping in both objects; the new ones win.
+/// Returns the texts of a mapping in both objects; the new ones win.
 fn overlaid(old: &Resource, new: &Resource, path: &[&str]) -> BTreeMap<String, Node> {
     let entries =
         |resource: &'_ Resource| resource.node.at_path(path).map(|map| map.entries().to_vec()).unwrap_or_default();

@@ -15,7 +15,7 @@ pub(super) struct Clash {
 }
 
 impl Clash {
-    /// The present identities of all objects.
+    /// Returns the present identities of all objects.
     pub(super) fn new(map: &ResMap) -> Self {
         let keys: Vec<String> = map.resources().iter().map(|resource| key(resource, &map.scope)).collect();
         let mut counts = HashMap::with_capacity(keys.len());

@@ -30,7 +30,7 @@ pub(super) struct NameReference {
 }
 
 impl NameReference {
-    /// The objects that are referred to.
+    /// Returns the objects that are referred to.
     pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
@@ -56,7 +56,7 @@ pub(super) struct Config {
 static DEFAULT: LazyLock<Arc<Config>> = LazyLock::new(|| Arc::new(built_in()));
 
 impl Config {
-    /// The built-in field specs.
+    /// Returns the built-in field specs.
     pub(super) fn built_in() -> Arc<Self> {
         Arc::clone(&DEFAULT)
     }

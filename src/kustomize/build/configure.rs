@@ -197,7 +197,7 @@ impl Run<'_> {
         Ok(generate::object(made, generator, options, pairs, target.origin(site)))
     }
 
-    /// The transformers of a kustomization's own fields, in kustomize's order.
+    /// Returns the transformers of a kustomization's own fields, in kustomize's order.
     ///
     /// # Errors
     ///
@@ -311,7 +311,7 @@ impl Run<'_> {
         Ok(What::PatchJson6902 { patch, target: selector })
     }
 
-    /// The replacements of a list, those in files included.
+    /// Returns the replacements of a list, those in files included.
     ///
     /// # Errors
     ///
@@ -413,7 +413,7 @@ impl List<'_> {
     }
 }
 
-/// The field specs of an entry of `labels`.
+/// Returns the field specs of an entry of `labels`.
 fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
     let decode =
         |value: &Value| serde_json::from_value::<super::config::WrittenSpec>(value.clone()).map(FieldSpec::from);
@@ -434,7 +434,7 @@ fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
 }
 
 impl What {
-    /// The name of the transformer in kustomize.
+    /// Returns the name of the transformer in kustomize.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::PatchStrategicMerge { .. } => "PatchStrategicMergeTransformer",

@@ -62,7 +62,7 @@ pub(super) enum FieldError {
     Other(String),
 }
 
-/// The kind of a node in words.
+/// Returns the kind of a node in words.
 pub(super) fn kind_of(node: &Node) -> &'static str {
     match node.kind {
         Kind::Scalar(_) => "a scalar",
@@ -72,7 +72,7 @@ pub(super) fn kind_of(node: &Node) -> &'static str {
 }
 
 impl FieldSpec {
-    /// A field spec; empty texts select all.
+    /// Creates a field spec; empty texts select all.
     pub(super) fn new(gvk: Gvk<'_>, path: &str, create: bool) -> Self {
         Self {
             group: gvk.group.into(),
@@ -84,12 +84,12 @@ impl FieldSpec {
         }
     }
 
-    /// The steps of its path.
+    /// Returns the steps of its path.
     pub(super) fn steps(&self) -> &[Box<str>] {
         &self.steps
     }
 
-    /// The objects it selects.
+    /// Returns the objects it selects.
     pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk { group: &self.group, version: &self.version, kind: &self.kind }
     }
@@ -113,8 +113,8 @@ impl FieldSpec {
         self.walk(&mut resource.node, 0, create, set)
     }
 
-    /// Whether the path leads to a node, or to a scalar that it cannot pass; so that a node that is shared is copied only
-    /// if something is done to it.
+    /// Returns whether the path leads to a node, or to a scalar that it cannot pass; so that a node that is shared is
+    /// copied only if something is done to it.
     fn leads_somewhere(&self, node: &Node, at: usize) -> bool {
         let Some(step) = self.steps.get(at) else { return true };
         match &node.kind {
@@ -157,7 +157,8 @@ impl FieldSpec {
         }
     }
 
-    /// The field of a mapping that a step names, created where that is wanted. A null becomes what would be created.
+    /// Returns the field of a mapping that a step names, created where that is wanted. A null becomes what would be
+    /// created.
     fn field<'n>(
         &self,
         map: &'n mut Node,
@@ -189,7 +190,7 @@ impl FieldSpec {
         Ok(Some(&mut field.value))
     }
 
-    /// Whether another spec of the same path selects, or is selected by, the objects of this one.
+    /// Returns whether another spec of the same path selects, or is selected by, the objects of this one.
     fn covers(&self, other: &Self) -> bool {
         self.gvk().is_selected(&other.gvk()) && self.path == other.path
     }
@@ -225,7 +226,7 @@ pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Resul
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }
 
-/// The steps of a path; `\/` is a slash within a step.
+/// Returns the steps of a path; `\/` is a slash within a step.
 pub(super) fn split(path: &str) -> Arc<[Box<str>]> {
     let mut steps: Vec<String> = Vec::new();
     let path = path.strip_prefix('/').unwrap_or(path);

@@ -101,7 +101,7 @@ pub(super) fn annotations(map: &mut ResMap, with_origins: bool, with_transformat
     }
 }
 
-/// Whether annotations are strings already, and none is removed.
+/// Returns whether annotations are strings already, and none is removed.
 fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
     let is_string = |entry: &Entry| {
         entry.value.is_scalar()
@@ -169,7 +169,8 @@ pub(super) fn check(map: &ResMap, run: &Run<'_>) -> Step<()> {
     Ok(())
 }
 
-/// The files that kustomize writes into a folder: one for each object. Several namespaces come into their names.
+/// Returns the files that kustomize writes into a folder: one for each object. Several namespaces come into their
+/// names.
 ///
 /// # Errors
 ///
@@ -190,7 +191,7 @@ pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> 
     map.resources().iter().zip(ids()).map(file).collect()
 }
 
-/// The texts of all objects one by one, to compare them.
+/// Returns the texts of all objects one by one, to compare them.
 ///
 /// # Errors
 ///

@@ -120,7 +120,7 @@ fn unquoted(value: &str) -> &str {
     if is_quoted('"') || is_quoted('\'') { &value[1..value.len() - 1] } else { value }
 }
 
-/// The options of a generator over those of all generators.
+/// Returns the options of a generator over those of all generators.
 pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     if let Some(all) = all {
@@ -201,7 +201,7 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
     entries
 }
 
-/// The node of a value; one with several lines is a block.
+/// Returns the node of a value; one with several lines is a block.
 pub(super) fn value_node(value: String, origin: Origin) -> Node {
     let style = if value.contains('\n') { Style::Literal } else { Style::Plain };
     Node { style, ..Node::string(value).at(origin) }

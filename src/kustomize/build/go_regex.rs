@@ -14,7 +14,7 @@ pub(super) fn compile(expression: &str) -> Result<Regex, regex::Error> {
     Regex::new(&translated(expression))
 }
 
-/// The expression as our library writes it.
+/// Returns the expression as our library writes it.
 fn translated(expression: &str) -> String {
     let mut out = String::with_capacity(expression.len());
     let mut rest = expression;
@@ -103,7 +103,7 @@ fn named_class(rest: &str, out: &mut String) -> usize {
     end
 }
 
-/// Whether a brace begins `{n}`, `{n,}` or `{n,m}`.
+/// Returns whether a brace begins `{n}`, `{n,}` or `{n,m}`.
 fn is_repetition(rest: &str) -> bool {
     let Some(inner) = rest[1..].split_once('}').map(|(inner, _)| inner) else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -51,7 +51,7 @@ fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
     }
 }
 
-/// The first letters of the SHA-256 of a text in hexadecimal, without those that could spell a word.
+/// Returns the first letters of the SHA-256 of a text in hexadecimal, without those that could spell a word.
 fn encoded(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

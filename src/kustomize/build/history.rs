@@ -52,14 +52,14 @@ impl Run<'_> {
         self.history = Some(history);
     }
 
-    /// The history of the field of an object.
+    /// Returns the history of the field of an object.
     pub(super) fn changes(&mut self, uid: u64) -> Vec<Change> {
         let changes = self.history.take().map(|history| history.changes).unwrap_or_default();
         changes.into_iter().filter(|(own, _)| *own == uid).map(|(_, change)| change).collect()
     }
 }
 
-/// The place of the first scalar in a node: a mapping that was merged has several.
+/// Returns the place of the first scalar in a node: a mapping that was merged has several.
 fn first_origin(node: &Node) -> crate::kustomize::node::Origin {
     let inner = node.entries().first().map(|entry| &entry.value).or_else(|| node.items().first());
     inner.map_or(node.origin, first_origin)

@@ -29,7 +29,7 @@ impl<'r> Gvk<'r> {
         Self { group, version, kind }
     }
 
-    /// Whether a selector, of which empty parts select all, selects this one.
+    /// Returns whether a selector, of which empty parts select all, selects this one.
     pub(super) fn is_selected(&self, selector: &Gvk<'_>) -> bool {
         let selects = |wanted: &str, own: &str| wanted.is_empty() || wanted == own;
         selects(selector.kind, self.kind)
@@ -50,7 +50,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Whether objects of a kind are certainly in no namespace.
+    /// Returns whether objects of a kind are certainly in no namespace.
     pub(super) fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
         let mut known = scope::cluster_scoped(gvk.kind);
         known.any(|api_version| Gvk::new(api_version, gvk.kind) == *gvk)
@@ -72,7 +72,7 @@ pub(super) struct Id<'r> {
 }
 
 impl<'r> Id<'r> {
-    /// The namespace that counts: `default` where none is written.
+    /// Returns the namespace that counts: `default` where none is written.
     pub(super) fn effective_namespace(&self) -> &'r str {
         match self.namespace {
             _ if self.is_cluster => NO_NAMESPACE,
@@ -81,7 +81,7 @@ impl<'r> Id<'r> {
         }
     }
 
-    /// All that identities are compared by.
+    /// Returns all that identities are compared by.
     pub(super) fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
         (self.gvk, self.name, self.effective_namespace())
     }

@@ -54,7 +54,7 @@ impl<'s> Images<'s> {
         Ok(())
     }
 
-    /// Whether a list of containers at any depth holds an image that changes, or that is wrong.
+    /// Returns whether a list of containers at any depth holds an image that changes, or that is wrong.
     fn is_in(&self, node: &Node) -> bool {
         let changes = |item: &Node| match item.get("image") {
             Some(image) => image.is_null() || image.text().is_none_or(|text| self.pattern.is_match(text)),

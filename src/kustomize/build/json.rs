@@ -10,7 +10,7 @@ use crate::kustomize::emit::{TextStyle, Value};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag, Unprintable, printed};
 use crate::yaml::float::Shortest;
 
-/// The JSON of a node.
+/// Returns the JSON of a node.
 ///
 /// # Errors
 ///
@@ -19,7 +19,7 @@ pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed(node)?))
 }
 
-/// The JSON of a value.
+/// Returns the JSON of a value.
 pub(super) fn of_value(value: &Value<'_>) -> Json {
     match value {
         Value::Null => Json::Null,
@@ -140,8 +140,8 @@ impl<F: Formatter> Formatter for GoNumbers<F> {
     }
 }
 
-/// The node that JSON text is read into: go-yaml writes the values and reads them again, so that strings have the style in
-/// which it writes them.
+/// Returns the node that JSON text is read into: go-yaml writes the values and reads them again, so that strings have
+/// the style in which it writes them.
 pub(super) fn to_node(value: &Json, origin: Origin) -> Node {
     let scalar = |text: String, tag| Node::new(Kind::Scalar(text.into()), tag);
     let node = match value {

@@ -42,7 +42,7 @@ impl Patch {
         }
     }
 
-    /// Whether there are no operations.
+    /// Returns whether there are no operations.
     pub(super) fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
@@ -89,12 +89,12 @@ fn apply(document: &mut Value, operation: &Value) -> Applied<()> {
     }
 }
 
-/// The steps of a path; what stands before its first `/` is lost.
+/// Returns the steps of a path; what stands before its first `/` is lost.
 fn steps(path: &str) -> Vec<String> {
     path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
-/// The container that a path leads to, and the last step.
+/// Returns the container that a path leads to, and the last step.
 fn container<'v>(document: &'v mut Value, path: &str) -> Applied<(&'v mut Value, String)> {
     let mut steps = steps(path);
     let last = steps.pop().ok_or_else(|| format!("there is nothing at `{path}`"))?;
@@ -116,7 +116,7 @@ fn child_mut<'v>(value: &'v mut Value, step: &str) -> Option<&'v mut Value> {
     }
 }
 
-/// The index of an element that exists; a negative one counts from the end.
+/// Returns the index of an element that exists; a negative one counts from the end.
 fn index(step: &str, len: usize) -> Applied<usize> {
     let index: i64 = step.parse().map_err(|_| format!("`{step}` is no index"))?;
     let at = if index < 0 { index + len as i64 } else { index };
@@ -184,7 +184,7 @@ fn test(document: &mut Value, path: &str, wanted: &Value) -> Applied<()> {
     if is_equal(&found, wanted) { Ok(()) } else { Err(format!("`{path}` is {}", go_json::brief(&found))) }
 }
 
-/// Whether two values are equal, numbers by what they are and not by how they are written.
+/// Returns whether two values are equal, numbers by what they are and not by how they are written.
 fn is_equal(a: &Value, b: &Value) -> bool {
     let (mut a, mut b) = (a.clone(), b.clone());
     json::with_floats(&mut a);

@@ -17,7 +17,7 @@ pub(super) enum Create {
 }
 
 impl Create {
-    /// The kind of a value.
+    /// Returns the kind of a value.
     pub(super) fn like(value: &Node) -> Self {
         match value.kind {
             Kind::Scalar(_) => Self::Scalar,
@@ -34,7 +34,7 @@ impl Create {
         }
     }
 
-    /// The node before a step: what the next step needs.
+    /// Returns the node before a step: what the next step needs.
     fn before(self, next: Option<&String>) -> Node {
         match next {
             None => self.node(),
@@ -47,7 +47,8 @@ impl Create {
 /// The way to a node: the indices of entries and elements.
 pub(super) type Way = Vec<usize>;
 
-/// The ways to all nodes at a path. Within a text that holds YAML there is no way, but something was found: nothing then.
+/// Returns the ways to all nodes at a path. Within a text that holds YAML there is no way, but something was found:
+/// nothing then.
 ///
 /// # Errors
 ///
@@ -58,7 +59,7 @@ pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) ->
     Ok(found)
 }
 
-/// The node at the end of a way.
+/// Returns the node at the end of a way.
 pub(super) fn node_mut<'n>(node: &'n mut Node, way: &[usize]) -> Option<&'n mut Node> {
     way.iter().try_fold(node, |node, at| match node.kind {
         Kind::Map(_) => node.entries_mut()?.get_mut(*at).map(|entry| &mut entry.value),
@@ -155,7 +156,7 @@ fn element(
     Ok(())
 }
 
-/// The elements whose field, or which themselves, a regular expression matches somewhere.
+/// Returns the elements whose field, or which themselves, a regular expression matches somewhere.
 fn selected(
     node: &mut Node,
     step: &str,

@@ -113,7 +113,7 @@ pub struct Built<'a> {
 }
 
 impl Built<'_> {
-    /// The objects, in the order in which they are printed.
+    /// Returns the objects, in the order in which they are printed.
     pub fn resources(&self) -> &[Resource] {
         self.map.resources()
     }
@@ -132,7 +132,7 @@ impl Built<'_> {
         self.run.warnings.concat()
     }
 
-    /// The names and texts of the files that kustomize writes into a folder.
+    /// Returns the names and texts of the files that kustomize writes into a folder.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Built<'_> {
         finish::files(&self.map, &self.run)
     }
 
-    /// The text that kustomize prints.
+    /// Returns the text that kustomize prints.
     ///
     /// # Errors
     ///
@@ -183,8 +183,8 @@ pub fn build_shared<'a>(
     build_by(run, root, settings)
 }
 
-/// The history of a field: which step gave it which value in the object of a kind that has a name in the end. Nothing if there
-/// is no such object.
+/// Returns the history of a field: which step gave it which value in the object of a kind that has a name in the end.
+/// Nothing if there is no such object.
 ///
 /// # Errors
 ///

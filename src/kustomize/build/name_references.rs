@@ -105,7 +105,7 @@ impl Target {
         self.previous.iter().any(|(_, kind)| Gvk { group, version, kind }.is_selected(selector))
     }
 
-    /// Whether prefixes and suffixes agree; with `allow_empty` those of objects without any agree with all.
+    /// Returns whether prefixes and suffixes agree; with `allow_empty` those of objects without any agree with all.
     fn has_affixes_of(&self, other: &Self, allow_empty: bool) -> bool {
         let agree = |a: &[Arc<str>], b: &[Arc<str>]| match a.is_empty() || b.is_empty() {
             true => allow_empty || a.len() == b.len(),
@@ -124,7 +124,7 @@ fn bound_namespaces(resource: &Resource) -> HashSet<String> {
     accounts.filter_map(|subject| subject.get("namespace")?.text()).map(str::to_owned).collect()
 }
 
-/// The identity of a role binding with a service account whose namespace is no string.
+/// Returns the identity of a role binding with a service account whose namespace is no string.
 fn blank_namespace(resource: &Resource, scope: &Scope) -> Option<String> {
     let is_blank = |subject: &Node| {
         let is_account = subject.get("kind").and_then(Node::text) == Some("ServiceAccount");
@@ -136,7 +136,7 @@ fn blank_namespace(resource: &Resource, scope: &Scope) -> Option<String> {
     is_wrong.then(|| resource.id(scope).to_string())
 }
 
-/// The group and kind that the `roleRef` of an object names.
+/// Returns the group and kind that the `roleRef` of an object names.
 fn role_ref(resource: &Resource) -> Option<(String, String)> {
     let text = |key: &str| resource.node.at_path(&["roleRef", key]).and_then(Node::text).map(str::to_owned);
     Some((text("apiGroup")?, text("kind")?))
@@ -192,7 +192,7 @@ impl Referrer<'_> {
         })
     }
 
-    /// Whether the path leads to the former name of an object, or to something wrong.
+    /// Returns whether the path leads to the former name of an object, or to something wrong.
     fn is_concerned(&self, node: &Node, steps: &[Box<str>]) -> bool {
         let Some((step, rest)) = steps.split_first() else { return self.is_name(node) };
         match &node.kind {
@@ -266,7 +266,8 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Whether an object is in the namespace that a reference names: where it was at first, if any candidate was there.
+    /// Returns whether an object is in the namespace that a reference names: where it was at first, if any candidate
+    /// was there.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -274,7 +275,7 @@ impl Referrer<'_> {
         if was_any { &*target.original_namespace == namespace } else { &*target.effective_namespace == namespace }
     }
 
-    /// Whether the referrer could mean an object at all.
+    /// Returns whether the referrer could mean an object at all.
     fn could_mean(&self, target: &Target) -> bool {
         self.own.is_cluster
             || target.is_cluster
@@ -282,7 +283,7 @@ impl Referrer<'_> {
             || self.own.bound_namespaces.contains(&*target.namespace)
     }
 
-    /// The object that a name means.
+    /// Returns the object that a name means.
     fn meant(
         &self,
         name: &str,

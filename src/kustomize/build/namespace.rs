@@ -118,7 +118,7 @@ impl Namespace<'_> {
     }
 }
 
-/// Whether Helm rendered an object.
+/// Returns whether Helm rendered an object.
 pub(super) fn is_from_helm(resource: &Resource) -> bool {
     resource.annotation(HELM) == Some("true")
 }

@@ -34,13 +34,13 @@ pub(super) struct ConfiguredBy {
 }
 
 impl OriginNote {
-    /// The note of what an entry leads to.
+    /// Returns the note of what an entry leads to.
     #[must_use]
     pub(super) fn append(&self, entry: &str) -> Self {
         Self { path: joined(&self.path, entry), ..self.clone() }
     }
 
-    /// The note of a built-in transformer or generator in a file of this folder.
+    /// Returns the note of a built-in transformer or generator in a file of this folder.
     pub(super) fn built_in(&self, file: &str, kind: &str) -> Self {
         Self {
             path: String::new(),
@@ -53,7 +53,7 @@ impl OriginNote {
         }
     }
 
-    /// The note of a transformer or generator that an object configures.
+    /// Returns the note of a transformer or generator that an object configures.
     pub(super) fn plugin(config: &Resource) -> Option<Self> {
         let source = config.source.as_ref()?;
         let text = |key: &str| config.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();
@@ -69,7 +69,7 @@ impl OriginNote {
         })
     }
 
-    /// The text of the annotation.
+    /// Returns the text of the annotation.
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, "");
@@ -89,7 +89,7 @@ impl OriginNote {
     }
 }
 
-/// The text of the annotation that lists transformers.
+/// Returns the text of the annotation that lists transformers.
 pub(super) fn transformations(notes: &[OriginNote]) -> String {
     let mut out = String::new();
     for note in notes {

@@ -112,7 +112,7 @@ impl<'s> Merging<'s> {
     }
 }
 
-/// Whether a patch removes all annotations, and with them those in which kustomize keeps former identities.
+/// Returns whether a patch removes all annotations, and with them those in which kustomize keeps former identities.
 fn drops_annotations(patch: &Node) -> bool {
     let Some(annotations) = patch.at_path(&["metadata", "annotations"]) else { return false };
     let directive = annotations.get("$patch").and_then(Node::text);
@@ -196,7 +196,7 @@ pub(super) fn merge_list(map: &mut ResMap, patches: &[Resource], merging: &Mergi
     Ok(())
 }
 
-/// The place of the one object that has, or had, the identity of a patch.
+/// Returns the place of the one object that has, or had, the identity of a patch.
 fn target_of(map: &ResMap, patch: &Resource) -> Result<usize, String> {
     let id = patch.original_id(&map.scope);
     match map.matching_any_id(|other| *other == id).as_slice() {

@@ -4,8 +4,8 @@
 
 use crate::kustomize::node::Node;
 
-/// The steps of a path. Brackets and backslashes protect the delimiter; brackets stay around what selects an element of a
-/// sequence, such as `[name=web]`.
+/// Returns the steps of a path. Brackets and backslashes protect the delimiter; brackets stay around what selects an
+/// element of a sequence, such as `[name=web]`.
 pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
     let parts = escaped(path, delimiter);
     let mut steps = Vec::new();
@@ -45,7 +45,7 @@ fn escaped(path: &str, delimiter: char) -> Vec<String> {
     parts
 }
 
-/// The steps of the path of a var, in which `containers[0]` is short for `containers.0`.
+/// Returns the steps of the path of a var, in which `containers[0]` is short for `containers.0`.
 pub(super) fn of_var(path: &str) -> Vec<String> {
     split(path, '.').into_iter().flat_map(|step| indexed(&step)).collect()
 }
@@ -60,7 +60,8 @@ fn indexed(step: &str) -> Vec<String> {
     }
 }
 
-/// The node that steps lead to: fields, indices, `-` for the last element, `[key=value]` for the first such element.
+/// Returns the node that steps lead to: fields, indices, `-` for the last element, `[key=value]` for the first such
+/// element.
 pub(super) fn lookup<'n>(node: &'n Node, steps: &[String]) -> Option<&'n Node> {
     steps.iter().filter(|step| !step.is_empty()).try_fold(node, |node, step| child(node, step))
 }
@@ -85,7 +86,7 @@ fn child<'n>(node: &'n Node, step: &str) -> Option<&'n Node> {
     }
 }
 
-/// The indices of the entries and elements on the way to the node that steps lead to.
+/// Returns the indices of the entries and elements on the way to the node that steps lead to.
 pub(super) fn place(node: &Node, steps: &[String]) -> Option<Vec<usize>> {
     let mut place = Vec::new();
     let mut node = node;

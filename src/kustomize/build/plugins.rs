@@ -148,7 +148,8 @@ const FIELDS: [&str; 30] = [
     "target",
 ];
 
-/// The same value as Go's JSON reads it: fields that are null count as absent, and names of fields come in any case.
+/// Returns the same value as Go's JSON reads it: fields that are null count as absent, and names of fields come in any
+/// case.
 fn normal(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -202,7 +203,7 @@ impl Run<'_> {
         self.generated(target, made, &generator, &options, &plugin.site)
     }
 
-    /// The transformers that a list configures.
+    /// Returns the transformers that a list configures.
     ///
     /// # Errors
     ///
@@ -306,7 +307,7 @@ impl Run<'_> {
         }
     }
 
-    /// The objects in a list that configure plugins: those that stand in it, then those in files and folders.
+    /// Returns the objects in a list that configure plugins: those that stand in it, then those in files and folders.
     fn plugins(&mut self, target: &Target<'_>, list: &str, entries: &[String]) -> Step<Vec<Plugin>> {
         let mut acc = Accumulator { map: ResMap::new(self.scope()), ..Accumulator::default() };
         let mut paths = Vec::new();
@@ -359,7 +360,7 @@ fn subjects(text: &str, plugin: &Plugin) -> Step<Subjects> {
     }
 }
 
-/// A service account bound to one of Google Cloud.
+/// Returns a service account bound to one of Google Cloud.
 fn iam_policy(plugin: &Plugin) -> Step<Resource> {
     let policy: IamPolicy = plugin.decode()?;
     if policy.cloud != "gke" {

@@ -45,7 +45,7 @@ pub(super) enum BadObjects {
 }
 
 impl BadObjects {
-    /// The line that is wrong.
+    /// Returns the line that is wrong.
     pub(super) fn line(&self) -> u32 {
         match self {
             Self::Yaml(error) => error.place.line,
@@ -57,7 +57,7 @@ impl BadObjects {
         }
     }
 
-    /// Whether it is open what kustomize makes of the text.
+    /// Returns whether it is open what kustomize makes of the text.
     pub(super) fn is_open(&self) -> bool {
         match self {
             Self::Yaml(error) => error.problem.is_open(),

@@ -74,7 +74,7 @@ fn one(map: &mut ResMap, replacement: &Replacement) -> Result<(), Failed> {
     targets.iter().try_for_each(|target| copy(map, &value, target))
 }
 
-/// The identities of an object, the present one first. Which kinds are in no namespace plays no part.
+/// Returns the identities of an object, the present one first. Which kinds are in no namespace plays no part.
 fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     let now = Id { is_cluster: false, ..resource.id(&Scope::default()) };
     std::iter::once(now).chain(resource.previous_ids())
@@ -103,7 +103,7 @@ fn value_of(map: &ResMap, source: &Source) -> Result<Node, Failed> {
     refined(node, &FieldOptions::of(source.options.as_ref()))
 }
 
-/// The part of a value that the options of its source name.
+/// Returns the part of a value that the options of its source name.
 fn refined(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     let mut value = node.clone();
     if options.delimiter.is_empty() {

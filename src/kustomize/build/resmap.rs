@@ -22,12 +22,12 @@ impl ResMap {
         Self { resources: Vec::new(), scope, index: None }
     }
 
-    /// The objects.
+    /// Returns the objects.
     pub(super) fn resources(&self) -> &[Resource] {
         &self.resources
     }
 
-    /// The objects, to change them.
+    /// Returns the objects, to change them.
     pub(super) fn resources_mut(&mut self) -> &mut Vec<Resource> {
         self.index = None;
         &mut self.resources
@@ -77,14 +77,14 @@ impl ResMap {
         }
     }
 
-    /// The places of the objects that have, or had, an identity that satisfies a condition.
+    /// Returns the places of the objects that have, or had, an identity that satisfies a condition.
     pub(super) fn matching_any_id(&self, condition: impl Fn(&Id<'_>) -> bool) -> Vec<usize> {
         let matches =
             |resource: &Resource| !resource.node.is_null_or_empty() && resource.any_id(&self.scope, &condition);
         self.positions(matches)
     }
 
-    /// The places of the objects that satisfy a condition.
+    /// Returns the places of the objects that satisfy a condition.
     pub(super) fn positions(&self, condition: impl Fn(&Resource) -> bool) -> Vec<usize> {
         let objects = self.resources.iter().enumerate();
         objects.filter(|(_, resource)| condition(resource)).map(|(at, _)| at).collect()

@@ -72,7 +72,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// An object as it was read.
+    /// Creates an object as it was read.
     pub(super) fn new(node: Node) -> Self {
         let mut resource = Self {
             node,
@@ -94,13 +94,13 @@ impl Resource {
         resource
     }
 
-    /// The value of a field of metadata, if it is a scalar; empty otherwise.
+    /// Returns the value of a field of metadata, if it is a scalar; empty otherwise.
     fn meta(&self, field: &str) -> &str {
         let value = self.node.get("metadata").and_then(|metadata| metadata.get(field));
         value.filter(|value| !value.is_null()).and_then(Node::text).unwrap_or_default()
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         self.meta("name")
     }
@@ -110,7 +110,7 @@ impl Resource {
         self.meta("namespace")
     }
 
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> &str {
         self.node.get("kind").and_then(Node::text).unwrap_or_default()
     }
@@ -120,13 +120,13 @@ impl Resource {
         Gvk::new(self.node.get("apiVersion").and_then(Node::text).unwrap_or_default(), self.kind())
     }
 
-    /// The present identity.
+    /// Returns the present identity.
     pub(super) fn id(&self, scope: &Scope) -> Id<'_> {
         let gvk = self.gvk();
         Id { gvk, name: self.name(), namespace: self.namespace(), is_cluster: scope.is_cluster(&gvk) }
     }
 
-    /// The former identities, oldest first. Group and version are always the present ones.
+    /// Returns the former identities, oldest first. Group and version are always the present ones.
     pub(super) fn previous_ids(&self) -> impl Iterator<Item = Id<'_>> {
         let gvk = self.gvk();
         self.previous.iter().map(move |id| Id {
@@ -137,12 +137,12 @@ impl Resource {
         })
     }
 
-    /// The first identity.
+    /// Returns the first identity.
     pub(super) fn original_id(&self, scope: &Scope) -> Id<'_> {
         self.previous_ids().next().unwrap_or_else(|| self.id(scope))
     }
 
-    /// Whether the present or a former identity satisfies a condition.
+    /// Returns whether the present or a former identity satisfies a condition.
     pub(super) fn any_id(&self, scope: &Scope, condition: impl Fn(&Id<'_>) -> bool) -> bool {
         self.previous_ids().any(|id| condition(&id)) || condition(&self.id(scope))
     }
@@ -164,24 +164,24 @@ impl Resource {
         (self.behavior, self.needs_hash) = (Behavior::None, false);
     }
 
-    /// Whether kustomize keeps annotations of its own on the object.
+    /// Returns whether kustomize keeps annotations of its own on the object.
     pub(super) fn has_internal_annotations(&self) -> bool {
         let has_affixes = !self.prefixes.is_empty() || !self.suffixes.is_empty();
         !self.previous.is_empty() || has_affixes || self.needs_hash || self.behavior != Behavior::None
     }
 
-    /// The value of an annotation.
+    /// Returns the value of an annotation.
     pub(super) fn annotation(&self, key: &str) -> Option<&str> {
         self.node.at_path(&["metadata", "annotations", key])?.text()
     }
 
-    /// The mapping at a field of metadata, created if it does not exist.
+    /// Returns the mapping at a field of metadata, created if it does not exist.
     pub(super) fn metadata_map(&mut self, field: &str) -> Option<&mut Node> {
         let metadata = map_at(&mut self.node, "metadata")?;
         map_at(metadata, field)
     }
 
-    /// The metadata, created if it does not exist.
+    /// Returns the metadata, created if it does not exist.
     pub(super) fn metadata(&mut self) -> Option<&mut Node> {
         map_at(&mut self.node, "metadata")
     }

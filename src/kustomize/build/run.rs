@@ -33,14 +33,14 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The number of a file.
+    /// Returns the number of a file.
     pub(super) fn add(&self, path: &TreePath) -> u32 {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         paths.push(path.clone());
         paths.len() as u32
     }
 
-    /// The file with a number.
+    /// Returns the file with a number.
     pub fn path(&self, source: u32) -> Option<TreePath> {
         let paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         paths.get(usize::try_from(source).ok()?.checked_sub(1)?).cloned()
@@ -99,24 +99,24 @@ pub(super) struct Target<'t> {
 }
 
 impl Target<'_> {
-    /// The place of a field of its file.
+    /// Returns the place of a field of its file.
     pub(super) fn site(&self, field: FieldPath) -> Site {
         Site::new(self.file.path.clone(), self.file.place(&field), field)
     }
 
-    /// The place of an entry of a list.
+    /// Returns the place of an entry of a list.
     pub(super) fn entry(&self, list: &str, index: usize) -> Site {
         self.site(FieldPath::of([list]).index(index))
     }
 
-    /// The place of a field as nodes have it.
+    /// Returns the place of a field as nodes have it.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
 }
 
 impl<'a> Run<'a> {
-    /// A build that begins.
+    /// Creates a build that begins.
     pub(super) fn new(tree: &'a Tree, options: &'a Options, files: &'a Files, sources: Arc<Sources>) -> Self {
         Self {
             tree,
@@ -229,7 +229,7 @@ impl<'a> Run<'a> {
         read::objects(bytes, self.sources.add(path)).map_err(|bad| bad_objects(&bad, path))
     }
 
-    /// The place of a node.
+    /// Returns the place of a node.
     pub(super) fn site_of(&self, origin: Origin) -> Site {
         let path = self.sources.path(origin.source).unwrap_or_default();
         let place = Place { line: origin.line.max(1), column: 1, start: 0, end: 0 };

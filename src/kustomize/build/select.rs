@@ -53,7 +53,7 @@ impl Compiled {
         })
     }
 
-    /// Whether it selects an object by what the object is now or was at first.
+    /// Returns whether it selects an object by what the object is now or was at first.
     pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> bool {
         let (now, first) = (resource.id(scope), resource.original_id(scope));
         let is_named =
@@ -64,23 +64,23 @@ impl Compiled {
             && self.selects_labels(resource)
     }
 
-    /// Whether an identity fits, the namespace as it is written.
+    /// Returns whether an identity fits, the namespace as it is written.
     pub(super) fn selects_written(&self, id: &Id<'_>) -> bool {
         self.selects_gvk(&id.gvk) && self.name.fits(id.name) && self.namespace.fits(id.namespace)
     }
 
-    /// Whether group, version and kind fit.
+    /// Returns whether group, version and kind fit.
     pub(super) fn selects_gvk(&self, gvk: &Gvk<'_>) -> bool {
         self.group.fits(gvk.group) && self.version.fits(gvk.version) && self.kind.fits(gvk.kind)
     }
 
-    /// Whether labels and annotations fit.
+    /// Returns whether labels and annotations fit.
     pub(super) fn selects_labels(&self, resource: &Resource) -> bool {
         holds(&self.labels, resource, "labels") && holds(&self.annotations, resource, "annotations")
     }
 }
 
-/// Whether the labels or annotations of an object satisfy a selector; values that are no text count as empty.
+/// Returns whether the labels or annotations of an object satisfy a selector; values that are no text count as empty.
 fn holds(labels: &Option<Labels>, resource: &Resource, field: &str) -> bool {
     let Some(labels) = labels else { return true };
     let values = resource.node.at_path(&["metadata", field]);
@@ -108,7 +108,7 @@ impl Pattern {
     }
 }
 
-/// The places of the objects that a selector selects.
+/// Returns the places of the objects that a selector selects.
 pub(super) fn select(resources: &[Resource], selector: &Compiled, scope: &Scope) -> Vec<usize> {
     let objects = resources.iter().enumerate();
     objects.filter(|(_, resource)| selector.selects(resource, scope)).map(|(at, _)| at).collect()

@@ -7,7 +7,7 @@ use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
 
 impl Resource {
-    /// A number that no group of the object has.
+    /// Returns a number that no group of the object has.
     pub(super) fn next_group(&mut self) -> u32 {
         self.groups += 1;
         self.groups

@@ -9,7 +9,7 @@ use super::replacements::overwrite;
 use crate::kustomize::node::{Node, commented_text};
 use crate::yaml::{self, Limits};
 
-/// The document in a text: `None` if it is no YAML, nothing within if there is no document.
+/// Returns the document in a text: `None` if it is no YAML, nothing within if there is no document.
 pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
     yaml::node(text, 0, &Limits::default()).ok()
 }
@@ -67,7 +67,7 @@ fn write(
     Ok(true)
 }
 
-/// The JSON of a text, in several lines if the text had some.
+/// Returns the JSON of a text, in several lines if the text had some.
 fn json_text(parsed: &Node, text: &str) -> Option<String> {
     let value = json::of_node(parsed).ok()?;
     let has_lines = text.contains('\n') && text.contains("  ");

@@ -168,7 +168,7 @@ impl Run<'_> {
         acc.vars.merge(vars).map_err(refused)
     }
 
-    /// The refusal of an object whose identity another one has.
+    /// Returns the refusal of an object whose identity another one has.
     pub(super) fn conflict(&self, resource: &Resource, site: &Site) -> Stop {
         let id = resource.id(&self.scope()).to_string();
         Stop::refused(site.clone(), format!("may not add resource with an already registered id: {id}"))

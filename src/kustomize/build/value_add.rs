@@ -92,7 +92,7 @@ impl ValueAdd {
     }
 }
 
-/// A file path with one part more at a position, or at its end.
+/// Returns a file path with one part more at a position, or at its end.
 fn inserted(path: &str, position: usize, part: &str) -> String {
     if path.is_empty() {
         return part.to_owned();

@@ -87,7 +87,7 @@ impl Vars {
     }
 }
 
-/// The group, version and kind of the object that a var points at.
+/// Returns the group, version and kind of the object that a var points at.
 fn gvk(var: &Var) -> Gvk<'_> {
     let target = &var.objref;
     let (mut group, mut version) = (target.group.as_str(), target.version.as_str());
@@ -180,7 +180,7 @@ fn expand(node: &mut Node, values: &BTreeMap<&str, Value>) {
     (node.kind, node.tag, node.tagged, node.style) = (Kind::Scalar(text.into()), tag, false, Style::Plain);
 }
 
-/// The text with all references replaced; the value itself if the text is nothing but one reference.
+/// Returns the text with all references replaced; the value itself if the text is nothing but one reference.
 fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

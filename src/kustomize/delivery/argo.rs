@@ -51,7 +51,7 @@ fn judged(request: &Request<'_>) -> Vec<Finding> {
     sources(spec, &field).into_iter().flat_map(|(field, source)| of_source(&field, source)).collect()
 }
 
-/// The sources of an Application, each of which is rendered by itself.
+/// Returns the sources of an Application, each of which is rendered by itself.
 fn sources<'a>(spec: &'a Value, field: &FieldPath) -> Vec<(FieldPath, &'a Value)> {
     let one = spec.get("source").map(|source| (field.key("source"), source));
     let many = spec.get("sources").and_then(Value::as_array).into_iter().flatten().enumerate();

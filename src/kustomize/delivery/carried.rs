@@ -16,7 +16,7 @@ pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
 /// Sveltos unpacks no more than 20 MiB; etcd holds 1.5 MiB of text, which shrinks to about a fifth.
 const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };
 
-/// The archive in a member of an object, written in base64.
+/// Returns the archive in a member of an object, written in base64.
 pub(super) fn archive(encoded: &str) -> Content {
     let encoded: Arc<str> = encoded.into();
     Content::Carried(Arc::new(move || {
@@ -74,7 +74,7 @@ fn decoded(file: &File, left: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The text members of a field of an object.
+/// Returns the text members of a field of an object.
 pub(super) fn members<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let members = object.get(field).and_then(Value::as_object).into_iter().flatten();
     members.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))

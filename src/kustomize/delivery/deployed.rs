@@ -18,7 +18,7 @@ pub static KINDS: [&Kind; 5] = [
 /// A source with more Kustomizations is looked at for the first of them.
 const MOST_USERS: usize = 5_000;
 
-/// Whether a kind is one of the sources.
+/// Returns whether a kind is one of the sources.
 pub fn is_source(kind: &Kind) -> bool {
     SOURCES.into_iter().any(|source| std::ptr::eq(source, kind))
 }

@@ -48,7 +48,8 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
     folders(spec, field).into_iter().map(root).collect()
 }
 
-/// The folders that are built: that of the Bundle, and those of targets that say otherwise; each with what names it.
+/// Returns the folders that are built: that of the Bundle, and those of targets that say otherwise; each with what
+/// names it.
 fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
     let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
     let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));

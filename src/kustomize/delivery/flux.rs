@@ -184,18 +184,19 @@ const BUILT: [&str; 14] = [
     "targetNamespace",
 ];
 
-/// Whether two versions of a Kustomization build the same: intervals, time-outs and pruning change nothing of it.
+/// Returns whether two versions of a Kustomization build the same: intervals, time-outs and pruning change nothing of
+/// it.
 pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
     let built = |object: &Value, field: &str| object.get("spec").and_then(|spec| spec.get(field)).cloned();
     BUILT.into_iter().all(|field| built(one, field) == built(other, field))
 }
 
-/// Whether something is still to be put in: a variable of `postBuild`, or of a template.
+/// Returns whether something is still to be put in: a variable of `postBuild`, or of a template.
 fn is_open(text: &str) -> bool {
     ["${", "{{", "<<"].iter().any(|opening| text.contains(opening))
 }
 
-/// The Kustomization that a request is about.
+/// Returns the Kustomization that a request is about.
 pub(super) fn subject(request: &Request<'_>) -> Option<Kustomization> {
     Kustomization::of(request.object(), &request.namespace)
 }

@@ -50,7 +50,7 @@ fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
 /// A Kustomization, its name, and whether a revision may change it.
 type User = (String, Kustomization, bool);
 
-/// The Kustomizations on the source, with their names.
+/// Returns the Kustomizations on the source, with their names.
 fn users(kind: &Kind, request: &Request<'_>, view: &View<'_>) -> Vec<User> {
     let source = SourceRef {
         kind: kind.kind.to_owned(),

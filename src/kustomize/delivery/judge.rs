@@ -121,7 +121,7 @@ fn folders(tree: &Tree, root: &Root, files: &Files) -> Vec<TreePath> {
     }
 }
 
-/// The folders with a kustomization file.
+/// Returns the folders with a kustomization file.
 fn kustomizations(tree: &Tree) -> Vec<TreePath> {
     let mut found = Vec::new();
     let mut open = vec![(TreePath::root(), 0)];

@@ -27,7 +27,7 @@ pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     shares_apply(source, object).then_some("the source may be changed by the same apply")
 }
 
-/// Whether a Flux Kustomization applies the object, so that it may change together with others.
+/// Returns whether a Flux Kustomization applies the object, so that it may change together with others.
 pub(super) fn is_applied_by_flux(object: &Value) -> bool {
     owner(object).is_some()
 }
@@ -57,7 +57,7 @@ fn is_in_progress(source: &Value) -> bool {
     })
 }
 
-/// Whether the Flux Kustomization that applies `object` applies the source too, or may begin to.
+/// Returns whether the Flux Kustomization that applies `object` applies the source too, or may begin to.
 fn shares_apply(source: &Value, object: &Value) -> bool {
     owner(object).is_some_and(|own| owner(source).is_none_or(|other| other == own))
 }

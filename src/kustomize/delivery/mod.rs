@@ -149,7 +149,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// All deliveries, in the order in which they look.
+/// Returns all deliveries, in the order in which they look.
 pub fn deliveries() -> Vec<&'static Delivery> {
     vec![
         &flux::OBJECTS,
@@ -163,17 +163,17 @@ pub fn deliveries() -> Vec<&'static Delivery> {
     ]
 }
 
-/// The rules that belong to deliveries.
+/// Returns the rules that belong to deliveries.
 pub(super) fn rules() -> Vec<&'static Rule> {
     vec![&kz041::RULE, &kz042::RULE]
 }
 
-/// The kinds of stored Kustomizations and Components, which a cluster has only where it wants them.
+/// Returns the kinds of stored Kustomizations and Components, which a cluster has only where it wants them.
 pub fn definitions() -> Vec<&'static Definition> {
     definitions::DEFINITIONS.to_vec()
 }
 
-/// Whether an update changes nothing that is built: finalizers, labels, what controllers write.
+/// Returns whether an update changes nothing that is built: finalizers, labels, what controllers write.
 ///
 /// What is stored already is not refused anew for that.
 pub fn is_unchanged(request: &Request<'_>) -> bool {

@@ -29,7 +29,7 @@ pub static EXTERNAL_ARTIFACTS: Kind = source("ExternalArtifact", "externalartifa
 /// All of them.
 pub static SOURCES: [&Kind; 4] = [&GIT_REPOSITORIES, &OCI_REPOSITORIES, &BUCKETS, &EXTERNAL_ARTIFACTS];
 
-/// The kind of sources that is called so.
+/// Returns the kind of sources that is called so.
 pub fn kind(name: &str) -> Option<&'static Kind> {
     SOURCES.into_iter().find(|kind| kind.kind == name)
 }
@@ -53,7 +53,7 @@ const SHORT_DIGEST: usize = 7 + SHOWN_DIGITS;
 const LONGEST_REVISION: usize = 100;
 
 impl Artifact {
-    /// The artifact in a source's status.
+    /// Returns the artifact in a source's status.
     pub fn of(source: &Value) -> Option<Self> {
         let artifact = source.get("status")?.get("artifact")?;
         let text = |key: &str| artifact.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -93,12 +93,12 @@ struct Entry<'o> {
 /// The lists whose entries may be folders; only in the last must they be Components.
 const LISTS: [&str; 6] = ["resources", "bases", "generators", "transformers", "validators", "components"];
 
-/// The folder that an object stands in, if it says so.
+/// Returns the folder that an object stands in, if it says so.
 fn folder(object: &Value) -> Option<TreePath> {
     path_annotation(object).map(TreePath::from)
 }
 
-/// The entries of an object that lead to a folder or a file of its tree.
+/// Returns the entries of an object that lead to a folder or a file of its tree.
 fn entries(object: &Value) -> Vec<Entry<'_>> {
     let Some(own) = folder(object) else { return Vec::new() };
     let of_list = |list: &'static str| {
@@ -152,7 +152,7 @@ impl<'a> Stage<'a> {
         findings
     }
 
-    /// Whether all of the namespace goes, or what has lost its owner: there is no order in that.
+    /// Returns whether all of the namespace goes, or what has lost its owner: there is no order in that.
     fn is_clearing(&self) -> bool {
         let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
         let is_going = |stored: Arc<Stored>| stored.value().pointer("/metadata/deletionTimestamp").is_some();
@@ -218,13 +218,13 @@ impl<'a> Stage<'a> {
         self.users(old).into_iter().filter_map(tell).collect()
     }
 
-    /// The other objects that stand in a folder.
+    /// Returns the other objects that stand in a folder.
     fn at(&self, folder_of: &TreePath) -> Vec<Object> {
         let stands = |object: &Value| folder(object).as_ref() == Some(folder_of);
         self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
     }
 
-    /// The other objects whose entries lead to a folder.
+    /// Returns the other objects whose entries lead to a folder.
     fn users(&self, folder: &TreePath) -> Vec<Object> {
         let leads = |object: &Value| entries(object).iter().any(|entry| entry.folder == *folder);
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
@@ -256,7 +256,7 @@ fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldP
     Some(of_rule(rule, field, format!("\"{text}\" is {what} ({who})")).help(help))
 }
 
-/// A finding of a rule about trees.
+/// Returns a finding of a rule about trees.
 fn of_rule(rule: &TreeRule, field: FieldPath, message: String) -> Finding {
     Finding::new(rule.id, rule.level, field, message)
 }
@@ -275,7 +275,7 @@ fn named(kind: &Kind, name: &str) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// All others that speak for or against the request: what the watches say of them may be old.
+/// Returns all others that speak for or against the request: what the watches say of them may be old.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let stage = Stage::of(request, view);
     let own = [folder(request.object()), folder(request.old_object())];

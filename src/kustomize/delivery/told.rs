@@ -55,7 +55,7 @@ fn most(root: &Root, finding: &TreeFinding) -> Level {
     if root.late.is_some() || is_fetched && (is_missing || may_change) { Level::Warn } else { Level::Deny }
 }
 
-/// Whether a field is one of the object that points at the tree, rather than of a file in it.
+/// Returns whether a field is one of the object that points at the tree, rather than of a file in it.
 fn is_of_object(field: &FieldPath) -> bool {
     field.to_string().starts_with("spec.")
 }

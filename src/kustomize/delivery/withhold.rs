@@ -66,7 +66,8 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     }
 }
 
-/// Whether a condition speaks of the artifact in the status. The words of other conditions are not ours to judge.
+/// Returns whether a condition speaks of the artifact in the status. The words of other conditions are not ours to
+/// judge.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.pointer("/status/artifact/revision").and_then(Value::as_str);

@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::Value;
 
-/// The entries in the order in which they are printed.
+/// Returns the entries in the order in which they are printed.
 ///
 /// The order is not transitive, and the standard library may panic over such an order. A merge sort ends in any case.
 pub(super) fn sorted<'v, 'a>(entries: &'v [(Cow<'a, str>, Value<'a>)]) -> Vec<&'v (Cow<'a, str>, Value<'a>)> {
@@ -35,7 +35,7 @@ fn merge_sort<'a>(entries: &mut Vec<&(Cow<'a, str>, Value<'a>)>) {
     entries.extend(left.chain(right));
 }
 
-/// Whether `left` is printed before `right`.
+/// Returns whether `left` is printed before `right`.
 ///
 /// Source: `keyList.Less` in go-yaml v2.
 fn precedes(left: &str, right: &str) -> bool {
@@ -50,7 +50,7 @@ fn precedes(left: &str, right: &str) -> bool {
     }
 }
 
-/// The length in bytes of the characters that both texts begin with.
+/// Returns the length in bytes of the characters that both texts begin with.
 fn common_prefix(left: &str, right: &str) -> usize {
     left.char_indices()
         .zip(right.chars())
@@ -73,7 +73,8 @@ fn continues_number(before: &str) -> bool {
     before.chars().rev().take_while(|char| is_digit(*char)).any(|char| char != '0')
 }
 
-/// The number that a text begins with, behind the digit `start`, and how many digits it has. Go's arithmetic wraps around.
+/// Returns the number that a text begins with, behind the digit `start`, and how many digits it has. Go's arithmetic
+/// wraps around.
 fn number(text: &str, start: i64) -> (i64, usize) {
     text.chars().take_while(|char| is_digit(*char)).fold((start, 0), |(number, length), digit| {
         let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));

@@ -6,7 +6,7 @@ use crate::yaml::float::Shortest;
 /// From this magnitude on Go writes a float into JSON with an exponent, and YAML reads it as a float again.
 const JSON_EXPONENT: f64 = 1e21;
 
-/// The text of a float. One without a fraction is an integer once it has been JSON, if it fits 64 bits.
+/// Returns the text of a float. One without a fraction is an integer once it has been JSON, if it fits 64 bits.
 ///
 /// Source: `floatEncoder` of Go's encoding/json, `resolve` and `floatv` of go-yaml v2.
 pub(super) fn float(float: f64) -> Result<String, Problem> {

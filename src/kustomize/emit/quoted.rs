@@ -7,13 +7,13 @@ use super::style::{is_break, is_printable};
 /// The byte order mark.
 const BOM: char = '\u{feff}';
 
-/// Whether every character of a text is escaped. go-yaml v2 takes each of them for a byte order mark if the text begins with
-/// one.
+/// Returns whether every character of a text is escaped. go-yaml v2 takes each of them for a byte order mark if the
+/// text begins with one.
 pub(super) fn escapes_all(text: &str) -> bool {
     text.starts_with(BOM)
 }
 
-/// Whether a character is escaped in double quotes.
+/// Returns whether a character is escaped in double quotes.
 pub(super) fn is_escaped(char: char) -> bool {
     !is_printable(char) || is_break(char) || matches!(char, '"' | '\\')
 }

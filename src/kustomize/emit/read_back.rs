@@ -59,7 +59,7 @@ fn folded(text: &str) -> String {
     folded
 }
 
-/// The number of characters of a text in Go's JSON, quotes included.
+/// Returns the number of characters of a text in Go's JSON, quotes included.
 fn json_length(text: &str) -> usize {
     text.chars().map(escaped_length).sum::<usize>() + 2
 }

@@ -16,7 +16,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// The style of a string that is a value.
+    /// Returns the style of a string that is a value.
     pub fn of(text: &str) -> Self {
         select(text, analyse(text), Position::Other)
     }
@@ -65,7 +65,8 @@ fn reads_as_string(text: &str) -> bool {
     yaml::is_plain_string(text) && !is_base_60(text)
 }
 
-/// Whether YAML 1.1 reads the text as a number to the base 60, `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`.
+/// Returns whether YAML 1.1 reads the text as a number to the base 60,
+/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`.
 fn is_base_60(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let Some((first, rest)) = unsigned.split_once(':') else { return false };
@@ -98,7 +99,7 @@ pub(super) fn analyse(text: &str) -> Shape {
     seen.shape()
 }
 
-/// Whether a text is one of the many that need no closer look.
+/// Returns whether a text is one of the many that need no closer look.
 fn is_simple(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/' | b'_' | b'=' | b'+');
     text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.bytes().all(is_word)
@@ -142,7 +143,7 @@ impl Seen {
     }
 }
 
-/// Whether a character means something in a plain scalar where it stands.
+/// Returns whether a character means something in a plain scalar where it stands.
 fn is_indicator(before: Option<char>, char: char, after: Option<char>) -> bool {
     let ends_word = after.is_none_or(|after| matches!(after, ' ' | '\t'));
     match (before, char) {
@@ -153,12 +154,12 @@ fn is_indicator(before: Option<char>, char: char, after: Option<char>) -> bool {
     }
 }
 
-/// Whether a character breaks lines in YAML 1.1.
+/// Returns whether a character breaks lines in YAML 1.1.
 pub(super) fn is_break(char: char) -> bool {
     matches!(char, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether go-yaml v2 prints a character as it is. It escapes everything beyond the basic plane.
+/// Returns whether go-yaml v2 prints a character as it is. It escapes everything beyond the basic plane.
 pub(super) fn is_printable(char: char) -> bool {
     matches!(char, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && char != '\u{feff}'
 }

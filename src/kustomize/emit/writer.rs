@@ -261,13 +261,13 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// Whether no other space stands beside the one at `at`.
+/// Returns whether no other space stands beside the one at `at`.
 fn is_single_space(bytes: &[u8], at: usize) -> bool {
     let is_space = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&b' ');
     !is_space(at.checked_sub(1)) && !is_space(Some(at + 1))
 }
 
-/// The width of the indentation, where a reader cannot find it out from the first line.
+/// Returns the width of the indentation, where a reader cannot find it out from the first line.
 fn indentation_indicator(text: &str) -> &'static str {
     if text.starts_with(|char| char == ' ' || style::is_break(char)) { "2" } else { "" }
 }

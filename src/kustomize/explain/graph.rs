@@ -13,7 +13,7 @@ struct Node<'s> {
 }
 
 impl Step {
-    /// The evaluation for Graphviz.
+    /// Returns the evaluation for Graphviz.
     pub fn to_dot(&self) -> String {
         let mut dot = String::from("digraph kustomize {\n  rankdir=LR;\n  node [shape=box, style=filled];\n");
         for (number, node) in self.nodes().iter().enumerate() {
@@ -32,7 +32,7 @@ impl Step {
         dot + "}\n"
     }
 
-    /// The evaluation for Mermaid.
+    /// Returns the evaluation for Mermaid.
     pub fn to_mermaid(&self) -> String {
         let mut text = String::from("flowchart LR\n");
         let mut red = Vec::new();
@@ -55,7 +55,7 @@ impl Step {
         red.iter().fold(text, |text, edge| text + &format!("  linkStyle {edge} stroke:{RED}\n"))
     }
 
-    /// The evaluation as an SVG drawing, from top to bottom in the order of evaluation.
+    /// Returns the evaluation as an SVG drawing, from top to bottom in the order of evaluation.
     pub fn to_svg(&self) -> String {
         let nodes = self.nodes();
         let width = nodes.iter().map(|node| node.x() + node.width() + 20).max().unwrap_or_default();
@@ -137,7 +137,7 @@ impl Node<'_> {
     }
 }
 
-/// A line from a step down and to the right to one of its parts.
+/// Returns a line from a step down and to the right to one of its parts.
 fn edge(parent: usize, number: usize, node: &Node<'_>) -> String {
     let (x, from, to) = (node.x() - STEP / 2, 34 + parent * ROW, 22 + number * ROW);
     let stroke = node.step.edge();

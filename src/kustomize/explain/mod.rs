@@ -23,7 +23,7 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// The word for it.
+    /// Returns the word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kustomization => "Kustomization",
@@ -55,7 +55,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A step without parts.
+    /// Creates a step without parts.
     pub(super) fn new(list: &'static str, entry: &str, path: Option<TreePath>, kind: StepKind) -> Self {
         Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
     }
@@ -65,7 +65,7 @@ impl Step {
         self.path.as_ref().map_or_else(|| self.entry.clone(), ToString::to_string)
     }
 
-    /// The step and its parts as JSON.
+    /// Returns the step and its parts as JSON.
     pub fn to_json(&self) -> Value {
         json!({
             "list": self.list,

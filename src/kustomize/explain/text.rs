@@ -3,7 +3,7 @@
 use super::{Step, StepKind};
 
 impl Step {
-    /// The step and its parts as an indented tree, one line for each, with what they add behind them.
+    /// Returns the step and its parts as an indented tree, one line for each, with what they add behind them.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         self.write_text(&mut text, "", "");

@@ -129,7 +129,7 @@ fn zero(ty: &Type) -> Value {
     }
 }
 
-/// Whether `null` takes away what the same field has in other letters.
+/// Returns whether `null` takes away what the same field has in other letters.
 fn is_nil(ty: &Type) -> bool {
     match ty {
         Type::Text | Type::Flag | Type::Integer => false,
@@ -138,7 +138,7 @@ fn is_nil(ty: &Type) -> bool {
     }
 }
 
-/// Whether the value of a field is what Go calls zero, so that a file with nothing else is empty.
+/// Returns whether the value of a field is what Go calls zero, so that a file with nothing else is empty.
 pub(super) fn is_zero(value: &Value, ty: &Type) -> bool {
     match (ty, value) {
         (Type::Text, Value::String(text)) => text.is_empty(),

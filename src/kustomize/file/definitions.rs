@@ -110,7 +110,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// A text that begins with a brace is JSON, and nothing else.
+    /// Returns a text that begins with a brace is JSON, and nothing else.
     fn value(&mut self, text: &str) -> Result<Option<Value>, Definitions> {
         let limits = Limits::default();
         let document = yaml::first(text, &limits);
@@ -329,19 +329,19 @@ fn not_json(error: &serde_json::Error) -> Definitions {
     Definitions { fault, doubt, names: false }
 }
 
-/// The properties of a definition.
+/// Returns the properties of a definition.
 fn properties(definition: &Value) -> Option<&Map<String, Value>> {
     let members = definition.as_object()?.iter();
     let mut schemas = members.filter(|(key, _)| key.eq_ignore_ascii_case("schema"));
     schemas.next_back()?.1["properties"].as_object()
 }
 
-/// Whether a float is an integer of 64 bits.
+/// Returns whether a float is an integer of 64 bits.
 fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < i64::MAX as f64
 }
 
-/// Whether a URL is certainly one for Go, and stays as it is.
+/// Returns whether a URL is certainly one for Go, and stays as it is.
 fn is_plain(url: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let path = url.strip_prefix("#/").unwrap_or(url);

@@ -224,17 +224,17 @@ pub(super) const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
 pub const KUSTOMIZATION_VERSION: &str = "kustomize.config.k8s.io/v1beta1";
 
 impl Kustomization {
-    /// The kind, which is Kustomization where nothing is said.
+    /// Returns the kind, which is Kustomization where nothing is said.
     pub fn kind(&self) -> &str {
         if self.kind.is_empty() { KUSTOMIZATION } else { &self.kind }
     }
 
-    /// Whether it is a Component.
+    /// Returns whether it is a Component.
     pub fn is_component(&self) -> bool {
         self.kind == COMPONENT
     }
 
-    /// The apiVersion that its kind asks for.
+    /// Returns the apiVersion that its kind asks for.
     pub fn required_version(&self) -> &'static str {
         if self.is_component() { COMPONENT_VERSION } else { KUSTOMIZATION_VERSION }
     }

@@ -56,7 +56,7 @@ fn text(value: &Value) -> Value {
     }
 }
 
-/// A number as Go writes it: integers in full, others as `strconv.FormatFloat(…, 'g', -1, 64)`.
+/// Returns a number as Go writes it: integers in full, others as `strconv.FormatFloat(…, 'g', -1, 64)`.
 fn number_text(number: &Number) -> String {
     if number.is_i64() || number.is_u64() {
         return number.to_string();

@@ -77,7 +77,7 @@ pub enum BadFile {
     Utf16,
 }
 
-/// The text of a file, if go-yaml would take its bytes.
+/// Returns the text of a file, if go-yaml would take its bytes.
 ///
 /// # Errors
 ///
@@ -168,7 +168,7 @@ impl KustomizationFile {
         })
     }
 
-    /// A file that nobody wrote: what a delivery system generates where there is none.
+    /// Creates a file that nobody wrote: what a delivery system generates where there is none.
     pub fn generated(path: TreePath, kustomization: Kustomization) -> Self {
         Self {
             path,
@@ -183,7 +183,7 @@ impl KustomizationFile {
         }
     }
 
-    /// The place of a field, named as in the schema; of the deepest part of it that is written.
+    /// Returns the place of a field, named as in the schema; of the deepest part of it that is written.
     pub fn place(&self, path: &FieldPath) -> Place {
         match &self.document {
             Some(document) => document.nearest(&written(&document.value, path)),
@@ -191,13 +191,13 @@ impl KustomizationFile {
         }
     }
 
-    /// The place of the key of a field.
+    /// Returns the place of the key of a field.
     pub fn key_place(&self, path: &FieldPath) -> Place {
         let document = self.document.as_ref();
         document.and_then(|d| d.key_place(&written(&d.value, path))).unwrap_or_else(|| self.place(path))
     }
 
-    /// The fields it uses that kustomize warns about, and those to use in their place.
+    /// Returns the fields it uses that kustomize warns about, and those to use in their place.
     pub fn deprecated(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let value = self.document.as_ref().map(|document| &document.value);
         DEPRECATED.into_iter().filter(move |(field, _)| value.is_some_and(|value| has_field(value, field)))
@@ -217,7 +217,7 @@ pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document
     Ok((decoded, faults, document))
 }
 
-/// The path as the file spells its keys.
+/// Returns the path as the file spells its keys.
 fn written(value: &Value, path: &FieldPath) -> FieldPath {
     let (mut at, mut spelled) = (Some(value), FieldPath::root());
     for segment in path.segments() {
@@ -257,7 +257,7 @@ fn is_empty(decoded: &Value) -> bool {
     })
 }
 
-/// The line after the first document that begins another one with something in it.
+/// Returns the line after the first document that begins another one with something in it.
 fn second_document(text: &str, first: &Document) -> Option<Place> {
     let from = first.start().end;
     let at = from + text.get(from..)?.find("\n---")? + 1;

@@ -185,14 +185,14 @@ impl Type {
 }
 
 impl Fields {
-    /// The field that Go reads a key into: the one of that name, else one that differs in case only.
+    /// Returns the field that Go reads a key into: the one of that name, else one that differs in case only.
     pub(super) fn find(&self, key: &str) -> Option<&'static (&'static str, Type)> {
         let exact = self.fields.iter().find(|(name, _)| *name == key);
         exact.or_else(|| self.fields.iter().find(|(name, _)| folded(name) == folded(key)))
     }
 }
 
-/// A name as Go's `encoding/json` compares it: two letters outside ASCII fold into it.
+/// Returns a name as Go's `encoding/json` compares it: two letters outside ASCII fold into it.
 fn folded(name: &str) -> String {
     let fold = |c: char| match c {
         'ſ' => 's',

@@ -28,7 +28,7 @@ const DEEPEST: usize = 64;
 /// A repository of 1 000 roots has some 20 000 files.
 const MOST_FILES: usize = 100_000;
 
-/// The file that Flux generates for `root`.
+/// Returns the file that Flux generates for `root`.
 pub(in crate::kustomize) fn generate(tree: &Tree, root: &TreePath, files: &Files) -> Generated {
     let mut walk = Walk { tree, root, files, resources: Vec::new(), findings: Vec::new(), doubts: Vec::new(), seen: 0 };
     walk.folder(root, 0);
@@ -69,7 +69,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The kustomization file of a folder.
+    /// Returns the kustomization file of a folder.
     fn kustomization(&self, folder: &TreePath) -> Option<TreePath> {
         let paths = NAMES.into_iter().map(|name| folder.join(name));
         paths.into_iter().find(|path| self.tree.entry(path) == Some(Entry::File))

@@ -77,7 +77,7 @@ impl Substitution<'_> {
     }
 }
 
-/// Whether Flux takes a text for the name of a variable: `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
+/// Returns whether Flux takes a text for the name of a variable: `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
 fn is_name(text: &str) -> bool {
     let begins = text.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
@@ -91,7 +91,7 @@ struct Named {
     is_certain: bool,
 }
 
-/// Whether the name of an object is known; a hash that is put behind it is not worked out here.
+/// Returns whether the name of an object is known; a hash that is put behind it is not worked out here.
 fn is_certain(object: &Object) -> bool {
     object.sure && !object.hashed
 }
@@ -216,7 +216,7 @@ fn gather<'v>(value: &'v Value, texts: &mut Vec<(&'v str, bool)>) {
     }
 }
 
-/// Whether something is written as `{}`, which closes what is open before it.
+/// Returns whether something is written as `{}`, which closes what is open before it.
 fn has_braces(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_braces),
@@ -225,7 +225,7 @@ fn has_braces(value: &Value) -> bool {
     }
 }
 
-/// Whether a text is certainly still one scalar of YAML: in the quotes it had, or without any.
+/// Returns whether a text is certainly still one scalar of YAML: in the quotes it had, or without any.
 fn stays_yaml(before: &str, after: &str) -> bool {
     let count = |text: &str, letter: char| text.matches(letter).count();
     let adds_quotes = ['\'', '"', '\\'].into_iter().any(|letter| count(after, letter) > count(before, letter));
@@ -236,7 +236,7 @@ fn stays_yaml(before: &str, after: &str) -> bool {
 /// What a scalar without quotes must not begin with.
 const INDICATORS: [char; 13] = ['{', '[', '&', '*', '!', '|', '>', '%', '@', '`', '#', '"', '\''];
 
-/// Whether a text needs no quotes in YAML; nothing at all is null.
+/// Returns whether a text needs no quotes in YAML; nothing at all is null.
 fn is_plain(text: &str) -> bool {
     let ends_oddly = text.ends_with([' ', ':']) || text.starts_with([' ', '-', '?', ':', ',', ']', '}']);
     let is_split = text.contains(": ") || text.contains(" #") || text.contains(char::is_control);

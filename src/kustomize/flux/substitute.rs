@@ -228,7 +228,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An operator of one or two characters.
+    /// Returns an operator of one or two characters.
     fn operator(&mut self, is_part: impl Fn(char) -> bool) -> String {
         let end = self.rest.char_indices().take(2).take_while(|(_, letter)| is_part(*letter)).count();
         let (taken, rest) = self.rest.split_at(end);
@@ -274,7 +274,7 @@ impl Reader<'_> {
         self.closed(Call { operator, arguments, ..call })
     }
 
-    /// An argument: braces, or text up to them or to what ends it.
+    /// Returns an argument: braces, or text up to them or to what ends it.
     fn argument(&mut self, is_part: impl Fn(char) -> bool, escapes: bool) -> Result<Node, Failure> {
         if self.takes("${") {
             return self.call();

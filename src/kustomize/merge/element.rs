@@ -41,12 +41,13 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Whether an element is null or an empty mapping.
+/// Returns whether an element is null or an empty mapping.
 pub(super) fn is_empty(node: &Node) -> bool {
     node.is_null() || (node.is_map() && node.entries().is_empty())
 }
 
-/// Whether an element has the values. Values may be missing at the end; the last found one then stands for them.
+/// Returns whether an element has the values. Values may be missing at the end; the last found one then stands for
+/// them.
 fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem> {
     let mut is_match = false;
     for (at, key) in keys.iter().enumerate() {
@@ -60,7 +61,8 @@ fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem>
     Ok(true)
 }
 
-/// Whether a mapping has a value at a key, any value if `value` is empty; without a key, whether a scalar is the value.
+/// Returns whether a mapping has a value at a key, any value if `value` is empty; without a key, whether a scalar is
+/// the value.
 fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     if key.is_empty() {
         return if item.is_scalar() { Ok(item.text() == Some(value)) } else { Err(wrong_kind("a scalar", item)) };
@@ -71,8 +73,8 @@ fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     Ok(item.get(key).is_some_and(|found| value.is_empty() || text(found) == value))
 }
 
-/// The index of the first element with exactly these values, empty ones included; without a key, of the first element that
-/// is the value.
+/// Returns the index of the first element with exactly these values, empty ones included; without a key, of the first
+/// element that is the value.
 pub(super) fn find(items: &[Node], keys: &[&str], values: &[&str]) -> Option<usize> {
     if keys.first().is_none_or(|key| key.is_empty()) {
         let value = values.first().copied().unwrap_or_default();
@@ -84,7 +86,7 @@ pub(super) fn find(items: &[Node], keys: &[&str], values: &[&str]) -> Option<usi
     })
 }
 
-/// The text of a scalar; empty for anything else.
+/// Returns the text of a scalar; empty for anything else.
 pub(super) fn text(node: &Node) -> &str {
     node.text().unwrap_or_default()
 }

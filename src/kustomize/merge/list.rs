@@ -143,7 +143,7 @@ impl Lists {
         self.distinct(|item| vec![text(item).to_owned()])
     }
 
-    /// The values of the elements at some keys, those of the patch first, each once.
+    /// Returns the values of the elements at some keys, those of the patch first, each once.
     fn values(&self, keys: &[&str]) -> Vec<Values> {
         let value = |item: &Node, key: &str| {
             item.get(key).filter(|value| !value.is_null_or_empty()).map(text).unwrap_or_default().to_owned()
@@ -157,7 +157,7 @@ impl Lists {
         all.filter(|values| seen.insert(values.clone())).collect()
     }
 
-    /// The elements of both lists with some values. Keys without a value are not looked at.
+    /// Returns the elements of both lists with some values. Keys without a value are not looked at.
     fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
         let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
         let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);
@@ -233,7 +233,7 @@ fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), P
     Ok(())
 }
 
-/// The values that an element has at some keys. It is appended once for each key that it lacks.
+/// Returns the values that an element has at some keys. It is appended once for each key that it lacks.
 fn values_or_append<'n>(items: &mut Vec<Node>, other: &'n Node, keys: &[&str]) -> Result<Vec<&'n str>, Problem> {
     let mut values = Vec::new();
     for key in keys {

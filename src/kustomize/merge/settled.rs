@@ -17,7 +17,7 @@ pub(super) enum Mode {
     Moved,
 }
 
-/// Whether a walk changes nothing of a node. If in doubt it says no, and the walk finds out.
+/// Returns whether a walk changes nothing of a node. If in doubt it says no, and the walk finds out.
 pub(super) fn is_settled(walker: Walker<'_>, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;

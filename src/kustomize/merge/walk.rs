@@ -55,7 +55,7 @@ impl Sources {
         Self { dest, patch, same: false }
     }
 
-    /// A part of the patch that stands in the object now.
+    /// Creates a part of the patch that stands in the object now.
     fn moved(node: Node) -> Self {
         Self { dest: Some(node.clone()), patch: Some(node), same: true }
     }
@@ -71,7 +71,7 @@ impl Sources {
         }
     }
 
-    /// The nodes that are neither missing nor null.
+    /// Returns the nodes that are neither missing nor null.
     fn present(&self) -> impl Iterator<Item = &Node> {
         [&self.dest, &self.patch].into_iter().flatten().filter(|node| !node.is_null())
     }
@@ -211,7 +211,7 @@ fn replaced(sources: Sources) -> Walked {
     }
 }
 
-/// The keys of both mappings.
+/// Returns the keys of both mappings.
 fn names(merged: &Node, patch: Option<&Node>) -> BTreeSet<String> {
     let keys = |node: &Node| -> Vec<String> { node.entries().iter().map(|entry| entry.key.to_string()).collect() };
     keys(merged).into_iter().chain(patch.into_iter().flat_map(keys)).collect()

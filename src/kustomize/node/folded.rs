@@ -5,8 +5,8 @@
 //!
 //! Source: `yaml_emitter_write_folded_scalar` and `yaml_parser_scan_block_scalar` of go-yaml v3.
 
-/// The text that a folded scalar has after it was written and read again; nothing if it is written in another way, or reads
-/// as the same text.
+/// Returns the text that a folded scalar has after it was written and read again; nothing if it is written in another
+/// way, or reads as the same text.
 pub(super) fn refolded(text: &str) -> Option<String> {
     if !text.contains('\n') || !is_block(text) {
         return None;
@@ -16,7 +16,7 @@ pub(super) fn refolded(text: &str) -> Option<String> {
     (read != text).then_some(read)
 }
 
-/// Whether go-yaml can write a text as a block: else it takes double quotes.
+/// Returns whether go-yaml can write a text as a block: else it takes double quotes.
 fn is_block(text: &str) -> bool {
     let is_plain = |c: char| matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}');
     text.chars().all(is_plain) && !text.contains(" \n") && !text.ends_with(' ')

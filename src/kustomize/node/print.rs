@@ -101,7 +101,7 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
     Ok(Value::Map(members))
 }
 
-/// Whether go-yaml takes a key for a string.
+/// Returns whether go-yaml takes a key for a string.
 fn is_string_key(entry: &Entry) -> bool {
     let tag = if entry.key_tag == Tag::None { core::tag_of(&entry.key) } else { entry.key_tag };
     matches!(tag, Tag::Str | Tag::Merge)
@@ -147,7 +147,7 @@ fn typed(resolved: Resolved, text: &str) -> Option<Value<'_>> {
     })
 }
 
-/// The value of a scalar whose tag is written beside it.
+/// Returns the value of a scalar whose tag is written beside it.
 fn of_tag<'n>(tag: Tag, resolved: Resolved, text: &'n str) -> Option<Value<'n>> {
     match (tag, resolved) {
         (Tag::Float, Resolved::Int(int)) => Some(Value::Float(int as f64)),

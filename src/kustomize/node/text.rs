@@ -7,14 +7,15 @@ use std::fmt::Write as _;
 use super::{Entry, Kind, Node, Style, Tag};
 use crate::yaml::core;
 
-/// The text of a node without comments.
+/// Returns the text of a node without comments.
 pub fn text_of(node: &Node) -> String {
     let mut writer = Writer { out: String::new(), comments: Vec::new(), next: 0 };
     writer.node(node, 0, false);
     writer.out
 }
 
-/// The text of a node with the comments of the text that it was read from; nothing if it is not certain where they go.
+/// Returns the text of a node with the comments of the text that it was read from; nothing if it is not certain where
+/// they go.
 pub fn commented_text(node: &Node, text: &str) -> Option<String> {
     let comments = comments(text)?;
     let mut writer = Writer { out: String::new(), comments, next: 0 };
@@ -29,7 +30,7 @@ struct Comment {
     is_tail: bool,
 }
 
-/// The comments of a text; nothing if one may be part of a value, or is followed by an empty line.
+/// Returns the comments of a text; nothing if one may be part of a value, or is followed by an empty line.
 fn comments(text: &str) -> Option<Vec<Comment>> {
     let mut found = Vec::new();
     let mut after_head = false;
@@ -168,7 +169,7 @@ impl Writer {
     }
 }
 
-/// The line of the first scalar of a node.
+/// Returns the line of the first scalar of a node.
 fn first_line(node: &Node) -> u32 {
     match &node.kind {
         Kind::Scalar(_) => node.origin.line,
@@ -267,7 +268,7 @@ fn double_quoted(text: &str) -> String {
     out
 }
 
-/// Whether a text can stand without quotes.
+/// Returns whether a text can stand without quotes.
 fn is_plain(text: &str, in_flow: bool) -> bool {
     let starts =
         text.starts_with(['#', ',', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@', '`', ' ']);

@@ -61,7 +61,7 @@ pub enum NoFolder {
 }
 
 impl Loader<'_> {
-    /// The file that an entry stands for (`FileLoader.Load`).
+    /// Returns the file that an entry stands for (`FileLoader.Load`).
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Loader<'_> {
         }
     }
 
-    /// The folder that an entry stands for (`FileLoader.New`).
+    /// Returns the folder that an entry stands for (`FileLoader.New`).
     ///
     /// # Errors
     ///
@@ -114,12 +114,12 @@ impl Loader<'_> {
         }
     }
 
-    /// Whether this folder, or one that led to it, is a folder or in it.
+    /// Returns whether this folder, or one that led to it, is a folder or in it.
     pub fn is_visited_within(&self, folder: &TreePath) -> bool {
         self.visited_within(folder).is_some()
     }
 
-    /// The folder being built that is `candidate` or in it, the nearest one first.
+    /// Returns the folder being built that is `candidate` or in it, the nearest one first.
     fn visited_within(&self, candidate: &TreePath) -> Option<&TreePath> {
         if self.root.is_within(candidate) {
             return Some(self.root);
@@ -127,7 +127,7 @@ impl Loader<'_> {
         self.referrer.and_then(|referrer| referrer.visited_within(candidate))
     }
 
-    /// The folders from the one that is built to this one.
+    /// Returns the folders from the one that is built to this one.
     pub fn chain(&self) -> Vec<TreePath> {
         let mut chain = self.referrer.map(Loader::chain).unwrap_or_default();
         chain.push(self.root.clone());

@@ -2,7 +2,7 @@
 //!
 //! Source: `IsRemoteFile` in `api/internal/loader/fileloader.go`, `NewRepoSpecFromURL` in `api/internal/git/repospec.go`.
 
-/// Whether an entry is a file to be fetched: a URL with the scheme `http` or `https`.
+/// Returns whether an entry is a file to be fetched: a URL with the scheme `http` or `https`.
 pub fn is_http(entry: &str) -> bool {
     let Some((scheme, rest)) = entry.split_once(':') else { return false };
     let known = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
@@ -30,7 +30,7 @@ fn has_valid_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(is_escape)
 }
 
-/// Whether kustomize takes an entry for a git repository, whatever may stand there in the tree.
+/// Returns whether kustomize takes an entry for a git repository, whatever may stand there in the tree.
 pub fn is_git(entry: &str) -> bool {
     Repository::of(entry).is_some()
 }
@@ -51,7 +51,7 @@ pub struct Repository {
 const SCHEMES: [&str; 4] = ["ssh://", "https://", "http://", "file://"];
 
 impl Repository {
-    /// The repository that an entry names, if kustomize takes it for one.
+    /// Returns the repository that an entry names, if kustomize takes it for one.
     pub fn of(entry: &str) -> Option<Self> {
         if entry.starts_with('/') {
             return None;
@@ -67,7 +67,7 @@ impl Repository {
     }
 }
 
-/// The host, what follows it, and whether all of that is the repository.
+/// Returns the host, what follows it, and whether all of that is the repository.
 fn host(address: &str) -> Option<(String, &str, bool)> {
     let address = without(address, "git::").unwrap_or(address);
     let scheme = SCHEMES.into_iter().find(|scheme| without(address, scheme).is_some()).unwrap_or_default();
@@ -115,7 +115,7 @@ fn separator(text: &str, like_scp: bool) -> Option<usize> {
     }
 }
 
-/// The path of a repository and the folder in it.
+/// Returns the path of a repository and the folder in it.
 fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find("_git/") {
         let after = at + "_git/".len();
@@ -136,7 +136,7 @@ fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     Some((&path[..end], path[end..].strip_prefix('/').unwrap_or("")))
 }
 
-/// Whether a folder in a repository is outside of it once `.` and `..` are taken out of its path.
+/// Returns whether a folder in a repository is outside of it once `.` and `..` are taken out of its path.
 fn leads_out(folder: &str) -> bool {
     // Go strips one slash only; with two the path is absolute, and `..` stays below its root
     let folder = folder.strip_prefix('/').unwrap_or(folder);
@@ -159,7 +159,7 @@ fn reference(query: &str) -> String {
     first("ref").filter(|value| !value.is_empty()).or_else(|| first("version")).unwrap_or_default()
 }
 
-/// The pairs of a query as Go's `url.ParseQuery` reads them.
+/// Returns the pairs of a query as Go's `url.ParseQuery` reads them.
 fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     let pair = |text: &str| {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));

@@ -90,7 +90,7 @@ fn object<'d>(document: &'d Value, field: &str) -> Result<impl Iterator<Item = (
     .map(|entries| entries.into_iter().flatten())
 }
 
-/// The apiVersion and kind that an extension names. kustomize crashes if one is missing.
+/// Returns the apiVersion and kind that an extension names. kustomize crashes if one is missing.
 fn kind_of(extension: &Value, owner: &str) -> Result<Option<(String, String)>, BadSchema> {
     let Value::Object(parts) = extension else { return Ok(None) };
     let part = |name: &str| parts.get(name).and_then(Value::as_str);
@@ -130,7 +130,7 @@ fn shape(schema: &Value, definitions: &mut Definitions) -> Shape {
     }
 }
 
-/// The keys of a list: several, or one.
+/// Returns the keys of a list: several, or one.
 fn keys(schema: &Value) -> Vec<Name> {
     let owned = |key: &Value| key.as_str().map(|key| Name::Owned(key.to_owned()));
     match &schema["x-kubernetes-list-map-keys"] {

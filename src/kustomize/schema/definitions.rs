@@ -69,7 +69,7 @@ impl Definitions {
         self.shapes.len()
     }
 
-    /// The shape added first.
+    /// Returns the shape added first.
     pub(super) fn first(&self) -> Option<ShapeId> {
         (!self.shapes.is_empty()).then_some(0)
     }

@@ -90,13 +90,14 @@ impl Schema {
         Some(Self { definitions: custom::fragment(text)?, cluster_scoped: None, beside: None })
     }
 
-    /// The schema of the field beside which `fragment` stands as a comment. Its references lead to the definitions in force.
+    /// Returns the schema of the field beside which `fragment` stands as a comment. Its references lead to the
+    /// definitions in force.
     pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
         FieldSchema { global: self, definitions: &fragment.definitions, shape: fragment.definitions.first()? }
             .resolved()
     }
 
-    /// The schema of the objects of a kind.
+    /// Returns the schema of the objects of a kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<FieldSchema<'_>> {
         self.all().find_map(|definitions| {
             let shape = definitions.of_kind(api_version, kind)?;
@@ -104,7 +105,7 @@ impl Schema {
         })
     }
 
-    /// The definitions in force; the first one with a name is taken.
+    /// Returns the definitions in force; the first one with a name is taken.
     fn all(&self) -> impl Iterator<Item = &Definitions> {
         let built_in = self.beside.map(|_| &BUILT_IN.definitions);
         let (first, second) = match self.beside {
@@ -114,8 +115,8 @@ impl Schema {
         first.into_iter().chain(second)
     }
 
-    /// The apiVersion and kind of the objects that are in no namespace, besides those that kustomize always knows. Nothing
-    /// unless the schema was read from a file.
+    /// Returns the apiVersion and kind of the objects that are in no namespace, besides those that kustomize always
+    /// knows. Nothing unless the schema was read from a file.
     pub fn cluster_scoped(&self) -> Option<Arc<BTreeSet<(String, String)>>> {
         self.cluster_scoped.clone()
     }
@@ -131,7 +132,7 @@ pub struct FieldSchema<'s> {
 }
 
 impl<'s> FieldSchema<'s> {
-    /// The schema of a field of this mapping.
+    /// Returns the schema of a field of this mapping.
     pub fn field(self, name: &str) -> Option<Self> {
         let shape = self.shape()?;
         match shape.fields.get(name).copied().or(shape.values) {
@@ -140,7 +141,7 @@ impl<'s> FieldSchema<'s> {
         }
     }
 
-    /// The schema of the elements of this list.
+    /// Returns the schema of the elements of this list.
     pub fn elements(self) -> Option<Self> {
         let shape = self.shape()?;
         match shape.items.filter(|_| shape.is_array) {
@@ -149,12 +150,12 @@ impl<'s> FieldSchema<'s> {
         }
     }
 
-    /// Whether patches merge this list instead of replacing it.
+    /// Returns whether patches merge this list instead of replacing it.
     pub fn merges(self) -> bool {
         self.shape().is_some_and(|shape| shape.merges)
     }
 
-    /// The keys by which elements are merged; none if the elements themselves are what is compared.
+    /// Returns the keys by which elements are merged; none if the elements themselves are what is compared.
     pub fn keys(self) -> impl Iterator<Item = &'s str> {
         self.shape().into_iter().flat_map(|shape| shape.keys.iter().map(|key| &**key))
     }
@@ -163,7 +164,7 @@ impl<'s> FieldSchema<'s> {
         self.definitions.shape(self.shape)
     }
 
-    /// The schema of what the definitions do not mention. Of the built-in ones only a part is kept.
+    /// Returns the schema of what the definitions do not mention. Of the built-in ones only a part is kept.
     fn of_unknown(self) -> Option<Self> {
         let shape = self.definitions.opaque()?;
         Some(Self { shape, ..self })

@@ -50,7 +50,7 @@ pub enum ArchiveError {
 }
 
 impl Tree {
-    /// The files of a `tar.gz`, which stand at `base` for those who refer to them by absolute paths.
+    /// Returns the files of a `tar.gz`, which stand at `base` for those who refer to them by absolute paths.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Tree {
         Self::archive_within(packed, base, ArchiveLimits::default())
     }
 
-    /// As [`Tree::archive`], within other limits.
+    /// Like [`Tree::archive`], within other limits.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ fn cause(error: io::Error, left: &Cell<u64>, limits: ArchiveLimits) -> ArchiveEr
     if left.get() == 0 { ArchiveError::TooLarge(limits.bytes) } else { ArchiveError::Broken(error) }
 }
 
-/// Whether Flux would unpack an entry; an error if it would not unpack the archive.
+/// Returns whether Flux would unpack an entry; an error if it would not unpack the archive.
 fn is_strict<R: Read>(entry: &tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
     let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     if path.is_empty() || path.starts_with('/') || path.contains('\\') || path.contains("../") {

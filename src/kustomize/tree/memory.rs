@@ -22,7 +22,7 @@ enum Node {
 }
 
 impl Memory {
-    /// An empty tree.
+    /// Creates an empty tree.
     pub fn new() -> Self {
         Self::default()
     }
@@ -69,12 +69,12 @@ impl Memory {
         }
     }
 
-    /// The number of files, links and folders.
+    /// Returns the number of files, links and folders.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The bytes that it holds: of contents and of paths.
+    /// Returns the bytes that it holds: of contents and of paths.
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }

@@ -7,12 +7,12 @@ use std::fmt;
 pub struct TreePath(String);
 
 impl TreePath {
-    /// The root of the tree.
+    /// Returns the root of the tree.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// A path that is written as it should be.
+    /// Creates a path that is written as it should be.
     pub(super) fn of_cleaned(path: &str) -> Self {
         Self(path.to_owned())
     }
@@ -36,7 +36,7 @@ impl TreePath {
         self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, name)| name)
     }
 
-    /// Whether it is `folder`, or in it at any depth.
+    /// Returns whether it is `folder`, or in it at any depth.
     pub fn is_within(&self, folder: &Self) -> bool {
         match self.0.strip_prefix(folder.0.as_str()) {
             Some(rest) => folder.0.is_empty() || rest.is_empty() || rest.starts_with('/'),
@@ -44,7 +44,7 @@ impl TreePath {
         }
     }
 
-    /// The path as text; empty for the root.
+    /// Returns the path as text; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -76,7 +76,7 @@ impl fmt::Display for TreePath {
     }
 }
 
-/// An absolute path without `.`, `..` and doubled `/`, as Go's `filepath.Clean` makes it.
+/// Returns an absolute path without `.`, `..` and doubled `/`, as Go's `filepath.Clean` makes it.
 pub(super) fn cleaned(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {

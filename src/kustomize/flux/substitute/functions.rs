@@ -2,7 +2,7 @@
 
 use super::Failure;
 
-/// Whether an operator stands a variable that is not set.
+/// Returns whether an operator stands a variable that is not set.
 pub(super) fn is_default(operator: &str) -> bool {
     matches!(operator, "=" | ":=" | ":-" | ":?" | ":+")
 }
@@ -76,7 +76,7 @@ fn trimmed(value: &str, pattern: &str, at_end: bool, longest: bool) -> Result<St
     Ok(turned(&value[end..]))
 }
 
-/// Whether a pattern of `*` and `?` matches a whole text.
+/// Returns whether a pattern of `*` and `?` matches a whole text.
 fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut seen, mut star) = (0, 0, None);
