@@ -1,4 +1,4 @@
-//! Writes `docs/bounds.md`: every bound in the code, with its value and the reason that stands beside it.
+//! Writes `docs/bounds.md`: every limit in the code, with its value and the reason in its doc comment.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a tool of the repository")]
 
 use std::fmt::Write as _;
@@ -7,48 +7,48 @@ use std::path::{Path, PathBuf};
 
 const HEAD: &str = "# Bounds
 
-Whatever comes from outside ends somewhere: bodies, trees, texts, numbers of things, times. Each bound is a named constant beside
-the code that keeps it, with its reason; this page is written from there by `make generate`. Texts and sizes of
-drawings are left out.
+This page lists the limits of everything that comes from outside: request bodies, trees, texts, counts and times.
+
+Each limit is a named constant in the code. `make generate` writes this page from the constants and their doc comments.
 
 ";
 
-/// The rooms, and what comes into them.
-const ROOMS: [(&str, &str); 13] = [
+/// The modules, and their subjects.
+const MODULES: [(&str, &str); 13] = [
     ("server", "connections and requests"),
     ("admission", "reviews and answers"),
     ("gate", "decisions"),
     ("yaml", "documents"),
-    ("catalog", "what is looked up"),
+    ("catalog", "objects that rules look up"),
     ("kustomize", "trees of files"),
-    ("artifacts", "trees that are fetched"),
+    ("artifacts", "fetched trees"),
     ("oci", "registries"),
     ("landscaper", "Landscaper's objects and components"),
     ("crossplane", "Compositions, environments, composites"),
-    ("reconciler", "the companion"),
+    ("reconciler", "the controller manager"),
     ("process", "logs and the plain port"),
     ("recording", "recordings"),
 ];
 
-/// Types of constants that bound something.
+/// Types of constants that are limits.
 const TYPES: [&str; 7] = ["usize", "u64", "u32", "i64", "u8", "Duration", "ArchiveLimits"];
-/// Files whose constants measure drawings or numbers and bound nothing.
+/// Files whose constants are no limits: sizes of drawings, and constants of arithmetic.
 const OTHERS: [&str; 6] = ["svg.rs", "graph.rs", "hash.rs", "quantity.rs", "arithmetic.rs", "scan.rs"];
 
 fn main() {
     print!("{}", page(Path::new(env!("CARGO_MANIFEST_DIR"))));
 }
 
-/// The page, from the sources of the repository.
+/// Returns the page for the sources of a repository.
 pub(crate) fn page(repository: &Path) -> String {
     let mut page = HEAD.to_owned();
-    for (room, what) in ROOMS {
-        let _ = writeln!(page, "## `{room}`: {what}\n\n| bound | value | reason |\n|---|---|---|");
-        for file in files(&repository.join("src").join(room)) {
+    for (module, subject) in MODULES {
+        let _ = writeln!(page, "## `{module}`: {subject}\n\n| limit | value | reason |\n|---|---|---|");
+        for file in files(&repository.join("src").join(module)) {
             let text = fs::read_to_string(&file).unwrap();
-            let module = module(repository, &file);
+            let path = module_path(repository, &file);
             for (name, value, reason) in bounds(&text) {
-                let _ = writeln!(page, "| `{module}::{name}` | `{value}` | {reason} |");
+                let _ = writeln!(page, "| `{path}::{name}` | `{value}` | {reason} |");
             }
         }
         page.push('\n');
@@ -58,7 +58,7 @@ pub(crate) fn page(repository: &Path) -> String {
     page
 }
 
-/// The source files below a folder, sorted.
+/// Returns the source files below a folder, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -71,13 +71,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.into_iter().flat_map(of).collect()
 }
 
-fn module(repository: &Path, file: &Path) -> String {
+fn module_path(repository: &Path, file: &Path) -> String {
     let path = file.strip_prefix(repository.join("src")).unwrap().with_extension("");
     let path = path.display().to_string().replace('/', "::");
     path.trim_end_matches("::mod").to_owned()
 }
 
-/// The constants of a file that bound something and say why: name, value, reason.
+/// Returns name, value and reason of the limits in a file.
 fn bounds(text: &str) -> Vec<(&str, &str, String)> {
     let mut found = Vec::new();
     let mut reason = Vec::new();

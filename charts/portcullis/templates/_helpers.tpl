@@ -1,14 +1,14 @@
-{{/* The families that are on, as --families takes them. */}}
+{{/* The families that are on, as a value of --families. */}}
 {{- define "portcullis.families" -}}
 {{- $on := list -}}
 {{- range $family, $isOn := .Values.families }}{{ if $isOn }}{{ $on = append $on $family }}{{ end }}{{ end -}}
 {{- join "," $on -}}
 {{- end }}
 
-{{/* What cannot be said by the schema: values that do not go together. */}}
+{{/* Rejects combinations of values that the schema cannot reject. */}}
 {{- define "portcullis.check" -}}
 {{- if not (include "portcullis.families" .) -}}
-{{- fail "families: all are off; with none there is nothing to install" -}}
+{{- fail "families: all are off; switch at least one on" -}}
 {{- end -}}
 {{- $families := dict "composites" "EN" "dry-run-deployer" "DR" "overwrite-trees" "OW" -}}
 {{- range .Values.companion.controllers -}}
@@ -18,17 +18,17 @@
 {{- end -}}
 {{- end -}}
 {{- if and (eq .Values.certificate.way "secret") (not .Values.certificate.caBundle) -}}
-{{- fail "certificate.caBundle: with certificate.way secret it is the CA that signed the certificate, PEM in base64" -}}
+{{- fail "certificate.caBundle: required with certificate.way secret: the CA of the certificate, PEM in base64" -}}
 {{- end -}}
 {{- if and .Values.clientCertificates.names (not (include "portcullis.clientCertificates" .)) -}}
-{{- fail "clientCertificates.names: name the ConfigMap or the Secret with their CA too" -}}
+{{- fail "clientCertificates.names: also set configMapName or secretName, which has their CA" -}}
 {{- end -}}
 {{- if and .Values.audit.enabled (not .Values.companion.enabled) -}}
-{{- fail "audit.enabled: it is the companion that audits, and companion.enabled is false" -}}
+{{- fail "audit.enabled: needs the controller manager; set companion.enabled" -}}
 {{- end -}}
 {{- end }}
 
-{{/* The configuration file. Where the dry-run deployer runs, the section dryRun says so, so that items are routed to it. */}}
+{{/* The configuration file. If the dry-run deployer runs, adds the section dryRun, so that items are routed to it. */}}
 {{- define "portcullis.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- if and .Values.companion.enabled (has "dry-run-deployer" .Values.companion.controllers) (not (hasKey $config "dryRun")) -}}
@@ -37,7 +37,7 @@
 {{- toYaml $config -}}
 {{- end }}
 
-{{/* Whether the companion has anything to do. */}}
+{{/* Whether any controller is on. */}}
 {{- define "portcullis.companion" -}}
 {{- if and .Values.companion.enabled (or .Values.families.DR .Values.families.KZ .Values.companion.controllers .Values.audit.enabled) -}}true{{- end -}}
 {{- end }}
@@ -52,7 +52,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* The labels of an object; a component of it by name: (list . "companion") */}}
+{{/* The labels of the objects of a component: (list . "companion") */}}
 {{- define "portcullis.labels" -}}
 {{ include "portcullis.selector" . }}
 app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
@@ -60,13 +60,13 @@ app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
 helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version }}
 {{- end }}
 
-{{/* What a Deployment selects its pods by; never changes. */}}
+{{/* The selector of a Deployment; immutable. */}}
 {{- define "portcullis.selector" -}}
 app.kubernetes.io/name: {{ index . 1 }}
 app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
 {{- end }}
 
-{{/* What every pod has. */}}
+{{/* Fields of every pod. */}}
 {{- define "portcullis.pod" -}}
 securityContext:
   runAsNonRoot: true
@@ -91,7 +91,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* Where replicas are put: (list . "portcullis") */}}
+{{/* Spreads the replicas of a component over nodes and zones: (list . "portcullis") */}}
 {{- define "portcullis.spread" -}}
 topologySpreadConstraints:
   {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
@@ -104,7 +104,7 @@ topologySpreadConstraints:
   {{- end }}
 {{- end }}
 
-{{/* What every container may: as little as there is. */}}
+{{/* Fields of every container, with the fewest privileges. */}}
 {{- define "portcullis.container" -}}
 image: {{ include "portcullis.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
