@@ -34,6 +34,8 @@
 //!   - source-controller.gitops.svc.cluster.local
 //! ```
 
+mod problem;
+
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
@@ -43,13 +45,15 @@ use time::format_description::well_known::{Iso8601, Rfc3339};
 use time::{Date, OffsetDateTime};
 
 use crate::admission::Level;
-use crate::catalog::Settings;
 use crate::crossplane::configuration::{self as environments, EnvironmentConfigs};
 use crate::gate::{Exemption, NamespaceLevels, Policy, Registry, Row};
 use crate::landscaper::deployer::configuration::{Deployers, SECTION as DEPLOYERS};
 use crate::landscaper::dry_run::MUTATOR;
 use crate::landscaper::dry_run::configuration::{DryRunFile, DryRuns, SECTION as DRY_RUNS};
+use crate::near;
 use crate::rule::Mode;
+
+pub use problem::Problem;
 
 /// A configuration file that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,26 +66,19 @@ pub enum ConfigError {
         /// The reason.
         source: std::io::Error,
     },
-    /// The file is not valid YAML, or has unknown keys or values.
-    #[error("{path}: {problem}")]
-    Malformed {
+    /// The file is not valid YAML, or has unknown keys, values or names.
+    #[error("{}", lines(path, problems))]
+    Invalid {
         /// The file.
         path: String,
-        /// The problem, with its line.
-        problem: String,
+        /// All problems that were found, in the order of their places.
+        problems: Vec<Problem>,
     },
-    /// An unknown name.
-    #[error("{path}:{line}:{column}: {problem}")]
-    Unknown {
-        /// The file.
-        path: String,
-        /// The line, from 1.
-        line: u64,
-        /// The column, from 1.
-        column: u64,
-        /// The name, and the known names.
-        problem: String,
-    },
+}
+
+/// Returns a line for each problem, in the form that editors and CI systems link to the file.
+fn lines(path: &str, problems: &[Problem]) -> String {
+    problems.iter().map(|problem| format!("{path}:{problem}")).collect::<Vec<_>>().join("\n")
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -139,70 +136,75 @@ pub fn parse(text: &str, path: &str, registry: &Registry) -> Result<Policy, Conf
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Policy::default());
     }
-    let file: File = serde_saphyr::from_str(text)
-        .map_err(|error| ConfigError::Malformed { path: path.to_owned(), problem: error.to_string() })?;
-    Check { path, registry }.policy(file)
+    let (file, problems) = problem::read(text);
+    let mut check = Check { registry, problems };
+    let policy = file.map(|file| check.policy(file));
+    match policy.filter(|_| check.problems.is_empty()) {
+        Some(policy) => Ok(policy),
+        None => {
+            check.problems.sort_by_key(|problem| (problem.line, problem.column));
+            Err(ConfigError::Invalid { path: path.to_owned(), problems: check.problems })
+        }
+    }
 }
 
+/// Builds the policy of a file, and collects the problems of its values.
 struct Check<'a> {
-    path: &'a str,
     registry: &'a Registry,
+    problems: Vec<Problem>,
 }
 
 impl Check<'_> {
-    fn policy(&self, file: File) -> Result<Policy, ConfigError> {
+    fn policy(&mut self, file: File) -> Policy {
         let mut policy = Policy {
-            levels: self.levels(file.rules)?.collect(),
+            levels: self.levels(file.rules),
             honour_skip_label: file.honour_skip_label,
             warn_service_accounts: file.warn_service_accounts,
             composites: file.composites,
             ..Policy::default()
         };
         for entry in file.namespaces {
-            let levels = self.levels(entry.rules)?.collect();
+            let levels = self.levels(entry.rules);
             policy.namespaces.push(NamespaceLevels { namespaces: entry.names, levels });
         }
         for entry in file.exemptions {
-            self.rule(&entry.rule.value, &entry.rule)?;
-            let until = entry.until.map(|until| self.until(&until)).transpose()?;
+            self.rule(&entry.rule.value, &entry.rule);
+            let until = entry.until.and_then(|until| self.until(&until));
             let ExemptionFile { rule, namespaces, users, .. } = entry;
             policy.exemptions.push(Exemption { rule: rule.value, namespaces, users, until });
         }
+        let mutators: Vec<_> = self.registry.mutators().iter().map(|mutator| mutator.name).collect();
         for (name, mode) in file.mutators {
-            let names: Vec<_> = self.registry.mutators().iter().map(|mutator| mutator.name).collect();
-            self.one_of("mutator", &name, &names, &mode)?;
+            self.one_of("mutator", &name, &mutators, &mode);
             policy.modes.insert(name, mode.value);
         }
-        if let Some(deployers) = file.deployers {
-            policy.settings = self.deployers(&deployers)?;
-        }
-        self.dry_runs(file.dry_run, &mut policy)?;
+        self.deployers(file.deployers, &mut policy);
+        self.dry_runs(file.dry_run, &mut policy);
         if let Some(section) = file.environment_configs {
             policy.settings = policy.settings.with(environments::NAME, section.to_value());
         }
+        let deliveries: Vec<_> = self.registry.deliveries().iter().map(|delivery| delivery.name).collect();
         for (name, level) in file.deliveries {
-            let names: Vec<_> = self.registry.deliveries().iter().map(|delivery| delivery.name).collect();
-            self.one_of("delivery", &name, &names, &level)?;
+            self.one_of("delivery", &name, &deliveries, &level);
             policy.deliveries.insert(name, level.value);
         }
-        for host in file.artifact_hosts {
-            policy.artifact_hosts.push(self.host(host)?);
-        }
-        Ok(policy)
+        policy.artifact_hosts = file.artifact_hosts.into_iter().map(|host| self.host(host)).collect();
+        policy
     }
 
-    fn deployers(&self, deployers: &Spanned<Deployers>) -> Result<Settings, ConfigError> {
-        match deployers.value.problem() {
-            Some(problem) => Err(self.unknown(problem, deployers)),
-            None => Ok(Settings::default().with(DEPLOYERS.name, deployers.value.to_value())),
+    fn deployers(&mut self, section: Option<Spanned<Deployers>>, policy: &mut Policy) {
+        let Some(deployers) = section else { return };
+        if let Some(problem) = deployers.value.problem() {
+            self.report(problem, &deployers);
         }
+        policy.settings = std::mem::take(&mut policy.settings).with(DEPLOYERS.name, deployers.value.to_value());
     }
 
     /// With a dry-run deployer, the default mode of the mutator `dry-run` is `apply`.
-    fn dry_runs(&self, section: Option<Spanned<DryRunFile>>, policy: &mut Policy) -> Result<(), ConfigError> {
+    fn dry_runs(&mut self, section: Option<Spanned<DryRunFile>>, policy: &mut Policy) {
         if let Some((section, problem)) = section.as_ref().and_then(|section| Some((section, section.value.problem()?)))
         {
-            return Err(self.unknown(problem.to_owned(), section));
+            self.report(problem.to_owned(), section);
         }
         if section.is_some() {
             policy.modes.entry(MUTATOR.to_owned()).or_insert(Mode::Apply);
@@ -213,54 +215,67 @@ impl Check<'_> {
             let dry_runs = DryRuns { types, routes }.to_value();
             policy.settings = std::mem::take(&mut policy.settings).with(DRY_RUNS.name, dry_runs);
         }
-        Ok(())
     }
 
-    fn levels(&self, levels: Levels) -> Result<impl Iterator<Item = (String, Level)> + use<>, ConfigError> {
+    fn levels<M: FromIterator<(String, Level)>>(&mut self, levels: Levels) -> M {
         for (name, level) in &levels {
-            self.rule(name, level)?;
+            self.rule(name, level);
         }
-        Ok(levels.into_iter().map(|(name, level)| (name, level.value)))
+        levels.into_iter().map(|(name, level)| (name, level.value)).collect()
     }
 
-    fn rule<T>(&self, name: &str, place: &Spanned<T>) -> Result<(), ConfigError> {
-        let mut names = self.registry.families();
-        names.extend(self.registry.rows().into_iter().map(Row::id));
-        self.one_of("rule or family", name, &names, place)
+    fn rule<T>(&mut self, name: &str, place: &Spanned<T>) {
+        let families = self.registry.families();
+        let rules: Vec<_> = self.registry.rows().into_iter().map(Row::id).collect();
+        if families.contains(&name) || rules.contains(&name) {
+            return;
+        }
+        let near = near::nearest(name, families.iter().chain(&rules).copied());
+        let advice = near.map(|near| format!("did you mean {near:?}?"));
+        let advice = advice
+            .or_else(|| of_family(name, &rules))
+            .unwrap_or_else(|| format!("the families are {}; `portcullis rules` lists the rules", families.join(", ")));
+        self.report(format!("unknown rule or family {name:?}; {advice}"), place);
     }
 
-    fn host(&self, host: Spanned<String>) -> Result<String, ConfigError> {
+    fn host(&mut self, host: Spanned<String>) -> String {
         let is_part = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
-        if !host.value.is_empty() && host.value.chars().all(is_part) {
-            return Ok(host.value);
+        if host.value.is_empty() || !host.value.chars().all(is_part) {
+            let wanted = "write a name, or a name and a port, without http:// and path";
+            self.report(format!("{:?} is not a host; {wanted}", host.value), &host);
         }
-        let problem =
-            format!("{:?} is not a host; write a name, or a name and a port, without http:// and path", host.value);
-        Err(self.unknown(problem, &host))
+        host.value
     }
 
     /// Returns the time at which an exemption expires. A date includes its whole day.
-    fn until(&self, until: &Spanned<String>) -> Result<OffsetDateTime, ConfigError> {
+    fn until(&mut self, until: &Spanned<String>) -> Option<OffsetDateTime> {
         let text = &until.value;
         let end = || day(text)?.next_day().map(|next| next.midnight().assume_utc());
-        OffsetDateTime::parse(text, &Rfc3339).ok().or_else(end).ok_or_else(|| {
+        let parsed = OffsetDateTime::parse(text, &Rfc3339).ok().or_else(end);
+        if parsed.is_none() {
             let wanted = "write a date, such as 2026-12-31, or a time with its zone, such as 2026-12-31T18:00:00Z";
-            self.unknown(format!("{text:?} is neither a date nor a time; {wanted}"), until)
-        })
-    }
-
-    fn one_of<T>(&self, what: &str, name: &str, names: &[&str], place: &Spanned<T>) -> Result<(), ConfigError> {
-        if names.contains(&name) {
-            return Ok(());
+            self.report(format!("{text:?} is neither a date nor a time; {wanted}"), until);
         }
-        let problem = format!("unknown {what} {name:?}; known are {}", names.join(", "));
-        Err(self.unknown(problem, place))
+        parsed
     }
 
-    fn unknown<T>(&self, problem: String, place: &Spanned<T>) -> ConfigError {
-        let (line, column) = (place.defined.line(), place.defined.column());
-        ConfigError::Unknown { path: self.path.to_owned(), line, column, problem }
+    fn one_of<T>(&mut self, what: &str, name: &str, names: &[&str], place: &Spanned<T>) {
+        if !names.contains(&name) {
+            self.report(problem::unknown(what, name, names), place);
+        }
     }
+
+    fn report<T>(&mut self, text: String, place: &Spanned<T>) {
+        self.problems.push(Problem::at(&place.defined, text));
+    }
+}
+
+/// Returns the first and the last rule of the family that a name begins with.
+fn of_family(name: &str, rules: &[&str]) -> Option<String> {
+    let family = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let mut own = rules.iter().filter(|id| id.trim_end_matches(|c: char| c.is_ascii_digit()) == family);
+    let first = own.next()?;
+    Some(format!("{family} has rules from {first} to {}; `portcullis rules` lists them", own.last().unwrap_or(first)))
 }
 
 /// Parses a date such as `2026-12-31`. Rejects other forms of ISO 8601, such as weeks.
@@ -346,7 +361,58 @@ mod tests {
         for (text, line) in [("rulez: {}\n", "1"), ("rules:\n  OW: loud\n", "2"), ("exemptions:\n  - rule: OW\n", "2")]
         {
             let error = read(text).unwrap_err();
-            assert!(error.contains(&format!("line {line}")), "{error}");
+            assert!(error.starts_with(&format!("portcullis.yaml:{line}:")), "{error}");
+        }
+    }
+
+    #[test]
+    fn reports_every_unknown_name_with_its_place_and_a_suggestion() {
+        let text = "\
+rulez: {OW: warn}
+rules:
+  OW999: warn
+  KZ: lod
+  EM001: deny
+namespaces:
+  - name: [a]
+    names: [b]
+    rules: {0W006: warn, QQQQQ: deny}
+exemptions:
+  - rule: OW06
+    namespaces: [a]
+    untill: 2026-12-31
+mutators: {overwrite: apply, dry-run: aply}
+deployers:
+  landscapper: {users: [a]}
+deliveries:
+  fluxx: warn
+";
+        let expected = [
+            "1:1: unknown key \"rulez\"; did you mean \"rules\"?",
+            "3:10: unknown rule or family \"OW999\"; OW has rules from OW001 to OW011; `portcullis rules` lists them",
+            "4:7: unknown value \"lod\"; use one of: off, audit, warn, deny",
+            "5:10: unknown rule or family \"EM001\"; did you mean \"EN001\"?",
+            "7:5: unknown key \"name\"; did you mean \"names\"?",
+            "9:20: unknown rule or family \"0W006\"; did you mean \"OW006\"?",
+            "9:33: unknown rule or family \"QQQQQ\"; the families are DP, DR, EN, KZ, LS, OW; `portcullis rules` lists the rules",
+            "11:11: unknown rule or family \"OW06\"; did you mean \"OW006\"?",
+            "13:5: unknown key \"untill\"; did you mean \"until\"?",
+            "14:23: unknown mutator \"overwrite\"; did you mean \"overwrites\"?",
+            "14:39: unknown value \"aply\"; did you mean \"apply\"?",
+            "16:3: unknown key \"landscapper\"; did you mean \"landscaper\"?",
+            "18:10: unknown delivery \"fluxx\"; did you mean \"flux\"?",
+        ];
+        let error = read(text).unwrap_err();
+        let lines: Vec<_> = error.lines().map(|line| line.strip_prefix("portcullis.yaml:").unwrap()).collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn reports_unknown_keys_before_an_error_of_another_kind() {
+        let error = read("ruls: {}\nexemptions:\n  - rule: OW\n").unwrap_err();
+        assert!(error.contains("1:1: unknown key") && error.lines().nth(1).unwrap().contains(":3:"), "{error}");
+        for text in ["- a\n", "rules: 1\n", "\u{0}", "a: *b\n", "{", "rules: {OW: !x {}}\n", "? [a]\n: b\n"] {
+            assert!(read(text).unwrap_err().starts_with("portcullis.yaml:"), "{text:?}");
         }
     }
 }

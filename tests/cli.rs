@@ -419,3 +419,41 @@ fn check_judges_the_fields_of_objects_that_point_at_trees() {
     let run = with_input(&["check", "-"], flux);
     assert!(run.code == 1 && run.stdout.contains("KZ011"), "{} {}", run.stdout, run.stderr);
 }
+
+#[test]
+fn check_config_reports_every_unknown_name_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = write(folder.path(), "portcullis.yaml", "ruls: {}\nrules:\n  OW999: warn\n  KZ: lod\n");
+    let run = portcullis(&["check-config", &wrong]);
+    let expected = format!(
+        "{wrong}:1:1: unknown key \"ruls\"; did you mean \"rules\"?\n\
+         {wrong}:3:10: unknown rule or family \"OW999\"; OW has rules from OW001 to OW011; `portcullis rules` lists them\n\
+         {wrong}:4:7: unknown value \"lod\"; use one of: off, audit, warn, deny\n"
+    );
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr), (1, "", expected));
+    let right = with_input(&["check-config", "-"], "rules: {OW: warn}\n");
+    assert_eq!((right.code, right.stdout.as_str()), (0, "<stdin>: valid\n"), "{}", right.stderr);
+    assert_eq!(portcullis(&["check-config", "no-such-file.yaml"]).code, 2);
+}
+
+#[test]
+fn check_config_reports_arguments_that_a_server_does_not_have() {
+    let check = |command: &[&str]| with_input(&[&["check-config", "-", "--"][..], command].concat(), "");
+    let right = check(&["serve", "--families=KZ,OW", "--shadow"]);
+    assert_eq!(right.code, 0, "{}", right.stderr);
+    for wrong in [&["serve", "--max-inflight=5"][..], &["serve", "--families=XX"], &["serv"]] {
+        let run = check(wrong);
+        assert_eq!(run.code, 1, "{wrong:?}: {}", run.stderr);
+        assert!(run.stderr.starts_with(&format!("arguments of {}: error: ", wrong[0])), "{}", run.stderr);
+    }
+}
+
+/// The hook of the chart that verifies an upgrade.
+#[test]
+fn verify_checks_the_configuration_before_it_asks_the_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = write(folder.path(), "portcullis.yaml", "rules: {OW999: warn}\n");
+    let run = portcullis(&["verify", "--kubeconfig", "/nowhere", "--config", &wrong]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("unknown rule or family \"OW999\""), "{}", run.stderr);
+}

@@ -8,6 +8,7 @@ mod build;
 mod certificates;
 mod certs;
 mod check;
+mod check_config;
 mod configuration;
 mod conformance;
 mod explain;
@@ -58,6 +59,8 @@ enum Command {
     Reconcile(Lazy<reconcile::Args>),
     /// Judge Kubernetes manifests in files before you apply them
     Check(Lazy<check::Args>),
+    /// Check a configuration file before a server reads it
+    CheckConfig(Lazy<check_config::Args>),
     /// Print the output of `kustomize build`
     Build(Lazy<build::Args>),
     /// Run the rules of admission on stored objects
@@ -124,6 +127,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::Serve(Lazy(args)) => serve::run(args),
         Command::Reconcile(Lazy(args)) => reconcile::run(&args),
         Command::Check(Lazy(args)) => check::run(&args),
+        Command::CheckConfig(Lazy(args)) => check_config::run(&args),
         Command::Audit(Lazy(args)) => audit::run(&args),
         Command::Build(Lazy(args)) => build::run(&args),
         Command::Version => {

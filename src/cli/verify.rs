@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::families::Families;
-use super::{DENIED, OK, Unusable, inputs, print};
+use super::{DENIED, OK, Unusable, check_config, inputs, print};
 use crate::cryptography;
 use crate::gate::VERIFY_ANNOTATION;
 
@@ -29,6 +29,9 @@ pub(super) struct Args {
     /// Seconds to retry until everything is answered
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     within: u64,
+    /// Check this configuration file first
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     families: Families,
 }
@@ -107,6 +110,12 @@ enum Outcome {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
+    if let Some(config) = &args.config {
+        let code = check_config::file(config)?;
+        if code != OK {
+            return Ok(code);
+        }
+    }
     cryptography::install();
     inputs::runtime()?.block_on(verify(args))
 }

@@ -35,6 +35,8 @@ pub const CASES: &[Case] = &[
         servers_that_keep_their_ca_get_the_rights_that_were_tried,
     ),
     ("chart::audits_obey_the_configuration", audits_obey_the_configuration),
+    ("chart::checks_configuration_and_arguments_before_anything_changes", checks_configuration_and_arguments),
+    ("chart::restarts_pods_only_for_changes_that_they_do_not_reload", restarts_pods_only_where_needed),
     ("chart::verify_tells_who_answers", verify_tells_who_answers),
     ("chart::what_is_tried_on_kind_is_judged_so", what_is_tried_on_kind_is_judged_so),
 ];
@@ -319,15 +321,18 @@ fn with_the_dry_run_deployer_items_are_routed(_: &Context) {
 fn pods_may_do_as_little_as_there_is(_: &Context) {
     let rendered = helm().render(&of_families(&Registry::standard().families())).expect("it renders");
     let pods: Vec<_> = rendered.objects.iter().chain(&rendered.hooks).filter_map(pod).collect();
-    assert_eq!(pods.len(), 4, "server, companion and two Jobs");
+    assert_eq!(pods.len(), 5, "server, companion and three Jobs");
     for pod in pods {
-        let (context, container) = (&pod["securityContext"], &pod["containers"][0]["securityContext"]);
+        let context = &pod["securityContext"];
         assert_eq!(context["runAsNonRoot"], true);
         assert_eq!(context["seccompProfile"]["type"], "RuntimeDefault");
-        assert_eq!(container["readOnlyRootFilesystem"], true);
-        assert_eq!(container["allowPrivilegeEscalation"], false);
-        assert_eq!(container["capabilities"], json!({"drop": ["ALL"]}));
-        assert!(pod["containers"][0]["resources"]["limits"]["memory"].is_string());
+        for container in pod["containers"].as_array().expect("a pod has containers") {
+            let context = &container["securityContext"];
+            assert_eq!(context["readOnlyRootFilesystem"], true);
+            assert_eq!(context["allowPrivilegeEscalation"], false);
+            assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
+            assert!(container["resources"]["limits"]["memory"].is_string());
+        }
     }
 }
 
@@ -375,6 +380,59 @@ fn audits_obey_the_configuration(_: &Context) {
     assert!(config.starts_with(mount) && pod["volumes"][0]["configMap"]["name"] == RELEASE, "{pod}");
     let refused = Command::new(BINARY).args(&arguments).args(["--kubeconfig", "/nowhere"]).output().expect("it runs");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("/nowhere"), "nothing else is wrong: {refused:?}");
+}
+
+/// Issue 21: an unknown flag or rule passed Helm, and the next pod did not start.
+fn checks_configuration_and_arguments(_: &Context) {
+    let everything = with(
+        of_families(&Registry::standard().families()),
+        &json!({
+            "config": {"rules": {"OW": "warn"}, "artifactHosts": ["minio.tools:9000"]}, "shadow": true,
+        }),
+    );
+    let unknown_flag = with(everything.clone(), &json!({"arguments": ["--max-inflight=5"]}));
+    let of_companion = json!({"arguments": ["--namespaces=a"], "controllers": []});
+    let unknown_flag_of_companion = with(everything.clone(), &json!({"companion": of_companion}));
+    for (values, expected) in [(everything, [0, 0]), (unknown_flag, [1, 0]), (unknown_flag_of_companion, [0, 1])] {
+        let rendered = helm().render(&values).expect("it renders");
+        let hook = |kind: &str| {
+            let mut hooks = rendered.hooks.iter();
+            hooks
+                .find(|hook| hook["kind"] == kind && hook["metadata"]["name"] == "portcullis-check-config")
+                .expect("it is a hook")
+        };
+        let (job, config) = (hook("Job"), hook("ConfigMap"));
+        assert_eq!(job["metadata"]["annotations"]["helm.sh/hook"], "pre-install,pre-upgrade");
+        assert_eq!(config["data"], rendered.find("ConfigMap", RELEASE)["data"], "the new configuration");
+        let file = tempfile::NamedTempFile::new().expect("there is room");
+        fs::write(file.path(), config["data"]["portcullis.yaml"].as_str().expect("it is a file"))
+            .expect("there is room");
+        let containers = job["spec"]["template"]["spec"]["containers"].as_array().expect("it has containers");
+        let codes: Vec<_> = containers.iter().map(|container| checked(container, file.path())).collect();
+        assert_eq!(codes, expected.map(Some), "{values}");
+    }
+}
+
+/// Runs the command of a container here, and returns its exit code.
+fn checked(container: &Value, config: &std::path::Path) -> Option<i32> {
+    let arguments = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mounted = "/etc/portcullis/config/portcullis.yaml";
+    let here = arguments.map(|argument| if argument == mounted { config.as_os_str().into() } else { argument.into() });
+    let here: Vec<std::ffi::OsString> = here.collect();
+    Command::new(BINARY).args(here).output().expect("it runs").status.code()
+}
+
+/// A configuration is reloaded, except for what the companion reads once.
+fn restarts_pods_only_where_needed(_: &Context) {
+    let templates = |config: Value| {
+        let rendered = helm().render(&json!({"audit": {"enabled": true}, "config": config})).expect("it renders");
+        [RELEASE, "portcullis-companion"].map(|name| rendered.find("Deployment", name)["spec"]["template"].clone())
+    };
+    let [server, companion] = templates(json!({}));
+    assert_eq!(templates(json!({"rules": {"OW": "warn"}, "composites": ["*"]})), [server.clone(), companion.clone()]);
+    let [server_again, other_companion] = templates(json!({"artifactHosts": ["minio.tools:9000"]}));
+    assert_eq!(server_again, server);
+    assert_ne!(other_companion, companion);
 }
 
 /// The rights of a release with one family, in the name of somebody who has no others.

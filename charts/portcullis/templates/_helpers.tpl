@@ -113,3 +113,68 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
 {{- end }}
+
+{{/* The command line of the server. */}}
+{{- define "portcullis.serve" -}}
+- serve
+- --families={{ include "portcullis.families" . }}
+- --config=/etc/portcullis/config/portcullis.yaml
+{{- if eq .Values.certificate.way "self-managed" }}
+- --self-managed={{ .Release.Namespace }}/{{ .Release.Name }}-ca
+- --server-name={{ .Release.Name }}.{{ .Release.Namespace }}.svc
+{{- else }}
+- --certs=/etc/portcullis/certs
+{{- end }}
+{{- if include "portcullis.clientCertificates" . }}
+- --client-ca=/etc/portcullis/clients/ca.crt
+{{- range .Values.clientCertificates.names }}
+- --client-name={{ . }}
+{{- end }}
+{{- end }}
+{{- if .Values.shadow }}
+- --shadow
+{{- end }}
+{{- with .Values.traces.endpoint }}
+- --otlp-endpoint={{ . }}
+{{- end }}
+- --log-format={{ .Values.log.format }}
+- --log={{ .Values.log.filter }}
+{{- range .Values.arguments }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The command line of the companion. */}}
+{{- define "portcullis.reconcile" -}}
+- reconcile
+- --families={{ include "portcullis.families" . }}
+{{- range .Values.companion.controllers }}
+- --{{ . }}
+{{- end }}
+{{- if has "dry-run-deployer" .Values.companion.controllers }}
+{{- range dig "dryRun" "types" list .Values.config }}
+- --dry-run-type={{ . }}
+{{- end }}
+{{- end }}
+{{- if .Values.audit.enabled }}
+- --audit={{ .Values.audit.interval }}
+{{- end }}
+{{- if include "portcullis.companionConfig" . }}
+- --config=/etc/portcullis/config/portcullis.yaml
+{{- end }}
+- --log-format={{ .Values.log.format }}
+- --log={{ .Values.log.filter }}
+{{- range .Values.companion.arguments }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The hosts that the companion's controller flux-trees fetches artifacts from. It reads them when it starts. */}}
+{{- define "portcullis.companionHosts" -}}
+{{- if .Values.families.KZ }}{{ with .Values.config.artifactHosts }}{{ toJson . }}{{ end }}{{ end -}}
+{{- end }}
+
+{{/* Whether the companion reads the configuration file. */}}
+{{- define "portcullis.companionConfig" -}}
+{{- if or .Values.audit.enabled (include "portcullis.companionHosts" .) }}true{{ end -}}
+{{- end }}

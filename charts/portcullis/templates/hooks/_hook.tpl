@@ -1,11 +1,13 @@
-{{/* The annotations of a hook's object: (list "pre-delete" "-5") */}}
+{{/* The annotations of a hook's object: (list "pre-delete" "-5"). Helm 4 prints the log of a Job that fails. */}}
 {{- define "portcullis.hook" -}}
 helm.sh/hook: {{ index . 0 }}
 helm.sh/hook-weight: {{ index . 1 | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+helm.sh/hook-output-log-policy: hook-failed
 {{- end }}
 
-{{/* A Job that runs a subcommand once: (list . "verify" "post-install,post-upgrade" (list "--namespace=default")) */}}
+{{/* A Job that runs a subcommand once, and the name of the ConfigMap with its configuration, if it reads one:
+     (list . "verify" "post-install,post-upgrade" (list "--namespace=default") "portcullis") */}}
 {{- define "portcullis.job" -}}
 {{- $root := index . 0 }}
 {{- $name := printf "%s-%s" $root.Release.Name (index . 1) }}
@@ -40,6 +42,13 @@ spec:
           resources:
             requests: {cpu: 10m, memory: 16Mi}
             limits: {memory: 64Mi}
+          {{- with index . 4 }}
+          volumeMounts:
+            - {name: config, mountPath: /etc/portcullis/config, readOnly: true}
+      volumes:
+        - name: config
+          configMap: {name: {{ . }}}
+          {{- end }}
 ---
 apiVersion: v1
 kind: ServiceAccount

@@ -1,0 +1,140 @@
+//! All problems of a configuration file, each with its place and a suggestion.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_saphyr::{Error, Location};
+
+use crate::admission::field::FieldPath;
+use crate::near;
+use crate::yaml::{self, Document, Place};
+
+/// Unknown keys and values of one file that are reported; a file with more is none of ours.
+const MOST: usize = 100;
+
+/// A problem of a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The line, from 1.
+    pub line: u64,
+    /// The column, from 1.
+    pub column: u64,
+    /// What is wrong, and what to write instead.
+    pub text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.text)
+    }
+}
+
+impl Problem {
+    pub(super) fn at(location: &Location, text: String) -> Self {
+        Self { line: location.line(), column: location.column(), text }
+    }
+
+    fn of(error: &Error) -> Self {
+        let location = error.location().unwrap_or(Location::UNKNOWN);
+        let text = match error {
+            Error::SerdeUnknownField { field, expected, .. } => unknown("key", field, expected),
+            Error::SerdeUnknownVariant { variant, expected, .. } => unknown("value", variant, expected),
+            _ => without_location(&error.to_string()),
+        };
+        Self::at(&location, text)
+    }
+}
+
+/// Returns the message for a name that is not one of `known`.
+pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let advice = match near::nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None if known.is_empty() => "there are none here".to_owned(),
+        None => format!("use one of: {}", known.join(", ")),
+    };
+    format!("unknown {what} {name:?}; {advice}")
+}
+
+/// The parser appends the location, which [`Problem`] shows in front.
+fn without_location(message: &str) -> String {
+    let first = message.lines().next().unwrap_or_default();
+    first.rsplit_once(" at line ").map_or(first, |(text, _)| text).to_owned()
+}
+
+/// Parses a file, and goes on without each unknown key and value. Returns the file unless it has an error of another kind,
+/// and all problems.
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>) {
+    let (mut text, mut problems) = (text.to_owned(), Vec::new());
+    for _ in 0..MOST {
+        let error = match serde_saphyr::from_str(&text) {
+            Ok(file) => return (Some(file), problems),
+            Err(error) => error,
+        };
+        let error = error.without_snippet();
+        problems.push(Problem::of(error));
+        match without(&text, error) {
+            Some(rest) => text = rest,
+            None => break,
+        }
+    }
+    (None, problems)
+}
+
+/// Returns the text without the unknown key or value of an error. All other places stay the same.
+fn without(text: &str, error: &Error) -> Option<String> {
+    match error {
+        Error::SerdeUnknownField { location, .. } => without_entry(text, location),
+        Error::SerdeUnknownVariant { location, expected, .. } => with_value(text, location, expected.first()?),
+        _ => None,
+    }
+}
+
+fn without_entry(text: &str, location: &Location) -> Option<String> {
+    let document = yaml::first(text, &yaml::Limits::default()).ok()??;
+    let (path, is_only) = entry_at(&document, &document.value, &FieldPath::root(), location)?;
+    let (key, value) = (document.key_place(&path)?, document.place(&path)?);
+    let colon = text.get(key.end..)?.find(':').map_or(key.end, |at| key.end + at + 1);
+    let mut end = value.end.max(colon);
+    let rest = text.get(end..)?;
+    if rest.trim_start_matches([' ', '\t']).starts_with(',') {
+        end += rest.find(',')? + 1;
+    }
+    let blank: String = text.get(key.start..end)?.chars().map(|c| if c == '\n' { c } else { ' ' }).collect();
+    // A mapping without entries is still a mapping.
+    let blank = if is_only && blank.starts_with("  ") { format!("{{}}{}", &blank[2..]) } else { blank };
+    Some([text.get(..key.start)?, &blank, text.get(end..)?].concat())
+}
+
+/// Returns the path of the entry whose key is at a location, and whether its mapping has no other entry.
+fn entry_at(document: &Document, value: &Value, at: &FieldPath, location: &Location) -> Option<(FieldPath, bool)> {
+    match value {
+        Value::Object(entries) => entries.iter().find_map(|(key, value)| {
+            let path = at.key(key);
+            let is_it = document.key_place(&path).is_some_and(|place| is_at(&place, location));
+            if is_it { Some((path, entries.len() == 1)) } else { entry_at(document, value, &path, location) }
+        }),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(index, item)| entry_at(document, item, &at.index(index), location))
+        }
+        _ => None,
+    }
+}
+
+fn is_at(place: &Place, location: &Location) -> bool {
+    (u64::from(place.line), u64::from(place.column)) == (location.line(), location.column())
+}
+
+/// Returns the text with a valid value in place of an unknown one.
+fn with_value(text: &str, location: &Location, value: &str) -> Option<String> {
+    let line = usize::try_from(location.line()).ok()?.checked_sub(1)?;
+    let line_start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+    let column = usize::try_from(location.column()).ok()?.checked_sub(1)?;
+    let start = line_start + text.get(line_start..)?.chars().take(column).map(char::len_utf8).sum::<usize>();
+    let rest = text.get(start..)?;
+    let end = match rest.chars().next()? {
+        quote @ ('"' | '\'') => rest.get(1..)?.find(quote)? + 2,
+        _ => rest.find([',', '}', ']', '\n', '#']).unwrap_or(rest.len()),
+    };
+    Some([text.get(..start)?, value, rest.get(end..)?].concat())
+}
