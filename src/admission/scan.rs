@@ -244,7 +244,7 @@ fn closing_quote(bytes: &[u8]) -> Option<usize> {
     quote_after_even_backslashes(bytes, at)
 }
 
-/// Like [`closing_quote`], if there is no quote before `at`. A long text may be full of escapes; only escaped quotes
+/// Like [`closing_quote`], if there is not a quote before `at`. A long text may be full of escapes; only escaped quotes
 /// are examined.
 #[cold]
 fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {

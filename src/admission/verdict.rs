@@ -33,7 +33,7 @@ impl Phase {
 pub enum Refusal {
     /// The review, or an object in it, could not be read.
     Unreadable(String),
-    /// There was no decision before the API server's deadline.
+    /// There was not a decision before the API server's deadline.
     Undecided(String),
 }
 

@@ -36,7 +36,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn kustomization(&self, tree: &Tree, path: &TreePath) -> Read {
         if let Some(read) = self.read.read().unwrap_or_else(PoisonError::into_inner).get(path) {
             return read.clone();

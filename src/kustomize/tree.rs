@@ -18,7 +18,7 @@ pub use path::TreePath;
 
 /// Go's `filepath.EvalSymlinks` gives up after as many.
 const MOST_LINKS: usize = 255;
-/// Kubernetes takes objects of 1.5 MB; a file beyond ten times that is no configuration.
+/// Kubernetes takes objects of 1.5 MB; a file beyond ten times that is not a configuration.
 pub const LARGEST_FILE: u64 = 16 << 20;
 
 /// What stands behind a path, links not followed.
@@ -42,7 +42,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or is too large.
+    /// If it cannot be read, or is too large.
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
     /// Returns the names in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
@@ -136,7 +136,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// When it leads nowhere.
+    /// If it leads nowhere.
     pub fn locate(&self, from: &TreePath, entry: &str) -> Result<Located, Lost> {
         if is_name(entry) && self.source.has_seen(from) {
             return self.evaluate(from.clone(), vec![entry.to_owned()]);
@@ -167,7 +167,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or is too large.
+    /// If it cannot be read, or is too large.
     pub fn read(&self, file: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
         self.source.read(file)
     }

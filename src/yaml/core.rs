@@ -1,5 +1,5 @@
-//! What the text of a scalar means for go-yaml v3, which reads manifests: the core schema of YAML 1.2 with the octal
-//! numbers of 1.1.
+//! Resolves the type of a scalar as go-yaml v3 does for manifests: the core schema of YAML 1.2 with the octal numbers
+//! of YAML 1.1.
 //!
 //! Source: `resolve` of go-yaml v3.
 
@@ -23,7 +23,7 @@ pub enum Resolved {
     Float(f64),
     /// A time, as Go writes it into JSON.
     Time(String),
-    /// A string: the text as it is.
+    /// A string.
     Text,
 }
 

@@ -1,24 +1,24 @@
-//! Where YAML 1.2, which our parser reads, and go-yaml part ways, so that it is open what kustomize makes of a text.
+//! Detects texts that our YAML 1.2 parser and go-yaml may read differently, so that kustomize's result is unknown.
 //!
-//! A tree is refused only for what kustomize refuses too. So an error of our parser counts as one of the text if go-yaml
-//! was seen to refuse all such texts, and what both may read, each in its own way, counts as nothing that is known.
+//! A tree is denied only if kustomize rejects it too. So an error of our parser is reported only if go-yaml rejects all
+//! such texts; other differences make the result unknown.
 //!
-//! Source: go-yaml v3's `scannerc.go`, and thousands of damaged manifests that `kubectl kustomize` and we read.
+//! Source: go-yaml v3's `scannerc.go`, and a comparison with `kubectl kustomize` over thousands of damaged manifests.
 
 use granit_parser::{ErrorKind, Event};
 
 use super::error::Problem;
 use super::scalar;
 
-/// What a text is read as.
+/// The reader that is followed for a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum As {
     /// An object, by kubectl: scalars have the types of go-yaml v2.
     Object,
-    /// A kustomization file, likewise; where go-yaml may read it otherwise than we do, that is what is told.
+    /// A kustomization file: like an object; text that go-yaml may read differently is reported.
     Kustomization,
-    /// Manifests and patches, by kustomize: scalars stay the text they are, as in a node of go-yaml v3. What may be read
-    /// otherwise is told too.
+    /// Manifests and patches, as kustomize reads them: scalars stay text, as in a node of go-yaml v3. Text that go-yaml
+    /// may read differently is reported.
     Manifest,
 }
 
@@ -39,7 +39,7 @@ const NULL: &str = "a mapping or a list has the tag of null";
 pub(super) const LONGEST_KEY: usize = 1_000;
 pub(super) const LONG: &str = "a key has more than a thousand bytes";
 
-/// Returns a line at the beginning that go-yaml v2 refuses: it knows two directives, and one version.
+/// Returns the first directive that go-yaml v2 rejects: it supports two directives, and one version.
 pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
     let mut at = 0;
     for line in text.trim_start_matches('\u{feff}').split_inclusive('\n') {
@@ -59,7 +59,7 @@ pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
     None
 }
 
-/// Returns whether a directive says YAML 1.1, or what our parser has a word for.
+/// Returns whether a directive is `%YAML 1.1`, or one that our parser reports itself.
 fn is_version(line: &str) -> bool {
     let version = line.split_whitespace().nth(1).and_then(|version| version.split_once('.'));
     let number = |text: &str| text.parse::<u32>().ok();
@@ -68,8 +68,8 @@ fn is_version(line: &str) -> bool {
     })
 }
 
-/// Returns the first character for which go-yaml may see other lines than we do: U+0085, U+2028 and U+2029 break them
-/// there, and with a carriage return alone nobody tests.
+/// Returns the first character at which go-yaml may split lines differently: U+0085, U+2028, U+2029, and a lone
+/// carriage return.
 pub(super) fn character(text: &str) -> Option<(usize, Problem)> {
     if text.is_ascii() && !text.contains('\r') {
         return None;
@@ -86,7 +86,7 @@ pub(super) fn character(text: &str) -> Option<(usize, Problem)> {
     })
 }
 
-/// Returns whether a line or paragraph separator surely stands between the double quotes of one line, where go-yaml
+/// Returns whether a line or paragraph separator is certainly between the double quotes of one line, where go-yaml
 /// keeps it.
 fn is_within_quotes(text: &str, at: usize) -> bool {
     let before = text[..at].rsplit('\n').next().unwrap_or_default();
@@ -95,8 +95,8 @@ fn is_within_quotes(text: &str, at: usize) -> bool {
     is_simple && !before.ends_with([' ', '\t']) && !behind.is_whitespace()
 }
 
-/// What an error of our parser at byte `at` says of the text.
-pub(super) fn problem(kind: &ErrorKind, told: String, text: &str, at: usize) -> Problem {
+/// Classifies an error of our parser at byte `at`: an error of the text, or unknown.
+pub(super) fn problem(kind: &ErrorKind, message: String, text: &str, at: usize) -> Problem {
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let is_open = match kind {
         // the name of an anchor ends elsewhere
@@ -107,7 +107,7 @@ pub(super) fn problem(kind: &ErrorKind, told: String, text: &str, at: usize) -> 
         _ => !is_shared(kind),
     };
     let is_open = is_open || has_colons(lines(text, at)) || is_behind(&text[..at]) || has_bare_block(text);
-    if is_open { Problem::Dialect(told) } else { Problem::Syntax(told) }
+    if is_open { Problem::Dialect(message) } else { Problem::Syntax(message) }
 }
 
 /// Errors that go-yaml has too.
@@ -155,7 +155,7 @@ fn is_shared(kind: &ErrorKind) -> bool {
     )
 }
 
-/// What is open of a value because of its tag, in a text that `has_odd` ones or not.
+/// Returns why the type of a value with a tag is unknown, if it is; `has_odd` tells whether the text has odd tags.
 pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<Problem> {
     let (tag, is_scalar) = match event {
         Event::Scalar(_, _, _, tag) => (tag, true),
@@ -172,15 +172,15 @@ pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<P
     Some(Problem::Dialect(what.to_owned()))
 }
 
-/// Returns whether a text has a tag, or what looks like one, that ends with something else than a blank.
+/// Returns whether a text contains a possible tag that does not end with a blank.
 pub(super) fn has_odd_tag(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:!<>".contains(letter);
     let tags = text.split_whitespace().filter_map(|word| word.find('!').map(|at| &word[at..]));
     tags.into_iter().any(|tag| !tag.chars().all(is_plain))
 }
 
-/// Returns whether a `:` stands at byte `at`, and a bracket or a comma behind it. go-yaml ends a plain scalar before
-/// blanks alone.
+/// Returns whether there is a `:` at byte `at`, followed by a bracket or comma. go-yaml ends a plain scalar only before
+/// a blank.
 pub(super) fn has_colon(text: &str, at: usize) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']))
@@ -197,7 +197,7 @@ fn has_colons(lines: &str) -> bool {
     lines.match_indices(':').any(|(at, _)| has_colon(lines, at))
 }
 
-/// Returns whether a block scalar may begin in a line of its own, where go-yaml asks for no indentation.
+/// Returns whether a block scalar may begin on its own line, where go-yaml requires no indentation.
 fn has_bare_block(text: &str) -> bool {
     text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }
@@ -208,8 +208,8 @@ fn is_behind(text: &str) -> bool {
     is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()
 }
 
-/// Returns whether more than comments stands behind a value in brackets that is a document. go-yaml takes it for the
-/// beginning of another one, and looks at some of it.
+/// Returns whether text other than comments follows a document in brackets. go-yaml treats it as another document and
+/// scans its start.
 pub(super) fn has_more(text: &str, begin: usize, end: usize) -> bool {
     let is_flow = text.get(begin..).is_some_and(|text| text.starts_with(['[', '{']));
     let rest = text.get(end..).filter(|_| is_flow).unwrap_or_default();

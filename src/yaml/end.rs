@@ -1,9 +1,9 @@
-//! The end of a document, `...`, and the tokens behind it that go-yaml v3 still looks at.
+//! The end of a document, `...`, and the tokens after it that go-yaml v3 scans.
 //!
-//! Our parser wants a line of its own for `...` and reads on behind it in its own way; go-yaml takes whatever follows,
-//! on the same line too, for the beginning of another document, and scans one to three tokens of it before it stops.
+//! Our parser requires `...` on its own line. go-yaml treats the text after it, also on the same line, as another
+//! document, and scans one to three tokens of it.
 //!
-//! Source: `yaml_parser_fetch_more_tokens` of go-yaml v3, and what `kubectl kustomize` was seen to do.
+//! Source: `yaml_parser_fetch_more_tokens` of go-yaml v3, and the observed behaviour of `kubectl kustomize`.
 
 use super::error::{Problem, YamlError};
 use super::stream::Chunk;
@@ -12,9 +12,8 @@ const END: &str = "...";
 const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
 const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
 
-/// Returns a document without what stands behind the `...` that ends it; and that, where there is one. A `...` with
-/// nothing before it is refused, as go-yaml wants a value there; but not where it `may_be_marked` by a `---` that was
-/// cut off.
+/// Splits a document at the `...` that ends it; returns both parts. A `...` without a value before it is an error,
+/// unless the document `may_be_marked` by a `---` that was cut off.
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;
@@ -43,7 +42,7 @@ fn is_blank(line: &str) -> bool {
     text.is_empty() || text.starts_with('#')
 }
 
-/// What go-yaml v3 says, or may say, of the text from the first `...` on, where more stands there than comments.
+/// Checks the text from the first `...` on as go-yaml v3 does, if it contains more than comments.
 pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     let rest = first_token(behind.text);
     let problem = match rest.chars().next() {
@@ -55,7 +54,7 @@ pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     Err(YamlError { place: behind.place(behind.text.len() - rest.len()), problem })
 }
 
-/// Returns the text from the first token on that is no `...`; a tab is none that could be passed over.
+/// Returns the text from the first token other than `...`; a tab is not skipped.
 fn first_token(mut text: &str) -> &str {
     let mut begins_line = true;
     loop {

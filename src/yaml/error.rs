@@ -1,4 +1,4 @@
-//! What a text can be refused for.
+//! Errors of YAML and JSON texts.
 
 use super::Place;
 
@@ -6,20 +6,20 @@ use super::Place;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct YamlError {
-    /// Where the trouble is.
+    /// The position of the error.
     pub place: Place,
-    /// What the trouble is.
+    /// The error.
     pub problem: Problem,
 }
 
-/// What is wrong with a text.
+/// The reason why a text is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// It is not YAML.
     #[error("{0}")]
     Syntax(String),
-    /// A line begins with `---` and goes on, which kubectl refuses although YAML allows it.
+    /// A line begins with `---` and continues; kubectl rejects it although YAML allows it.
     #[error("invalid document separator: only a comment may follow `---`, not `{0}`")]
     Separator(String),
     /// A scalar is not of the type that its tag names.
@@ -30,19 +30,19 @@ pub enum Problem {
         /// The scalar.
         text: String,
     },
-    /// More than comments stand behind the `...` that ends a document, where kustomize looks at some of it.
+    /// Text other than comments follows the `...` that ends a document; kustomize reads a part of it.
     #[error("something stands behind the `...` that ends the document; of that kustomize reads the beginning")]
     BehindEnd,
-    /// A directive stands behind a document that no `...` ends. go-yaml takes it for the end, if it can read it.
+    /// A directive follows a document without `...`. go-yaml ends the document there, if it can parse the directive.
     #[error("a directive stands behind a document that no `...` ends")]
     Directive,
-    /// Our parser refuses it, or reads it in its own way, and go-yaml may read it otherwise. Only said of what kustomize reads.
+    /// Our parser and go-yaml may read the text differently. Only reported for files that kustomize reads.
     #[error("{0}")]
     Dialect(String),
-    /// JSON, and so Kubernetes, has no such number.
+    /// A number that JSON, and so Kubernetes, does not have.
     #[error("infinity and NaN cannot be written as JSON")]
     NotFinite,
-    /// A number of a JSON text is beyond what a 64-bit float holds, such as `1e999`.
+    /// A number in a JSON text exceeds the range of a 64-bit float, such as `1e999`.
     #[error("a number is beyond the range of a 64-bit float, so that Kubernetes cannot decode the object")]
     OutOfRange,
     /// A key cannot be turned into a string.
@@ -51,10 +51,10 @@ pub enum Problem {
     /// The value of `<<` is neither a mapping nor a list of mappings.
     #[error("`<<` needs a mapping or a list of mappings")]
     Merge,
-    /// `<<` is in a mapping twice, which kyaml refuses.
+    /// A mapping has two keys `<<`, which kyaml rejects.
     #[error("`<<` is in the mapping twice: merge a list, as in `<<: [*one, *other]`")]
     MergedTwice,
-    /// A `<<` that kyaml would refuse is in what another one names, where it does not always look.
+    /// A merged mapping contains an invalid `<<`, which kyaml does not always detect.
     #[error("a `<<` is in what another one names, and not as it should be")]
     WithinMerged,
     /// An anchor is used within its own value.
@@ -63,7 +63,7 @@ pub enum Problem {
     /// A document has more values than [`Limits`](super::Limits) allow.
     #[error("the document has more than {0} values")]
     TooManyNodes(usize),
-    /// Aliases stand for more values than [`Limits`](super::Limits) allow.
+    /// Aliases expand to more values than [`Limits`](super::Limits) allow.
     #[error("the aliases of the document stand for more than {0} values")]
     TooManyAliased(usize),
     /// A document is nested deeper than [`Limits`](super::Limits) allow.
@@ -72,7 +72,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Returns whether it is open what kustomize makes of the text: a bound of ours is met, or parsers part ways.
+    /// Returns whether kustomize's result is unknown: one of our limits is exceeded, or parsers differ.
     pub fn is_open(&self) -> bool {
         matches!(
             self,

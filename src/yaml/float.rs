@@ -7,10 +7,9 @@ const GENERAL_EXPONENT: i32 = 6;
 /// Below this exponent too.
 const LEAST_EXPONENT: i32 = -4;
 
-/// The fewest decimal digits that identify a finite float.
+/// The shortest decimal digits that identify a finite float.
 ///
-/// Of two candidates that are equally near, Go takes the even one. So does `serde_json`; the formats of the standard library
-/// round up.
+/// Of two equally close candidates, Go and `serde_json` take the even one; the standard library rounds up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortest {
     negative: bool,

@@ -19,14 +19,14 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     let values = serde_json::Deserializer::from_str(chunk.text).into_iter::<Value>();
     let values = values.collect::<Result<Vec<_>, _>>().ok()?;
     let mut walk = Walk { chunk, at: 0, line: chunk.lines + 1, column: 1, nodes: limits.nodes };
-    // Its keys were not looked at; none is odd, as they all are in quotes.
+    // Its keys need no check: all are quoted, so none is odd.
     let keys = Keys { repeated: true, odd: false };
     let document = |value| Some(Document { value, aliased: 0, spot: walk.value(limits.depth)?, keys });
     values.into_iter().map(document).collect()
 }
 
-/// Returns a number in a JSON text that no 64-bit float can hold. kubectl does not read such an object as YAML, where
-/// the number would be a string, but refuses it.
+/// Returns a number in a JSON text that exceeds a 64-bit float. kubectl rejects such an object; it does not read it as
+/// YAML, where the number would be a string.
 pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
     if !chunk.text.trim_start().starts_with(['{', '[']) {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
     Some(YamlError { place: chunk.place(at), problem: Problem::OutOfRange })
 }
 
-/// A walk over a text that is known to be JSON; `None` stands for a limit reached.
+/// A walk over a valid JSON text; returns `None` if a limit is exceeded.
 struct Walk<'t> {
     chunk: Chunk<'t>,
     at: usize,
@@ -136,7 +136,7 @@ impl Walk<'_> {
     fn advance(&mut self) {
         match self.peek() {
             Some(b'\n') => (self.line, self.column) = (self.line + 1, 1),
-            // a byte that continues a character is no column of its own
+            // Continuation bytes of a character do not add a column.
             Some(0x80..=0xbf) | None => {}
             Some(_) => self.column += 1,
         }

@@ -2,8 +2,8 @@
 
 /// A document of this many values is some 20 MB of text; etcd takes objects of 1.5 MB.
 const NODES: usize = 1_000_000;
-/// A "billion laughs" of nine levels stands for 10^9 values. go-yaml's own guard stops at about
-/// 400 000 values, real files have a few hundred.
+/// A "billion laughs" attack of nine levels expands to 10^9 values. go-yaml stops at about 400 000 values; real files
+/// have a few hundred.
 const ALIASED: usize = 100_000;
 /// `serde_json` reads no deeper, and so neither does what reads our values after us.
 const DEPTH: usize = 128;
@@ -13,7 +13,7 @@ const DEPTH: usize = 128;
 pub struct Limits {
     /// The most values, keys included, in a document.
     pub nodes: usize,
-    /// The most values that are copied because of anchors and aliases in a document; a long text counts as many.
+    /// Maximum number of values that are copied because of aliases in a document; a long text counts as several.
     pub aliased: usize,
     /// The most mappings and lists within one another.
     pub depth: usize,

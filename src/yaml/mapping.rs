@@ -1,4 +1,4 @@
-//! Mappings: their keys, merge keys, and which of equal keys counts.
+//! Mappings: their keys, merge keys, and duplicate keys.
 
 use std::cmp::Ordering;
 use std::mem;
@@ -27,7 +27,7 @@ struct Pair {
 #[derive(Default)]
 struct Pairs {
     own: Vec<Pair>,
-    /// Those that lose to all of its own.
+    /// Merged entries; the mapping's own entries override them.
     merged: Vec<Pair>,
     size: usize,
     height: usize,
@@ -115,7 +115,7 @@ impl<'t> Reader<'t, '_> {
         key.and_then(|key| Ok(Some((key.into(), odd?)))).map_err(|problem| self.error(span, problem))
     }
 
-    /// Why a key is, or may be, none for go-yaml. Within brackets it has to be on one line, unless `?` is before it.
+    /// Returns why go-yaml may not accept a key. In flow style it must be on one line, unless `?` precedes it.
     pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
         if self.what == As::Manifest && text.len() > dialect::LONGEST_KEY {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));
@@ -143,7 +143,8 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Adds the entries of what `<<` names: over those before it as go-yaml v2 does, over nothing as kyaml does.
+    /// Merges the mappings that `<<` names. As in go-yaml v2, their entries override earlier ones; as in kyaml, they
+    /// override none.
     fn merge(&mut self, pairs: &mut Pairs, key: Span, depth: usize) -> Result<(), YamlError> {
         pairs.has_merge = true;
         if mem::replace(&mut pairs.merges, true) && self.keeps_text() {
@@ -165,7 +166,7 @@ impl<'t> Reader<'t, '_> {
             pairs.end = pairs.end.max(node.spot.place.end);
             nodes.push(node);
         }
-        // the first of a list counts, so it is written last
+        // Of a list, the first mapping wins, so it is merged last.
         for node in nodes.into_iter().rev() {
             pairs.height = pairs.height.max(node.height.saturating_sub(1));
             let into = if self.keeps_text() { &mut pairs.merged } else { &mut pairs.own };
@@ -196,8 +197,8 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
-/// Returns a mapping: the last of equal keys counts, or the first of the mapping's own ones as in a node of kyaml. And
-/// whether there are any.
+/// Builds a mapping from its entries: of duplicate keys the last one is used, or the first own one as in a node of
+/// kyaml. Also returns whether there are duplicates.
 fn assemble(pairs: Pairs, place: Place, first: bool) -> (Node, bool) {
     let Pairs { own, merged: mut pairs, size, height, .. } = pairs;
     pairs.extend(own);
@@ -230,7 +231,7 @@ fn entries(node: Node) -> Vec<Pair> {
     pairs
 }
 
-/// Returns the key that an alias stands for.
+/// Returns the key of an alias's value.
 fn value_key(value: Value) -> Result<String, Problem> {
     match value {
         Value::Null => Err(Problem::Key("null")),

@@ -1,4 +1,4 @@
-//! YAML and JSON documents read exactly as kubectl reads them, with the place of everything.
+//! YAML and JSON documents read exactly as kubectl reads them, with the position of every value.
 //!
 //! Kubernetes reads YAML through [sigs.k8s.io/yaml], which is go-yaml v2 and thus YAML 1.1:
 //! `yes` is true, `0644` is 420, and so the key `n` is `"false"`. A checker that reads another
@@ -24,8 +24,8 @@
 //!   only a comment may follow; what comes after `...` is not read, but for the beginning of it in a manifest for
 //!   kustomize. A document that is empty,
 //!   only comments, or null is passed over.
-//! * Equal keys: the last one counts. [`Document::duplicates`] tells of them.
-//! * `<<` merges where it stands: its entries win over the keys before it and lose to those after
+//! * Equal keys: the last one counts. [`Document::duplicates`] returns the duplicates.
+//! * `<<` merges at its position: its entries override keys before it and are overridden by keys after
 //!   it. In a list of mappings the first wins.
 //! * Keys that are not strings become strings, `1.50` becomes `"1.5"`; null cannot be a key.
 //! * A tag that go-yaml does not know makes a scalar a string: `!port 80` is `"80"`.
@@ -77,22 +77,22 @@ use dialect::As;
 use place::{Keys, Spot};
 use stream::{Chunk, Chunks};
 
-/// One document: its value and where everything in it stands.
+/// A document: its value, and the positions of all parts.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The value. The places stay as they were read if this is changed or taken.
     pub value: Value,
-    /// How many of its values were copied because of anchors and aliases, as [`Limits::aliased`] counts them.
+    /// Number of values that were copied because of aliases, as in [`Limits::aliased`].
     pub aliased: usize,
     spot: Spot,
     keys: Keys,
 }
 
 impl Document {
-    /// Returns the place of the value at `path`.
+    /// Returns the position of the value at `path`.
     ///
-    /// What an alias stands for, and all that is in it, stands where the alias does. A block scalar stands where its
-    /// text does, below its `|` or `>`.
+    /// The value of an alias has the position of the alias. A block scalar has the position of its text, below `|` or
+    /// `>`.
     pub fn place(&self, path: &FieldPath) -> Option<Place> {
         let reached = self.spot.reach(path);
         reached.whole.then_some(reached.spot.place)
@@ -114,7 +114,7 @@ impl Document {
         self.spot.place
     }
 
-    /// Returns the keys that are there more than once in one mapping, which kubectl accepts.
+    /// Returns keys that one mapping contains more than once, which kubectl accepts.
     pub fn duplicates(&self) -> Vec<Duplicate> {
         let mut found = Vec::new();
         if self.keys.repeated {
@@ -123,8 +123,8 @@ impl Document {
         found
     }
 
-    /// Returns the entries of a manifest, at any depth, whose keys are numbers, truth values or anything else but
-    /// strings, and the places of the keys. There are none in a document that was not read as a manifest.
+    /// Returns the entries of a manifest whose keys are not strings, at any depth, with the positions of the keys.
+    /// Empty for a document that was not read as a manifest.
     pub fn odd_keys(&self) -> Vec<(FieldPath, Place)> {
         let mut found = Vec::new();
         if self.keys.odd {
@@ -151,16 +151,16 @@ pub fn is_not_string_in_1_1(text: &str) -> bool {
     !text.is_empty() && !text.contains('\n') && !scalar::is_string(text)
 }
 
-/// Returns all documents of a stream, or what is wrong with the first bad one.
+/// Parses all documents of a stream; returns the first error if any.
 ///
 /// # Errors
 ///
-/// When a document is not YAML, or cannot be JSON, or exceeds `limits`.
+/// If a document is not YAML, cannot be JSON, or exceeds `limits`.
 pub fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, YamlError> {
     documents(text, limits).collect()
 }
 
-/// Returns the documents of a stream up to the first bad one, and what is wrong with that.
+/// Parses the documents of a stream up to the first invalid one, and returns its error.
 pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError>) {
     let (mut good, mut bad) = (Vec::new(), None);
     for document in documents(text, limits) {
@@ -175,8 +175,8 @@ pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError
     (good, bad)
 }
 
-/// Returns the documents of a stream one by one. A bad one hides none of the others, but after a bad separator there
-/// are none.
+/// Parses the documents of a stream one by one. An invalid document does not affect the others, but an invalid
+/// separator ends the stream.
 pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
     Chunks::new(text).flat_map(move |chunk| match chunk.and_then(|chunk| parse(chunk, limits, As::Object)) {
         Ok(documents) => documents.into_iter().map(Ok).collect(),
@@ -184,19 +184,19 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
     })
 }
 
-/// Returns the first document of a text, as kustomize reads a `kustomization.yaml`: the text is not cut at `---`, and
-/// what comes after the document is not looked at. `None` if it is empty or null.
+/// Parses the first document of a text as kustomize reads a `kustomization.yaml`: the text is not split at `---`, and
+/// text after the document is ignored. `None` if it is empty or null.
 ///
 /// # Errors
 ///
-/// When the document is not YAML, or cannot be JSON, or exceeds `limits`.
+/// If the document is not YAML, cannot be JSON, or exceeds `limits`.
 pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError> {
     parse(Chunk::whole(text), limits, As::Kustomization).map(|documents| documents.into_iter().next())
 }
 
-/// Returns the documents of a text as kustomize reads manifests and patches: cut at every whole line that begins with
-/// `---`, the first YAML document of each piece, and scalars left the text they are, whether it is quoted or not. The
-/// first key `<<` of a mapping goes, be it in quotes; a second one that merges is refused.
+/// Parses the documents of a text as kustomize reads manifests and patches: split at every whole line that begins with
+/// `---`, the first YAML document of each part, with scalars as text. The first key `<<` of a mapping is removed, even
+/// if quoted; a second one that merges is an error.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
@@ -204,7 +204,7 @@ pub fn manifests<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
         .filter_map(|chunk| chunk.and_then(|chunk| reader::read(chunk, limits, As::Manifest)).transpose())
 }
 
-/// Returns the same documents as nodes, which keep what was written. `source` is the number of the file in their
+/// Parses the same documents as nodes, which preserve styles and tags. `source` is the number of the file in their
 /// [origins](node::Origin).
 pub fn nodes<'t>(
     text: &'t str,
@@ -219,7 +219,7 @@ pub fn nodes<'t>(
 ///
 /// # Errors
 ///
-/// When the document is not YAML or exceeds `limits`.
+/// If the document is not YAML or exceeds `limits`.
 pub fn node(text: &str, source: u32, limits: &Limits) -> Result<Option<node::Node>, YamlError> {
     nodes::read(Chunk::whole(text), source, limits)
 }

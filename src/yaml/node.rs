@@ -135,19 +135,19 @@ impl Node {
         Self::new(Kind::Scalar(text.into()), Tag::None)
     }
 
-    /// Creates a scalar that is a string whatever it looks like.
+    /// Creates a scalar that is always a string.
     pub fn string(text: impl Into<Arc<str>>) -> Self {
         Self::new(Kind::Scalar(text.into()), Tag::Str)
     }
 
-    /// Creates a plain scalar with the tag that its text asks for.
+    /// Creates a plain scalar with the tag of its resolved type.
     pub fn resolved(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let tag = core::tag_of(&text);
         Self::new(Kind::Scalar(text), tag)
     }
 
-    /// `null`
+    /// Creates a null scalar.
     pub fn null() -> Self {
         Self::new(Kind::Scalar("null".into()), Tag::Null)
     }
@@ -162,7 +162,7 @@ impl Node {
         Self::new(Kind::Seq(Arc::new(items)), Tag::Seq)
     }
 
-    /// Returns the same node at another place; what it contains stays where it is.
+    /// Returns the node with another origin; its children keep theirs.
     #[must_use]
     pub fn at(mut self, origin: Origin) -> Self {
         self.origin = origin;
@@ -205,12 +205,12 @@ impl Node {
         matches!(self.kind, Kind::Seq(_))
     }
 
-    /// Returns whether it is a scalar that is a string: its tag says so, or it has none.
+    /// Returns whether it is a string scalar: it has the tag of strings, or none.
     pub fn is_string(&self) -> bool {
         self.is_scalar() && matches!(self.tag, Tag::Str | Tag::None)
     }
 
-    /// Returns the text of a scalar; quotes are no part of it.
+    /// Returns the text of a scalar, without quotes.
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(text) => Some(text),
@@ -284,8 +284,7 @@ impl Node {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// Sets the value of a key: of the first entry with that key, else of a new one at the end. Does nothing if this
-    /// is no mapping.
+    /// Sets the value of the first entry with this key, or appends an entry. Does nothing if this is not a mapping.
     pub fn set(&mut self, key: &str, value: Self) {
         let at = self.position(key);
         let Some(entries) = self.entries_mut() else { return };

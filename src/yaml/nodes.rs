@@ -34,7 +34,7 @@ pub(super) fn read(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Opt
     Ok(node)
 }
 
-/// Looks at what stands behind `...`: go-yaml scans the beginning of it. Nothing is wrong with it if it is YAML as a whole.
+/// Checks the text after `...`, the start of which go-yaml scans. Valid YAML is accepted as a whole.
 fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     let checked = end::check(behind);
     let is_open = checked.as_ref().is_err_and(|error| error.problem == Problem::BehindEnd);
@@ -56,11 +56,11 @@ fn read_document(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Optio
     }
 }
 
-/// A node and what it costs to use it again.
+/// A node with the cost of copying it.
 #[derive(Clone)]
 struct Built {
     node: Node,
-    /// How many values it holds, itself included; a long text counts as several.
+    /// Number of values in it, including itself; a long text counts as several.
     size: usize,
     /// How many mappings and sequences are within one another in it.
     height: usize,
@@ -179,7 +179,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Ok(Built { node, size, height: 0 })
     }
 
-    /// Returns the comment in the rest of the line behind a token, if it can be a schema.
+    /// Returns the comment after a token on the same line, if it can be a schema.
     fn comment(&self, span: Span) -> Option<Arc<String>> {
         let (_, behind) = self.events.around(span).filter(|_| self.has_schemas)?;
         let line = behind.lines().next()?.trim_start_matches([' ', ':', ',']);
@@ -287,7 +287,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Ok(())
     }
 
-    /// Marks an anchor whose value is not complete yet.
+    /// Registers an anchor whose value is not complete yet.
     fn open(&mut self, anchor: usize) {
         if anchor > 0 {
             self.anchors.insert(anchor, None);
@@ -321,7 +321,7 @@ impl Fields {
     }
 }
 
-/// Adds an entry of a merged mapping, with its key as it is written there, or replaces the value of another one's.
+/// Adds an entry of a merged mapping with its original key, or replaces the value of an existing entry.
 fn merge_entry(node: &mut Node, entry: &Entry) {
     if node.position(&entry.key).is_some() {
         node.set(&entry.key, entry.value.clone());

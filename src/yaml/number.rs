@@ -23,14 +23,14 @@ pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     integer(&digits).or_else(|| float(&digits)).or_else(|| signed_binary(&digits))
 }
 
-/// Returns whether every `_` stands between two digits, which Go asks where go-yaml does not drop them.
+/// Returns whether every `_` is between two digits, which Go requires where go-yaml does not drop them.
 fn separates_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
     (0..bytes.len()).filter(|at| bytes[*at] == b'_').all(|at| digit(at.checked_sub(1)) && digit(Some(at + 1)))
 }
 
-/// `strconv.ParseInt(text, 0, 64)`, then `ParseUint`, which takes no sign.
+/// Parses like `strconv.ParseInt(text, 0, 64)`, then like `ParseUint`, which accepts no sign.
 fn integer(text: &str) -> Option<Scalar<'static>> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let magnitude = magnitude(unsigned)?;
@@ -56,7 +56,7 @@ fn magnitude(text: &str) -> Option<u64> {
     if digits.starts_with(['+', '-']) { None } else { u64::from_str_radix(digits, radix).ok() }
 }
 
-/// go-yaml's own reading of what it takes for a binary number: a sign may follow the prefix.
+/// Parses binary numbers like go-yaml: a sign may follow the prefix.
 fn signed_binary(text: &str) -> Option<Scalar<'static>> {
     i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Int)
 }
@@ -69,7 +69,7 @@ fn float(text: &str) -> Option<Scalar<'static>> {
     text.parse().ok().filter(|float: &f64| float.is_finite()).map(Scalar::Float)
 }
 
-/// `^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`
+/// Returns whether a text matches `^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`.
 fn looks_like_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -86,7 +86,7 @@ fn looks_like_float(text: &str) -> bool {
         && !mantissa.is_empty()
 }
 
-/// Returns whether a text begins as a date does; go-yaml also asks whether there is such a day.
+/// Returns whether a text begins like a date; go-yaml also checks that the day exists.
 pub(super) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() >= 8 && bytes[4] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit)
@@ -120,7 +120,7 @@ pub(super) fn as_integer(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| Shortest::of(float)?.positional().parse().ok())?
 }
 
-/// `strconv.FormatFloat(float, 'g', -1, 32)`, with YAML's names for what is not finite.
+/// Formats like `strconv.FormatFloat(float, 'g', -1, 32)`, with YAML's names for infinity and NaN.
 pub(super) fn float_key(float: f64) -> String {
     let float = float as f32;
     match Shortest::of_single(float) {

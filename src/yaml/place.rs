@@ -1,4 +1,4 @@
-//! Where in a text something stands, kept as a tree of the same shape as the value.
+//! Positions in a text, as a tree of the same shape as the value.
 
 use crate::admission::field::{FieldPath, Segment};
 
@@ -18,11 +18,11 @@ pub struct Place {
 /// A key that one mapping has more than once. kubectl takes the last of them without a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
-    /// The entry that is there more than once.
+    /// The duplicate entry.
     pub path: FieldPath,
-    /// The key whose value is lost.
+    /// The key of the overridden entry.
     pub lost: Place,
-    /// The same key, later, whose value counts.
+    /// The later key, whose value is used.
     pub kept: Place,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Spot {
 pub(super) enum Kids {
     None,
     List(Vec<Spot>),
-    /// By key, and equal keys in the order of the text: the last one counts.
+    /// By key; equal keys in the order of the text, of which the last is used.
     Map(Vec<Entry>),
 }
 
@@ -47,16 +47,16 @@ pub(super) struct Entry {
     pub(super) key: Box<str>,
     pub(super) key_place: Place,
     pub(super) spot: Spot,
-    /// Whether it came through a merge key or an alias, which may repeat keys rightly.
+    /// Whether it comes from a merge key or an alias, which may legally repeat keys.
     pub(super) merged: bool,
     /// Whether go-yaml v3, which manifests are read with, takes the key for something else than a string.
     pub(super) odd: bool,
 }
 
-/// What keys there are somewhere in a document: most have neither, and need not be looked through for them.
+/// Whether a document contains unusual keys. Most documents do not, and need not be searched for them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Keys {
-    /// Some that are in one mapping more than once, be it through a merge key.
+    /// Whether a mapping contains a key more than once, directly or by a merge key.
     pub(super) repeated: bool,
     /// Some that are [odd](Entry::odd).
     pub(super) odd: bool,
@@ -65,7 +65,7 @@ pub(super) struct Keys {
 /// How far a path leads into a [`Spot`].
 pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,
-    /// The entry whose value `spot` is, unless it is an element of a list or the root.
+    /// The entry with the value `spot`, unless it is a list element or the root.
     pub(super) entry: Option<&'a Entry>,
     /// Whether the path ends here.
     pub(super) whole: bool,
@@ -100,7 +100,7 @@ impl Spot {
         }
     }
 
-    /// Returns the same tree, all of it at `place`: what an alias stands for stands where the alias does.
+    /// Returns the same tree with all positions set to `place`, which is that of an alias.
     pub(super) fn moved(&self, place: Place) -> Self {
         let kids = match &self.kids {
             Kids::None => Kids::None,
@@ -110,7 +110,7 @@ impl Spot {
         Self { place, kids }
     }
 
-    /// Adds the entries whose keys are no strings to `found`, `at` being its own path.
+    /// Adds the entries whose keys are not strings to `found`; `at` is the path of this tree.
     pub(super) fn odd_keys(&self, at: &FieldPath, found: &mut Vec<(FieldPath, Place)>) {
         match &self.kids {
             Kids::None => {}
@@ -153,7 +153,7 @@ fn duplicate_keys(entries: &[Entry], at: &FieldPath, found: &mut Vec<Duplicate>)
         for (lost, kept) in own().zip(own().skip(1)) {
             found.push(Duplicate { path: at.key(&kept.key), lost: lost.key_place, kept: kept.key_place });
         }
-        // what is merged in from several places is only looked at where it counts
+        // Merged values are examined only where they take effect.
         let merged = equal.last().filter(|_| own().next().is_none());
         for entry in own().chain(merged).filter(|entry| !matches!(entry.spot.kids, Kids::None)) {
             entry.spot.duplicates(&at.key(&entry.key), found);

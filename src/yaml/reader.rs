@@ -16,17 +16,17 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Bytes of text that are counted as a value: about what a value and its place take. Else a single long text, anchored, could
-/// be copied as often as a short one.
+/// Bytes of text that count as one value: about the memory of a value and its position. Otherwise one long anchored
+/// text could be copied as often as a short one.
 const TEXT_OF_A_VALUE: usize = 128;
 
-/// Reads the first document of a text as `yaml.Unmarshal` of go-yaml v2 does: what comes after
-/// it is not looked at, and there is no document if its value is null.
+/// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2: text after it is ignored, and a null value
+/// gives no document.
 ///
-/// go-yaml lets tabs indent what is within brackets or quotes, and our parser does not. So a text
-/// that is refused is tried once more with spaces for those tabs; [`Strict`] still sees the tabs.
+/// go-yaml accepts tabs as indentation inside brackets and quotes; our parser does not. So a rejected text is parsed
+/// again with spaces instead of those tabs; [`Strict`] sees the original tabs.
 ///
-/// With [`As::Manifest`], as go-yaml v3 reads a node: there some of what stands behind the document is looked at too.
+/// With [`As::Manifest`], like a node of go-yaml v3, which also scans some text after the document.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<Document>, YamlError> {
     if let Some((at, problem)) = dialect::character(chunk.text).filter(|_| what != As::Object) {
         return Err(YamlError { place: chunk.place(at), problem });
@@ -53,7 +53,7 @@ fn read_document(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<D
     }
 }
 
-/// A value that has been read, with what it takes to use it again.
+/// A parsed value with the cost of copying it.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) value: Value,
@@ -76,7 +76,7 @@ pub(super) struct Reader<'t, 'l> {
     pub(super) keys: Keys,
     /// Within the values of how many keys `<<` the parser is.
     pub(super) merging: usize,
-    /// Whether the text has tags of which it is open where they end; looked for once, when there is a tag.
+    /// Whether the text has tags that parsers may end differently; determined once, if there is a tag.
     odd_tags: OnceCell<bool>,
     /// `None` while the value of the anchor is being read.
     anchors: HashMap<usize, Option<Node>>,
@@ -90,7 +90,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         let options = options! {
             emit_comments: false,
             emit_anchor_events: true,
-            // one more than ours, so that ours is the one that is told
+            // The parser's limit is higher by one, so that our own error is reported.
             flow_nesting_limit: limits.depth + 1,
             block_nesting_limit: limits.depth + 1,
         };
@@ -143,8 +143,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Looks whether the document ends where its value does. kustomize stops reading there, if it `is_read`: it has no use
-    /// for a text.
+    /// Checks that the document ends with its value. With `is_read`, kustomize stops reading there.
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -236,7 +235,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Marks an anchor whose value is not complete yet.
+    /// Registers an anchor whose value is not complete yet.
     fn open(&mut self, anchor: usize) {
         if anchor > 0 {
             self.anchors.insert(anchor, None);
@@ -284,7 +283,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         self.reach(depth, span)
     }
 
-    /// Refuses what is nested deeper than the limit.
+    /// Rejects values nested deeper than the limit.
     pub(super) fn reach(&self, depth: usize, span: Span) -> Result<(), YamlError> {
         if depth > self.limits.depth {
             return Err(self.error(span, Problem::TooDeep(self.limits.depth)));
@@ -341,7 +340,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns the place of a list. One that is no deeper than its key is told to begin after its dash.
+    /// Returns the position of a list. For the parser, a list with the indentation of its key begins after its dash.
     fn sequence_place(&self, span: Span) -> Place {
         let mut place = self.span(span);
         let before = self.chunk.text.get(..place.start - self.chunk.byte).unwrap_or_default();
@@ -353,13 +352,13 @@ impl<'t, 'l> Reader<'t, 'l> {
         place
     }
 
-    /// What stands before and behind a scalar.
+    /// Returns the text before and after a scalar.
     pub(super) fn around(&self, span: Span) -> Option<(&str, &str)> {
         let bytes = span.byte_range()?;
         Some((self.chunk.text.get(..bytes.start)?, self.chunk.text.get(bytes.end..)?))
     }
 
-    /// Looks whether the tag of a value leaves open what it is.
+    /// Checks that the tag of a value determines its type.
     pub(super) fn tag(&self, event: &Event<'_>, span: Span) -> Result<(), YamlError> {
         let has_odd = || *self.odd_tags.get_or_init(|| dialect::has_odd_tag(self.chunk.text));
         let problem = dialect::tag(event, has_odd).filter(|_| self.what != As::Object);
@@ -372,7 +371,7 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 }
 
-/// How many values are as much to copy as a text, besides the value that it is.
+/// Returns the number of additional values that a text counts for.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }

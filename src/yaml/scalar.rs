@@ -1,5 +1,4 @@
-//! What a scalar means: the rules of go-yaml v2 (`resolve.go`), which are YAML 1.1 with Go's own
-//! reading of numbers.
+//! Resolves scalars by the rules of go-yaml v2 (`resolve.go`): YAML 1.1 with Go's number formats.
 
 use std::borrow::Cow;
 
@@ -40,7 +39,7 @@ pub(super) fn resolve<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) ->
     }
 }
 
-/// Returns whether a scalar is what its tag says for go-yaml v3, which knows fewer truth values than v2.
+/// Checks that a scalar matches its tag in go-yaml v3, which has fewer boolean words than v2.
 pub(super) fn fits(text: &str, tag: Option<&Tag>) -> Result<(), Problem> {
     let Some(kind) = tag.and_then(|tag| tag.suffix_in_namespace(NAMESPACE)) else { return Ok(()) };
     let fits = match &*kind {
@@ -67,8 +66,8 @@ pub(super) fn is_finite(text: &str, plain: bool, tag: Option<&Tag>) -> Result<()
     }
 }
 
-/// Gives the scalar no type but string or null, as go-yaml v3 keeps it in a node. `!` says nothing there, and another tag than
-/// `!!null` that it is not null.
+/// Resolves only null; all other scalars stay strings, as in a node of go-yaml v3. The tag `!` is ignored there; any
+/// other tag except `!!null` makes it a string.
 pub(super) fn keep<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Scalar<'a> {
     let says_nothing = |tag: &Tag| tag.handle().is_empty() && tag.suffix() == "!";
     let is_null = |tag: &Tag| tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("null");
@@ -79,10 +78,10 @@ pub(super) fn keep<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Sc
     }
 }
 
-/// Returns whether go-yaml v3 takes a plain scalar without a tag for a string. Nothing where it may be a time of day,
-/// whose forms are not worked out here.
+/// Returns whether go-yaml v3 reads a plain scalar without a tag as a string; `None` for a possible time of day, which
+/// is not implemented here.
 ///
-/// Source: `resolve` in go-yaml v3, which knows fewer truth values than v2.
+/// Source: `resolve` in go-yaml v3, which has fewer boolean words than v2.
 pub(super) fn is_text(text: &str) -> Option<bool> {
     match text.as_bytes().first() {
         None => Some(false),
@@ -101,7 +100,7 @@ pub(super) fn is_string_tag(tag: &Tag) -> bool {
     tag.suffix_in_namespace(NAMESPACE).as_deref() == Some("str")
 }
 
-/// Returns whether a tag is the `!` that says nothing.
+/// Returns whether a tag is the non-specific tag `!`.
 pub(super) fn is_bare_tag(tag: &Tag) -> bool {
     tag.handle().is_empty() && tag.suffix() == "!"
 }
@@ -122,12 +121,12 @@ fn wrong_tag(tag: &str, text: &str) -> Problem {
     Problem::Tag { tag: tag.to_owned(), text: text.to_owned() }
 }
 
-/// Returns whether a plain scalar is a string, if it is no timestamp.
+/// Returns whether a plain scalar is a string, unless it is a timestamp.
 pub(super) fn is_string(text: &str) -> bool {
     special(text).is_none()
 }
 
-/// What a plain scalar is unless it is a string.
+/// Resolves a plain scalar; `None` for a string.
 fn special(text: &str) -> Option<Scalar<'static>> {
     match text.as_bytes().first() {
         None => Some(Scalar::Null),
@@ -148,7 +147,7 @@ fn word(text: &str) -> Option<Scalar<'static>> {
     }
 }
 
-/// Returns the scalar as its tag says, quoted or not.
+/// Converts the scalar to the type of its tag, quoted or not.
 fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     match (kind, special(text)) {
         ("timestamp", None) => number::is_date(text).then(|| Scalar::Text(Cow::Owned(text.to_owned()))),
@@ -161,7 +160,7 @@ fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     }
 }
 
-/// Bytes as Go prints them into JSON: what is not UTF-8 becomes U+FFFD.
+/// Decodes binary data as Go prints it into JSON: invalid UTF-8 becomes U+FFFD.
 fn binary<'a>(text: &str) -> Result<Scalar<'a>, Problem> {
     let packed = text.replace(['\r', '\n'], "");
     let bytes = STANDARD.decode(packed).map_err(|_| wrong_tag("binary", text))?;
@@ -169,8 +168,7 @@ fn binary<'a>(text: &str) -> Result<Scalar<'a>, Problem> {
 }
 
 impl Scalar<'_> {
-    /// Returns the scalar as a value. A float without a fraction is an integer, as it is once Go has written it as
-    /// JSON.
+    /// Converts the scalar to a JSON value. A float without a fraction becomes an integer, as in Go's JSON.
     pub(super) fn into_value(self) -> Result<Value, Problem> {
         Ok(match self {
             Scalar::Null => Value::Null,

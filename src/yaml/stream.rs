@@ -16,14 +16,14 @@ pub(super) struct Chunk<'t> {
 /// The documents' texts, one after another; a bad separator ends them.
 pub(super) struct Chunks<'t> {
     rest: Option<Chunk<'t>>,
-    /// A separator before `rest` that must be looked at.
+    /// The separator before `rest`, which must be checked.
     separator: Option<Chunk<'t>>,
-    /// Whether a separator must have a line before and an end of line after it, as kyaml wants it.
+    /// Whether a separator must be on a line of its own after another line, as in kyaml.
     between_lines: bool,
 }
 
 impl<'t> Chunk<'t> {
-    /// Returns all of `text`, but for a byte order mark.
+    /// Returns all of `text` without a byte order mark.
     pub(super) fn whole(text: &'t str) -> Self {
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
         Self { text: body, byte: text.len() - body.len(), lines: 0 }

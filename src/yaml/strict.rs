@@ -1,5 +1,5 @@
-//! What go-yaml refuses although YAML 1.2, and so our parser, lets it pass. Who writes such a
-//! text hears it from kubectl; so they shall hear it from us.
+//! Detects texts that go-yaml rejects although YAML 1.2 and our parser accept them. kubectl rejects these texts, so
+//! they are reported.
 
 use granit_parser::{Event, ScalarStyle, Span, StructureStyle};
 
@@ -11,12 +11,12 @@ const COLON: &str = "a plain scalar within brackets cannot begin with `:`; put i
 const ESCAPE: &str = "YAML 1.1 has no such escape";
 const NAME: &str = "the name of an anchor has only letters, digits, `-` and `_`";
 
-/// Something that is refused.
+/// A rejected construct.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fault {
     /// The byte it is at.
     pub(super) at: usize,
-    /// What it is.
+    /// The message.
     pub(super) what: &'static str,
     /// Whether go-yaml may let it pass, where it does so at all.
     pub(super) is_open: bool,
@@ -43,7 +43,7 @@ pub(super) struct Strict<'t> {
     columns: Vec<usize>,
     /// Where the last token ended.
     end: usize,
-    /// After a scalar that may go on in the next line: the column from which a tab is part of it.
+    /// After a scalar that may continue on the next line: the column from which a tab belongs to it.
     margin: Option<usize>,
 }
 
@@ -84,7 +84,7 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    /// Returns whether what follows the name of an anchor may follow it as go-yaml sees it.
+    /// Checks the character after the name of an anchor, as go-yaml does.
     fn name_ends(&self, end: usize) -> Result<(), Fault> {
         let next = self.text.get(end..).unwrap_or_default().chars().next();
         let ends = next.is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ']' | '}'));
@@ -98,8 +98,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Returns the column of a block collection. A list that is no deeper than its key begins, for the parser, after
-    /// its dash; it has the column of its key.
+    /// Returns the column of a block collection. For the parser, a list with the indentation of its key begins after
+    /// its dash; this returns the column of its key.
     fn column(&self, event: &Event<'_>, span: &Span) -> usize {
         let at = span.byte_range().unwrap_or_default().start;
         let dash = self.text.get(at..).unwrap_or_default().starts_with('-');
@@ -109,7 +109,7 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Within a flow collection there are no block collections, so the innermost is at its end.
+    /// A flow collection contains no block collections, so the innermost is at its end.
     fn close(&mut self) {
         match self.flow {
             0 => drop(self.columns.pop()),
@@ -120,7 +120,7 @@ impl<'t> Strict<'t> {
     fn scalar(&self, text: &str, style: ScalarStyle, span: &Span, at: usize) -> Result<(), Fault> {
         let end = span.byte_range().unwrap_or_default().end;
         match style {
-            // go-yaml v3 may take it for the mark of a key
+            // go-yaml v3 may read it as a key indicator.
             ScalarStyle::Plain if self.flow > 0 && text.starts_with('?') => Err(Fault::open(at, QUESTION)),
             ScalarStyle::Plain if self.flow > 0 && text.contains('?') => Err(Fault::sure(at, QUESTION)),
             ScalarStyle::Plain if self.flow > 0 && text.starts_with(':') => Err(Fault::sure(at, COLON)),
@@ -147,12 +147,12 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    /// Returns the column from which a plain scalar may go on.
+    /// Returns the column from which a plain scalar may continue.
     fn margin(&self) -> usize {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Remembers what a scalar makes of the white space after it.
+    /// Records how white space after a scalar is treated.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),
@@ -176,7 +176,7 @@ impl<'t> Strict<'t> {
         !indicators.contains(|indicator: char| indicator.is_ascii_digit())
     }
 
-    /// Looks for tabs in what stands between the last token and the byte `to`.
+    /// Checks for tabs between the last token and the byte `to`.
     fn gap(&self, to: usize) -> Result<(), Fault> {
         let gap = self.text.get(self.end..to).unwrap_or_default();
         let mut at = self.end;
@@ -186,7 +186,7 @@ impl<'t> Strict<'t> {
             if self.flow == 0 || margin.is_some() {
                 indentation(line, begins, margin).map_err(|column| Fault::sure(at + column, TAB))?;
             }
-            // after a comment or an indicator no scalar goes on
+            // After a comment or an indicator, no scalar continues.
             margin = margin.filter(|_| line.trim().is_empty());
             at += line.len();
         }

@@ -30,14 +30,14 @@ impl Timestamp {
         let Some(separator) = rest.chars().next() else {
             return Some(Self { date, time: [0; 3], nanos: 0, zone: 0 });
         };
-        // in a layout of Go one blank stands for any number of them
+        // In a layout of Go, one blank matches any number of blanks.
         let (clock, zone) = if separator == ' ' { (rest.trim_start_matches(' '), 0) } else { split_zone(&rest[1..])? };
         let (time, nanos) = clock_of(clock)?;
         Some(Self { date, time, nanos, zone })
     }
 }
 
-/// Year, month and day, the year with four digits.
+/// Parses year, month and day; the year has four digits.
 fn day(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split('-');
     let year = parts.next().filter(|year| year.len() == 4).and_then(number)?;

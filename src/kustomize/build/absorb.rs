@@ -1,4 +1,4 @@
-//! Adding generated objects: they are new, or replace or extend those that exist.
+//! Adds generated objects: creates new ones, or replaces or merges existing ones.
 //!
 //! Source: `appendReplaceOrMerge` in kustomize's `api/resmap/reswrangler.go`.
 
@@ -10,11 +10,11 @@ use super::resmap::ResMap;
 use super::resource::{Behavior, Resource};
 use crate::kustomize::node::{Entry, Node};
 
-/// Adds a generated object as its behavior says.
+/// Adds a generated object with its behavior.
 ///
 /// # Errors
 ///
-/// When there is an object that it may not touch, or none that it could.
+/// If an object exists that it must not change, or none exists that it must change.
 pub(super) fn absorb(map: &mut ResMap, resource: Resource) -> Result<(), String> {
     let id = resource.id(&map.scope);
     let found = map.matching_any_id(|other| *other == id);

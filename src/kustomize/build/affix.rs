@@ -44,7 +44,7 @@ impl Affix<'_> {
     ///
     /// # Errors
     ///
-    /// When a field is no scalar.
+    /// If a field is not a scalar.
     pub(super) fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
         let id = resource.original_id(scope);
         if SKIPPED.iter().any(|skipped| id.gvk.is_selected(skipped)) {

@@ -1,8 +1,8 @@
-//! Bases that several roots of a run have in common: what each accumulates is worked out once.
+//! A cache of bases that several roots of a run share.
 //!
-//! Hashes, references between objects and vars are done at the root, so what a base accumulates depends on its own files, and
-//! on little of its referrer: the schema in force (`openapi`), the annotations that say where objects come from
-//! (`buildMetadata`, only the root's counts), and the folders that are being built, as no folder may be built within itself.
+//! Hashes, references between objects and vars are computed at the root. So the result of a base depends on its own
+//! files and on three properties of its referrer: the schema in use (`openapi`), the annotations with the origin of
+//! objects (`buildMetadata` of the root), and the folders being built, because a folder must not contain itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,10 +13,10 @@ use crate::kustomize::references::Loader;
 use crate::kustomize::schema::{Preferred, Schema};
 use crate::kustomize::tree::TreePath;
 
-/// An object with its places takes some kilobytes; beyond this number the cache begins anew.
+/// Maximum number of cached objects, of some kilobytes each; the cache is then emptied.
 const MOST_OBJECTS: usize = 50_000;
 
-/// What a base accumulates.
+/// The result of a base.
 #[derive(Debug)]
 pub(super) struct Base {
     accumulator: Accumulator,
@@ -72,7 +72,7 @@ impl Run<'_> {
         (folder.clone(), std::ptr::from_ref::<Schema>(&self.schema).addr(), self.beside.get())
     }
 
-    /// What a base accumulated for another root, if that is the same for this one.
+    /// Returns the cached result of a base, if it is valid for this root.
     pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Accumulator> {
         let base = self.shared.as_ref()?.bases.get(&self.key(loader.root))?;
         let is_being_built =
@@ -94,7 +94,7 @@ impl Run<'_> {
         Pending { key, folders, warnings, has_schema: self.has_schema }
     }
 
-    /// Keeps what a base accumulated, unless it chose a schema, which outlives it.
+    /// Caches the result of a base, unless it set a schema, which has effects beyond the base.
     pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator) {
         let Some(shared) = self.shared.as_ref().filter(|_| pending.has_schema == self.has_schema) else { return };
         let base = Base {

@@ -65,7 +65,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// When two disagree about creating a field.
+    /// If two disagree about creating a field.
     pub(super) fn merge(&mut self, other: &Self) -> Result<(), Conflict> {
         for (own, others) in self.lists_mut().into_iter().zip(other.lists()) {
             merge_specs(own, others)?;
@@ -159,7 +159,7 @@ fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
 ///
 /// # Errors
 ///
-/// When two field specs disagree about creating a field.
+/// If two field specs disagree about creating a field.
 pub(super) fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result<(), Conflict> {
     if Arc::ptr_eq(own, other) {
         return Ok(());
@@ -201,7 +201,7 @@ fn built_in() -> Config {
     config
 }
 
-/// A field spec as it is written.
+/// A field spec as in the file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WrittenSpec {

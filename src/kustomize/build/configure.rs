@@ -32,11 +32,11 @@ const LABELS: &str = "metadata/labels";
 const SCHEMA_VERSION: &str = "v1.21.2";
 
 impl Run<'_> {
-    /// Puts the schema that a kustomization names in force, unless there is one.
+    /// Uses the schema that a kustomization names, unless one is already set.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub(super) fn openapi(&mut self, target: &Target<'_>, is_root: bool) -> Step<()> {
         let openapi = &target.file.kustomization.openapi;
         let site = |key: &str| target.site(FieldPath::of(["openapi", key]));
@@ -75,7 +75,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or two specs disagree.
+    /// If a file cannot be read, or two specs disagree.
     pub(super) fn configurations(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let mut own = Config::built_in();
         let files = &target.file.kustomization.configurations;
@@ -110,11 +110,11 @@ impl Run<'_> {
         Ok(Config::from(written))
     }
 
-    /// Merges what `crds` say.
+    /// Merges the field specs of `crds`.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or two specs disagree.
+    /// If a file cannot be read, or two specs conflict.
     pub(super) fn crds(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         for (index, entry) in target.file.kustomization.crds.iter().enumerate() {
             let site = target.entry("crds", index);
@@ -126,11 +126,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What `configMapGenerator`, `secretGenerator` and `helmCharts` make.
+    /// Runs `configMapGenerator`, `secretGenerator` and `helmCharts`.
     ///
     /// # Errors
     ///
-    /// When a source cannot be read, or there are charts.
+    /// If a source cannot be read, or there are charts.
     pub(super) fn built_in_generators(&self, target: &Target<'_>) -> Step<Vec<(Resource, Site)>> {
         let kustomization = &target.file.kustomization;
         let lists = [
@@ -166,7 +166,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// When a source cannot be read.
+    /// If a source cannot be read.
     pub(super) fn generated(
         &self,
         target: &Target<'_>,
@@ -201,7 +201,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// When a patch cannot be read, or field specs disagree.
+    /// If a patch cannot be read, or field specs disagree.
     pub(super) fn built_in_transformers(&self, target: &Target<'_>, config: &Config) -> Step<Vec<Transformer>> {
         let kustomization = &target.file.kustomization;
         let mut list = List { target, transformers: Vec::new() };
@@ -238,7 +238,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// When an entry is neither.
+    /// If an entry is neither.
     pub(super) fn strategic_patches(&self, target: &Target<'_>, entries: &[String]) -> Step<Vec<Resource>> {
         let mut patches = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -262,7 +262,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// When it has no patch, or one that cannot be read.
+    /// If it has no patch, or one that cannot be read.
     pub(super) fn patch(&self, target: &Target<'_>, entry: &Written6902, site: &Site) -> Step<What> {
         let refused = |message: String| Stop::refused(site.clone(), message);
         let inline = entry.patch.trim_matches(|c: char| c.is_whitespace());
@@ -289,7 +289,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// When it has no target, no patch, or one that cannot be read.
+    /// If it has no target, no patch, or one that cannot be read.
     pub(super) fn json6902(&self, target: &Target<'_>, entry: &Written6902, site: &Site) -> Step<What> {
         let refused = |message: &str| Stop::refused(site.clone(), message);
         let Some(selector) = entry.target.clone().filter(|target| !target.name.is_empty()) else {
@@ -311,11 +311,11 @@ impl Run<'_> {
         Ok(What::PatchJson6902 { patch, target: selector })
     }
 
-    /// Returns the replacements of a list, those in files included.
+    /// Returns the replacements of a list, including those in files.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub(super) fn replacements(&self, target: &Target<'_>, entries: &[Replacement]) -> Step<Vec<Replacement>> {
         let mut replacements = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -344,7 +344,7 @@ impl Run<'_> {
     }
 }
 
-/// Why charts are not rendered.
+/// Returns the stop for Helm charts, which are not rendered.
 pub(super) fn helm(run: &Run<'_>, site: Site) -> Stop {
     match run.options.helm {
         true => Stop::unknown(site, "charts are rendered by helm, which is not run"),

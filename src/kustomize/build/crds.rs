@@ -1,4 +1,5 @@
-//! What the definitions in `crds` mean: fields that hold labels, annotations, names, or references to objects.
+//! Derives field specs from the definitions in `crds`: fields that contain labels, annotations, names, or references to
+//! objects.
 //!
 //! Source: kustomize's `api/internal/accumulator/loadconfigfromcrds.go`.
 
@@ -19,10 +20,10 @@ const DEEPEST: usize = 64;
 ///
 /// # Errors
 ///
-/// When it is not JSON or YAML, or two specs disagree.
+/// If it is not JSON or YAML, or two specs disagree.
 pub(super) fn config(bytes: &[u8]) -> Result<Config, String> {
     if bytes.is_empty() {
-        // kustomize looks at the first byte, and crashes
+        // kustomize reads the first byte and crashes.
         return Err("it is empty".to_owned());
     }
     if let Some((_, fault)) = file::definitions(std::str::from_utf8(bytes).map_err(|error| error.to_string())?).fault {

@@ -24,7 +24,7 @@ pub(super) struct FieldSpec {
     steps: Arc<[Box<str>]>,
 }
 
-/// What a missing or null field becomes.
+/// The value to create for a missing or null field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Create {
     /// Nothing.
@@ -38,7 +38,7 @@ pub(super) enum Create {
 /// Why a field cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FieldError {
-    /// A scalar stands on the way.
+    /// The path leads through a scalar.
     #[error("expected a sequence or mapping on the way to `{path}`")]
     Scalar {
         /// The path of the field spec.
@@ -49,20 +49,20 @@ pub(super) enum FieldError {
     Kind {
         /// The path of the field spec.
         path: Arc<str>,
-        /// What stands there.
+        /// The kind of the node.
         found: &'static str,
-        /// What may stand there.
+        /// The expected kind.
         expected: &'static str,
     },
     /// A step of the path is empty.
     #[error("`{0}` has an empty step")]
     Empty(Arc<str>),
-    /// What the transformer says.
+    /// The message of the transformer.
     #[error("{0}")]
     Other(String),
 }
 
-/// Returns the kind of a node in words.
+/// Returns the name of a node's kind.
 pub(super) fn kind_of(node: &Node) -> &'static str {
     match node.kind {
         Kind::Scalar(_) => "a scalar",
@@ -98,7 +98,7 @@ impl FieldSpec {
     ///
     /// # Errors
     ///
-    /// When the path leads through a scalar, or the function fails.
+    /// If the path leads through a scalar, or the function fails.
     pub(super) fn apply(
         &self,
         resource: &mut Resource,
@@ -157,8 +157,7 @@ impl FieldSpec {
         }
     }
 
-    /// Returns the field of a mapping that a step names, created where that is wanted. A null becomes what would be
-    /// created.
+    /// Returns the field of a mapping that a step names; creates it if requested, also in place of null.
     fn field<'n>(
         &self,
         map: &'n mut Node,
@@ -205,7 +204,7 @@ pub(super) struct Conflict(pub String);
 ///
 /// # Errors
 ///
-/// When the list has it with another value of `create`.
+/// If the list has it with another value of `create`.
 pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Conflict> {
     match list.iter().find(|own| own.covers(spec)) {
         Some(own) if own.create != spec.create => Err(Conflict(spec.path.to_string())),
@@ -221,7 +220,7 @@ pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
 ///
 /// # Errors
 ///
-/// When two disagree about creating the field.
+/// If two disagree about creating the field.
 pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Result<(), Conflict> {
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }

@@ -1,4 +1,4 @@
-//! What is done once, at the root: dropping local objects, sorting, annotations, printing.
+//! The steps at the end of a build, for the root only: drops local objects, sorts, sets annotations, prints.
 //!
 //! Source: kustomize's `api/krusty/kustomizer.go` and `api/resource/resource.go`.
 
@@ -16,7 +16,7 @@ use super::stop::{Step, Stop};
 use crate::kustomize::emit;
 use crate::kustomize::node::{Entry, Node, Origin, Tag, printed};
 
-/// Objects with this annotation are not printed, unless it says `false`.
+/// Objects with this annotation are not printed, unless its value is `false`.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Objects are seldom larger than the files that they come from, except for many small ones; aliases and bases that are built
@@ -24,7 +24,7 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const GROWTH: usize = 4;
 /// What small trees may grow to.
 const MOST_TEXT: usize = 8 << 20;
-/// Annotations that kustomize removes, whoever wrote them.
+/// Annotations that kustomize removes, even if the user wrote them.
 const REMOVED: [&str; 19] = [
     "internal.config.kubernetes.io/previousKinds",
     "internal.config.kubernetes.io/previousNames",
@@ -47,11 +47,11 @@ const REMOVED: [&str; 19] = [
     super::namespace::HELM,
 ];
 
-/// Drops objects that are only for kustomize, and refuses those that lost their kind or name.
+/// Drops local objects, and rejects objects without kind or name.
 ///
 /// # Errors
 ///
-/// When an object has no kind or no name.
+/// If an object has no kind or no name.
 pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     for resource in map.resources() {
         if !resource.node.is_null_or_empty() {
@@ -75,7 +75,7 @@ pub(super) fn managed_by(map: &mut ResMap, value: &str) {
     }
 }
 
-/// Rewrites annotations as mappings of strings, without those of kustomize.
+/// Converts annotations to strings, and removes those of kustomize.
 pub(super) fn annotations(map: &mut ResMap, with_origins: bool, with_transformations: bool) {
     for resource in map.resources_mut() {
         let notes = notes(resource, with_origins, with_transformations);
@@ -134,7 +134,7 @@ fn set(resource: &mut Resource, values: BTreeMap<String, Node>) {
 ///
 /// # Errors
 ///
-/// When an object cannot be printed.
+/// If an object cannot be printed.
 pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
     let mut out = String::new();
     for resource in map.resources() {
@@ -150,7 +150,7 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>) -> Step<String> {
 ///
 /// # Errors
 ///
-/// When an object cannot be printed, or together they are much larger than the files that they come from.
+/// If an object cannot be printed, or together they are much larger than the files that they come from.
 pub(super) fn check(map: &ResMap, run: &Run<'_>) -> Step<()> {
     let most = MOST_TEXT + GROWTH * run.read.get();
     let (mut out, mut printed) = (String::new(), 0);
@@ -174,7 +174,7 @@ pub(super) fn check(map: &ResMap, run: &Run<'_>) -> Step<()> {
 ///
 /// # Errors
 ///
-/// When an object cannot be printed.
+/// If an object cannot be printed.
 pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> {
     let ids = || map.resources().iter().map(|resource| resource.id(&map.scope));
     let namespaces: BTreeSet<&str> = ids().filter(|id| !id.is_cluster).map(|id| id.effective_namespace()).collect();
@@ -195,7 +195,7 @@ pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> 
 ///
 /// # Errors
 ///
-/// When an object cannot be printed.
+/// If an object cannot be printed.
 pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
     let text = |resource: &Resource| {
         let mut out = String::new();

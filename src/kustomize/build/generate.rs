@@ -11,12 +11,12 @@ use super::resource::{Behavior, Resource};
 use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
 
-/// Go's scanner of lines gives up at a line of this many bytes, and nobody says so.
+/// Maximum length of a line, in bytes: Go's line scanner silently stops at a longer line.
 const LONGEST_LINE: usize = 64 << 10;
-/// Base64 is broken into lines of so many letters.
+/// Length of a line of base64.
 const BASE64_LINE: usize = 70;
 
-/// What a generator makes.
+/// The objects of a generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Made {
     /// A ConfigMap.
@@ -28,7 +28,7 @@ pub(super) enum Made {
 /// A key and its value.
 type Pair = (String, Vec<u8>);
 
-/// What a generator reads.
+/// The data of a generator.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
     pairs: Vec<Pair>,
@@ -48,7 +48,7 @@ impl Pairs {
     ///
     /// # Errors
     ///
-    /// When a line is not UTF-8, or a key is there already.
+    /// If a line is not UTF-8, or a key is there already.
     pub(super) fn env_file(&mut self, name: &str, content: &[u8]) -> Result<(), String> {
         for (number, line) in content.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -73,7 +73,7 @@ impl Pairs {
     ///
     /// # Errors
     ///
-    /// When it has no key or no value, or the key is there already.
+    /// If it has no key or no value, or the key is there already.
     pub(super) fn literal(&mut self, name: &str, literal: &str) -> Result<(), String> {
         let pair = literal.split_once('=').filter(|(key, _)| !key.is_empty());
         let (key, value) = pair.ok_or_else(|| format!("the literal `{literal}` is not key=value"))?;
@@ -84,17 +84,17 @@ impl Pairs {
     ///
     /// # Errors
     ///
-    /// When the key is there already.
+    /// If the key is there already.
     pub(super) fn file(&mut self, name: &str, key: &str, content: &[u8]) -> Result<(), String> {
         self.add(name, (key.to_owned(), content.to_vec()))
     }
 }
 
-/// Key and path of a source of a file, `key=path` or `path`.
+/// Splits a source of a file, `key=path` or `path`, into key and path.
 ///
 /// # Errors
 ///
-/// When a part is missing, or there are several `=`.
+/// If a part is missing, or there are several `=`.
 pub(super) fn file_source(source: &str) -> Result<(&str, &str), String> {
     let parts: Vec<&str> = source.split('=').collect();
     match parts.as_slice() {
@@ -120,7 +120,7 @@ fn unquoted(value: &str) -> &str {
     if is_quoted('"') || is_quoted('\'') { &value[1..value.len() - 1] } else { value }
 }
 
-/// Returns the options of a generator over those of all generators.
+/// Merges the options of a generator with those of all generators; its own take precedence.
 pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&GeneratorOptions>) -> GeneratorOptions {
     let mut options = own.cloned().unwrap_or_default();
     if let Some(all) = all {

@@ -1,15 +1,15 @@
-//! Regular expressions as Go reads them.
+//! Go's regular expressions.
 //!
-//! In Go a brace that begins no repetition is a brace, classes such as `\d` know ASCII only, and brackets within brackets,
-//! `&&`, `--` and `~~` have no meaning of their own.
+//! Differences in Go: a brace that does not begin a repetition is literal, classes such as `\d` are ASCII only, and
+//! nested brackets, `&&`, `--` and `~~` have no special meaning.
 
 use regex::Regex;
 
-/// Compiles an expression of Go.
+/// Compiles a Go expression.
 ///
 /// # Errors
 ///
-/// When it is none.
+/// If it is invalid.
 pub(super) fn compile(expression: &str) -> Result<Regex, regex::Error> {
     Regex::new(&translated(expression))
 }

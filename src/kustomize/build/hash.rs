@@ -1,6 +1,6 @@
-//! The hash behind the names of generated objects.
+//! The hash suffix of generated names.
 //!
-//! Source: kustomize's `api/hasher`, which looks for the name of the object where there is none: it is always empty.
+//! Source: kustomize's `api/hasher`. Its name field is always empty, because it reads the name at the wrong path.
 
 use serde_json::{Map, Value, json};
 
@@ -12,12 +12,12 @@ use crate::kustomize::node::{Node, Unprintable};
 /// How many letters of the digest are used.
 const LENGTH: usize = 10;
 
-/// Returns the hash of an object; nothing for kinds other than ConfigMap and Secret, whose hashes depend on how kustomize
-/// keeps its nodes.
+/// Returns the hash of an object; `None` for kinds other than ConfigMap and Secret, whose hashes depend on kustomize's
+/// internal nodes.
 ///
 /// # Errors
 ///
-/// When the data cannot be JSON.
+/// If the data cannot be JSON.
 pub(super) fn of(resource: &Resource) -> Result<Option<String>, Unprintable> {
     let (fields, optional): (&[&str], _) = match resource.kind() {
         "ConfigMap" => (&["data"], "binaryData"),
@@ -51,7 +51,8 @@ fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
     }
 }
 
-/// Returns the first letters of the SHA-256 of a text in hexadecimal, without those that could spell a word.
+/// Returns the first letters of a text's SHA-256 in hexadecimal, with vowels and similar characters replaced as in
+/// Kubernetes.
 fn encoded(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -8,7 +8,7 @@ use super::run::Run;
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Node, text_of};
 
-/// A field whose history is recorded.
+/// The field whose history is recorded.
 #[derive(Debug, Default)]
 pub(super) struct History {
     kind: String,

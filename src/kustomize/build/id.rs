@@ -42,10 +42,10 @@ impl<'r> Gvk<'r> {
     }
 }
 
-/// Which kinds are in no namespace, as far as the schema in force says so.
+/// The scope of kinds (namespaced or cluster-scoped), as far as the schema in use defines it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
-    /// What a custom schema adds: apiVersion and kind.
+    /// apiVersion and kind of cluster-scoped kinds in a custom schema.
     pub custom: Option<Arc<BTreeSet<(String, String)>>>,
 }
 
@@ -65,14 +65,14 @@ pub(super) struct Id<'r> {
     pub gvk: Gvk<'r>,
     /// The name.
     pub name: &'r str,
-    /// The namespace as it is written.
+    /// The namespace in the object.
     pub namespace: &'r str,
     /// Whether the kind is in no namespace.
     pub is_cluster: bool,
 }
 
 impl<'r> Id<'r> {
-    /// Returns the namespace that counts: `default` where none is written.
+    /// Returns the namespace, or `default` if it is empty.
     pub(super) fn effective_namespace(&self) -> &'r str {
         match self.namespace {
             _ if self.is_cluster => NO_NAMESPACE,

@@ -19,7 +19,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 #[derive(Debug)]
 pub(super) struct Images<'s> {
     image: &'s Image,
-    /// The images that are changed; none if the name is no regular expression.
+    /// The pattern of image names; it matches nothing if the name is not a valid regular expression.
     pattern: Regex,
     specs: &'s [FieldSpec],
     origin: Origin,
@@ -30,7 +30,7 @@ impl<'s> Images<'s> {
     ///
     /// # Errors
     ///
-    /// When it is no regular expression.
+    /// If it is not a regular expression.
     pub(super) fn new(image: &'s Image, specs: &'s [FieldSpec], origin: Origin) -> Result<Self, regex::Error> {
         let pattern = format!("^{}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$", image.name);
         Ok(Self { image, pattern: go_regex::compile(&pattern)?, specs, origin })
@@ -40,7 +40,7 @@ impl<'s> Images<'s> {
     ///
     /// # Errors
     ///
-    /// When an image is no scalar.
+    /// If an image is not a scalar.
     pub(super) fn apply(&self, resource: &mut Resource) -> Result<(), FieldError> {
         if resource.kind() == CRD {
             return Ok(());
@@ -132,7 +132,7 @@ impl<'s> Images<'s> {
     }
 }
 
-/// Name, tag and digest of an image; empty where there is none.
+/// Splits an image into name, tag and digest; missing parts are empty.
 fn parts(image: &str) -> (&str, &str, &str) {
     let from = image.find('/').filter(|at| *at > 0).unwrap_or(0);
     let find = |mark: char| image[from..].find(mark).map(|at| from + at);

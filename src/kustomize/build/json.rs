@@ -14,7 +14,7 @@ use crate::yaml::float::Shortest;
 ///
 /// # Errors
 ///
-/// When the node cannot be printed.
+/// If the node cannot be printed.
 pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed(node)?))
 }
@@ -35,7 +35,7 @@ pub(super) fn of_value(value: &Value<'_>) -> Json {
     }
 }
 
-/// A float without a fraction is an integer in Go's JSON.
+/// Converts a float without a fraction to an integer, as in Go's JSON.
 fn float_number(float: f64) -> Option<Number> {
     let digits = Shortest::of(float)?.positional();
     match digits.parse::<i64>() {
@@ -44,7 +44,7 @@ fn float_number(float: f64) -> Option<Number> {
     }
 }
 
-/// The same JSON with all numbers as Go reads them without knowing a type: floats of 64 bits.
+/// Converts all numbers to 64-bit floats, as Go does without a target type.
 pub(super) fn with_floats(value: &mut Json) {
     match value {
         Json::Number(number) => {
@@ -168,7 +168,7 @@ fn entries(members: &Map<String, Json>, origin: Origin) -> Vec<Entry> {
     members.iter().map(|(key, value)| Entry::quoted(key.as_str(), to_node(value, origin))).collect()
 }
 
-/// Gives the nodes of an object that was JSON in between the places of those that were at the same paths before.
+/// Restores the positions of nodes after a conversion through JSON, by their paths.
 pub(super) fn restore_origins(node: &mut Node, before: &Node) {
     let is_same = match (&node.kind, &before.kind) {
         (Kind::Scalar(new), Kind::Scalar(old)) => new == old,

@@ -15,7 +15,7 @@ pub(super) struct Patch {
     operations: Vec<Value>,
 }
 
-/// The result of an operation; the text says why it fails.
+/// The result of an operation, or its error message.
 type Applied<T> = Result<T, String>;
 
 impl Patch {
@@ -23,7 +23,7 @@ impl Patch {
     ///
     /// # Errors
     ///
-    /// When the text is no list of operations.
+    /// If the text is not a list of operations.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let value = if text.starts_with('[') {
             serde_json::from_str(text).map_err(|error| error.to_string())?
@@ -42,7 +42,7 @@ impl Patch {
         }
     }
 
-    /// Returns whether there are no operations.
+    /// Returns whether the list of operations is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
@@ -51,7 +51,7 @@ impl Patch {
     ///
     /// # Errors
     ///
-    /// When an operation fails, or the object cannot be JSON.
+    /// If an operation fails, or the object cannot be JSON.
     pub(super) fn apply(&self, node: &mut Node, origin: Origin) -> Result<(), String> {
         let mut value = json::of_node(node).map_err(|error| error.kind.to_string())?;
         for (at, operation) in self.operations.iter().enumerate() {
@@ -89,7 +89,7 @@ fn apply(document: &mut Value, operation: &Value) -> Applied<()> {
     }
 }
 
-/// Returns the steps of a path; what stands before its first `/` is lost.
+/// Splits a path into steps; text before the first `/` is ignored.
 fn steps(path: &str) -> Vec<String> {
     path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
@@ -116,7 +116,7 @@ fn child_mut<'v>(value: &'v mut Value, step: &str) -> Option<&'v mut Value> {
     }
 }
 
-/// Returns the index of an element that exists; a negative one counts from the end.
+/// Returns the index of an existing element; a negative index is relative to the end.
 fn index(step: &str, len: usize) -> Applied<usize> {
     let index: i64 = step.parse().map_err(|_| format!("`{step}` is no index"))?;
     let at = if index < 0 { index + len as i64 } else { index };

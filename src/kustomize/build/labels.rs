@@ -12,7 +12,7 @@ use crate::kustomize::node::{Entry, Node, Origin};
 ///
 /// # Errors
 ///
-/// When a path leads through a scalar, or to something that is no mapping.
+/// If a path leads through a scalar, or to something that is not a mapping.
 pub(super) fn set(
     resource: &mut Resource,
     pairs: &BTreeMap<String, String>,

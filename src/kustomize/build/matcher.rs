@@ -34,7 +34,7 @@ impl Create {
         }
     }
 
-    /// Returns the node before a step: what the next step needs.
+    /// Returns the node to create before a step, by the kind of the next step.
     fn before(self, next: Option<&String>) -> Node {
         match next {
             None => self.node(),
@@ -47,12 +47,11 @@ impl Create {
 /// The way to a node: the indices of entries and elements.
 pub(super) type Way = Vec<usize>;
 
-/// Returns the ways to all nodes at a path. Within a text that holds YAML there is no way, but something was found:
-/// nothing then.
+/// Returns the paths of all matching nodes; `None` for a match inside a text that contains YAML, which has no path.
 ///
 /// # Errors
 ///
-/// When the path leads through something that it cannot pass.
+/// If the path leads through an unsuitable node.
 pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) -> Result<Vec<Option<Way>>, String> {
     let mut found = Vec::new();
     walk(node, steps, create, &mut Vec::new(), &mut found)?;
@@ -126,7 +125,7 @@ fn field(
     Ok(())
 }
 
-/// Looks for the rest of a path in a text that may be YAML. What is found there is only a copy.
+/// Searches the rest of a path in a text that may be YAML. Matches are in a copy.
 fn within(text: &str, rest: &[String], create: Option<Create>, found: &mut Vec<Option<Way>>) -> Result<(), String> {
     let parsed = super::structured::parsed(text).ok_or_else(|| "the text is no YAML".to_owned())?;
     let Some(mut parsed) = parsed else { return Err("the text is empty".to_owned()) };
@@ -156,7 +155,7 @@ fn element(
     Ok(())
 }
 
-/// Returns the elements whose field, or which themselves, a regular expression matches somewhere.
+/// Returns the elements that match a regular expression, by a field or as a whole.
 fn selected(
     node: &mut Node,
     step: &str,

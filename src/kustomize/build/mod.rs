@@ -1,8 +1,8 @@
 //! The engine: renders what `kustomize build` renders, byte for byte.
 //!
 //! It does what kustomize 5.8.1 does, in its order: it accumulates the objects of a kustomization and its bases, runs
-//! generators and transformers, and fixes references between objects once, at the root. Each step returns a value, a
-//! refusal, or the reason why the result is not known: a network or another program would be needed.
+//! generators and transformers, and fixes references between objects once, at the root. Each step returns a value, an error of
+//! kustomize, or the reason why the result is unknown: it needs a network or an external program.
 //!
 //! ```
 //! use portcullis::kustomize::Files;
@@ -87,10 +87,10 @@ use crate::admission::FieldPath;
 /// The version that the label `managedByLabel` names.
 const VERSION: &str = "kustomize-v5.8.1";
 
-/// The order of the objects, where the kustomization says nothing.
+/// The order of the objects, if the kustomization does not set it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reorder {
-    /// By kind, namespace and name: what the command line does without a flag.
+    /// By kind, namespace and name: the default of the command line.
     #[default]
     Legacy,
     /// As they were loaded.
@@ -122,12 +122,12 @@ impl Built<'_> {
     ///
     /// # Errors
     ///
-    /// When one cannot, or they are much larger than the files that they come from.
+    /// If one cannot, or they are much larger than the files that they come from.
     pub fn check(&self) -> Step<()> {
         finish::check(&self.map, &self.run)
     }
 
-    /// What kustomize says on standard error: deprecated fields.
+    /// Returns kustomize's warnings on standard error: deprecated fields.
     pub fn warnings(&self) -> String {
         self.run.warnings.concat()
     }
@@ -136,7 +136,7 @@ impl Built<'_> {
     ///
     /// # Errors
     ///
-    /// When an object cannot be printed.
+    /// If an object cannot be printed.
     pub fn files(&self) -> Step<Vec<(String, String)>> {
         finish::files(&self.map, &self.run)
     }
@@ -145,7 +145,7 @@ impl Built<'_> {
     ///
     /// # Errors
     ///
-    /// When an object cannot be printed.
+    /// If an object cannot be printed.
     pub fn text(&self) -> Step<String> {
         finish::print(&self.map, &self.run)
     }
@@ -155,7 +155,7 @@ impl Built<'_> {
 ///
 /// # Errors
 ///
-/// When kustomize refuses it, or the result depends on something that is not executed.
+/// If kustomize cannot build it, or the result depends on something that is not executed.
 pub fn build<'a>(
     tree: &'a Tree,
     root: &TreePath,
@@ -183,12 +183,12 @@ pub fn build_shared<'a>(
     build_by(run, root, settings)
 }
 
-/// Returns the history of a field: which step gave it which value in the object of a kind that has a name in the end.
-/// Nothing if there is no such object.
+/// Returns the history of a field: each step that set it, with the value. The object is named by its final kind and
+/// name; `None` if it does not exist.
 ///
 /// # Errors
 ///
-/// As [`build`].
+/// See [`build`].
 pub fn history(
     tree: &Tree,
     root: &TreePath,
@@ -222,7 +222,7 @@ fn build_by<'a>(mut run: Run<'a>, root: &TreePath, settings: &Settings) -> Step<
     Ok(Built { map, run })
 }
 
-/// Accumulates a root and does what is done once.
+/// Builds a root, including the final steps.
 fn rooted(run: &mut Run<'_>, target: &Target<'_>, settings: &Settings) -> Step<ResMap> {
     let start = Accumulator { map: ResMap::new(run.scope()), ..Accumulator::default() };
     let Accumulator { mut map, config, vars } = run.accumulate(target, start)?;
@@ -250,7 +250,7 @@ fn rooted(run: &mut Run<'_>, target: &Target<'_>, settings: &Settings) -> Step<R
     Ok(map)
 }
 
-/// Sorts the objects as the kustomization or the command line says.
+/// Sorts the objects as configured in the kustomization or on the command line.
 fn sort(map: &mut ResMap, kustomization: &Kustomization, settings: &Settings) -> Result<(), String> {
     let ranks = match &kustomization.sort_options {
         None if settings.reorder == Reorder::None => return Ok(()),

@@ -19,7 +19,7 @@ const ROLE: &str = "roleRef/name";
 ///
 /// # Errors
 ///
-/// When a reference may mean several objects, or a field cannot hold one.
+/// If a reference may mean several objects, or a field cannot hold one.
 pub(super) fn fix(map: &mut ResMap, references: &[NameReference]) -> Result<(), String> {
     let scope = map.scope.clone();
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
@@ -55,7 +55,7 @@ struct Rule<'r> {
 fn rules_of<'r>(gvk: &Gvk<'_>, references: &'r [NameReference]) -> Arc<[Rule<'r>]> {
     let rules = references.iter().flat_map(|reference| {
         let selected = reference.referrers.iter().filter(|spec| gvk.is_selected(&spec.gvk()));
-        // whether the object is a referrer was decided by what it was at first
+        // Whether the object is a referrer depends on its original identity.
         selected
             .map(|spec| Rule { target: reference.gvk(), spec: FieldSpec::new(Gvk::default(), &spec.path, spec.create) })
     });
@@ -105,7 +105,7 @@ impl Target {
         self.previous.iter().any(|(_, kind)| Gvk { group, version, kind }.is_selected(selector))
     }
 
-    /// Returns whether prefixes and suffixes agree; with `allow_empty` those of objects without any agree with all.
+    /// Returns whether prefixes and suffixes are equal; with `allow_empty`, an object without any matches all.
     fn has_affixes_of(&self, other: &Self, allow_empty: bool) -> bool {
         let agree = |a: &[Arc<str>], b: &[Arc<str>]| match a.is_empty() || b.is_empty() {
             true => allow_empty || a.len() == b.len(),
@@ -124,7 +124,7 @@ fn bound_namespaces(resource: &Resource) -> HashSet<String> {
     accounts.filter_map(|subject| subject.get("namespace")?.text()).map(str::to_owned).collect()
 }
 
-/// Returns the identity of a role binding with a service account whose namespace is no string.
+/// Returns the identity of a role binding with a service account whose namespace is not a string.
 fn blank_namespace(resource: &Resource, scope: &Scope) -> Option<String> {
     let is_blank = |subject: &Node| {
         let is_account = subject.get("kind").and_then(Node::text) == Some("ServiceAccount");
@@ -146,7 +146,7 @@ fn role_ref(resource: &Resource) -> Option<(String, String)> {
 struct Names<'t> {
     targets: &'t [Target],
     by_name: HashMap<&'t str, Vec<usize>>,
-    /// The namespaces in which objects were at first.
+    /// The original namespaces of objects.
     original: HashSet<&'t str>,
 }
 
@@ -266,8 +266,8 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether an object is in the namespace that a reference names: where it was at first, if any candidate
-    /// was there.
+    /// Returns whether an object is in the namespace of a reference: by its original namespace, if that of any
+    /// candidate matches.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)

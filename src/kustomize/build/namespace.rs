@@ -13,7 +13,7 @@ pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 /// The subjects of role bindings that get the namespace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
-    /// Those whose name is `default`.
+    /// Subjects with the name `default`.
     #[default]
     Default,
     /// All service accounts.
@@ -42,7 +42,7 @@ impl Namespace<'_> {
     ///
     /// # Errors
     ///
-    /// When a field that holds the namespace is no scalar.
+    /// If a field that holds the namespace is not a scalar.
     pub(super) fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
         let gvk = resource.gvk();
         let is_role_binding = matches!(gvk.kind, "RoleBinding" | "ClusterRoleBinding");

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::resource::Resource;
 use crate::kustomize::emit::Value;
 
-/// The annotation that says where an object comes from.
+/// The annotation with the origin of an object.
 pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
 /// The annotation that lists the transformers that ran over an object.
 pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
@@ -111,7 +111,7 @@ fn field(out: &mut String, indent: &str, key: &str, text: &str) {
     }
 }
 
-/// Two paths joined and cleaned as Go's `filepath.Join` does.
+/// Joins and cleans two paths like Go's `filepath.Join`.
 fn joined(folder: &str, entry: &str) -> String {
     let whole = [folder, entry].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
     let mut names: Vec<&str> = Vec::new();

@@ -25,7 +25,7 @@ pub(super) enum Patch {
     Json(json6902::Patch),
 }
 
-/// What a patch is.
+/// Why a patch is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum BadPatch {
     /// Neither objects nor operations.
@@ -41,7 +41,7 @@ impl Patch {
     ///
     /// # Errors
     ///
-    /// When it is neither objects nor operations, or both.
+    /// If it is neither objects nor operations, or both.
     pub(super) fn read(text: &str, source: u32) -> Result<Self, BadPatch> {
         let objects = read::objects_of_text(text, source);
         let operations = json6902::Patch::read(text);
@@ -66,7 +66,7 @@ pub(super) struct Merging<'s> {
 }
 
 impl<'s> Merging<'s> {
-    /// Merging with the options of a patch.
+    /// Creates a merge with the options of a patch.
     pub(super) fn new(schema: &'s Schema, options: Option<&PatchOptions>) -> Self {
         Self {
             schema,
@@ -79,7 +79,7 @@ impl<'s> Merging<'s> {
     ///
     /// # Errors
     ///
-    /// When the patch does not fit.
+    /// If the patch does not fit.
     pub(super) fn apply(&self, resource: &mut Resource, patch: &Node, scope: &Scope) -> Result<(), String> {
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
         if self.allow_name_change || self.allow_kind_change {
@@ -112,18 +112,18 @@ impl<'s> Merging<'s> {
     }
 }
 
-/// Returns whether a patch removes all annotations, and with them those in which kustomize keeps former identities.
+/// Returns whether a patch removes all annotations, including those in which kustomize stores previous identities.
 fn drops_annotations(patch: &Node) -> bool {
     let Some(annotations) = patch.at_path(&["metadata", "annotations"]) else { return false };
     let directive = annotations.get("$patch").and_then(Node::text);
     annotations.is_null() || matches!(directive, Some("replace" | "delete"))
 }
 
-/// Merges objects into the ones with their identities.
+/// Merges objects into those with the same identities.
 ///
 /// # Errors
 ///
-/// When there is no such object, or several.
+/// If there is no such object, or several.
 pub(super) fn merge_by_id(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), String> {
     let scope = map.scope.clone();
     for patch in patches {
@@ -135,11 +135,11 @@ pub(super) fn merge_by_id(map: &mut ResMap, patches: &[Resource], merging: &Merg
     Ok(())
 }
 
-/// Merges an object into others, whose group and version it takes.
+/// Merges an object into others, and takes their group and version.
 ///
 /// # Errors
 ///
-/// When the patch does not fit an object.
+/// If the patch does not fit an object.
 pub(super) fn merge_into(
     map: &mut ResMap,
     places: &[usize],
@@ -183,11 +183,11 @@ fn rewrite_metadata(patch: &mut Resource) {
     }
 }
 
-/// Merges objects into the ones with their identities, as `patchesStrategicMerge` does.
+/// Merges objects into those with the same identities, for `patchesStrategicMerge`.
 ///
 /// # Errors
 ///
-/// When there is no such object, or several.
+/// If there is no such object, or several.
 pub(super) fn merge_list(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), String> {
     for patch in patches {
         let at = target_of(map, patch)?;
@@ -212,7 +212,7 @@ fn target_of(map: &ResMap, patch: &Resource) -> Result<usize, String> {
 ///
 /// # Errors
 ///
-/// When an operation fails.
+/// If an operation fails.
 pub(super) fn apply_operations(
     map: &mut ResMap,
     patch: &json6902::Patch,

@@ -112,7 +112,7 @@ impl Plugin {
     }
 }
 
-/// Fields of configurations whose keys are not names of fields.
+/// Fields of configurations with arbitrary keys.
 const FREE: [&str; 4] = ["labels", "annotations", "commonLabels", "commonAnnotations"];
 /// The names of all fields of configurations that have upper-case letters.
 const FIELDS: [&str; 30] = [
@@ -167,11 +167,11 @@ fn normal(value: Value) -> Value {
 }
 
 impl Run<'_> {
-    /// What the entries of `generators` make.
+    /// Runs the entries of `generators`.
     ///
     /// # Errors
     ///
-    /// When an entry is no generator.
+    /// If an entry is not a generator.
     pub(super) fn plugin_generators(&mut self, target: &Target<'_>) -> Step<Vec<(Resource, Site)>> {
         let mut made = Vec::new();
         for plugin in self.plugins(target, "generators", &target.file.kustomization.generators)? {
@@ -207,7 +207,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// When an entry is none, or wrong.
+    /// If an entry is not a transformer, or invalid.
     pub(super) fn plugin_transformers(
         &mut self,
         target: &Target<'_>,
@@ -307,7 +307,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the objects in a list that configure plugins: those that stand in it, then those in files and folders.
+    /// Returns the plugin configurations of a list: first inline ones, then those in files and folders.
     fn plugins(&mut self, target: &Target<'_>, list: &str, entries: &[String]) -> Step<Vec<Plugin>> {
         let mut acc = Accumulator { map: ResMap::new(self.scope()), ..Accumulator::default() };
         let mut paths = Vec::new();

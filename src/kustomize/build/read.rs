@@ -22,7 +22,7 @@ pub(super) enum BadObjects {
     /// It is UTF-16, which is not read here.
     #[error("it is UTF-16")]
     Utf16,
-    /// A document is no mapping.
+    /// A document is not a mapping.
     #[error("a document is no object: it has no kind and no metadata")]
     NoObject(Origin),
     /// An object has no kind.
@@ -36,7 +36,7 @@ pub(super) enum BadObjects {
         /// Its place.
         origin: Origin,
     },
-    /// `items` of a list is no list.
+    /// `items` of a list is not a list.
     #[error("`items` of {0} is no list")]
     Items(String, Origin),
     /// A list cannot be opened because it cannot be printed.
@@ -57,7 +57,7 @@ impl BadObjects {
         }
     }
 
-    /// Returns whether it is open what kustomize makes of the text.
+    /// Returns whether kustomize's result for the text is unknown.
     pub(super) fn is_open(&self) -> bool {
         match self {
             Self::Yaml(error) => error.problem.is_open(),
@@ -67,11 +67,11 @@ impl BadObjects {
     }
 }
 
-/// Reads objects.
+/// Parses objects.
 ///
 /// # Errors
 ///
-/// When kustomize refuses the text.
+/// If kustomize rejects the text.
 pub(super) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
     let text = crate::kustomize::file::text(bytes).map_err(|bad| match bad {
         crate::kustomize::file::BadFile::Encoding(at) => BadObjects::Encoding(at),
@@ -80,11 +80,11 @@ pub(super) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObj
     objects_of_text(text, source)
 }
 
-/// Reads objects from a text.
+/// Parses objects from a text.
 ///
 /// # Errors
 ///
-/// When kustomize refuses it.
+/// If kustomize rejects it.
 pub(super) fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, BadObjects> {
     let limits = Limits::default();
     let is_one = yaml::is_one_manifest(text);
@@ -105,18 +105,18 @@ fn is_plain_list(node: &Node) -> bool {
     matches!(kind, Some(LIST | RESOURCE_LIST)) && (node.get("items").is_some() || node.get("functionConfig").is_some())
 }
 
-/// Leaves out empty documents and refuses those that are no objects.
+/// Drops empty documents, and rejects documents that are not objects.
 fn checked(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     let nodes: Vec<Node> = nodes.into_iter().filter(|node| !node.is_null_or_empty()).collect();
     nodes.iter().try_for_each(check)?;
     Ok(nodes)
 }
 
-/// Refuses a node that is no object with a kind and a name.
+/// Checks that a node is an object with a kind and a name.
 ///
 /// # Errors
 ///
-/// When it is none.
+/// If it is not.
 pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
     fn text(node: Option<&Node>) -> &str {
         node.filter(|node| !node.is_null()).and_then(Node::text).unwrap_or_default()
@@ -136,7 +136,7 @@ pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
     Ok(())
 }
 
-/// Puts the items of lists behind everything else.
+/// Moves the items of lists after all other objects.
 fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     let is_list = |node: &Node| node.get("kind").and_then(Node::text).is_some_and(|kind| kind.ends_with(LIST));
     if !nodes.iter().any(is_list) {

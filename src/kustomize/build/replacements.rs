@@ -35,9 +35,9 @@ impl FieldOptions {
 /// Why a replacement is not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failed {
-    /// kustomize refuses it.
+    /// kustomize rejects it.
     Refused(String),
-    /// What it makes of a text within a text is not worked out here.
+    /// A replacement inside a text in a text is not implemented here.
     Unknown(String),
 }
 
@@ -51,7 +51,7 @@ impl From<String> for Failed {
 ///
 /// # Errors
 ///
-/// When a source or a field does not exist. The index is that of the replacement.
+/// If a source or a field does not exist. The index is that of the replacement.
 pub(super) fn apply(map: &mut ResMap, replacements: &[Replacement]) -> Result<(), (usize, Failed)> {
     for (index, replacement) in replacements.iter().enumerate() {
         one(map, replacement).map_err(|failed| (index, failed))?;

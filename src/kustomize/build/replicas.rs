@@ -12,7 +12,7 @@ use crate::kustomize::node::{Kind, Node, Origin, Tag};
 ///
 /// # Errors
 ///
-/// When the field is no scalar.
+/// If the field is not a scalar.
 pub(super) fn set(
     map: &mut ResMap,
     replica: &Replica,

@@ -17,7 +17,7 @@ pub(super) struct ResMap {
 }
 
 impl ResMap {
-    /// No objects yet.
+    /// Creates an empty map.
     pub(super) fn new(scope: Scope) -> Self {
         Self { resources: Vec::new(), scope, index: None }
     }
@@ -42,7 +42,7 @@ impl ResMap {
     ///
     /// # Errors
     ///
-    /// The object is given back if there is one with its identity.
+    /// Returns the object if its identity already exists.
     pub(super) fn append(&mut self, resource: Resource) -> Result<(), Box<Resource>> {
         let hash = hash(&resource.id(&self.scope));
         if self.index.is_none() {
@@ -65,7 +65,7 @@ impl ResMap {
     ///
     /// # Errors
     ///
-    /// The first object is given back whose identity another one has.
+    /// Returns the first object whose identity already exists.
     pub(super) fn append_all(&mut self, resources: impl IntoIterator<Item = Resource>) -> Result<(), Box<Resource>> {
         resources.into_iter().try_for_each(|resource| self.append(resource))
     }
@@ -77,7 +77,7 @@ impl ResMap {
         }
     }
 
-    /// Returns the places of the objects that have, or had, an identity that satisfies a condition.
+    /// Returns the indices of objects whose present or previous identities satisfy a condition.
     pub(super) fn matching_any_id(&self, condition: impl Fn(&Id<'_>) -> bool) -> Vec<usize> {
         let matches =
             |resource: &Resource| !resource.node.is_null_or_empty() && resource.any_id(&self.scope, &condition);
@@ -90,7 +90,7 @@ impl ResMap {
         objects.filter(|(_, resource)| condition(resource)).map(|(at, _)| at).collect()
     }
 
-    /// Two objects with the same identity, if there are any.
+    /// Returns two objects with the same identity, if any.
     pub(super) fn duplicate(&self) -> Option<(&Resource, &Resource)> {
         let mut seen: HashMap<_, &Resource> = HashMap::with_capacity(self.resources.len());
         self.resources

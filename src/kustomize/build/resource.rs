@@ -1,4 +1,4 @@
-//! An object and what a build knows of it: former identities, affixes, wishes of its generator.
+//! An object with its state in a build: previous identities, affixes, and generator options.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use super::id::{Gvk, Id, Scope};
 use super::origin::OriginNote;
 use crate::kustomize::node::{Entry, Kind, Node, Origin};
 
-/// The annotations in which kustomize itself keeps what a build knows of an object start with this.
+/// The prefix of annotations in which kustomize stores its state.
 const INTERNAL: &str = "internal.config.kubernetes.io/";
 
 /// The number of the next object.
@@ -24,7 +24,7 @@ pub(super) struct PreviousId {
     pub(super) kind: Arc<str>,
 }
 
-/// What a generated object does to one that exists.
+/// How a generated object changes an existing one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Behavior {
     /// The object was not generated.
@@ -51,7 +51,7 @@ pub struct Resource {
     pub(super) prefixes: Vec<Arc<str>>,
     /// The suffixes it got, innermost first.
     pub(super) suffixes: Vec<Arc<str>>,
-    /// What its generator said.
+    /// The behavior that its generator sets.
     pub(super) behavior: Behavior,
     /// Whether a hash is appended to its name.
     pub(super) needs_hash: bool,
@@ -65,14 +65,14 @@ pub struct Resource {
     pub(super) groups: u32,
     /// The scalars that are one for kustomize, by the number of their group.
     pub(super) shared: Vec<(u32, Node)>,
-    /// Whether somebody wrote some of the annotations in which kustomize keeps former identities, and not all of them.
+    /// Whether the user wrote some, but not all, of the annotations in which kustomize stores previous identities.
     pub(super) lacks_identities: bool,
     /// Whether these annotations disagree, over which kustomize crashes.
     pub(super) has_broken_identities: bool,
 }
 
 impl Resource {
-    /// Creates an object as it was read.
+    /// Creates an object from its node.
     pub(super) fn new(node: Node) -> Self {
         let mut resource = Self {
             node,
@@ -105,7 +105,7 @@ impl Resource {
         self.meta("name")
     }
 
-    /// The namespace as it is written.
+    /// Returns the namespace in the object.
     pub fn namespace(&self) -> &str {
         self.meta("namespace")
     }
@@ -115,7 +115,7 @@ impl Resource {
         self.node.get("kind").and_then(Node::text).unwrap_or_default()
     }
 
-    /// Group, version and kind.
+    /// Returns group, version and kind.
     pub(super) fn gvk(&self) -> Gvk<'_> {
         Gvk::new(self.node.get("apiVersion").and_then(Node::text).unwrap_or_default(), self.kind())
     }
@@ -142,7 +142,7 @@ impl Resource {
         self.previous_ids().next().unwrap_or_else(|| self.id(scope))
     }
 
-    /// Returns whether the present or a former identity satisfies a condition.
+    /// Returns whether the present or a previous identity satisfies a condition.
     pub(super) fn any_id(&self, scope: &Scope, condition: impl Fn(&Id<'_>) -> bool) -> bool {
         self.previous_ids().any(|id| condition(&id)) || condition(&self.id(scope))
     }
@@ -213,7 +213,7 @@ impl Resource {
         set_scalar(&mut self.node, "kind", Node::scalar(kind));
     }
 
-    /// Takes the annotations of kustomize itself that somebody wrote into the object.
+    /// Moves annotations of kustomize that the user wrote into the object's state.
     fn absorb(&mut self) {
         let annotations = self.node.at_path(&["metadata", "annotations"]);
         if !annotations.is_some_and(|map| map.entries().iter().any(|entry| entry.key.starts_with(INTERNAL))) {
@@ -227,7 +227,7 @@ impl Resource {
             (list(self, "previousNames"), list(self, "previousNamespaces"), list(self, "previousKinds"));
         let counts = [names.len(), namespaces.len(), kinds.len()];
         self.lacks_identities = counts.iter().any(|count| (*count == 0) != (names.is_empty()));
-        // an annotation that is missing counts as one empty text
+        // A missing annotation is treated as an empty text.
         let is_broken = |count: &usize| (*count).max(1) != names.len();
         self.has_broken_identities = !names.is_empty() && counts.iter().any(is_broken);
         let ids = names.into_iter().zip(namespaces).zip(kinds);
@@ -242,7 +242,7 @@ impl Resource {
     }
 }
 
-/// The mapping at a key, created if there is none; nothing if something else stands there.
+/// Returns the mapping at a key, and creates it if missing; `None` if the value is not a mapping.
 pub(super) fn map_at<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
     if node.get(key).is_none_or(Node::is_null) {
         node.set(key, Node::map(Vec::new()));

@@ -1,4 +1,4 @@
-//! One build: what it reads, and what of its state all kustomizations of a tree share.
+//! The state of one build that all kustomizations of a tree share.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,8 @@ use crate::kustomize::schema::{Preferred, Schema};
 use crate::kustomize::tree::{Lost, Tree, TreePath, Unreadable};
 use crate::yaml::Place;
 
-/// Every visit of a base evaluates it anew, so that ten folders that name one another twice make a thousand visits.
+/// Maximum number of visits. A base is evaluated on every visit, so ten folders that each name the next one twice cause
+/// a thousand visits.
 const MOST_VISITS: usize = 20_000;
 /// Each visit is some frames of the stack.
 pub(super) const DEEPEST: usize = 100;
@@ -47,7 +48,7 @@ impl Sources {
     }
 }
 
-/// What the roots of one run share: kustomization files that were read, and bases that were built.
+/// The cache that the roots of one run share: parsed kustomization files, and built bases.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub(super) files: Files,
@@ -69,17 +70,17 @@ pub(super) struct Run<'a> {
     pub(super) schema: Arc<Schema>,
     /// Whether the schema was chosen by an `openapi` field.
     pub(super) has_schema: bool,
-    /// Whether kustomize would have the built-in schema too by now, if another one is put in force.
+    /// Whether kustomize would also have loaded its built-in schema by now, if another one is set.
     pub(super) beside: Cell<Option<Preferred>>,
     /// How many bytes were read.
     pub(super) read: Cell<usize>,
-    /// A field whose history is recorded.
+    /// The field whose history is recorded.
     pub(super) history: Option<History>,
     /// What roots of one run share.
     pub(super) shared: Option<&'a Shared>,
     /// The folders that were visited.
     pub(super) folders: Vec<TreePath>,
-    /// What kustomize says on standard error.
+    /// kustomize's warnings on standard error.
     pub(super) warnings: Vec<String>,
     visits: usize,
 }
@@ -135,13 +136,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Which kinds are in no namespace.
+    /// Returns the scope of kinds.
     pub(super) fn scope(&self) -> Scope {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Notes that kinds of objects were looked up: for one that is not of Kubernetes kustomize is going to read its built-in
-    /// schema, and still does so when another one was put in its place.
+    /// Records that kinds of objects were looked up. For an unknown kind kustomize loads its built-in schema, even if
+    /// another schema is set.
     pub(super) fn looked_up<'r>(&self, resources: impl IntoIterator<Item = &'r Resource>) {
         let is_foreign = |group: &str| group.contains('.') && !group.ends_with(".k8s.io");
         if self.beside.get().is_none() && resources.into_iter().any(|resource| is_foreign(resource.gvk().group)) {
@@ -153,7 +154,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// When there are too many.
+    /// If there are too many.
     pub(super) fn visit(&mut self, site: &Site, depth: usize) -> Step<()> {
         self.visits += 1;
         if self.visits > MOST_VISITS || depth > DEEPEST {
@@ -166,7 +167,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// When there is none, or several, or it is wrong.
+    /// If there is none, several, or an invalid one.
     pub(super) fn kustomization(&mut self, loader: &Loader<'_>, site: &Site) -> Step<SharedFile> {
         let found = NAMES.iter().filter_map(|name| loader.file(self.tree, name, self.options).ok());
         let found: Vec<TreePath> = found.collect();
@@ -211,7 +212,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or is far away.
+    /// If it cannot be read, or is far away.
     pub(super) fn load(&self, loader: &Loader<'_>, entry: &str, site: &Site) -> Step<(TreePath, Arc<[u8]>)> {
         let path =
             loader.file(self.tree, entry, self.options).map_err(|no_file| no_such_file(site, entry, &no_file))?;
@@ -224,7 +225,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// When it holds something else.
+    /// If it holds something else.
     pub(super) fn objects(&self, path: &TreePath, bytes: &[u8]) -> Step<Vec<Resource>> {
         read::objects(bytes, self.sources.add(path)).map_err(|bad| bad_objects(&bad, path))
     }
@@ -237,7 +238,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Why the objects of a file cannot be used.
+/// Returns why the objects of a file cannot be used.
 pub(super) fn bad_objects(bad: &BadObjects, path: &TreePath) -> Stop {
     let place = Place { line: bad.line().max(1), column: 1, start: 0, end: 0 };
     let site = Site::new(path.clone(), place, FieldPath::root());
@@ -281,7 +282,7 @@ fn no_such_file(site: &Site, entry: &str, no_file: &NoFile) -> Stop {
     }
 }
 
-/// Why a path leads nowhere.
+/// Returns the message for a path that does not exist.
 pub(super) fn lost_words(entry: &str, lost: &Lost) -> String {
     match lost {
         Lost::Missing(path) => format!("`{entry}` does not exist: there is no {path}"),

@@ -22,7 +22,7 @@ pub(super) struct Compiled {
     annotations: Option<Labels>,
 }
 
-/// What a text must be as a whole.
+/// A pattern that must match a whole text.
 #[derive(Debug)]
 enum Pattern {
     Any,
@@ -36,7 +36,7 @@ impl Compiled {
     ///
     /// # Errors
     ///
-    /// The part that is no expression.
+    /// The part that is not a valid expression.
     pub(super) fn new(selector: &Selector) -> Result<Self, String> {
         let labels = |text: &String| match text.is_empty() {
             true => Ok(None),
@@ -53,7 +53,7 @@ impl Compiled {
         })
     }
 
-    /// Returns whether it selects an object by what the object is now or was at first.
+    /// Returns whether the present or original identity of an object matches.
     pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> bool {
         let (now, first) = (resource.id(scope), resource.original_id(scope));
         let is_named =
@@ -64,7 +64,7 @@ impl Compiled {
             && self.selects_labels(resource)
     }
 
-    /// Returns whether an identity fits, the namespace as it is written.
+    /// Returns whether an identity matches, with the namespace as in the object.
     pub(super) fn selects_written(&self, id: &Id<'_>) -> bool {
         self.selects_gvk(&id.gvk) && self.name.fits(id.name) && self.namespace.fits(id.namespace)
     }
@@ -80,7 +80,8 @@ impl Compiled {
     }
 }
 
-/// Returns whether the labels or annotations of an object satisfy a selector; values that are no text count as empty.
+/// Returns whether the labels or annotations of an object match a selector; values that are not strings are treated as
+/// empty.
 fn holds(labels: &Option<Labels>, resource: &Resource, field: &str) -> bool {
     let Some(labels) = labels else { return true };
     let values = resource.node.at_path(&["metadata", field]);

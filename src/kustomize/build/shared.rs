@@ -1,7 +1,7 @@
-//! Scalars of an object that are one for kustomize.
+//! Groups of scalars that kustomize shares.
 //!
-//! A label that kustomize adds to several places of an object is one node of its tree, not several equal ones; whoever
-//! changes it in one place later, a patch, a replacement, an overlay's label, changes it in all.
+//! kustomize adds one node to several places of an object, for example a label. A later change at one place, by a
+//! patch, a replacement or a label of an overlay, changes all of them.
 
 use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
@@ -47,7 +47,7 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Gives scalars that were merged into mappings the groups of those that they take the place of: kustomize writes over them.
+/// Copies the groups of replaced scalars to the scalars that replace them, because kustomize overwrites nodes.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

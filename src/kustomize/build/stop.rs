@@ -2,13 +2,13 @@
 
 use crate::kustomize::finding::Site;
 
-/// What a step of a build returns.
+/// The result of a build step.
 pub type Step<T> = Result<T, Stop>;
 
-/// Why there is no result.
+/// Why a build has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// kustomize refuses to build.
+    /// kustomize cannot build it.
     Refused(Box<Reason>),
     /// The result depends on something that is not executed here: a network, another program.
     Unknown(Box<Reason>),
@@ -19,22 +19,22 @@ pub enum Stop {
 pub struct Reason {
     /// The entry or object that is the cause.
     pub site: Site,
-    /// What is wrong, in one sentence without the place.
+    /// The message, without the position.
     pub message: String,
 }
 
 impl Stop {
-    /// Stops because kustomize refuses what stands at a place.
+    /// Returns a stop for an error of kustomize.
     pub fn refused(site: Site, message: impl Into<String>) -> Self {
         Self::Refused(Box::new(Reason { site, message: message.into() }))
     }
 
-    /// Stops because what stands at a place is not executed.
+    /// Returns a stop for a part that is not executed.
     pub fn unknown(site: Site, message: impl Into<String>) -> Self {
         Self::Unknown(Box::new(Reason { site, message: message.into() }))
     }
 
-    /// Where and why.
+    /// Returns the position and the message.
     pub fn reason(&self) -> &Reason {
         match self {
             Self::Refused(reason) | Self::Unknown(reason) => reason,

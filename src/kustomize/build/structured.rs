@@ -9,16 +9,16 @@ use super::replacements::overwrite;
 use crate::kustomize::node::{Node, commented_text};
 use crate::yaml::{self, Limits};
 
-/// Returns the document in a text: `None` if it is no YAML, nothing within if there is no document.
+/// Parses the document in a text: `None` if it is not YAML, the inner `None` if it has no document.
 pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
     yaml::node(text, 0, &Limits::default()).ok()
 }
 
-/// Writes a value into the text that a path leads through and returns whether there is such a text.
+/// Writes a value into the text that a path leads through. Returns whether there is such a text.
 ///
 /// # Errors
 ///
-/// When what kustomize writes is not worked out here.
+/// If kustomize's result is not implemented here.
 pub(super) fn set(node: &mut Node, value: &Node, steps: &[String], create: Option<Create>) -> Result<bool, String> {
     for count in 1..steps.len() {
         let (outer, inner) = steps.split_at(count);

@@ -28,11 +28,11 @@ pub(super) struct Accumulator {
 }
 
 impl Run<'_> {
-    /// Adds a kustomization to what is there.
+    /// Adds the objects of a kustomization to an accumulator.
     ///
     /// # Errors
     ///
-    /// When kustomize refuses it.
+    /// If kustomize rejects it.
     pub(super) fn accumulate(&mut self, target: &Target<'_>, mut acc: Accumulator) -> Step<Accumulator> {
         let kustomization = &target.file.kustomization;
         for (list, entries) in [("resources", &kustomization.resources), ("bases", &kustomization.bases)] {
@@ -56,7 +56,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// When an entry is neither.
+    /// If an entry is neither.
     pub(super) fn resources(
         &mut self,
         target: &Target<'_>,
@@ -74,7 +74,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// When it is neither.
+    /// If it is neither.
     pub(super) fn plugin_files(
         &mut self,
         target: &Target<'_>,
@@ -168,7 +168,7 @@ impl Run<'_> {
         acc.vars.merge(vars).map_err(refused)
     }
 
-    /// Returns the refusal of an object whose identity another one has.
+    /// Returns the error for an object with a duplicate identity.
     pub(super) fn conflict(&self, resource: &Resource, site: &Site) -> Stop {
         let id = resource.id(&self.scope()).to_string();
         Stop::refused(site.clone(), format!("may not add resource with an already registered id: {id}"))
@@ -210,7 +210,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Validators may fail, and add a label that says they ran; nothing else.
+    /// Runs validators, which may fail or add a label that they ran, and nothing else.
     fn validators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let validators = &target.file.kustomization.validators;
         for validator in self.plugin_transformers(target, "validators", validators)? {

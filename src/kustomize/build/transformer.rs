@@ -23,10 +23,10 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
 use crate::kustomize::schema::Preferred;
 
-/// A transformer and where it is configured.
+/// A transformer with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Transformer {
-    /// What it does.
+    /// The kind of transformer.
     pub what: What,
     /// The entry that configures it.
     pub site: Site,
@@ -36,7 +36,7 @@ pub(super) struct Transformer {
     pub note: Option<OriginNote>,
 }
 
-/// What a transformer does. The names are those of kustomize.
+/// The kinds of transformers, with the names of kustomize.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields are those of kustomize's configurations")]
 pub(super) enum What {
@@ -60,7 +60,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// When kustomize's fails.
+    /// If kustomize's fails.
     pub(super) fn run(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         let failed = |message: String| Stop::refused(self.site.clone(), message);
         match &self.what {
@@ -186,17 +186,17 @@ impl Transformer {
         }
     }
 
-    /// Appends hashes to the names of the objects that want one.
+    /// Appends hashes to the names of objects that request one.
     fn hash(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         append_hashes(run, map)
     }
 }
 
-/// Appends hashes to the names of the objects that want one.
+/// Appends hashes to the names of objects that request one.
 ///
 /// # Errors
 ///
-/// When the data of an object cannot be printed.
+/// If the data of an object cannot be printed.
 pub(super) fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
     if !map.resources().iter().any(|resource| resource.needs_hash) {
         return Ok(());

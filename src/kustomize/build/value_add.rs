@@ -38,11 +38,11 @@ pub(super) struct ValueTarget {
 }
 
 impl ValueAdd {
-    /// Puts the value into the fields.
+    /// Sets the value in the fields.
     ///
     /// # Errors
     ///
-    /// When a field is no scalar.
+    /// If a field is not a scalar.
     pub(super) fn apply(&self, map: &mut ResMap) -> Result<(), String> {
         let scope = map.scope.clone();
         for target in &self.targets {

@@ -31,11 +31,11 @@ enum Value {
 }
 
 impl Vars {
-    /// Adds the vars of a kustomization and notes which objects they point at.
+    /// Adds the vars of a kustomization, and records the objects that they refer to.
     ///
     /// # Errors
     ///
-    /// The index of a var that points at several objects, or whose name another one has.
+    /// The index of a var that refers to several objects, or with a duplicate name.
     pub(super) fn record(&mut self, vars: &[Var], map: &mut ResMap) -> Result<(), (usize, String)> {
         for (index, var) in vars.iter().enumerate() {
             point(var, map).map_err(|message| (index, message))?;
@@ -50,7 +50,7 @@ impl Vars {
     ///
     /// # Errors
     ///
-    /// When a name is there already.
+    /// If a name already exists.
     pub(super) fn merge(&mut self, other: Self) -> Result<(), String> {
         other.vars.into_values().try_for_each(|var| self.add(var))
     }
@@ -67,7 +67,7 @@ impl Vars {
     ///
     /// # Errors
     ///
-    /// When a var points at nothing, or a field holds something else than texts.
+    /// If a var points at nothing, or a field holds something else than texts.
     pub(super) fn resolve(&self, map: &mut ResMap, specs: &[FieldSpec]) -> Result<(), String> {
         let mut values = BTreeMap::new();
         for var in self.vars.values() {

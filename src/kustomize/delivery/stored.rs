@@ -152,7 +152,7 @@ impl<'a> Stage<'a> {
         findings
     }
 
-    /// Returns whether all of the namespace goes, or what has lost its owner: there is no order in that.
+    /// Returns whether all of the namespace goes, or what has lost its owner: there is not an order in that.
     fn is_clearing(&self) -> bool {
         let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
         let is_going = |stored: Arc<Stored>| stored.value().pointer("/metadata/deletionTimestamp").is_some();

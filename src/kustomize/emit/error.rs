@@ -6,7 +6,7 @@ use crate::admission::field::FieldPath;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct EmitError {
-    /// The value, or the entry whose key is wrong.
+    /// The invalid value, or the entry with the invalid key.
     pub path: FieldPath,
     /// The reason.
     pub problem: Problem,

@@ -73,8 +73,8 @@ fn continues_number(before: &str) -> bool {
     before.chars().rev().take_while(|char| is_digit(*char)).any(|char| char != '0')
 }
 
-/// Returns the number that a text begins with, behind the digit `start`, and how many digits it has. Go's arithmetic
-/// wraps around.
+/// Parses the number at the start of a text, after the digit `start`; returns it with its number of digits. The
+/// arithmetic wraps around, as in Go.
 fn number(text: &str, start: i64) -> (i64, usize) {
     text.chars().take_while(|char| is_digit(*char)).fold((start, 0), |(number, length), digit| {
         let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));
@@ -82,12 +82,12 @@ fn number(text: &str, start: i64) -> (i64, usize) {
     })
 }
 
-/// Go's `unicode.IsLetter`.
+/// Returns whether Go's `unicode.IsLetter` holds.
 fn is_letter(char: char) -> bool {
     if char.is_ascii() { char.is_ascii_alphabetic() } else { in_category(&LETTER, char) }
 }
 
-/// Go's `unicode.IsDigit`.
+/// Returns whether Go's `unicode.IsDigit` holds.
 fn is_digit(char: char) -> bool {
     if char.is_ascii() { char.is_ascii_digit() } else { in_category(&DIGIT, char) }
 }

@@ -2,8 +2,7 @@
 //!
 //! kustomize turns each object into JSON and gives that to [sigs.k8s.io/yaml], which reads it as YAML 1.1 and prints it with
 //! go-yaml v2. So the text depends on nothing but the values: mappings are sorted by the natural order of their keys,
-//! strings are quoted where YAML 1.1 would read something else, long texts are folded behind column 80, and lists stand level
-//! with their key.
+//! strings are quoted where YAML 1.1 would read something else, long texts are folded behind column 80, and lists have the indentation of their key.
 //!
 //! ```
 //! use portcullis::kustomize::emit::{Value, document};
@@ -22,7 +21,7 @@
 //!
 //! # What it costs
 //!
-//! One pass over the values, plus sorting. Nothing is copied but keys and texts that hold U+0085.
+//! One pass over the values, plus sorting. Only keys and texts with U+0085 are copied.
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
@@ -44,12 +43,12 @@ use writer::Writer;
 /// The line between two documents.
 pub const SEPARATOR: &str = "---\n";
 
-/// Prints one document at the end of `out`.
+/// Appends one document to `out`.
 ///
 /// # Errors
 ///
-/// When kustomize fails to print the value too: because of a character or a key that its YAML library does not read back, or a
-/// number that JSON does not have. What stands in `out` then is of no use.
+/// If kustomize cannot print the value either: because of a character or key that its YAML library does not read back,
+/// or a number that JSON does not have. The content of `out` is then unspecified.
 pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
     Writer::new(out).document(value)
 }

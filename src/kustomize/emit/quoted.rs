@@ -7,7 +7,7 @@ use super::style::{is_break, is_printable};
 /// The byte order mark.
 const BOM: char = '\u{feff}';
 
-/// Returns whether every character of a text is escaped. go-yaml v2 takes each of them for a byte order mark if the
+/// Returns whether every character of a text is escaped. go-yaml v2 treats every character as a byte order mark if the
 /// text begins with one.
 pub(super) fn escapes_all(text: &str) -> bool {
     text.starts_with(BOM)

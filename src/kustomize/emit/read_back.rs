@@ -1,7 +1,7 @@
-//! Texts as they are after kustomize has printed them as JSON and read that as YAML.
+//! Converts texts as kustomize does when it prints JSON and reads it back as YAML.
 //!
-//! Go's JSON escapes neither U+0085, which breaks lines in YAML 1.1, nor the control characters from U+007F on, which YAML
-//! refuses.
+//! Go's JSON does not escape U+0085, which breaks lines in YAML 1.1, and the control characters from U+007F on, which
+//! YAML rejects.
 
 use std::borrow::Cow;
 

@@ -22,7 +22,7 @@ impl Style {
     }
 }
 
-/// Where a string stands.
+/// The position of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     /// A key on the line of its value.
@@ -82,7 +82,7 @@ fn is_base_60_digit(text: &str) -> bool {
     matches!(text.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9'])
 }
 
-/// Finds out what a string allows.
+/// Determines which styles a string allows.
 ///
 /// Source: `yaml_emitter_analyze_scalar` in go-yaml v2.
 pub(super) fn analyse(text: &str) -> Shape {
@@ -99,13 +99,13 @@ pub(super) fn analyse(text: &str) -> Shape {
     seen.shape()
 }
 
-/// Returns whether a text is one of the many that need no closer look.
+/// Returns whether a text is obviously a plain scalar, a fast path for most texts.
 fn is_simple(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/' | b'_' | b'=' | b'+');
     text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) && text.bytes().all(is_word)
 }
 
-/// What was met while going through a string.
+/// The characters found in a string.
 #[derive(Debug, Default)]
 struct Seen {
     /// Something that means something in a plain scalar.
@@ -143,7 +143,7 @@ impl Seen {
     }
 }
 
-/// Returns whether a character means something in a plain scalar where it stands.
+/// Returns whether a character at this position is an indicator in a plain scalar.
 fn is_indicator(before: Option<char>, char: char, after: Option<char>) -> bool {
     let ends_word = after.is_none_or(|after| matches!(after, ' ' | '\t'));
     match (before, char) {
@@ -159,7 +159,8 @@ pub(super) fn is_break(char: char) -> bool {
     matches!(char, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns whether go-yaml v2 prints a character as it is. It escapes everything beyond the basic plane.
+/// Returns whether go-yaml v2 prints a character without an escape. It escapes everything beyond the basic multilingual
+/// plane.
 pub(super) fn is_printable(char: char) -> bool {
     matches!(char, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && char != '\u{feff}'
 }

@@ -19,7 +19,7 @@ pub enum Value<'a> {
     Text(Cow<'a, str>),
     /// A sequence.
     List(Vec<Value<'a>>),
-    /// A mapping; the entries may stand in any order, each key once.
+    /// A mapping. Its entries may be in any order; keys are unique.
     Map(Vec<(Cow<'a, str>, Value<'a>)>),
 }
 

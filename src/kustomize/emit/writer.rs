@@ -7,14 +7,14 @@ use super::style::{self, Position, Style};
 use super::{Value, keys, number, quoted, read_back};
 use crate::admission::field::FieldPath;
 
-/// A text is folded at the first single space behind this column.
+/// A text is folded at the first single space after this column.
 const WIDTH: usize = 80;
 /// By how much each level is indented.
 const INDENT: usize = 2;
-/// A longer key, in bytes, stands on a line of its own.
+/// Maximum length of a simple key, in bytes; a longer key is written on its own line.
 const SIMPLE_KEY: usize = 128;
 
-/// What a value stands in.
+/// The parent of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parent {
     Document,
@@ -29,7 +29,7 @@ pub(super) struct Writer<'o> {
     column: usize,
     /// Whether the last character was whitespace.
     whitespace: bool,
-    /// Whether nothing but indentation and indicators stands on the line.
+    /// Whether the line contains only indentation and indicators.
     indention: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// Writes a value whose parent is indented by `indent`; the document is not.
+    /// Writes a value whose parent has this indentation; `None` for the document.
     fn value(&mut self, value: &Value<'_>, indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
         match value {
             Value::Null => self.word("null"),
@@ -61,7 +61,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// Writes a list. It stands level with its key.
+    /// Writes a list with the indentation of its key.
     fn list(&mut self, items: &[Value<'_>], indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
         let level = parent == Parent::Map && !self.indention;
         let indent = indent.map_or(0, |indent| if level { indent } else { indent + INDENT });
@@ -87,7 +87,7 @@ impl<'o> Writer<'o> {
         self.indent(indent);
         if key.len() <= SIMPLE_KEY && !style::analyse(key).multiline {
             self.text(key, Some(indent), Position::SimpleKey);
-            self.put(':');
+            self.write_char(':');
             (self.whitespace, self.indention) = (false, false);
         } else {
             self.open('?');
@@ -109,7 +109,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Writes what is never folded.
+    /// Writes a word that is never folded.
     fn word(&mut self, word: &str) {
         self.separate();
         self.out.push_str(word);
@@ -124,7 +124,7 @@ impl<'o> Writer<'o> {
             if fold && char == ' ' && self.column > WIDTH && is_single_space(bytes, at) {
                 self.indent(indent);
             } else {
-                self.put(char);
+                self.write_char(char);
                 self.indention = false;
             }
         }
@@ -136,7 +136,7 @@ impl<'o> Writer<'o> {
         let mut broken = false;
         for (at, char) in text.char_indices() {
             if style::is_break(char) {
-                self.put(char);
+                self.write_char(char);
                 (self.column, self.indention, broken) = (0, true, true);
                 continue;
             }
@@ -148,12 +148,12 @@ impl<'o> Writer<'o> {
                 self.indent(indent);
             }
             if char == '\'' {
-                self.put(char);
+                self.write_char(char);
             }
-            self.put(char);
+            self.write_char(char);
             (self.indention, broken) = (false, false);
         }
-        self.put('\'');
+        self.write_char('\'');
         (self.whitespace, self.indention) = (false, false);
     }
 
@@ -164,7 +164,7 @@ impl<'o> Writer<'o> {
             Some(indent) if self.column > WIDTH && is_inside && is_single_space(text.as_bytes(), at) => {
                 self.indent(indent);
             }
-            _ => self.put(' '),
+            _ => self.write_char(' '),
         }
     }
 
@@ -179,21 +179,21 @@ impl<'o> Writer<'o> {
             } else if fold && char == ' ' && !spaces && self.column > WIDTH && at > 0 && at + 1 < text.len() {
                 self.fold_in_double_quotes(text, at, indent);
             } else {
-                self.put(char);
+                self.write_char(char);
             }
             spaces = char == ' ' && !escapes_all;
         }
-        self.put('"');
+        self.write_char('"');
         (self.whitespace, self.indention) = (false, false);
     }
 
     /// Begins a new line; a space that would begin it is kept by a backslash.
     fn fold_in_double_quotes(&mut self, text: &str, at: usize, indent: usize) {
-        // within quotes a line always ends here, whatever stood before
+        // Inside quotes a line always ends here.
         self.indention = false;
         self.indent(indent);
         if text.as_bytes().get(at + 1) == Some(&b' ') {
-            self.put('\\');
+            self.write_char('\\');
         }
     }
 
@@ -207,14 +207,14 @@ impl<'o> Writer<'o> {
         let mut broken = true;
         for char in text.chars() {
             if style::is_break(char) {
-                self.put(char);
+                self.write_char(char);
                 (self.column, self.indention, broken) = (0, true, true);
                 continue;
             }
             if broken {
                 self.indent(indent);
             }
-            self.put(char);
+            self.write_char(char);
             (self.indention, broken) = (false, false);
         }
     }
@@ -225,7 +225,7 @@ impl<'o> Writer<'o> {
             self.end_line();
         }
         while self.column < indent {
-            self.put(' ');
+            self.write_char(' ');
         }
         (self.whitespace, self.indention) = (true, true);
     }
@@ -238,30 +238,30 @@ impl<'o> Writer<'o> {
     /// Writes the indicator of an item, a key or a value. A block may begin on the same line.
     fn open(&mut self, indicator: char) {
         self.separate();
-        self.put(indicator);
+        self.write_char(indicator);
         self.whitespace = false;
     }
 
     fn quote(&mut self, quote: char) {
         self.separate();
-        self.put(quote);
+        self.write_char(quote);
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Writes a space unless there is one.
+    /// Writes a space, unless the last character is white space.
     fn separate(&mut self) {
         if !self.whitespace {
-            self.put(' ');
+            self.write_char(' ');
         }
     }
 
-    fn put(&mut self, char: char) {
+    fn write_char(&mut self, char: char) {
         self.out.push(char);
         self.column += 1;
     }
 }
 
-/// Returns whether no other space stands beside the one at `at`.
+/// Returns whether the space at `at` has no other space next to it.
 fn is_single_space(bytes: &[u8], at: usize) -> bool {
     let is_space = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&b' ');
     !is_space(at.checked_sub(1)) && !is_space(Some(at + 1))
@@ -272,7 +272,7 @@ fn indentation_indicator(text: &str) -> &'static str {
     if text.starts_with(|char| char == ' ' || style::is_break(char)) { "2" } else { "" }
 }
 
-/// What to do with the line breaks at the end of a text.
+/// Returns the chomping indicator for the line breaks at the end of a text.
 fn chomping_indicator(text: &str) -> &'static str {
     let mut last = text.chars().rev();
     match (last.next().is_some_and(style::is_break), last.next().is_none_or(style::is_break)) {

@@ -81,7 +81,7 @@ pub enum BadFile {
 ///
 /// # Errors
 ///
-/// When it is not UTF-8, or has control characters.
+/// If it is not UTF-8, or has control characters.
 pub fn text(bytes: &[u8]) -> Result<&str, BadFile> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(BadFile::Utf16);
@@ -118,7 +118,7 @@ impl KustomizationFile {
     ///
     /// # Errors
     ///
-    /// When it is not YAML.
+    /// If it is not YAML.
     pub fn read(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
         Self::decoded(path, bytes, |value| decode::decode(&value, &schema::KUSTOMIZATION))
     }
@@ -128,7 +128,7 @@ impl KustomizationFile {
     ///
     /// # Errors
     ///
-    /// When it is not YAML.
+    /// If it is not YAML.
     pub fn read_lax(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
         let mut file = Self::decoded(path, bytes, |value| {
             let (mut decoded, faults) =
@@ -208,7 +208,7 @@ impl KustomizationFile {
 ///
 /// # Errors
 ///
-/// When it is not YAML.
+/// If it is not YAML.
 pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document>), BadFile> {
     let limits = Limits::default();
     let document = yaml::first(text(bytes)?, &limits).map_err(BadFile::of)?;

@@ -1,7 +1,7 @@
 //! The language of `spec.postBuild`: `${name}`, defaults, and functions over the values of variables.
 //!
-//! Its syntax looks like the shell's and is not: `${a-b}` is an error, `${a:+b}` is a default like all others, `$$` is `$`
-//! everywhere, and a text between two braces that is no name fails the whole object. Executed cases are in
+//! Its syntax looks like the shell's and is not: `${a-b}` is an error, `${a:+b}` is a default like all others, `$$` is
+//! `$` everywhere, and a text between two braces that is not a name fails the whole object. Executed cases are in
 //! `tests/vectors/kustomize/flux-substitute.json`.
 
 mod functions;
@@ -74,7 +74,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// When Flux cannot read it.
+    /// If Flux cannot read it.
     pub(in crate::kustomize) fn read(text: &str) -> Result<Self, Failure> {
         let mut reader = Reader { rest: text, depth: 0 };
         let mut nodes = Vec::new();
@@ -88,7 +88,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// When Flux cannot do it.
+    /// If Flux cannot do it.
     pub(in crate::kustomize) fn evaluate<'v>(
         &self,
         variables: &dyn Fn(&str) -> Variable<'v>,

@@ -9,7 +9,7 @@ use crate::kustomize::node::{Kind, Node};
 /// The key of a directive.
 pub(super) const KEY: &str = "$patch";
 
-/// What a patch wants done with a mapping or list.
+/// The operation on a mapping or list that a patch requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Directive {
     Merge,
@@ -22,7 +22,7 @@ pub(super) fn take(patch: &mut Node) -> Result<Directive, Problem> {
     match &patch.kind {
         Kind::Map(_) => of_map(patch),
         Kind::Seq(_) => of_list(patch),
-        // only null gets here, and the error is not looked at
+        // Only null gets here; the caller ignores the error.
         Kind::Scalar(_) => Ok(Directive::Merge),
     }
 }

@@ -46,8 +46,7 @@ pub(super) fn is_empty(node: &Node) -> bool {
     node.is_null() || (node.is_map() && node.entries().is_empty())
 }
 
-/// Returns whether an element has the values. Values may be missing at the end; the last found one then stands for
-/// them.
+/// Returns whether an element has the values. If `values` is shorter than `keys`, its last value is repeated.
 fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem> {
     let mut is_match = false;
     for (at, key) in keys.iter().enumerate() {

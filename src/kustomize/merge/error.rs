@@ -7,7 +7,7 @@ use crate::kustomize::node::{Kind, Node};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct MergeError {
-    /// The field, or the list whose elements are wrong.
+    /// The field, or the list with invalid elements.
     pub path: FieldPath,
     /// The reason.
     pub problem: Problem,
@@ -33,9 +33,9 @@ pub enum Problem {
     /// Object and patch have different kinds of nodes.
     #[error("{expected} was expected here, not {found}")]
     WrongKind {
-        /// What the other one has.
+        /// The kind of the other node.
         expected: &'static str,
-        /// What stands here.
+        /// The kind of this node.
         found: &'static str,
     },
     /// `$patch` with a word that kustomize does not know.

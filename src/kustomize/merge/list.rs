@@ -1,6 +1,6 @@
-//! Lists whose elements are merged.
+//! Merges lists by the keys of their elements.
 //!
-//! What happens here does not follow from an intention; it is what kustomize does step by step.
+//! This reproduces kustomize step by step; the result does not always make sense.
 //!
 //! Source: `kyaml/yaml/walk/associative_sequence.go`.
 
@@ -51,7 +51,7 @@ impl Walker<'_> {
             self.elements(&mut lists, values, &keys, elements)?
         };
         Ok(match merged {
-            // the list is made anew, so that it is neither side's
+            // The list is copied, so that it is shared with neither side.
             true => {
                 Walked::from(Side::Patch, Some(Node { style: dest.style, ..Node::seq(lists.first).at(dest.origin) }))
             }
@@ -138,12 +138,12 @@ fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, P
 }
 
 impl Lists {
-    /// The elements as they are, those of the patch first, each once.
+    /// Returns the elements as values: first those of the patch, without duplicates.
     fn own_values(&self) -> Vec<Values> {
         self.distinct(|item| vec![text(item).to_owned()])
     }
 
-    /// Returns the values of the elements at some keys, those of the patch first, each once.
+    /// Returns the values of the elements at some keys: first those of the patch, without duplicates.
     fn values(&self, keys: &[&str]) -> Vec<Values> {
         let value = |item: &Node, key: &str| {
             item.get(key).filter(|value| !value.is_null_or_empty()).map(text).unwrap_or_default().to_owned()
@@ -157,7 +157,7 @@ impl Lists {
         all.filter(|values| seen.insert(values.clone())).collect()
     }
 
-    /// Returns the elements of both lists with some values. Keys without a value are not looked at.
+    /// Returns the elements of both lists with some values. Keys without a value are ignored.
     fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
         let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
         let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);
@@ -199,7 +199,7 @@ impl Lists {
     }
 }
 
-/// Sets the keys that an element lacks. A scalar is written anew, without its tag.
+/// Adds missing keys to an element. A scalar is replaced, without its tag.
 fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     for (key, value) in keys.iter().zip(values) {
         if value.is_empty() || element.get(key).is_some() {
@@ -217,7 +217,7 @@ fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     }
 }
 
-/// Appends what is not yet in a list; an element with the same keys replaces the one that is.
+/// Appends elements to a list; an element with the same keys is replaced.
 fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), Problem> {
     for other in others {
         if keys == [ITSELF] {

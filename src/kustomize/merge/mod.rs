@@ -30,11 +30,11 @@
 //!
 //! # What differs
 //!
-//! kustomize works on pointers, so that a node which stands in two places is changed in both. Here each place has its own.
+//! kustomize works on pointers, so a node at two places changes at both. Here each place has its own copy.
 //!
 //! # What it costs
 //!
-//! One walk over the object. What stays as it is, is not copied.
+//! One walk over the object. Unchanged parts are not copied.
 //!
 //! Source: `kyaml/yaml/merge2` and `kyaml/yaml/walk` of kustomize.
 
@@ -57,13 +57,13 @@ use walk::{Side, Sources, Walker};
 ///
 /// # Errors
 ///
-/// When the patch does not fit the object.
+/// If the patch does not fit the object.
 pub fn merge(object: &Node, patch: &Node, schema: &Schema) -> Result<Option<Node>, MergeError> {
     let sources = Sources::new(Some(object.clone()), Some(patch.clone()));
     let merged = Walker { schema }.walk(sources, None)?;
     Ok(match merged.side {
         Side::Dest => merged.node,
-        // kustomize goes on with the object itself, whatever takes its place
+        // kustomize continues with the object itself, even if it is replaced.
         Side::Patch => merged.node.map(|_| object.clone()),
     })
 }

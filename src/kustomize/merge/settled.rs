@@ -17,7 +17,7 @@ pub(super) enum Mode {
     Moved,
 }
 
-/// Returns whether a walk changes nothing of a node. If in doubt it says no, and the walk finds out.
+/// Returns whether a walk changes nothing in a node. Returns false if that is uncertain; the walk then decides.
 pub(super) fn is_settled(walker: Walker<'_>, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;
@@ -42,7 +42,8 @@ fn is_settled_map(walker: Walker<'_>, node: &Node, schema: Option<FieldSchema<'_
     node.entries().iter().all(|entry| is_settled_field(&entry.key, &entry.value))
 }
 
-/// A list by one key is settled if each element has a value of its own there.
+/// Returns whether a walk changes nothing in a list. A list with one key does not change if its elements have distinct
+/// values of the key.
 fn is_settled_list(walker: Walker<'_>, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

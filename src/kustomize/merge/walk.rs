@@ -55,7 +55,7 @@ impl Sources {
         Self { dest, patch, same: false }
     }
 
-    /// Creates a part of the patch that stands in the object now.
+    /// Returns sources for a part of the patch that is now in the object.
     fn moved(node: Node) -> Self {
         Self { dest: Some(node.clone()), patch: Some(node), same: true }
     }
@@ -159,11 +159,11 @@ impl Walker<'_> {
     }
 }
 
-/// What is to be done with a mapping.
+/// How to merge a mapping.
 enum Visited {
     /// Nothing more.
     Done(Walked),
-    /// Its fields are merged, into the node of this side. It stands in the object now.
+    /// Merge its fields into the node of this side, which is now in the object.
     Merge(Side),
 }
 
@@ -185,7 +185,7 @@ fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
     Ok(Visited::Merge(side))
 }
 
-/// Decides what becomes of a mapping that the object does not have, or has as null.
+/// Handles a mapping that is missing or null in the object.
 fn visit_missing(sources: &mut Sources) -> Visited {
     let Some(mut patch) = sources.patch.take() else {
         // a null that was left empty goes, one that was written stays
@@ -203,7 +203,7 @@ fn visit_missing(sources: &mut Sources) -> Visited {
     Visited::Merge(Side::Patch)
 }
 
-/// Takes the node of the patch if there is one.
+/// Returns the node of the patch, if any.
 fn replaced(sources: Sources) -> Walked {
     match sources.patch {
         Some(patch) => Walked::from(Side::Patch, Some(patch)),

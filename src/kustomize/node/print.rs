@@ -56,7 +56,7 @@ pub enum UnprintableKind {
 ///
 /// # Errors
 ///
-/// When kustomize fails to print it.
+/// If kustomize fails to print it.
 pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: true })
 }

@@ -65,7 +65,7 @@ impl Loader<'_> {
     ///
     /// # Errors
     ///
-    /// When it is none.
+    /// If it is none.
     pub fn file(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFile> {
         if is_http(entry) {
             return Err(NoFile::Http);
@@ -86,7 +86,7 @@ impl Loader<'_> {
     ///
     /// # Errors
     ///
-    /// When it is none, or is being built already.
+    /// If it is none, or is being built already.
     pub fn folder(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFolder> {
         if entry.is_empty() {
             return Err(NoFolder::Empty);

@@ -4,7 +4,7 @@ use super::definitions::{Definitions, Name, Shape, ShapeId};
 
 /// One line for every kind, type and field; the head of the file explains them.
 const TABLE: &str = include_str!("built_in.txt");
-/// What stands in the table where there is nothing.
+/// The empty value in the table.
 const NONE: &str = "-";
 
 /// Reads the table.

@@ -11,10 +11,10 @@ use crate::yaml::{self, Limits};
 const DEFINITIONS: &str = "#/definitions/";
 /// The kinds of a definition or operation.
 const KINDS: &str = "x-kubernetes-group-version-kind";
-/// What makes the operations of a path those of objects with a namespace.
+/// The part of a path by which its operations apply to namespaced objects.
 const NAMESPACE: &str = "namespaces/{namespace}";
 
-/// Why a text is no OpenAPI document.
+/// Why a text is not a valid OpenAPI document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSchema {
@@ -62,7 +62,7 @@ pub(super) fn fragment(text: &str) -> Option<Definitions> {
     if schema.is_empty() {
         return None;
     }
-    // what is first stands for the comment; what it contains follows
+    // The first definition is the comment's own; the others are parts of it.
     let mut definitions = Definitions::default();
     let first = definitions.add(Shape::default());
     let shape = shape(&Value::Object(schema), &mut definitions);
@@ -70,7 +70,7 @@ pub(super) fn fragment(text: &str) -> Option<Definitions> {
     Some(definitions)
 }
 
-/// The kinds whose objects are in no namespace: those that paths mention, and none with a namespace.
+/// Returns the cluster-scoped kinds: kinds with paths, none of which has a namespace.
 pub(super) fn cluster_scoped(document: &Value) -> Result<BTreeSet<(String, String)>, BadSchema> {
     let mut scoped = HashMap::new();
     for (path, operations) in object(document, "paths")? {

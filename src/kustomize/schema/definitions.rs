@@ -12,7 +12,7 @@ pub(super) type Name = Cow<'static, str>;
 /// One schema.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
-    /// The definition that this one stands for.
+    /// The referenced definition.
     pub(super) reference: Option<Name>,
     pub(super) fields: HashMap<Name, ShapeId>,
     /// The schema of all other fields.
@@ -31,7 +31,7 @@ pub(super) struct Definitions {
     names: HashMap<Name, ShapeId>,
     /// By kind: the apiVersions and their definitions.
     kinds: HashMap<Name, Vec<(Name, ShapeId)>>,
-    /// The shape of what is left out, if these are not all there is.
+    /// The shape of omitted definitions; `None` if all are present.
     opaque: Option<ShapeId>,
 }
 
@@ -58,7 +58,7 @@ impl Definitions {
         self.shapes.get_mut(id)
     }
 
-    /// Says of which kind a definition is; the last one counts.
+    /// Sets the kind of a definition; the last one is used.
     pub(super) fn add_kind(&mut self, api_version: Name, kind: Name, id: ShapeId) {
         let versions = self.kinds.entry(kind).or_default();
         versions.retain(|(other, _)| *other != api_version);

@@ -1,8 +1,7 @@
-//! The OpenAPI definitions by which kustomize merges lists and knows kinds without a namespace.
+//! The OpenAPI definitions by which kustomize merges lists and recognizes cluster-scoped kinds.
 //!
 //! A strategic merge patch replaces a list, unless the schema of the object says by which keys its elements are merged. The
-//! schema that kustomize has built in is that of Kubernetes 1.21.2; `openapi.path` of a kustomization puts another one in its
-//! place. Kinds without a schema have no merged lists.
+//! schema that kustomize has built in is that of Kubernetes 1.21.2; `openapi.path` of a kustomization replaces it. Kinds without a schema have no merged lists.
 //!
 //! ```
 //! use portcullis::kustomize::schema::Schema;
@@ -42,7 +41,7 @@ static BUILT_IN: LazyLock<Arc<Schema>> =
 #[derive(Debug)]
 pub struct Schema {
     definitions: Definitions,
-    /// The apiVersion and kind of those that have no namespace, if the schema was read from a file.
+    /// The apiVersion and kind of cluster-scoped kinds, if the schema was read from a file.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
     /// Whether the built-in definitions are in force too, and which of two with one name is taken.
     beside: Option<Preferred>,
@@ -63,11 +62,11 @@ impl Schema {
         Arc::clone(&BUILT_IN)
     }
 
-    /// Reads the file that `openapi.path` names: JSON if it begins with `{`, else YAML.
+    /// Parses the file in `openapi.path`: JSON if it begins with `{`, else YAML.
     ///
     /// # Errors
     ///
-    /// When the text is no OpenAPI document. kustomize crashes over some of those.
+    /// If the text is not an OpenAPI document. kustomize crashes on some of those.
     pub fn read(text: &str) -> Result<Arc<Self>, BadSchema> {
         Self::read_beside(text, None)
     }
@@ -83,15 +82,15 @@ impl Schema {
         Ok(Arc::new(Self { definitions: custom::definitions(&document)?, cluster_scoped, beside }))
     }
 
-    /// Reads the schema of one field, as a comment beside it may hold one; see [`Schema::of_comment`].
+    /// Parses a schema in a comment beside a field; see [`Schema::of_comment`].
     ///
-    /// Nothing if the text is no schema or an empty one.
+    /// Returns `None` if the text is not a schema, or an empty one.
     pub fn fragment(text: &str) -> Option<Self> {
         Some(Self { definitions: custom::fragment(text)?, cluster_scoped: None, beside: None })
     }
 
-    /// Returns the schema of the field beside which `fragment` stands as a comment. Its references lead to the
-    /// definitions in force.
+    /// Returns the schema of a field with the schema comment `fragment`, whose references are resolved in the current
+    /// definitions.
     pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
         FieldSchema { global: self, definitions: &fragment.definitions, shape: fragment.definitions.first()? }
             .resolved()
@@ -115,8 +114,8 @@ impl Schema {
         first.into_iter().chain(second)
     }
 
-    /// Returns the apiVersion and kind of the objects that are in no namespace, besides those that kustomize always
-    /// knows. Nothing unless the schema was read from a file.
+    /// Returns the apiVersion and kind of cluster-scoped kinds that the file adds to kustomize's own. `None` unless the
+    /// schema was read from a file.
     pub fn cluster_scoped(&self) -> Option<Arc<BTreeSet<(String, String)>>> {
         self.cluster_scoped.clone()
     }
@@ -155,7 +154,7 @@ impl<'s> FieldSchema<'s> {
         self.shape().is_some_and(|shape| shape.merges)
     }
 
-    /// Returns the keys by which elements are merged; none if the elements themselves are what is compared.
+    /// Returns the keys by which elements are merged; empty if the elements themselves are compared.
     pub fn keys(self) -> impl Iterator<Item = &'s str> {
         self.shape().into_iter().flat_map(|shape| shape.keys.iter().map(|key| &**key))
     }
@@ -164,7 +163,7 @@ impl<'s> FieldSchema<'s> {
         self.definitions.shape(self.shape)
     }
 
-    /// Returns the schema of what the definitions do not mention. Of the built-in ones only a part is kept.
+    /// Returns the schema of parts that the definitions omit. Only a part of the built-in definitions is included.
     fn of_unknown(self) -> Option<Self> {
         let shape = self.definitions.opaque()?;
         Some(Self { shape, ..self })

@@ -54,7 +54,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// When it is no such archive, or is larger than is good for us.
+    /// If it is no such archive, or is larger than is good for us.
     pub fn archive(packed: impl Read, base: &str) -> Result<Self, ArchiveError> {
         Self::archive_within(packed, base, ArchiveLimits::default())
     }

@@ -23,7 +23,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// When there is no such folder.
+    /// If there is no such folder.
     pub fn folder(path: &Path) -> Result<Self, FolderError> {
         let failed = |source| FolderError { path: path.to_owned(), source };
         let root = fs::canonicalize(path).map_err(failed)?;
