@@ -214,7 +214,7 @@ fn every_alert_has_its_page_and_every_page_its_alert() {
         assert!(alerts.contains(&format!("runbook: docs/runbooks/{name}.md\n")), "{name} names its page");
         let page = file(&format!("docs/runbooks/{name}.md"));
         assert!(page.starts_with(&format!("# {name}\n")), "{name}");
-        for part in ["## What users see", "## What to look at", "## How to mend it"] {
+        for part in ["## What users see", "## What to check", "## How to fix it"] {
             assert!(page.contains(part), "{name} lacks {part:?}");
         }
     }

@@ -37,11 +37,11 @@ pub async fn run(setting: &Setting) -> String {
     let aims = [
         ("p99 at half load: at most 2 ms", millis(half), half <= P99_AIM),
         (
-            "resident at 1 000 requests a second, with nothing in the catalog: at most 16 MiB",
+            "resident at 1 000 requests per second, with an empty catalog: at most 16 MiB",
             mib(memory),
             memory <= MEMORY_AIM,
         ),
-        ("the same, at its peak", mib(peak), peak <= MEMORY_AIM),
+        ("the same, maximum", mib(peak), peak <= MEMORY_AIM),
         ("from start to ready without a cluster: at most 100 ms", millis(start), start <= START_AIM),
     ];
     for (aim, measured, is_met) in aims {
@@ -61,7 +61,7 @@ async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> 
     let calls = [Arc::new(call)];
     let _ =
         writeln!(text, "An Installation of 3 KB to `/validate`. The server's capacity was {capacity:.0} a second.\n");
-    *text += "| requests a second | | p50 | p99 | p99.9 | not decided |\n|--:|:--|--:|--:|--:|--:|\n";
+    *text += "| requests per second | | p50 | p99 | p99.9 | not decided |\n|--:|:--|--:|--:|--:|--:|\n";
     let mut half = Duration::ZERO;
     for rate in [USUAL_RATE, capacity / 2.0] {
         let mut both = [Samples::default(), Samples::default()];

@@ -83,7 +83,7 @@ fn catalog(setting: &Setting) -> PathBuf {
 }
 
 fn write_phases(text: &mut String, phases: &[(&str, &Samples)]) {
-    *text += "| offered | a second | decided | sent away | failed | decided: p50 | p99 | p99.9 | sent away: p99 |\n";
+    *text += "| offered | per second | decided | rejected | failed | decided: p50 | p99 | p99.9 | rejected: p99 |\n";
     *text += "|:--|--:|--:|--:|--:|--:|--:|--:|--:|\n";
     for (name, samples) in phases {
         let [all, decided, shed] = [samples.all.len(), samples.count(200), samples.count(429)];
@@ -105,13 +105,13 @@ fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: 
     *text += "\n| aim | measured | |\n|:--|--:|:--|\n";
     let aims = [
         (
-            "p99 of what is decided: at most twice the unloaded one",
+            "p99 of decided requests: at most twice the unloaded p99",
             format!("{:.2} times", busy.div_duration_f64(calm)),
             busy <= calm * 2,
         ),
-        ("p99 of what is sent away: under 5 ms", millis(shed), shed < SHED_AIM),
-        ("memory: under the 1 GiB of the chart", mib(peak), peak < CEILING),
-        ("as before within a second", millis(recovered), recovered < RECOVERY_AIM),
+        ("p99 of rejected requests: under 5 ms", millis(shed), shed < SHED_AIM),
+        ("memory: under the chart's limit of 1 GiB", mib(peak), peak < CEILING),
+        ("recovers within a second", millis(recovered), recovered < RECOVERY_AIM),
         ("no request without an answer", overload.failed().to_string(), overload.failed() == 0),
     ];
     for (aim, measured, is_met) in aims {

@@ -79,7 +79,7 @@ impl Incident {
             (Self::Rotation, Certificates::Mounted { .. }) => "rotation of the mounted Secret",
             (Self::CaChange, _) => "change of the CA, until the old one has left",
             (Self::ApiServerRestart, _) => "restart of the kube-apiserver",
-            (Self::EtcdPause, _) => "etcd stands still for 4 s",
+            (Self::EtcdPause, _) => "etcd stops for 4 s",
             (Self::Kill, _) => "one of two replicas is killed (SIGKILL)",
         }
     }

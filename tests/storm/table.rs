@@ -13,8 +13,8 @@ pub fn write(storms: &[Storm]) -> String {
 }
 
 fn storm(storm: &Storm) -> String {
-    let head = "| what happens | times | over | calls of a client like the API server's | failed | writes through the \
-                kube-apiserver | failed | failed by its own counters |\n|---|---|---|---|---|---|---|---|\n";
+    let head = "| incident | times | duration | calls of a client like the API server | failed | writes through the \
+                kube-apiserver | failed | failed by its metrics |\n|---|---|---|---|---|---|---|---|\n";
     let rows: String = storm.rows.iter().map(|line| row(line) + "\n").collect();
     format!("Certificates: {}.\n\n{head}{rows}", storm.way)
 }
@@ -38,8 +38,8 @@ pub fn row(row: &Row) -> String {
 fn failed(all: usize, on_the_killed: usize) -> String {
     match on_the_killed {
         0 => all.to_string(),
-        count if count == all => format!("{all}, all on the killed one"),
-        count => format!("{all}, {count} of them on the killed one"),
+        count if count == all => format!("{all}, all on the killed replica"),
+        count => format!("{all}, {count} of them on the killed replica"),
     }
 }
 
