@@ -197,7 +197,7 @@ fn configurations_in_pages_are_valid() {
 #[test]
 fn configuration_page_lists_every_key() {
     let error = config::parse("unknown: {}\n", "file", &Registry::standard()).unwrap_err().to_string();
-    let (_, keys) = error.lines().next().unwrap().split_once("expected one of ").unwrap_or_else(|| panic!("{error}"));
+    let (_, keys) = error.lines().next().unwrap().split_once("use one of: ").unwrap_or_else(|| panic!("{error}"));
     let keys: BTreeSet<_> = keys.split(", ").map(str::to_owned).collect();
     assert!(keys.contains("rules"), "{error}");
     let page = fs::read_to_string(repository().join("docs/configuration.md")).unwrap();
