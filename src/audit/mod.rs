@@ -76,9 +76,9 @@ impl Audit {
         audited.unread.extend(failed.iter().map(|(kind, error)| Unread::kind(kind, error)));
         for target in target::all(&self.gate, &self.chosen) {
             let before = audited.objects;
-            let mut told =
+            let mut reported =
                 |done: usize, left: usize| progress(Progress { done: before + done, all: before + done + left });
-            match self.target(client, target.clone(), &mut told).await {
+            match self.target(client, target.clone(), &mut reported).await {
                 Ok(judged) => audited.add(judged),
                 Err(error) if audited.unread.iter().any(|known| known.resource == target.full_name()) => drop(error),
                 Err(error) => audited.unread.push(Unread::target(&target, &error)),
@@ -111,7 +111,7 @@ impl Audit {
         &self,
         client: &Client,
         target: Target,
-        told: &mut (dyn FnMut(usize, usize) + Send),
+        reported: &mut (dyn FnMut(usize, usize) + Send),
     ) -> Result<Audited, kube::Error> {
         let mut audited = Audited::default();
         let Some(served) = Served::find(client, target).await? else { return Ok(audited) };
@@ -122,7 +122,7 @@ impl Audit {
         };
         for namespace in namespaces {
             let listed = self.pages(&served, Pages::of(served.api(client, namespace)), |done, left| {
-                told(audited.objects + done, left);
+                reported(audited.objects + done, left);
             });
             let listed = listed.await?;
             audited.add(listed);
@@ -135,7 +135,7 @@ impl Audit {
         &self,
         served: &Served,
         pages: Pages,
-        mut told: impl FnMut(usize, usize) + Send,
+        mut reported: impl FnMut(usize, usize) + Send,
     ) -> Result<Audited, kube::Error> {
         let arriving = stream::try_unfold(pages, |mut pages| async {
             let item = pages.next().await?.map(|item| match item {
@@ -158,7 +158,7 @@ impl Audit {
                 None => listed = Audited::default(),
                 Some(one) => listed.add(one),
             }
-            told(listed.objects, usize::try_from(left).unwrap_or(usize::MAX / 2));
+            reported(listed.objects, usize::try_from(left).unwrap_or(usize::MAX / 2));
         }
         Ok(listed)
     }

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::{Gate, Policy, Row, levelled, live_read_deadline};
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
-use crate::kustomize::delivery::{Delivery, Outcome, Root, is_unchanged, not_judged, told};
+use crate::kustomize::delivery::{Delivery, Outcome, Root, is_unchanged, not_judged, tree_findings};
 
 /// The context of one decision about trees.
 pub(super) struct DeliveryContext<'a> {
@@ -38,7 +38,7 @@ impl DeliveryContext<'_> {
         let mut unknown: HashMap<String, Vec<&Root>> = HashMap::new();
         for (root, outcome) in look.roots.iter().zip(outcomes) {
             match outcome {
-                Outcome::Judged(judged) => findings.extend(told(root, &judged)),
+                Outcome::Judged(judged) => findings.extend(tree_findings(root, &judged)),
                 Outcome::Unknown(why) => unknown.entry(why).or_default().push(root),
                 Outcome::Unasked => {}
             }

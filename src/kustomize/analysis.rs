@@ -14,14 +14,14 @@ use super::walk::Walk;
 pub enum Verdict {
     /// It builds it.
     Accept,
-    /// It refuses it.
+    /// kustomize cannot build it.
     Reject,
-    /// It cannot be said without fetching, rendering or running something.
+    /// Unknown without fetching, rendering or running something.
     Unknown,
 }
 
 impl Verdict {
-    /// Returns the word for it in reports.
+    /// Returns the name in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",
@@ -37,7 +37,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What is known of a root.
+/// The analysis of a root.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The folder that would be built.
@@ -46,7 +46,7 @@ pub struct Report {
     pub profile: Profile,
     /// What would come of it.
     pub verdict: Verdict,
-    /// Why the verdict is not Accept although nothing is refused.
+    /// Why the verdict is not Accept although there are no findings.
     pub reasons: Vec<String>,
     /// Everything found, in the order in which kustomize would meet it.
     pub findings: Vec<TreeFinding>,

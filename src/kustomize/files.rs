@@ -6,11 +6,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::file::{BadFile, KustomizationFile, SharedFile};
 use super::tree::{Tree, TreePath, Unreadable};
 
-/// A file with its places takes some kilobytes; beyond this number the cache begins anew. Roots that stand beside one
-/// another share most, so that more would help little.
+/// Maximum number of cached files, of some kilobytes each; the cache is then emptied. Neighbouring roots share most
+/// files, so a larger cache would help little.
 const MOST_FILES: usize = 1_000;
-/// A file of which anchors and aliases make more values is read again for each root that wants it: a thousand such files would
-/// take gigabytes.
+/// Maximum number of values from aliases in a cached file. Files with more are parsed again for each root, because a
+/// thousand of them would need gigabytes.
 const MOST_ALIASED: usize = 1_000;
 
 /// Kustomization files that were read, shared by all roots of a run.
@@ -19,13 +19,13 @@ pub struct Files {
     read: RwLock<HashMap<TreePath, Read>>,
 }
 
-/// What came of reading a file.
+/// The result of reading a file.
 type Read = Result<SharedFile, NotRead>;
 
 /// Why a kustomization file was not read.
 #[derive(Debug, Clone)]
 pub enum NotRead {
-    /// It says nothing that can be understood.
+    /// Its content is invalid.
     Bad(BadFile),
     /// Its bytes cannot be had.
     Unreadable(Unreadable),

@@ -1,4 +1,4 @@
-//! Moving an entry to the list where it belongs, and leaving every other byte as it is.
+//! Moves an entry to the list where it belongs, and leaves all other bytes unchanged.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
             Fix::MoveEntry { from, index, to } => (from, *index, to),
         })
         .collect();
-    // from the end, so that the indexes of those before stay as they are
+    // From the end, so that the indexes of earlier entries stay valid.
     moves.sort_by_key(|(_, index, _)| std::cmp::Reverse(*index));
     moves.dedup();
     let mut text = text.to_owned();
@@ -79,13 +79,13 @@ impl<'t> Move<'t> {
         self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// After the end of the line, its newline included.
+    /// Returns the offset after the end of the line, including its newline.
     fn line_end(&self, at: usize) -> usize {
         self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline + 1)
     }
 
-    /// The entry as it is written, with the comment behind it where it has a line of its own.
-    fn written(&self) -> Option<&'t str> {
+    /// Returns the text of the entry, including a comment after it if it has its own line.
+    fn entry_text(&self) -> Option<&'t str> {
         let item = *self.items(self.from).get(self.index)?;
         let end = if self.is_flow(self.from) { item.end } else { self.line_end(item.end.saturating_sub(1)) };
         Some(self.text[item.start..end].trim_end())
@@ -108,13 +108,13 @@ impl<'t> Move<'t> {
     }
 
     fn insertion(&self) -> Option<Edit> {
-        let written = self.written()?;
+        let entry_text = self.entry_text()?;
         let newline = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
         let target = &self.document.value[self.to];
         let items = self.items(self.to);
         if self.is_flow(self.to) {
             let place = self.document.place(&self.list(self.to))?;
-            let entry = written.split(" #").next().unwrap_or(written).trim_end();
+            let entry = entry_text.split(" #").next().unwrap_or(entry_text).trim_end();
             let entry = if items.is_empty() { entry.to_owned() } else { format!(", {entry}") };
             let at = items.last().map_or(place.start + 1, |last| last.end);
             return Some((at, at, entry));
@@ -122,9 +122,9 @@ impl<'t> Move<'t> {
         if let Some(last) = items.last() {
             let at = self.line_end(last.end.saturating_sub(1));
             let dash = &self.text[self.line_start(last.start)..last.start];
-            return Some((at, at, self.on_a_line(at, &format!("{dash}{written}"), newline)));
+            return Some((at, at, self.on_a_line(at, &format!("{dash}{entry_text}"), newline)));
         }
-        let new_entry = format!("{}{written}", self.dash());
+        let new_entry = format!("{}{entry_text}", self.dash());
         if target.is_null() && self.document.value.get(self.to).is_some() {
             let at = self.line_end(self.document.key_place(&self.list(self.to))?.end);
             return Some((at, at, self.on_a_line(at, &new_entry, newline)));
@@ -133,7 +133,7 @@ impl<'t> Move<'t> {
         Some((at, at, self.on_a_line(at, &format!("{}:{newline}{new_entry}", self.to), newline)))
     }
 
-    /// What stands before the entries of the list that the entry comes from.
+    /// Returns the text before each entry in the list of the entry.
     fn dash(&self) -> &'t str {
         match self.items(self.from).first() {
             Some(first) if !self.is_flow(self.from) => &self.text[self.line_start(first.start)..first.start],

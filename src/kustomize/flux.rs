@@ -1,11 +1,12 @@
-//! What Flux's kustomize-controller does around a build of kustomize.
+//! Reproduces the steps of Flux's kustomize-controller around a kustomize build.
 //!
 //! ```text
-//! root file ─► read lax, or generated where there is none ─► spec merged in ─► build ─► every object is one ─► substitution
+//! root file ─► read leniently, or generated ─► spec merged in ─► build ─► objects must be unique ─► substitution
 //! ```
 //!
 //! Source: `generate` and `build` in kustomize-controller's `internal/controller/kustomization_controller.go` (1.9.4),
-//! `GenerateManifest` and `SubstituteVariables` in fluxcd/pkg's `kustomize` (1.35.4), and fluxcd/pkg's `envsubst` (1.7.0).
+//! `GenerateManifest` and `SubstituteVariables` in fluxcd/pkg's `kustomize` (1.35.4), and fluxcd/pkg's `envsubst`
+//! (1.7.0).
 
 mod absent;
 mod generator;

@@ -1,8 +1,7 @@
-//! Kustomize: Components, Kustomizations and where each may stand, found without building.
+//! Kustomize: the build engine, the analysis of trees, and rules for their errors.
 //!
-//! kustomize itself stops at its first error, with a message that nests one file after another. This room reads a tree
-//! as kustomize would, in the order in which kustomize would, and tells everything that it would refuse, at once and
-//! with the place of each.
+//! kustomize stops at its first error, with a message that nests one file in another. This module reads a tree in
+//! kustomize's order, and reports all its errors at once, each with its position.
 //!
 //! ```
 //! use portcullis::kustomize::options::Options;
@@ -21,12 +20,12 @@
 //!
 //! # What is certain
 //!
-//! [`Verdict::Reject`] means that kustomize refuses the tree. [`Verdict::Accept`] means that it does not, as far as files,
-//! references, objects and their identities go; a transformer that fails on the content of an object can still be missed.
-//! Everything else is [`Verdict::Unknown`], with reasons: what is far away, what plugins do, some effects of patches.
+//! [`Verdict::Reject`] means that kustomize cannot build the tree. [`Verdict::Accept`] means that it can, as far as files,
+//! references, objects and their identities are concerned; a transformer that fails on the content of an object may be
+//! missed. Everything else is [`Verdict::Unknown`], with reasons: remote resources, plugins, some effects of patches.
 //!
-//! The semantics are those of kustomize 5.8.1, read in its source and executed; `tests/vectors/kustomize` holds what it
-//! said.
+//! The semantics are those of kustomize 5.8.1, from its source and its observed behaviour; `tests/vectors/kustomize` has
+//! the executed cases.
 
 pub mod accumulate;
 mod analysis;
@@ -57,7 +56,7 @@ pub use rules::tree_rules;
 
 use crate::rule::Rule;
 
-/// Returns the rules of this system that look at requests, in the order of their ids.
+/// Returns the request rules of this system, sorted by id.
 pub fn rules() -> Vec<&'static Rule> {
     [rules::rules(), delivery::rules()].concat()
 }

@@ -26,7 +26,7 @@ impl Profile {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Kubectl, Self::Flux, Self::ArgoCd, Self::Fleet, Self::Sveltos];
 
-    /// Returns the word for it on the command line and in reports.
+    /// Returns the name on the command line and in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kubectl => "kubectl",
@@ -50,7 +50,7 @@ impl fmt::Display for Profile {
 pub struct NotAllowed {
     /// The text.
     pub found: String,
-    /// What it may be.
+    /// The allowed values.
     pub allowed: &'static str,
 }
 
@@ -97,11 +97,11 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version that is meant where none is given.
+    /// The default version.
     pub const DEFAULT: Self = Self { major: 5, minor: 8, patch: 1 };
-    /// After it, components run after generators, and an empty file is refused (kustomize#5170).
+    /// The last version in which components run before generators, and an empty file is accepted (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
-    /// After it, a name that holds `..` among other characters is refused (kustomize 29bf16c67).
+    /// The last version in which a name may contain `..` among other characters (kustomize 29bf16c67).
     pub(super) const NEWEST_WITHOUT_AMBIGUITY: Self = Self { major: 5, minor: 8, patch: u16::MAX };
 }
 
@@ -134,7 +134,7 @@ impl FromStr for Version {
     }
 }
 
-/// What a Flux Kustomization adds to the tree it points at.
+/// The parts of a Flux Kustomization's spec that change the tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FluxSpec {
     /// `spec.components`.
@@ -175,7 +175,7 @@ pub struct PostBuild {
     pub substitute: BTreeMap<String, String>,
     /// What `substituteFrom` names: `ConfigMap/cluster-settings`.
     pub from: Vec<String>,
-    /// Whether values are put in although there are none (`substituteStrategy: Always`).
+    /// Whether to substitute without any variables (`substituteStrategy: Always`).
     pub always: bool,
 }
 
@@ -192,15 +192,14 @@ pub struct Options {
     pub helm: bool,
     /// Whether external plugins run (`--enable-alpha-plugins`).
     pub plugins: bool,
-    /// What a Flux Kustomization adds.
+    /// The additions of a Flux Kustomization.
     pub flux: FluxSpec,
-    /// Whether a Component that is built alone is one that nobody refers to: it is judged as a part of something
-    /// unknown, not as a whole.
+    /// Whether to judge a Component that is built alone as a part of an unknown root, not as a whole.
     pub lone_components: bool,
 }
 
 impl Options {
-    /// What a profile does where nothing else is said.
+    /// Returns the defaults of a profile.
     pub fn of(profile: Profile) -> Self {
         let restrictor = match profile {
             Profile::Kubectl | Profile::ArgoCd | Profile::Fleet => Restrictor::RootOnly,

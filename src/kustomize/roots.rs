@@ -1,4 +1,4 @@
-//! Which folders are roots: what somebody builds, as against what is only a part of something else.
+//! Finds roots: folders that are built by themselves, not only as parts of others.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,7 +8,7 @@ use super::options::Options;
 use super::references::Loader;
 use super::tree::{Tree, TreePath};
 
-/// A folder with a kustomization file, and what it refers to.
+/// The references of a folder with a kustomization file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
     /// The folders that it is made of.
@@ -17,7 +17,7 @@ pub struct References {
     pub parts: BTreeSet<TreePath>,
 }
 
-/// What the kustomization file of a folder refers to, as far as it can be read.
+/// Returns the references in the kustomization file of a folder, as far as it can be read.
 pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Files) -> References {
     let mut found = References::default();
     for name in NAMES {
@@ -35,8 +35,8 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
     found
 }
 
-/// Of `folders` that have a kustomization file, those that no other refers to, and one of each circle that only its own
-/// members refer to. So everything is judged with some root. What a folder refers to is asked of `refers`.
+/// Returns the `folders` to which no other refers, and one of each cycle that only its members refer to. So every
+/// folder is part of a root. `refers` returns the references of a folder.
 pub fn roots(folders: &[TreePath], refers: impl Fn(&TreePath) -> BTreeSet<TreePath>) -> Vec<TreePath> {
     let referred: HashSet<TreePath> = folders.iter().flat_map(&refers).collect();
     let (rest, mut roots): (Vec<_>, Vec<_>) = folders.iter().cloned().partition(|folder| referred.contains(folder));
@@ -72,7 +72,7 @@ fn entries(file: &Kustomization) -> impl Iterator<Item = &str> {
     lists.into_iter().flatten().map(String::as_str)
 }
 
-/// Returns the entries that lead to files which nobody applies.
+/// Returns the entries that lead to files which are not applied by themselves.
 fn parts(file: &Kustomization) -> Vec<&str> {
     let lists = [
         &file.patches_strategic_merge,

@@ -1,7 +1,7 @@
-//! A tree of files, read only: a folder on disk, a tar archive, or files in memory.
+//! A read-only tree of files: a folder on disk, a tar archive, or files in memory.
 //!
-//! Everything is asked for by the path within the tree. Links are evaluated here, step by step as the kernel does, and
-//! never lead out of the tree: what is above its root is not known to it.
+//! Paths are relative to the tree. Links are resolved here, step by step as in the kernel, and never lead out of the
+//! tree.
 
 mod archive;
 mod folder;
@@ -21,22 +21,22 @@ const MOST_LINKS: usize = 255;
 /// Kubernetes takes objects of 1.5 MB; a file beyond ten times that is not a configuration.
 pub const LARGEST_FILE: u64 = 16 << 20;
 
-/// What stands behind a path, links not followed.
+/// The entry at a path, without following links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A file that can be read.
     File,
     /// A folder.
     Folder,
-    /// A link, and what it says.
+    /// A link with its target.
     Link(String),
-    /// A socket, a device, a pipe: reading it could last for ever.
+    /// A socket, device or pipe: reading it could block forever.
     Other,
 }
 
-/// What a tree is read from. Paths hold no links and no `..`.
+/// The storage of a tree. Paths contain no links and no `..`.
 pub trait Source: Send + Sync {
-    /// What stands at a path.
+    /// Returns the entry at a path.
     fn entry(&self, path: &TreePath) -> Option<Entry>;
     /// Returns the content of a file.
     ///
@@ -52,7 +52,7 @@ pub trait Source: Send + Sync {
     }
 }
 
-/// Why a file that is there cannot be read.
+/// Why an existing file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// More than [`LARGEST_FILE`].
@@ -61,12 +61,12 @@ pub enum Unreadable {
     /// More was read already than may be read at once.
     #[error("more than {0} bytes would have to be read")]
     TooMuch(u64),
-    /// What the system said.
+    /// The error of the operating system.
     #[error("{0}")]
     System(String),
 }
 
-/// What a path leads to once all links are evaluated.
+/// The target of a path after resolving all links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Located {
     /// A file.
@@ -80,15 +80,15 @@ pub enum Located {
 /// Why a path leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// Nothing stands at this path, the first of its folders that is missing.
+    /// The path does not exist; contains its first missing folder.
     Missing(TreePath),
-    /// This is a file, and the path goes on.
+    /// The path continues after a file.
     NotAFolder(TreePath),
     /// Links that lead to one another.
     Loop,
     /// It leads out of the tree; whether to a folder that holds the tree.
     Outside {
-        /// Whether the tree is in what the path leads to.
+        /// Whether the target contains the tree.
         above: bool,
     },
 }
@@ -102,7 +102,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Creates a tree that stands at `base`, an absolute path, for those who refer to it by absolute paths.
+    /// Creates a tree that is at `base`, an absolute path, for references by absolute paths.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
         Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0 }
     }
@@ -112,7 +112,8 @@ impl Tree {
         &self.base
     }
 
-    /// The same tree for somebody who may read only so many bytes of it, counted by their [`cost`]: further files are there, but unreadable.
+    /// Returns the same tree with a limit on the bytes to read, counted by their [`cost`]. Files beyond it are
+    /// unreadable.
     #[must_use]
     pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
         let source = Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes };
@@ -120,7 +121,7 @@ impl Tree {
         Self { source: Box::new(source), base: base.clone(), weight: *weight, kustomizations: *kustomizations }
     }
 
-    /// What it costs to read all kustomization files of an archive; see [`cost`].
+    /// Returns the cost of reading all kustomization files of an archive; see [`cost`].
     pub fn kustomizations_cost(&self) -> u64 {
         self.kustomizations
     }
@@ -130,9 +131,9 @@ impl Tree {
         self.weight
     }
 
-    /// What `entry`, as it is written in the folder `from`, leads to.
+    /// Resolves `entry` in the folder `from`.
     ///
-    /// Like kustomize this first takes `..` out of the written path and then evaluates links.
+    /// Like kustomize, this first removes `..` from the path, and then resolves links.
     ///
     /// # Errors
     ///
@@ -158,7 +159,7 @@ impl Tree {
         self.source.names(folder)
     }
 
-    /// What stands at a path, links not followed.
+    /// Returns the entry at a path, without following links.
     pub fn entry(&self, path: &TreePath) -> Option<Entry> {
         self.source.entry(path)
     }
@@ -172,7 +173,7 @@ impl Tree {
         self.source.read(file)
     }
 
-    /// What of an absolute path is within the tree.
+    /// Returns the part of an absolute path that is in the tree.
     fn inside<'p>(&self, absolute: &'p str) -> Result<&'p str, Lost> {
         let base = self.base.trim_end_matches('/');
         match absolute.strip_prefix(base) {
@@ -182,7 +183,7 @@ impl Tree {
         }
     }
 
-    /// Goes on from a folder, the next step being the last one of those ahead.
+    /// Resolves the remaining steps from a folder; the next step is the last element of `ahead`.
     fn evaluate(&self, mut here: TreePath, mut ahead: Vec<String>) -> Result<Located, Lost> {
         let mut entry = Entry::Folder;
         let mut links = 0;
@@ -220,10 +221,10 @@ impl Tree {
     }
 }
 
-/// As much plain YAML as makes the most values that aliases may stand for in one document.
+/// The cost of aliases: as much plain YAML as has the maximum number of values from aliases in a document.
 const ALIASES: u64 = 512 << 10;
 
-/// What it costs to read a file, in bytes of plain YAML: with aliases a small text stands for a large document.
+/// Returns the cost of reading a file, in bytes of plain YAML: aliases expand a small text to a large document.
 pub fn cost(content: &[u8]) -> u64 {
     let refers = |mark: u8| {
         let opens = |before: u8| b" \t\n[{,:-".contains(&before);
@@ -237,7 +238,7 @@ pub fn cost(content: &[u8]) -> u64 {
     content.len() as u64 + if refers(b'&') && refers(b'*') { ALIASES } else { 0 }
 }
 
-/// A tree that is read for so long.
+/// A tree with a limited number of bytes to read.
 struct Metered {
     tree: Arc<Tree>,
     left: AtomicU64,
@@ -271,7 +272,7 @@ impl std::fmt::Debug for Tree {
     }
 }
 
-/// Returns whether an entry is the name of what stands beside it.
+/// Returns whether an entry is a name in the same folder.
 fn is_name(entry: &str) -> bool {
     !matches!(entry, "" | "." | "..") && !entry.contains('/')
 }

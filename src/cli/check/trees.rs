@@ -71,7 +71,7 @@ impl Trees {
 
     /// Judges every root. Findings that several roots share are reported once.
     pub(super) fn judge(&self, registry: &Registry, policy: &Policy, report: &mut Report) {
-        let mut told = HashMap::new();
+        let mut reported = HashMap::new();
         let mut sources = Sources { tree: &self.tree, read: BTreeMap::new() };
         let mut progress = Progress::new("judged kustomize roots:");
         let judge = |root: &TreePath| {
@@ -85,7 +85,7 @@ impl Trees {
             for finding in &judged.findings {
                 let place =
                     (finding.rule, finding.site.file.clone(), finding.site.place.start, finding.message.clone());
-                let located = told.entry(place).or_insert_with(|| {
+                let located = reported.entry(place).or_insert_with(|| {
                     let row = registry.row(finding.rule);
                     let level = row.map_or(finding.level, |row| policy.level_in_files(row, finding.level));
                     let located = Rc::new(sources.locate(finding, level));
@@ -109,16 +109,16 @@ impl Trees {
     /// Moves misplaced entries until none is left; returns a description of the changes.
     pub(super) fn fix(&mut self) -> String {
         self.read = Files::default();
-        let mut told = String::new();
+        let mut reported = String::new();
         for root in &self.roots {
             for _ in 0..MOST_FIXES {
                 match self.fix_one(root) {
-                    Some(line) => told.push_str(&line),
+                    Some(line) => reported.push_str(&line),
                     None => break,
                 }
             }
         }
-        told
+        reported
     }
 
     fn fix_one(&self, root: &TreePath) -> Option<String> {

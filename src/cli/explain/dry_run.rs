@@ -139,7 +139,7 @@ fn exports(
     if std::ptr::eq(kind, &INSTALLATIONS) || has_items {
         return Vec::new();
     }
-    let mut told = Vec::new();
+    let mut explained = Vec::new();
     for item in items(stored.value()).unwrap_or_default() {
         for export in &item.exports {
             let value = export.evaluate(configuration);
@@ -147,10 +147,10 @@ fn exports(
                 missing.entry(identity.clone()).or_default().push(path_in(export, identity).to_owned());
             }
             let value = value.map_err(|failure| problem(&failure));
-            told.push(Explained { template: item.template.clone(), export: export.clone(), value });
+            explained.push(Explained { template: item.template.clone(), export: export.clone(), value });
         }
     }
-    told
+    explained
 }
 
 fn problem(failure: &Failure) -> String {
@@ -237,7 +237,7 @@ impl Explained {
 
     fn json(&self, is_dry_run: bool) -> Value {
         let Self { template, export, value } = self;
-        let mut told = json!({
+        let mut explained = json!({
             "template": template,
             "field": export.field.to_string(),
             "key": export.key,
@@ -246,9 +246,9 @@ impl Explained {
         });
         match value {
             _ if !is_dry_run => {}
-            Ok(value) => told["value"] = json!(value),
-            Err(problem) => told["problem"] = json!(problem),
+            Ok(value) => explained["value"] = json!(value),
+            Err(problem) => explained["problem"] = json!(problem),
         }
-        told
+        explained
     }
 }

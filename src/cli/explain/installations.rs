@@ -67,13 +67,13 @@ impl Args {
         let catalog = self.catalog()?;
         let confirmed = Confirmed::new();
         let view = View::new(&catalog, &confirmed);
-        let told: Vec<T> = self.installations(&catalog).iter().filter_map(|stored| of(stored, &view)).collect();
-        if told.is_empty() {
+        let explained: Vec<T> = self.installations(&catalog).iter().filter_map(|stored| of(stored, &view)).collect();
+        if explained.is_empty() {
             return Err(self.none());
         }
         match self.output {
-            Output::Text => print(&told.iter().map(Explanation::text).collect::<Vec<_>>().join("\n")),
-            Output::Json => print(&pretty(&json!(told.iter().map(Explanation::json).collect::<Vec<_>>()))),
+            Output::Text => print(&explained.iter().map(Explanation::text).collect::<Vec<_>>().join("\n")),
+            Output::Json => print(&pretty(&json!(explained.iter().map(Explanation::json).collect::<Vec<_>>()))),
             Output::Dot | Output::Mermaid | Output::Svg => {
                 return Err(Unusable::new("drawings need explain overwrites --tree"));
             }

@@ -66,14 +66,14 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     }
     let report = analyse(&tree, &tree_path(&args.root)?, &options);
     let drawing = |draw: fn(&Step) -> String| report.evaluation.as_ref().map(draw).unwrap_or_default();
-    let told = match args.output {
+    let explained = match args.output {
         Output::Text => text(&report),
         Output::Json => pretty(&to_json(&report)),
         Output::Dot => drawing(Step::to_dot),
         Output::Mermaid => drawing(Step::to_mermaid),
         Output::Svg => drawing(Step::to_svg),
     };
-    print(&with_display_paths_of_root(&told, &report.root));
+    print(&with_display_paths_of_root(&explained, &report.root));
     Ok(if report.verdict == Verdict::Reject { DENIED } else { OK })
 }
 

@@ -1,9 +1,9 @@
-//! Argo CD: Applications and ApplicationSets, whose sources are fetched with Argo's own credentials. Only what is wrong
-//! whatever the repository has is told here.
+//! Argo CD: Applications and ApplicationSets, whose sources Argo fetches with its own credentials. Only errors that do
+//! not depend on the repository are reported.
 //!
 //! Source: `ApplicationSourceKustomize` in argo-cd's `pkg/apis/application/v1alpha1/types.go`, and its build in
-//! `util/kustomize/kustomize.go`: components go through `kustomize edit add component`, which expands patterns and takes
-//! repositories, but neither files nor absolute paths.
+//! `util/kustomize/kustomize.go`: components go through `kustomize edit add component`, which expands patterns and
+//! accepts repositories, but neither files nor absolute paths.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ static NARROWED: Narrowed = Narrowed {
     when: &["request.operation == 'CREATE' || object.spec != oldObject.spec"],
 };
 
-/// What is wrong with an Application, whatever its repository has.
+/// Errors in an Application that do not depend on its repository.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "argo-cd",
     summary: "Argo CD Applications and ApplicationSets as they stand, with nothing fetched",
@@ -51,7 +51,7 @@ fn judged(request: &Request<'_>) -> Vec<Finding> {
     sources(spec, &field).into_iter().flat_map(|(field, source)| of_source(&field, source)).collect()
 }
 
-/// Returns the sources of an Application, each of which is rendered by itself.
+/// Returns the sources of an Application, each of which is rendered separately.
 fn sources<'a>(spec: &'a Value, field: &FieldPath) -> Vec<(FieldPath, &'a Value)> {
     let one = spec.get("source").map(|source| (field.key("source"), source));
     let many = spec.get("sources").and_then(Value::as_array).into_iter().flatten().enumerate();
@@ -77,7 +77,7 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// With `ignoreMissingComponents` Argo CD leaves out what it does not find in the checkout.
+/// With `ignoreMissingComponents` Argo CD skips components that are not in the checkout.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }
@@ -108,7 +108,7 @@ fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
     above.map(|above| kz009::found(site, entry, &above, folder, std::slice::from_ref(folder)))
 }
 
-/// A folder may have a strange name: it is not certain.
+/// Reduces the level: a folder may have an unusual name, so the error is not certain.
 fn mild(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Warn.min(finding.level), ..finding }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Content;
 use crate::kustomize::tree::{ArchiveLimits, Memory, Tree};
 
-/// The key under which Sveltos looks for a tree.
+/// The key of an archive for Sveltos.
 pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
 /// Sveltos unpacks no more than 20 MiB; etcd holds 1.5 MiB of text, which shrinks to about a fifth.
 const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };

@@ -1,11 +1,11 @@
-//! ConfigMaps and Secrets that say they hold a tree.
+//! ConfigMaps and Secrets that contain a tree.
 
 use serde_json::Value;
 
 use super::Narrowed;
 use crate::rule::Match;
 
-/// The label that says who builds the tree in a ConfigMap.
+/// The label that names the builder of the tree in a ConfigMap.
 pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
 
 /// A ConfigMap or Secret without a tree in it costs no call.
@@ -19,12 +19,12 @@ pub(super) static NARROWED: Narrowed = Narrowed {
     ],
 };
 
-/// Those that are written.
+/// Matches creations and updates.
 pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
     Match::written("", &["v1"], plural, kind)
 }
 
-/// What [`LABEL`] says.
+/// Returns the value of [`LABEL`].
 pub(super) fn label(object: &Value) -> Option<&str> {
     object.get("metadata")?.get("labels")?.get(LABEL)?.as_str()
 }

@@ -1,8 +1,8 @@
-//! ConfigMaps that say by a label that they hold a tree: an archive, or files one by one.
+//! ConfigMaps with a label that contain a tree: an archive, or individual files.
 //!
-//! The label `portcullis.dev/kustomize-tree` says who builds it: `kubectl`, `flux`, `argocd`, `fleet` or `sveltos`;
-//! anything else stands for kubectl. A key is the name of a file; as a key cannot hold a `/`, two underscores stand for it.
-//! The annotation `portcullis.dev/path` names the folder that is built; without it every root is judged.
+//! The label `portcullis.dev/kustomize-tree` names the builder: `kubectl`, `flux`, `argocd`, `fleet` or `sveltos`;
+//! other values mean kubectl. A key is the name of a file; two underscores stand for `/`, which keys must not contain.
+//! The annotation `portcullis.dev/path` names the folder to build; without it every root is judged.
 
 use serde_json::Value;
 

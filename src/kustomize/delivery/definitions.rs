@@ -1,8 +1,8 @@
-//! The kinds of stored Kustomizations and Components. A cluster has them only where somebody applies them.
+//! CustomResourceDefinitions of stored Kustomizations and Components. A cluster has them only if they are installed.
 
 use crate::rule::Definition;
 
-/// They keep every field that kustomize knows, or will know: only what is judged has a type.
+/// They preserve all fields; only judged fields have a type.
 pub(super) static DEFINITIONS: [&Definition; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 
 static KUSTOMIZATIONS: Definition = Definition {

@@ -1,4 +1,4 @@
-//! What Flux builds of the Kustomizations that a cluster holds, for those who look at them after admission.
+//! Roots that Flux builds from stored Kustomizations, for judging them after admission.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub static KINDS: [&Kind; 5] = [
     &source::BUCKETS,
     &source::EXTERNAL_ARTIFACTS,
 ];
-/// A source with more Kustomizations is looked at for the first of them.
+/// Maximum number of Kustomizations of a source that are judged.
 const MOST_USERS: usize = 5_000;
 
 /// Returns whether a kind is one of the sources.
@@ -38,7 +38,7 @@ pub fn root(catalog: &Catalog, kustomization: &Stored) -> Option<Root> {
     Some(read.root(Artifact::of(source.value())?))
 }
 
-/// Returns what the condition of a source says of a revision that was refused, if it says that.
+/// Returns the message of a source's condition about a withheld revision, if it has one.
 pub fn withheld(source: &Value) -> Option<&str> {
     let conditions = source.pointer("/status/conditions")?.as_array()?;
     let text = |condition: &'_ Value, field: &str| condition.get(field).and_then(Value::as_str).map(str::to_owned);

@@ -29,7 +29,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, _| Look { findings: Vec::new(), roots: roots(request) },
 };
 
-/// What Helm rendered: put first into the resources of the root where there is any.
+/// The output of Helm, which comes first in the resources of the root if it exists.
 const MANIFESTS: &str = "fleet-manifests.yaml";
 
 fn roots(request: &Request<'_>) -> Vec<Root> {
@@ -48,8 +48,7 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
     folders(spec, field).into_iter().map(root).collect()
 }
 
-/// Returns the folders that are built: that of the Bundle, and those of targets that say otherwise; each with what
-/// names it.
+/// Returns the folders to build: that of the Bundle, and those that targets override, each with its field.
 fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
     let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
     let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));

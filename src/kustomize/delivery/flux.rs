@@ -44,7 +44,7 @@ pub(super) static BY_SOURCE: Index = Index {
 
 pub(super) static SCOPE: [Match; 1] = [Match::written(GROUP, VERSIONS, "kustomizations", "Kustomization")];
 
-/// What is wrong with a Kustomization, whatever its source has.
+/// Errors in a Kustomization that do not depend on its source.
 pub(super) static OBJECTS: Delivery = Delivery {
     name: "flux",
     summary: "Flux Kustomizations as they stand, with nothing fetched",
@@ -72,7 +72,7 @@ pub(super) static TREES: Delivery = Delivery {
     look: |request, view| Look { findings: Vec::new(), roots: root(request, view).into_iter().collect() },
 };
 
-/// What the source of a Kustomization is called.
+/// The reference to the source of a Kustomization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceRef {
     pub(super) kind: String,
@@ -81,14 +81,14 @@ pub(super) struct SourceRef {
 }
 
 impl SourceRef {
-    /// What [`BY_SOURCE`] files Kustomizations under.
+    /// Returns the key in [`BY_SOURCE`].
     pub(super) fn key(&self) -> String {
         let Self { kind, namespace, name } = self;
         format!("{kind}/{namespace}/{name}")
     }
 }
 
-/// What is built because of a Kustomization.
+/// The build settings of a Kustomization.
 #[derive(Debug, Clone)]
 pub(super) struct Kustomization {
     pub(super) source: SourceRef,
@@ -97,7 +97,7 @@ pub(super) struct Kustomization {
 }
 
 impl Kustomization {
-    /// Reads an object; none where Flux leaves it alone (`suspend`), or nobody knows yet what it says (`${…}`).
+    /// Reads an object; `None` if it is suspended, or if fields contain unresolved variables (`${…}`).
     pub(super) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let spec = object.get("spec")?;
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -118,7 +118,7 @@ impl Kustomization {
         known.then_some(Self { source, path, spec })
     }
 
-    /// What is built of an artifact.
+    /// Returns the root that is built from an artifact.
     pub(super) fn root(self, artifact: source::Artifact) -> Root {
         Root {
             field: FieldPath::of(["spec", "path"]),
@@ -132,7 +132,7 @@ impl Kustomization {
     }
 }
 
-/// Reads what the spec of a Flux Kustomization adds to the tree that it points at.
+/// Reads the parts of a Flux Kustomization's spec that change the tree.
 pub fn flux_spec(spec: &Value) -> FluxSpec {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let list = |name: &str| spec.get(name).and_then(Value::as_array).into_iter().flatten();
@@ -143,7 +143,7 @@ pub fn flux_spec(spec: &Value) -> FluxSpec {
         target_namespace: text(spec.get("targetNamespace")),
         name_prefix: text(spec.get("namePrefix")),
         name_suffix: text(spec.get("nameSuffix")),
-        // the API has no paths and no options for patches
+        // The API has neither paths nor options for patches.
         patches: patches.map(|patch| Patch { path: String::new(), options: None, ..patch }).collect(),
         build_metadata: list("buildMetadata").filter_map(|entry| text(Some(entry))).collect(),
         post_build: spec.get("postBuild").filter(|post_build| post_build.is_object()).map(post_build),
@@ -166,7 +166,7 @@ fn post_build(spec: &Value) -> PostBuild {
     }
 }
 
-/// What of a Kustomization decides about what is built.
+/// The fields of a Kustomization that affect the build.
 const BUILT: [&str; 14] = [
     "buildMetadata",
     "components",
@@ -191,7 +191,7 @@ pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
     BUILT.into_iter().all(|field| built(one, field) == built(other, field))
 }
 
-/// Returns whether something is still to be put in: a variable of `postBuild`, or of a template.
+/// Returns whether a text contains an unresolved variable, of `postBuild` or of a template.
 fn is_open(text: &str) -> bool {
     ["${", "{{", "<<"].iter().any(|opening| text.contains(opening))
 }
@@ -221,7 +221,7 @@ fn root(request: &Request<'_>, view: &View<'_>) -> Option<Root> {
     }
 }
 
-/// What can be said of `spec.components` without looking into the tree.
+/// Reports errors in `spec.components` that do not depend on the tree.
 fn judged(request: &Request<'_>) -> Vec<Finding> {
     let spec = request.object().get("spec");
     let field = |name: &str| spec.and_then(|spec| spec.get(name));
@@ -239,7 +239,7 @@ fn judged(request: &Request<'_>) -> Vec<Finding> {
     of_components.chain(patches(spec)).collect()
 }
 
-/// What kustomize refuses of `spec.patches` before it looks at any object.
+/// Reports patches in `spec.patches` that are invalid for any object.
 fn patches(spec: Option<&Value>) -> Vec<Finding> {
     let patches = spec.map(flux_spec).unwrap_or_default().patches;
     if patches.is_empty() || patches.iter().any(|patch| is_open(&patch.patch)) {
@@ -252,7 +252,7 @@ fn patches(spec: Option<&Value>) -> Vec<Finding> {
     refused.map(|finding| of_object(finding.clone(), finding.site.field)).collect()
 }
 
-/// `lenient` is `spec.ignoreMissingComponents`.
+/// Reports an invalid component; `lenient` is `spec.ignoreMissingComponents`.
 fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFinding> {
     let site = Site::of_file(folder.clone());
     if entry.is_empty() {
@@ -264,7 +264,7 @@ fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFindin
     if is_git(entry) {
         return Some(kz040::found(site, &format!("\"{entry}\" is a git repository, which is not fetched here")));
     }
-    // whatever links there are, these lead to the folder itself or to one that it is in
+    // Independently of links, these lead to the folder itself or to one of its parents.
     let mut above = Some(folder.clone());
     for name in entry.split('/').filter(|name| !["", "."].contains(name)) {
         above = above.filter(|_| name == "..")?.parent();
@@ -276,7 +276,7 @@ fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFindin
     }
 }
 
-/// What a rule about trees says of a field of an object.
+/// Converts the finding of a tree rule to a finding about a field of an object.
 pub(super) fn of_object(finding: TreeFinding, field: FieldPath) -> Finding {
     let TreeFinding { rule, level, message, found, allowed, help, .. } = finding;
     Finding { found, allowed, help, ..Finding::new(rule, level, field, message) }

@@ -1,7 +1,7 @@
-//! Flux's sources: what becomes of all Kustomizations on a source when it gets another artifact.
+//! Flux sources: judges all Kustomizations of a source when it gets a new artifact.
 //!
-//! A new revision never comes with an admission of the Kustomizations that it changes. It comes as an update of the
-//! source's status, before kustomize-controller sees it: the moment to fetch it, and to refuse it where that is wanted.
+//! A new revision does not pass admission for the Kustomizations that use it. It arrives as an update of the source's
+//! status, before kustomize-controller sees it; this is when the artifact is fetched, and denied if configured.
 
 use super::flux::{self, BY_SOURCE, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};
@@ -23,7 +23,7 @@ static SCOPE: [Match; 4] = [
     status("externalartifacts", "ExternalArtifact"),
 ];
 
-/// What the Kustomizations on a source would become with the artifact that its status is about to name.
+/// Judges the Kustomizations of a source with the artifact in its new status.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "flux-sources",
     summary: "the trees of all Kustomizations on a Flux source, when the source gets another revision",

@@ -14,22 +14,22 @@ use crate::kustomize::rules::kz005;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 use crate::kustomize::{Files, analyse_with};
 
-/// As many are shown to a person; of the others it is known that there are some.
+/// Maximum number of findings per root; the rest are counted.
 const MOST_FINDINGS: usize = 100;
-/// Folders deeper than this are not looked into for roots.
+/// Maximum depth of folders that are searched for roots.
 const DEEPEST: usize = 64;
 
-/// What came of judging a root.
+/// The result of judging a root.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
-    /// What was found, in the order in which kustomize would meet it.
+    /// The findings, in the order in which kustomize would report them.
     pub findings: Vec<TreeFinding>,
     /// How many findings are left out.
     pub left_out: usize,
 }
 
 impl Judged {
-    /// About how many bytes it holds.
+    /// Returns the approximate size in bytes.
     pub fn weight(&self) -> usize {
         let text = |finding: &TreeFinding| {
             let texts = [&finding.found, &finding.allowed, &finding.help];
@@ -40,7 +40,7 @@ impl Judged {
     }
 }
 
-/// What is known of a root.
+/// The outcome of judging a root.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// It was judged.
@@ -56,13 +56,13 @@ pub type Judging<'a> = BoxFuture<'a, Outcome>;
 
 /// Fetches and judges trees, beside the handler.
 pub trait Judge: Send + Sync {
-    /// What there is to say of a root, at `last` at the latest. Only from `hosts` and those it knows may it fetch.
+    /// Judges a root, until `last` at the latest. Artifacts are fetched only from `hosts` and from built-in hosts.
     fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a>;
     /// Begins to fetch what will be needed, and does not wait.
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);
 }
 
-/// Judges trees that are in objects, where it is called, and fetches nothing: for the offline commands.
+/// Judges trees that are contained in objects, and fetches nothing. Used by offline commands.
 pub struct Inline;
 
 impl Judge for Inline {
@@ -83,26 +83,26 @@ impl Judge for Inline {
 /// Judges a root of a tree; `files` is shared by all roots of the tree.
 pub fn judge(tree: &Tree, root: &Root, files: &Files) -> Judged {
     let mut judged = Judged::default();
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for folder in folders(tree, root, files) {
         for finding in analyse_with(tree, &folder, &root.options, files).findings {
-            judged.add(finding, &mut told);
+            judged.add(finding, &mut reported);
         }
     }
     if root.at == At::EveryRoot && kustomizations(tree).is_empty() {
         let site = Site::of_file(TreePath::root());
-        judged.add(kz005::found(site, None, &TreePath::root(), &tree.names(&TreePath::root())), &mut told);
+        judged.add(kz005::found(site, None, &TreePath::root(), &tree.names(&TreePath::root())), &mut reported);
     }
     judged
 }
 
-/// Rule, file, place in it, and message: what several roots have in common is told once.
-type Told = HashSet<(&'static str, TreePath, usize, String)>;
+/// Identifies a finding: rule, file, offset in it, and message. Findings that several roots share are reported once.
+type Reported = HashSet<(&'static str, TreePath, usize, String)>;
 
 impl Judged {
-    fn add(&mut self, finding: TreeFinding, told: &mut Told) {
+    fn add(&mut self, finding: TreeFinding, reported: &mut Reported) {
         let Site { file, place, .. } = &finding.site;
-        if !told.insert((finding.rule, file.clone(), place.start, finding.message.clone())) {
+        if !reported.insert((finding.rule, file.clone(), place.start, finding.message.clone())) {
             return;
         }
         if self.findings.len() < MOST_FINDINGS { self.findings.push(finding) } else { self.left_out += 1 }

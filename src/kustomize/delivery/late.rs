@@ -1,19 +1,19 @@
-//! When the artifact that a tree is judged by may be older than what Flux is going to build.
+//! Detects artifacts that may be older than what Flux is going to build.
 //!
-//! kustomize-controller dry-runs everything that a Kustomization applies before it writes any of it. A denial of one object
-//! therefore keeps a source that is changed by the same apply as it is, and with it the artifact that the denial was about:
-//! nothing would ever change again. So only what no revision on its way can mend is denied.
+//! kustomize-controller dry-runs all objects of a Kustomization before it applies any. So a denial also prevents a
+//! change of the source in the same apply, and the denied artifact would never be replaced. Therefore only errors that
+//! no pending revision can fix are denied.
 
 use serde_json::Value;
 
 use super::source::EXTERNAL_ARTIFACTS;
 
-/// Asks source-controller to look at a source at once: `flux reconcile`, and webhook receivers after a push.
+/// Requests an immediate reconciliation by source-controller: `flux reconcile`, and webhook receivers after a push.
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 /// The Flux Kustomization that applies an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
-/// Returns why the artifact of `source` may not be the one that is built because of `object`; `None` if nothing says so.
+/// Returns why the artifact of `source` may not be the one that is built for `object`; `None` if it is current.
 pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     if !is_observed(source) {
         return Some("the source has changed since its artifact was made");
@@ -35,7 +35,7 @@ pub(super) fn is_applied_by_flux(object: &Value) -> bool {
 fn is_observed(source: &Value) -> bool {
     let observed = source.pointer("/status/observedGeneration").and_then(Value::as_i64);
     let generation = source.pointer("/metadata/generation").and_then(Value::as_i64);
-    // other controllers write ExternalArtifacts, and need not say what they observed
+    // Other controllers write ExternalArtifacts, and need not set the observed generation.
     let says_nothing = observed.is_none() && source.get("kind").is_some_and(|kind| kind == EXTERNAL_ARTIFACTS.kind);
     says_nothing || generation.is_none() || generation == observed
 }

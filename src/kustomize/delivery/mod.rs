@@ -1,9 +1,8 @@
-//! How trees reach a cluster: objects that point at a tree, carry one, or are parts of one. One file a system.
+//! Sources of trees: objects that refer to a tree, contain one, or are parts of one. One file per system.
 //!
-//! A [`Delivery`] is a row of the registry. What it looks for is a pure function of the request and the catalog: what is
-//! wrong with the object as it stands, and the [`Root`]s that would be built because of it. Trees are fetched and judged
-//! beside the handler, by a [`Judge`]; what is found in them becomes findings of the same rules that `portcullis check`
-//! has for files.
+//! A [`Delivery`] is a definition in the registry. It is a pure function of the request and the catalog, which returns
+//! errors in the object and the [`Root`]s that will be built because of it. A [`Judge`] fetches and judges trees
+//! outside the request handler; findings in trees belong to the same rules that `portcullis check` applies to files.
 
 mod argo;
 mod carried;
@@ -21,7 +20,7 @@ mod late;
 pub mod source;
 mod stored;
 mod sveltos;
-mod told;
+mod tree_findings;
 pub mod withhold;
 
 use std::collections::HashSet;
@@ -31,7 +30,7 @@ use std::sync::Arc;
 pub use flux::flux_spec;
 pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
 pub use source::Artifact;
-pub use told::{not_judged, told};
+pub use tree_findings::{not_judged, tree_findings};
 
 use super::options::Options;
 use super::tree::Tree;
@@ -40,8 +39,8 @@ use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Kind, Reference, View};
 use crate::rule::{Definition, Match, Rule};
 
-/// The annotation that says where an object stands in a tree: the folder of a stored Kustomization, or the folder to
-/// build in the tree of a ConfigMap.
+/// The annotation with the folder of an object in its tree: of a stored Kustomization, or the folder to build in the
+/// tree of a ConfigMap.
 pub const PATH_ANNOTATION: &str = "portcullis.dev/path";
 
 /// The family of all rules about trees, and of every delivery: on and off with it.
@@ -51,23 +50,23 @@ pub const FAMILY: &str = "KZ";
 pub struct Delivery {
     /// Stable name, such as `flux-trees`.
     pub name: &'static str,
-    /// One line: what is judged.
+    /// A summary in one line.
     pub summary: &'static str,
-    /// The gravest level that its findings have where the configuration says nothing.
+    /// The default maximum level of its findings.
     pub most: Level,
-    /// The requests it looks at.
+    /// The requests that it matches.
     pub scope: &'static [Match],
-    /// Which of these requests are sent at all, where it is not all of them.
+    /// Match conditions that restrict these requests, if any.
     pub narrowed: Option<&'static Narrowed>,
-    /// The kinds it looks up.
+    /// The kinds that it looks up.
     pub looks_up: &'static [&'static Kind],
-    /// The objects it wants confirmed, as for a rule.
+    /// The objects to read live, as for a rule.
     pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// The artifacts that later requests will need: fetched ahead, whatever the level.
+    /// The artifacts that later requests will need; fetched ahead at any level.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
-    /// Changes the object so that it says what is refused, in the mutating webhook, where the level is `deny`.
+    /// Changes the object to report a denial, in the mutating webhook at level `deny`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
-    /// What is wrong with the object, and what is built because of it.
+    /// Returns errors in the object, and the roots that are built because of it.
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
 
@@ -82,12 +81,12 @@ pub struct Narrowed {
     pub when: &'static [&'static str],
 }
 
-/// What a delivery sees in a request.
+/// The result of a delivery for a request.
 #[derive(Debug, Default)]
 pub struct Look {
-    /// What is wrong with the object as it stands.
+    /// Errors in the object itself.
     pub findings: Vec<Finding>,
-    /// What is built because of it.
+    /// The roots that are built because of it.
     pub roots: Vec<Root>,
 }
 
@@ -96,7 +95,7 @@ pub struct Look {
 pub struct Root {
     /// Where in the object the tree is named.
     pub field: FieldPath,
-    /// Whose root it is, where it is not the object's own.
+    /// The owner of the root, unless it is the object itself.
     pub of: Option<String>,
     /// The tree.
     pub content: Content,
@@ -125,9 +124,9 @@ impl Root {
 pub enum At {
     /// This one.
     Folder(String),
-    /// This one, if it has a `kustomization.yaml`; otherwise it is no matter of kustomize's.
+    /// This folder, if it has a `kustomization.yaml`; otherwise kustomize is not used.
     FolderIfAny(String),
-    /// Nobody says: every one with a kustomization file that no other refers to.
+    /// Every root: every folder with a kustomization file to which no other refers.
     EveryRoot,
 }
 
@@ -149,7 +148,7 @@ impl fmt::Debug for Content {
     }
 }
 
-/// Returns all deliveries, in the order in which they look.
+/// Returns all deliveries, in the order in which they run.
 pub fn deliveries() -> Vec<&'static Delivery> {
     vec![
         &flux::OBJECTS,
@@ -168,14 +167,14 @@ pub(super) fn rules() -> Vec<&'static Rule> {
     vec![&kz041::RULE, &kz042::RULE]
 }
 
-/// Returns the kinds of stored Kustomizations and Components, which a cluster has only where it wants them.
+/// Returns the optional kinds of stored Kustomizations and Components.
 pub fn definitions() -> Vec<&'static Definition> {
     definitions::DEFINITIONS.to_vec()
 }
 
-/// Returns whether an update changes nothing that is built: finalizers, labels, what controllers write.
+/// Returns whether an update does not change the build: only finalizers, labels, or fields that controllers write.
 ///
-/// What is stored already is not refused anew for that.
+/// Such updates of existing objects are not denied.
 pub fn is_unchanged(request: &Request<'_>) -> bool {
     const UNIMPORTANT: [&str; 2] = ["metadata", "status"];
     if request.operation != Operation::Update || !request.resource.subresource.is_empty() {
@@ -194,7 +193,7 @@ pub fn is_unchanged(request: &Request<'_>) -> bool {
         && carriers::label(new) == carriers::label(old)
 }
 
-/// What [`PATH_ANNOTATION`] says.
+/// Returns the value of [`PATH_ANNOTATION`].
 fn path_annotation(object: &serde_json::Value) -> Option<&str> {
     object.get("metadata")?.get("annotations")?.get(PATH_ANNOTATION)?.as_str()
 }

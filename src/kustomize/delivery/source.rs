@@ -39,13 +39,13 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
 pub struct Artifact {
     /// Where it is served, over plain HTTP.
     pub url: String,
-    /// What it must hash to: `sha256:` and 64 hexadecimal digits.
+    /// Its expected digest: `sha256:` and 64 hexadecimal digits.
     pub digest: String,
-    /// What it was made from, for people: `main@sha1:…`.
+    /// Its revision, for messages: `main@sha1:…`.
     pub revision: String,
 }
 
-/// As many digits of a hash tell revisions apart.
+/// Number of digits that identify a revision.
 const SHOWN_DIGITS: usize = 12;
 /// `sha256:` and as many digits.
 const SHORT_DIGEST: usize = 7 + SHOWN_DIGITS;
@@ -72,22 +72,22 @@ impl Artifact {
     }
 }
 
-/// What is known of the source that a Kustomization names.
+/// The state of the source that a Kustomization names.
 pub(super) enum Known {
     /// It has an artifact.
     Artifact(Artifact, Arc<Stored>),
-    /// It is there, and has none yet.
+    /// It exists, and has no artifact yet.
     Empty,
     /// It is not there.
     Missing,
-    /// It is not known whether it is there, or what it is.
+    /// Unknown whether it exists, or its artifact.
     Unknown,
 }
 
 /// Looks a source up.
 pub(super) fn find(view: &View<'_>, kind: &'static Kind, namespace: &str, name: &str) -> Known {
     match view.find(kind, namespace, name) {
-        // one from a file has no status, and nobody knows what it will have
+        // A source from a file has no status, and its future status is unknown.
         Some(stored) if stored.value().get("status").is_none() => Known::Unknown,
         Some(stored) => match Artifact::of(stored.value()) {
             Some(artifact) => Known::Artifact(artifact, stored),

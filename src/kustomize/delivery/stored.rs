@@ -1,8 +1,8 @@
-//! Kustomizations and Components that are stored in a cluster as objects, where it has kinds for them.
+//! Kustomizations and Components that are stored in a cluster as objects, if it has kinds for them.
 //!
-//! The annotation `portcullis.dev/path` says in which folder of the tree of its namespace an object stands. There is
-//! nothing but kustomization files in such a tree, so what is judged is their kinds: what stands where an entry leads, and
-//! who leads to where an object stands. Whatever would break one of the others is refused too.
+//! The annotation `portcullis.dev/path` contains the folder of an object in the tree of its namespace. Such a tree has
+//! only kustomization files, so their kinds are judged: the targets of an object's entries, and the objects that refer
+//! to it. A change that would break another object is denied too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -
     Kind { group: GROUP, version, kind, plural, scope: Scope::Namespaced, indexes: &INDEXES, parts: &PARTS }
 }
 
-/// The annotation that says where an object stands, and [`LISTS`].
+/// The annotation with the folder of an object, and [`LISTS`].
 static PARTS: [Path; 7] = [
     &["metadata", "annotations", super::PATH_ANNOTATION],
     &["resources"],
@@ -45,7 +45,7 @@ static COMPONENTS: Kind = kind("v1alpha1", "Component", "components");
 static KINDS: [&Kind; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 static LOOKS_UP: [&Kind; 3] = [&KUSTOMIZATIONS, &COMPONENTS, &NAMESPACES];
 
-/// By the folder that an object stands in.
+/// An index by folder.
 static BY_PATH: Index =
     Index { name: "path", keys: |object| folder(object).map(|folder| folder.to_string()).into_iter().collect() };
 /// By the folders that its entries lead to.
@@ -65,7 +65,7 @@ const fn written(versions: &'static [&'static str], plural: &'static str, kind: 
 static SCOPE: [Match; 2] =
     [written(&["v1beta1"], "kustomizations", "Kustomization"), written(&["v1alpha1"], "components", "Component")];
 
-/// What a stored Kustomization or Component does to the others of its namespace.
+/// Judges the effects of a stored Kustomization or Component on others in its namespace.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "stored",
     summary: "Kustomizations and Components that are stored as objects, and say where they stand in a tree",
@@ -90,10 +90,10 @@ struct Entry<'o> {
     folder: TreePath,
 }
 
-/// The lists whose entries may be folders; only in the last must they be Components.
+/// The lists whose entries may be folders; those of the last one must be Components.
 const LISTS: [&str; 6] = ["resources", "bases", "generators", "transformers", "validators", "components"];
 
-/// Returns the folder that an object stands in, if it says so.
+/// Returns the folder of an object, from its annotation.
 fn folder(object: &Value) -> Option<TreePath> {
     path_annotation(object).map(TreePath::from)
 }
@@ -112,7 +112,7 @@ fn entries(object: &Value) -> Vec<Entry<'_>> {
     found.collect()
 }
 
-/// Where an entry leads to, if it stays in the tree.
+/// Resolves an entry to a folder, if it stays in the tree.
 fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     if entry.is_empty() || entry.starts_with('/') || entry.contains('\n') || is_http(entry) || is_git(entry) {
         return None;
@@ -130,7 +130,7 @@ struct Stage<'a> {
     view: &'a View<'a>,
 }
 
-/// What is stored, and of which kind.
+/// A stored object with its kind.
 type Object = (&'static Kind, Arc<Stored>);
 
 impl<'a> Stage<'a> {
@@ -152,14 +152,15 @@ impl<'a> Stage<'a> {
         findings
     }
 
-    /// Returns whether all of the namespace goes, or what has lost its owner: there is not an order in that.
+    /// Returns whether the namespace is being deleted, or the garbage collector deletes: the order of deletions is then
+    /// arbitrary.
     fn is_clearing(&self) -> bool {
         let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
         let is_going = |stored: Arc<Stored>| stored.value().pointer("/metadata/deletionTimestamp").is_some();
         self.request.user.is_collector() || namespace.is_some_and(is_going)
     }
 
-    /// What the object's own entries lead to.
+    /// Judges the targets of the object's own entries.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);
@@ -176,18 +177,18 @@ impl<'a> Stage<'a> {
         entries(self.request.object()).iter().filter_map(judge).collect()
     }
 
-    /// Others that stand in the same folder.
+    /// Reports other objects in the same folder.
     fn beside(&self, own: &TreePath) -> Vec<Finding> {
         let others = self.at(own).into_iter();
-        let told = others.map(|(kind, stored)| {
+        let findings = others.map(|(kind, stored)| {
             let message = format!("{} stands in {own} too; a folder has one kustomization", named(kind, stored.name()));
             let finding = of_rule(&kz006::RULE, annotation(), message);
             finding.help("give each its own folder, or take the other away first")
         });
-        told.collect()
+        findings.collect()
     }
 
-    /// What a user of the folder would have wrong if the object stood there.
+    /// Returns the errors that a user of the folder would have if the object were in it.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
@@ -204,7 +205,7 @@ impl<'a> Stage<'a> {
         entries(user.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
-    /// What would be missing if the object no longer stood in `old`.
+    /// Returns the errors of others if the object were no longer in folder `old`.
     fn left(&self, old: &TreePath) -> Vec<Finding> {
         if !self.at(old).is_empty() {
             return Vec::new();
@@ -218,19 +219,19 @@ impl<'a> Stage<'a> {
         self.users(old).into_iter().filter_map(tell).collect()
     }
 
-    /// Returns the other objects that stand in a folder.
+    /// Returns the other objects in a folder.
     fn at(&self, folder_of: &TreePath) -> Vec<Object> {
         let stands = |object: &Value| folder(object).as_ref() == Some(folder_of);
         self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
     }
 
-    /// Returns the other objects whose entries lead to a folder.
+    /// Returns the other objects with entries that lead to a folder.
     fn users(&self, folder: &TreePath) -> Vec<Object> {
         let leads = |object: &Value| entries(object).iter().any(|entry| entry.folder == *folder);
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
     }
 
-    /// What an index has under a folder, as it was confirmed, but for the object itself.
+    /// Returns the objects of an index under a folder, with live reads, without the object itself.
     fn others(&self, index: &'static Index, folder: &TreePath) -> Vec<Object> {
         let Request { namespace, resource, .. } = self.request;
         let name = self.request.display_name();
@@ -244,7 +245,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What is wrong with an entry that leads to a stored object.
+/// Judges an entry that leads to a stored object.
 fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldPath) -> Option<Finding> {
     let Entry { list, text, .. } = entry;
     let who = named(kind, stored.name());
@@ -265,17 +266,17 @@ fn is_component(kind: &Kind) -> bool {
     std::ptr::eq(kind, &COMPONENTS)
 }
 
-/// Where a finding about the place of an object is.
+/// Returns the path of the annotation.
 fn annotation() -> FieldPath {
     FieldPath::of(["metadata", "annotations", super::PATH_ANNOTATION])
 }
 
-/// `Kustomization app`
+/// Returns kind and name: `Kustomization app`.
 fn named(kind: &Kind, name: &str) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// Returns all others that speak for or against the request: what the watches say of them may be old.
+/// Returns the other objects that affect the decision; the watches' copies may be stale.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let stage = Stage::of(request, view);
     let own = [folder(request.object()), folder(request.old_object())];

@@ -1,7 +1,7 @@
-//! Project Sveltos: ConfigMaps and Secrets with a packed tree under `kustomize.tar.gz`.
+//! Project Sveltos: ConfigMaps and Secrets with an archive under `kustomize.tar.gz`.
 //!
-//! Source: `handlers_kustomize.go` in addon-controller's `controllers/`. Which folder is built is said by the
-//! ClusterProfiles that refer to the object, so every root of the tree is judged.
+//! Source: `handlers_kustomize.go` in addon-controller's `controllers/`. The ClusterProfiles that refer to the object
+//! select the folder, so every root of the tree is judged.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
 
 fn root(request: &Request<'_>) -> Option<Root> {
     let object = request.object();
-    // a ConfigMap with the label says more of itself
+    // A ConfigMap with the label has more specific settings.
     if request.resource.plural == "configmaps" && label(object).is_some() {
         return None;
     }

@@ -1,8 +1,8 @@
-//! Withholding a refused revision from a Flux source, so that its conditions say why.
+//! Withholds a denied revision from a Flux source, and reports the reason in its conditions.
 //!
-//! source-controller writes the status of a source in two requests: the conditions first, which announce the new revision as
-//! ready, then the artifact. A denial of the second would leave `Ready: True` over the old artifact. So `Ready` is held back
-//! until the artifact that it speaks of is in the status, and a refused artifact is replaced by the one before, with the
+//! source-controller writes the status of a source in two requests: first the conditions, which report the new revision
+//! as ready, then the artifact. A denial of the second would leave `Ready: True` with the old artifact. So `Ready` is
+//! held back until its artifact is in the status, and a denied artifact is replaced by the previous one, with the
 //! finding in `Ready`.
 //!
 //! Source: `Helper.Patch` in fluxcd/pkg's `runtime/patch`, and `reconcileArtifact` of source-controller's controllers.
@@ -13,14 +13,14 @@ use super::source::Artifact;
 use crate::admission::patch::Draft;
 use crate::admission::{Finding, Request};
 
-/// The reason of `Ready` while a revision waits or is refused.
+/// The reason of `Ready` while a revision waits or is denied.
 pub const REASON: &str = "RevisionWithheld";
-/// The condition of the artifact itself, whose words `Ready` repeats.
+/// The condition of the artifact itself, whose message `Ready` repeats.
 const STORED: &str = "ArtifactInStorage";
 /// A condition is read by people; a few findings are enough.
 const LONGEST: usize = 2_000;
 
-/// Makes the status of a source say what is really served.
+/// Changes the status of a source to the artifact that is really served.
 pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut Draft<'_>) {
     let (new, old) = (request.object(), request.old_object());
     if !denials.is_empty() {
@@ -37,7 +37,8 @@ pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut D
     }
 }
 
-/// Keeps the artifact that there was. A status without `Ready` could not say why: it is denied by the validating webhook.
+/// Keeps the previous artifact. A status without `Ready` cannot contain the reason, so the validating webhook denies
+/// it.
 fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) {
     if condition(new, "Ready").is_none() {
         return;
@@ -54,7 +55,7 @@ fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) 
     set(draft, "False", REASON, &format!("revision {revision} is withheld by Portcullis:\n{message}"));
 }
 
-/// Holds back that a revision is ready; what was said of a refused one stays.
+/// Holds the condition `Ready` back; the message about a denied revision is kept.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {
@@ -66,8 +67,7 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     }
 }
 
-/// Returns whether a condition speaks of the artifact in the status. The words of other conditions are not ours to
-/// judge.
+/// Returns whether a condition is about the artifact in the status. Other conditions are not changed.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.pointer("/status/artifact/revision").and_then(Value::as_str);
@@ -83,7 +83,7 @@ fn says<'v>(condition: &'v Value, field: &str) -> &'v str {
     condition.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Sets what `Ready` says, if it is there.
+/// Sets the condition `Ready`, if present.
 fn set(draft: &mut Draft<'_>, status: &str, reason: &str, message: &str) {
     let is_said = |ready: &Value| {
         says(ready, "status") == status && says(ready, "reason") == reason && says(ready, "message") == message

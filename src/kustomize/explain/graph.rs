@@ -1,6 +1,6 @@
-//! An evaluation as a drawing: Graphviz, Mermaid, and SVG without any tool.
+//! Draws an evaluation: Graphviz, Mermaid, and SVG without external tools.
 //!
-//! Components are rounded, Kustomizations are boxes, and edges to what is misplaced are red.
+//! Components are rounded, Kustomizations are boxes, and edges to misplaced parts are red.
 
 use super::{Step, StepKind};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped, quoted};
@@ -103,7 +103,7 @@ impl Step {
 
 /// Height of a row of the drawing, in pixels.
 const ROW: usize = 34;
-/// How far a part is drawn to the right of what it belongs to.
+/// Horizontal indentation per level, in pixels.
 const STEP: usize = 36;
 /// The width of a letter of 13 pixels, on the safe side.
 const LETTER: usize = 8;

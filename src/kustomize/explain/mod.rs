@@ -1,4 +1,4 @@
-//! The evaluation of a tree, step by step: what is built, in which order, and what each part adds.
+//! The evaluation of a tree: the parts of a build in order, and their effects.
 
 mod graph;
 mod text;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::tree::TreePath;
 
-/// What a step of an evaluation is.
+/// The kind of a step of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepKind {
     /// A folder of kind Kustomization.
@@ -23,7 +23,7 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// Returns the word for it.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kustomization => "Kustomization",
@@ -40,17 +40,17 @@ impl StepKind {
 pub struct Step {
     /// The list that names it; empty for the root.
     pub list: &'static str,
-    /// The entry as it is written; empty for the root.
+    /// The entry as in the file; empty for the root.
     pub entry: String,
-    /// What it leads to, where it leads anywhere.
+    /// The target of the entry, if it exists.
     pub path: Option<TreePath>,
-    /// What it is.
+    /// The kind of the target.
     pub kind: StepKind,
-    /// Whether it stands in a list where it must not.
+    /// Whether it is in a list that does not allow it.
     pub misplaced: bool,
-    /// What it adds or changes, in the order in which that happens: `2 objects`, `namePrefix p-`.
+    /// Its effects, in order: `2 objects`, `namePrefix p-`.
     pub adds: Vec<String>,
-    /// What it is made of, in the order of evaluation.
+    /// Its parts, in the order of evaluation.
     pub parts: Vec<Step>,
 }
 
@@ -60,7 +60,7 @@ impl Step {
         Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
     }
 
-    /// What it is called: its path in the tree, or the entry where that leads nowhere.
+    /// Returns its path in the tree, or the entry if that leads nowhere.
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| self.entry.clone(), ToString::to_string)
     }

@@ -3,7 +3,7 @@
 use super::{Step, StepKind};
 
 impl Step {
-    /// Returns the step and its parts as an indented tree, one line for each, with what they add behind them.
+    /// Formats the step and its parts as an indented tree, one line each, followed by its effects.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         self.write_text(&mut text, "", "");

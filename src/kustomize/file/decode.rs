@@ -6,7 +6,7 @@ use super::schema::{Fields, Type};
 use crate::admission::FieldPath;
 use crate::near;
 
-/// Something in a file that kustomize's decoder refuses.
+/// An error that kustomize's decoder would report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Where, spelled as in the file.
@@ -15,25 +15,25 @@ pub struct Fault {
     pub kind: FaultKind,
 }
 
-/// What a decoder refuses.
+/// The kinds of decoding errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     /// No such field.
     Unknown {
         /// The key.
         key: String,
-        /// The struct of kustomize that has no such field.
+        /// kustomize's struct without this field.
         of: &'static str,
-        /// The fields that there are.
+        /// The valid fields.
         allowed: Vec<&'static str>,
         /// The one that was probably meant.
         near: Option<&'static str>,
     },
     /// A value of another type.
     Type {
-        /// What may stand there.
+        /// The expected type.
         expected: &'static str,
-        /// What stands there, as short JSON.
+        /// The found value, as short JSON.
         found: String,
     },
 }
@@ -41,7 +41,7 @@ pub enum FaultKind {
 /// Longest piece of a value in a message.
 const LONGEST_FOUND: usize = 60;
 
-/// The value with the fields' own names, `null` left out, and what is wrong with it.
+/// Returns the value with canonical field names and without nulls, and its errors.
 pub(super) fn decode(value: &Value, fields: &'static Fields) -> (Value, Vec<Fault>) {
     let mut decoder = Decoder { faults: Vec::new() };
     let decoded = decoder.fields(value, fields, &FieldPath::root());
@@ -118,7 +118,7 @@ fn sorted(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
     members
 }
 
-/// What Go leaves where `null` stands.
+/// Returns the zero value that Go leaves for null.
 fn zero(ty: &Type) -> Value {
     match ty {
         Type::Text => Value::String(String::new()),
@@ -129,7 +129,7 @@ fn zero(ty: &Type) -> Value {
     }
 }
 
-/// Returns whether `null` takes away what the same field has in other letters.
+/// Returns whether null removes the value of the same field in other letter case.
 fn is_nil(ty: &Type) -> bool {
     match ty {
         Type::Text | Type::Flag | Type::Integer => false,

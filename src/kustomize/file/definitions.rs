@@ -10,18 +10,18 @@ use serde_json::{Map, Value};
 use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
-/// What a file of `crds` says.
+/// The content of a file in `crds`.
 #[derive(Debug, Default, PartialEq)]
 pub struct Definitions {
-    /// What kustomize refuses it for.
+    /// The error that kustomize would report.
     pub fault: Option<(Place, String)>,
-    /// What we cannot say anything about.
-    pub doubt: Option<(Place, String)>,
-    /// Whether it names fields that prefixes are put before, which may be names and kinds.
+    /// The reason why the result is unknown.
+    pub unknown: Option<(Place, String)>,
+    /// Whether it names fields that prefixes apply to, which may be names and kinds.
     pub names: bool,
 }
 
-/// What a field of a schema may hold; `null` may stand for all of them.
+/// The allowed value of a schema's field; every shape allows null.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Text,
@@ -41,11 +41,11 @@ enum Shape {
     SchemaOrFlag,
     /// By name: a schema, a list of strings, or anything that is neither mapping nor list.
     Dependencies,
-    /// A mapping whose `description` and `url` are strings.
+    /// A mapping with the strings `description` and `url`.
     Docs,
 }
 
-/// The fields of a schema; what else there is is an extension and holds anything.
+/// The fields of a schema; other fields are extensions with any value.
 const SCHEMA: [(&str, Shape); 37] = [
     ("additionalItems", Shape::SchemaOrFlag),
     ("additionalProperties", Shape::SchemaOrFlag),
@@ -119,8 +119,8 @@ impl Reader {
             let value = serde_json::from_str(text).map_err(|error| not_json(&error))?;
             self.document = document.ok().flatten();
             if self.document.as_ref().is_none_or(|document| !document.duplicates().is_empty()) {
-                let doubt = Some((place, "a name is there twice, which matters in some places".to_owned()));
-                return Err(Definitions { doubt, ..Definitions::default() });
+                let unknown = Some((place, "a name is there twice, which matters in some places".to_owned()));
+                return Err(Definitions { unknown, ..Definitions::default() });
             }
             return Ok(Some(value));
         }
@@ -130,10 +130,10 @@ impl Reader {
                 Ok(self.document.as_ref().map(|document| document.value.clone()))
             }
             Err(error) => {
-                let told = Some((error.place, format!("is not YAML: {}", error.problem)));
                 let is_ours = !matches!(error.problem, yaml::Problem::Syntax(_));
-                let (fault, doubt) = if is_ours { (None, told) } else { (told, None) };
-                Err(Definitions { fault, doubt, names: false })
+                let reason = Some((error.place, format!("is not YAML: {}", error.problem)));
+                let (fault, unknown) = if is_ours { (None, reason) } else { (reason, None) };
+                Err(Definitions { fault, unknown, names: false })
             }
         }
     }
@@ -143,12 +143,12 @@ impl Reader {
         for (name, definition) in members {
             self.definition(definition, &FieldPath::of([name]));
         }
-        if self.found.fault.is_none() && self.found.doubt.is_none() {
+        if self.found.fault.is_none() && self.found.unknown.is_none() {
             self.meanings(members);
         }
     }
 
-    /// `Schema` and `Dependencies`, in any case; numbers in YAML become strings there.
+    /// Reads `Schema` and `Dependencies`, in any letter case; numbers in YAML become strings.
     fn definition(&mut self, value: &Value, path: &FieldPath) {
         let Some(members) = self.mapping(value, path) else { return };
         for (key, value) in members {
@@ -178,7 +178,7 @@ impl Reader {
             // on its way from YAML to JSON a number loses its fraction of zero
             (Shape::Integer, Value::Number(number)) if !self.is_json && number.as_f64().is_some_and(is_whole) => {}
             (Shape::Integer, Value::Number(number)) if number.as_f64() == Some(0.0) => {
-                self.doubt(path, "is a zero with a sign or a fraction")
+                self.unknown(path, "is a zero with a sign or a fraction")
             }
             (Shape::List, Value::Array(_)) => {}
             (Shape::Texts | Shape::TextOrTexts, Value::Array(items)) => self.items(items, Shape::Text, path),
@@ -217,12 +217,12 @@ impl Reader {
             if let Ok(at) = SCHEMA.binary_search_by_key(&key.as_str(), |(name, _)| name) {
                 self.shape(value, SCHEMA[at].1, &path);
             } else if ["$ref", "$schema"].contains(&key.as_str()) && value.as_str().is_some_and(|url| !is_plain(url)) {
-                self.doubt(&path, "is a URL that is not read here");
+                self.unknown(&path, "is a URL that is not read here");
             }
         }
     }
 
-    /// What the definitions mean for kustomize (`loadCrdIntoConfig`).
+    /// Derives the field specs that kustomize uses (`loadCrdIntoConfig`).
     fn meanings(&mut self, members: &Map<String, Value>) {
         for (name, definition) in members {
             let is_type = properties(definition).is_some_and(|found| TYPE.iter().all(|key| found.contains_key(*key)));
@@ -232,7 +232,7 @@ impl Reader {
         }
     }
 
-    /// Follows references from a type; `way` are the types on the way, `seen` all that were looked at.
+    /// Follows references from a type; `way` are the types on the way, `seen` all visited types.
     fn follow<'m>(
         &mut self,
         members: &'m Map<String, Value>,
@@ -242,7 +242,7 @@ impl Reader {
     ) {
         let path = FieldPath::of([name]);
         if way.contains(&name) {
-            self.doubt(&path, "refers to itself, which kustomize may not survive");
+            self.unknown(&path, "refers to itself, which kustomize may not survive");
             return;
         }
         if !seen.insert(name) {
@@ -254,7 +254,7 @@ impl Reader {
             if let Some(extension) = MEANINGS.iter().find(means) {
                 self.found.names |= *extension == MEANINGS[0];
                 if way.len() > 1 {
-                    self.doubt(&path, "gives meanings to fields of a type that another one refers to");
+                    self.unknown(&path, "gives meanings to fields of a type that another one refers to");
                 }
             }
             if let Some((next, _)) = property["$ref"].as_str().and_then(|next| members.get_key_value(next)) {
@@ -279,16 +279,16 @@ impl Reader {
     }
 
     fn fault(&mut self, path: &FieldPath, what: &str) {
-        let told = self.told(path, what);
-        self.found.fault.get_or_insert(told);
+        let error = self.error(path, what);
+        self.found.fault.get_or_insert(error);
     }
 
-    fn doubt(&mut self, path: &FieldPath, what: &str) {
-        let told = self.told(path, what);
-        self.found.doubt.get_or_insert(told);
+    fn unknown(&mut self, path: &FieldPath, what: &str) {
+        let error = self.error(path, what);
+        self.found.unknown.get_or_insert(error);
     }
 
-    fn told(&self, path: &FieldPath, what: &str) -> (Place, String) {
+    fn error(&self, path: &FieldPath, what: &str) -> (Place, String) {
         let place = self.document.as_ref().map_or(START, |document| document.nearest(path));
         if path.is_root() {
             (place, what.to_owned())
@@ -318,15 +318,15 @@ impl Shape {
 /// Where a file begins.
 const START: Place = Place { line: 1, column: 1, start: 0, end: 0 };
 
-/// What Go's JSON takes and ours does not, or the other way round, is left open.
+/// Handles texts that Go's JSON parser and ours treat differently: the result is unknown.
 fn not_json(error: &serde_json::Error) -> Definitions {
     let words = error.to_string();
     let is_ours =
         ["out of range", "recursion", "surrogate", "escape", "code point"].iter().any(|part| words.contains(part));
     let place = Place { line: error.line().max(1) as u32, column: error.column().max(1) as u32, start: 0, end: 0 };
-    let told = Some((place, format!("begins with a brace and is not JSON: {words}")));
-    let (fault, doubt) = if is_ours { (None, told) } else { (told, None) };
-    Definitions { fault, doubt, names: false }
+    let reason = Some((place, format!("begins with a brace and is not JSON: {words}")));
+    let (fault, unknown) = if is_ours { (None, reason) } else { (reason, None) };
+    Definitions { fault, unknown, names: false }
 }
 
 /// Returns the properties of a definition.
@@ -341,7 +341,7 @@ fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < i64::MAX as f64
 }
 
-/// Returns whether a URL is certainly one for Go, and stays as it is.
+/// Returns whether a URL is certainly valid for Go and unchanged by it.
 fn is_plain(url: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let path = url.strip_prefix("#/").unwrap_or(url);
@@ -374,7 +374,7 @@ mod tests {
         };
         assert!(of("{x-kubernetes-identity: ''}").names);
         assert!(!of("{}").names);
-        assert!(of("{$ref: d}").doubt.is_some());
-        assert!(of("{$ref: a.B}").doubt.is_some());
+        assert!(of("{$ref: d}").unknown.is_some());
+        assert!(of("{$ref: a.B}").unknown.is_some());
     }
 }

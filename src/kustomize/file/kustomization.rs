@@ -1,11 +1,11 @@
-//! A kustomization file once it is decoded: the fields that the analysis looks at.
+//! A decoded kustomization file: the fields that the analysis reads.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What a kustomization file says (`types.Kustomization`).
+/// The content of a kustomization file (`types.Kustomization`).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names and meanings are kustomize's own")]
@@ -216,15 +216,15 @@ pub struct GeneratorOptions {
 
 /// The kind of a kustomization that is included as a part of another.
 pub const COMPONENT: &str = "Component";
-/// The kind of a kustomization that stands for itself.
+/// The kind of a standalone kustomization.
 pub(super) const KUSTOMIZATION: &str = "Kustomization";
-/// What a Component must say as its apiVersion.
+/// The apiVersion of a Component.
 pub(super) const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
-/// What a Kustomization must say as its apiVersion.
+/// The apiVersion of a Kustomization.
 pub const KUSTOMIZATION_VERSION: &str = "kustomize.config.k8s.io/v1beta1";
 
 impl Kustomization {
-    /// Returns the kind, which is Kustomization where nothing is said.
+    /// Returns the kind; the default is Kustomization.
     pub fn kind(&self) -> &str {
         if self.kind.is_empty() { KUSTOMIZATION } else { &self.kind }
     }
@@ -234,7 +234,7 @@ impl Kustomization {
         self.kind == COMPONENT
     }
 
-    /// Returns the apiVersion that its kind asks for.
+    /// Returns the apiVersion that its kind requires.
     pub fn required_version(&self) -> &'static str {
         if self.is_component() { COMPONENT_VERSION } else { KUSTOMIZATION_VERSION }
     }

@@ -1,14 +1,15 @@
-//! The root's kustomization file as Flux reads it: converted to what the fields want, unknown fields left out.
+//! Reads the root's kustomization file as Flux does: values are converted to the types of fields, and unknown fields
+//! are dropped.
 //!
-//! Source: `convertToJSONableObject` in sigs.k8s.io/yaml, which fluxcd/pkg's `kustomize/kustomize_generator.go` decodes the
-//! file with before it writes it anew. A number or boolean becomes text where the Go field is a string; not where the
-//! field is promoted from an embedded struct, for which the decoder looks at that struct instead.
+//! Source: `convertToJSONableObject` in sigs.k8s.io/yaml, with which fluxcd/pkg's `kustomize/kustomize_generator.go`
+//! decodes the file before it writes a new one. A number or boolean becomes a string if the Go field is a string; not
+//! if the field is promoted from an embedded struct, because the decoder examines that struct instead.
 
 use serde_json::{Map, Number, Value};
 
 use super::schema::{Fields, Type};
 
-/// The fields that Go promotes from embedded structs, by the struct that embeds them; `*` stands for all.
+/// The fields that Go promotes from embedded structs, by the embedding struct; `*` means all.
 const PROMOTED: [(&str, &[&str]); 7] = [
     ("Kustomization", &["kind", "apiVersion"]),
     ("FieldSpec", &["group", "version", "kind"]),

@@ -1,8 +1,8 @@
 //! The kustomization file as kustomize reads it.
 //!
 //! Source: `Kustomization.Unmarshal`, `FixKustomization`, `CheckEmpty` and `EnforceFields` in kustomize's
-//! `api/types/kustomization.go`: YAML 1.1, the first document only, keys in any case, unknown fields refused at every
-//! level.
+//! `api/types/kustomization.go`: YAML 1.1, the first document only, keys in any letter case; unknown fields are errors
+//! at every level.
 
 mod decode;
 mod definitions;
@@ -27,7 +27,7 @@ use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Duplicate, Limits, Place, YamlError};
 
-/// The names of a kustomization file, in the order in which kustomize looks for them.
+/// The names of a kustomization file, in the order of precedence.
 pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// The fields that kustomize warns about.
@@ -39,23 +39,23 @@ const DEPRECATED: [(&str, &str); 6] = [
     ("patchesStrategicMerge", "patches"),
     ("vars", "replacements"),
 ];
-/// Fields whose entries are moved to other fields, so that an empty list leaves nothing.
+/// Fields whose entries move to other fields; an empty list has no effect.
 const MOVED: [&str; 3] = ["bases", "imageTags", "helmChartInflationGenerator"];
 
-/// A kustomization file: what it says, and where.
+/// A kustomization file with its content and positions.
 #[derive(Debug, Clone)]
 pub struct KustomizationFile {
     /// Where the file is.
     pub path: TreePath,
-    /// What it says.
+    /// The content.
     pub kustomization: Kustomization,
-    /// What its decoder refuses.
+    /// The errors that kustomize's decoder would report.
     pub faults: Vec<Fault>,
     /// Unknown fields that its decoder leaves out.
     pub ignored: Vec<Fault>,
-    /// Whether it says nothing that kustomize could do.
+    /// Whether it has no effect for kustomize.
     pub empty: bool,
-    /// Keys that are there more than once.
+    /// Duplicate keys.
     pub duplicates: Vec<Duplicate>,
     /// Where a second document begins, which is not read.
     pub second_document: Option<Place>,
@@ -93,7 +93,7 @@ pub fn text(bytes: &[u8]) -> Result<&str, BadFile> {
     }
 }
 
-/// What the reader of go-yaml lets through.
+/// Returns whether go-yaml's reader accepts a character.
 fn is_allowed(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' | '\u{85}' => true,
@@ -109,7 +109,7 @@ impl BadFile {
 }
 
 impl KustomizationFile {
-    /// How many of its values were copied because of anchors and aliases.
+    /// Returns the number of values that were copied because of aliases.
     pub fn aliased(&self) -> usize {
         self.document.as_ref().map_or(0, |document| document.aliased)
     }
@@ -123,8 +123,8 @@ impl KustomizationFile {
         Self::decoded(path, bytes, |value| decode::decode(&value, &schema::KUSTOMIZATION))
     }
 
-    /// Reads the content of the root's kustomization file as Flux does before it writes it anew: scalars become text
-    /// where text is wanted, unknown fields are left out, and a file that does not say what it is is a Kustomization.
+    /// Parses the root's kustomization file as Flux does: scalars are converted to strings where needed, unknown fields
+    /// are dropped, and the default kind is Kustomization.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl KustomizationFile {
         })
     }
 
-    /// Creates a file that nobody wrote: what a delivery system generates where there is none.
+    /// Creates a file that a delivery system generates if none exists.
     pub fn generated(path: TreePath, kustomization: Kustomization) -> Self {
         Self {
             path,
@@ -197,14 +197,14 @@ impl KustomizationFile {
         document.and_then(|d| d.key_place(&written(&d.value, path))).unwrap_or_else(|| self.place(path))
     }
 
-    /// Returns the fields it uses that kustomize warns about, and those to use in their place.
+    /// Returns the deprecated fields in use, and their replacements.
     pub fn deprecated(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let value = self.document.as_ref().map(|document| &document.value);
         DEPRECATED.into_iter().filter(move |(field, _)| value.is_some_and(|value| has_field(value, field)))
     }
 }
 
-/// What is wrong with a file of `configurations`, which is decoded strictly.
+/// Decodes a file of `configurations`, and returns its errors. Decoding is strict.
 ///
 /// # Errors
 ///
@@ -236,7 +236,7 @@ fn written(value: &Value, path: &FieldPath) -> FieldPath {
     spelled
 }
 
-/// How a mapping spells a key: as it is, or in another case.
+/// Returns the spelling of a key in a mapping: exact, or in another letter case.
 fn spelling<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     let members = value.as_object()?;
     if let Some((own, _)) = members.get_key_value(key) {

@@ -1,6 +1,6 @@
 //! The fields of a kustomization file and their types: kustomize's `api/types`, all levels of it.
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Debug)]
 pub(super) enum Type {
     /// A string.
@@ -171,7 +171,7 @@ structs! {
 }
 
 impl Type {
-    /// What it is, in words.
+    /// Returns a description of the type.
     pub(super) fn words(&self) -> &'static str {
         match self {
             Text => "a string",

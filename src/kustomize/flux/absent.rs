@@ -15,7 +15,7 @@ use crate::kustomize::tree::{Entry, Tree, TreePath};
 pub(in crate::kustomize) struct Generated {
     /// The file.
     pub(in crate::kustomize) file: KustomizationFile,
-    /// What is going to be refused.
+    /// The errors that the build will report.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
     /// What cannot be judged.
     pub(in crate::kustomize) doubts: Vec<(Site, String)>,
@@ -23,7 +23,7 @@ pub(in crate::kustomize) struct Generated {
 
 /// The namespace in a file that has nothing else.
 const PLACEHOLDER: &str = "_placeholder";
-/// Folders deeper than this are not looked into.
+/// Maximum depth of folders that are searched.
 const DEEPEST: usize = 64;
 /// A repository of 1 000 roots has some 20 000 files.
 const MOST_FILES: usize = 100_000;

@@ -1,6 +1,6 @@
-//! Merging the spec of a Flux Kustomization into the root's kustomization file.
+//! Merges the spec of a Flux Kustomization into the root's kustomization file.
 //!
-//! Flux has no transformers of its own: it edits the file, and the order of kustomize decides.
+//! Flux has no transformers of its own: it edits the file, and kustomize's order applies.
 
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
@@ -19,11 +19,11 @@ pub(in crate::kustomize) struct Own {
     name_suffix: bool,
 }
 
-/// What a file without resources gets, so that it is not empty.
+/// The build metadata of a file without resources, so that it is not empty.
 const ORIGINS: &str = "originAnnotations";
 
 impl Own {
-    /// Returns the mark of a file that nothing was merged into yet.
+    /// Returns the state of a file before anything is merged.
     pub(in crate::kustomize) fn of(kustomization: &Kustomization) -> Self {
         let (components, patches) = (kustomization.components.len(), kustomization.patches.len());
         Self { components, patches, namespace: true, name_prefix: true, name_suffix: true }
@@ -60,7 +60,7 @@ pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
     }
 }
 
-/// Merges the spec into the root's file; returns what of it is the file's own, and what Flux refuses.
+/// Merges the spec into the root's file. Returns which entries are the file's own, and the errors that Flux reports.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &FluxSpec,

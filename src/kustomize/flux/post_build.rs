@@ -11,21 +11,21 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::PostBuild;
 use crate::kustomize::rules::{kz013, kz018, kz030};
 
-/// The label or annotation of objects that variables are not put into, unless it says something else than `disabled`.
+/// The label or annotation that excludes objects from substitution with the value `disabled`.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 /// The field that findings about variables are about.
 const POST_BUILD: [&str; 2] = ["spec", "postBuild"];
 
-/// What is known of the objects after a build.
+/// The objects after a build.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct PostBuilt {
-    /// What kustomize-controller refuses.
+    /// The errors that kustomize-controller reports.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
     /// What cannot be judged.
     pub(in crate::kustomize) doubts: Vec<(Site, String)>,
 }
 
-/// Judges the objects of a build; `complete` says whether they are all of them.
+/// Judges the objects of a build; `complete` tells whether all objects are known.
 pub(in crate::kustomize) fn post_build(
     objects: &[&Object],
     complete: bool,
@@ -83,7 +83,7 @@ fn is_name(text: &str) -> bool {
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// An object under the name that it has once variables are put in.
+/// An object with its name after substitution.
 #[derive(Clone)]
 struct Named {
     site: Site,
@@ -91,14 +91,14 @@ struct Named {
     is_certain: bool,
 }
 
-/// Returns whether the name of an object is known; a hash that is put behind it is not worked out here.
+/// Returns whether the name of an object is known. Hash suffixes are not computed here.
 fn is_certain(object: &Object) -> bool {
     object.sure && !object.hashed
 }
 
 impl PostBuilt {
     fn conforms(&mut self, object: &Object) {
-        // a patch leaves the apiVersion of its object as it was
+        // A patch does not change the apiVersion of its object.
         if !object.id.api_version().is_empty() {
             return;
         }
@@ -216,7 +216,7 @@ fn gather<'v>(value: &'v Value, texts: &mut Vec<(&'v str, bool)>) {
     }
 }
 
-/// Returns whether something is written as `{}`, which closes what is open before it.
+/// Returns whether a value is written as `{}`, which closes an open brace before it.
 fn has_braces(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_braces),
@@ -233,7 +233,7 @@ fn stays_yaml(before: &str, after: &str) -> bool {
     before == after || !adds_quotes && (before.contains('\n') || is_in_quotes || is_plain(after))
 }
 
-/// What a scalar without quotes must not begin with.
+/// Characters that must not begin a plain scalar.
 const INDICATORS: [char; 13] = ['{', '[', '&', '*', '!', '|', '>', '%', '@', '`', '#', '"', '\''];
 
 /// Returns whether a text needs no quotes in YAML; nothing at all is null.

@@ -1,17 +1,17 @@
-//! The language of `spec.postBuild`: `${name}`, defaults, and functions over the values of variables.
+//! The substitution language of `spec.postBuild`: `${name}`, defaults, and functions of variables.
 //!
-//! Its syntax looks like the shell's and is not: `${a-b}` is an error, `${a:+b}` is a default like all others, `$$` is
-//! `$` everywhere, and a text between two braces that is not a name fails the whole object. Executed cases are in
+//! Its syntax resembles that of the shell but differs: `${a-b}` is an error, `${a:+b}` is a default like all others,
+//! `$$` is always `$`, and braces with an invalid name fail the whole object. Executed cases are in
 //! `tests/vectors/kustomize/flux-substitute.json`.
 
 mod functions;
 
 use std::fmt;
 
-/// Braces within braces are looked into so deep; Flux has no limit but its stack.
+/// Maximum depth of nested braces; Flux is limited only by its stack.
 const DEEPEST: usize = 64;
 
-/// What is known of a variable.
+/// The state of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Variable<'a> {
     /// Its value.
@@ -25,9 +25,9 @@ pub(in crate::kustomize) enum Variable<'a> {
 /// Why a text cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::kustomize) enum Failure {
-    /// It is not written as the language wants it.
+    /// A syntax error.
     Syntax(&'static str),
-    /// It ends within braces; what comes after it in the object counts too.
+    /// It ends inside braces; the following text of the object belongs to it.
     Unclosed,
     /// It uses a variable that is not set and gives no default.
     NotSet(String),
@@ -54,7 +54,7 @@ enum Node {
     Call(Call),
 }
 
-/// What stands in braces.
+/// The content of braces.
 #[derive(Debug)]
 struct Call {
     variable: String,
@@ -159,7 +159,7 @@ impl Reader<'_> {
         taken.to_owned()
     }
 
-    /// Text outside of braces: two dollars are one.
+    /// Parses text outside braces; two dollars are one.
     fn plain(&mut self) -> String {
         let mut text = String::new();
         while !self.rest.is_empty() && !self.rest.starts_with("${") {
@@ -178,7 +178,7 @@ impl Reader<'_> {
         Some(letter)
     }
 
-    /// What stands after `${`.
+    /// Parses the text after `${`.
     fn call(&mut self) -> Result<Node, Failure> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -246,7 +246,7 @@ impl Reader<'_> {
         self.closed(Call { operator, arguments, ..call })
     }
 
-    /// `${name:offset:length}`
+    /// Parses `${name:offset:length}`.
     fn part(&mut self, call: Call) -> Result<Call, Failure> {
         self.next();
         let mut arguments = vec![self.argument(|letter| letter != ':' && letter != '}', false)?];
@@ -256,7 +256,7 @@ impl Reader<'_> {
         self.closed(Call { operator: ":".to_owned(), arguments, ..call })
     }
 
-    /// `${name/old/new}`
+    /// Parses `${name/old/new}`.
     fn replacement(&mut self, call: Call) -> Result<Call, Failure> {
         self.next();
         let kind = self.peek().filter(|letter| ['/', '#', '%'].contains(letter));
@@ -307,7 +307,7 @@ impl Reader<'_> {
         Err(self.wrong("the name of a variable is followed by what is no operator, and no closing brace"))
     }
 
-    /// What is wrong here; at the end of the text more may follow.
+    /// Returns an error here; at the end of the text, more may follow.
     fn wrong(&self, why: &'static str) -> Failure {
         if self.rest.is_empty() { Failure::Unclosed } else { Failure::Syntax(why) }
     }

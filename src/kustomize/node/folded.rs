@@ -1,7 +1,7 @@
-//! Folded block scalars: go-yaml writes them in a way that reads as another text.
+//! Reproduces a bug of go-yaml with folded block scalars, which it writes so that they read as another text.
 //!
-//! It puts an empty line before every line that is not indented more, also behind one that is, where YAML folds nothing. So
-//! each time kustomize writes a node and reads it again, such a text gets more lines.
+//! It writes an empty line before every line that is not indented more, also after one that is, where YAML does not
+//! fold. So each time kustomize writes and reads a node, such a text gets more lines.
 //!
 //! Source: `yaml_emitter_write_folded_scalar` and `yaml_parser_scan_block_scalar` of go-yaml v3.
 
@@ -22,7 +22,7 @@ fn is_block(text: &str) -> bool {
     text.chars().all(is_plain) && !text.contains(" \n") && !text.ends_with(' ')
 }
 
-/// The lines as they are written, and the breaks at the end of the text.
+/// Returns the lines as go-yaml writes them, and the number of breaks at the end.
 fn written(text: &str) -> (Vec<&str>, usize) {
     let starts_blank = text.starts_with([' ', '\t', '\n']);
     let body = text.trim_end_matches('\n');
@@ -38,7 +38,7 @@ fn written(text: &str) -> (Vec<&str>, usize) {
     (lines, text.len() - body.len())
 }
 
-/// What is read of the lines.
+/// Returns the text that go-yaml reads from the lines.
 fn read(lines: &[&str], breaks: usize) -> String {
     let mut out = String::new();
     let mut pending: Option<(usize, bool)> = None;

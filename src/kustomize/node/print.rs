@@ -23,11 +23,11 @@ const SMALL: usize = 16;
 pub struct Unprintable {
     /// The place of the value that is wrong.
     pub origin: Origin,
-    /// What is wrong with it.
+    /// The error.
     pub kind: UnprintableKind,
 }
 
-/// What is wrong with a node that cannot be printed.
+/// Why a node cannot be printed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnprintableKind {
     /// A key that occurs more than once in one mapping.
@@ -39,7 +39,7 @@ pub enum UnprintableKind {
     /// Infinity, or not a number.
     #[error("{0} is not a finite number")]
     NotFinite(String),
-    /// A scalar that is not what its tag says.
+    /// A scalar that does not match its tag.
     #[error("{text:?} is not of the type {tag}")]
     Tag {
         /// The tag in its short form.
@@ -147,7 +147,7 @@ fn typed(resolved: Resolved, text: &str) -> Option<Value<'_>> {
     })
 }
 
-/// Returns the value of a scalar whose tag is written beside it.
+/// Returns the value of a scalar with an explicit tag.
 fn of_tag<'n>(tag: Tag, resolved: Resolved, text: &'n str) -> Option<Value<'n>> {
     match (tag, resolved) {
         (Tag::Float, Resolved::Int(int)) => Some(Value::Float(int as f64)),

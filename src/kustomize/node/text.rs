@@ -23,7 +23,7 @@ pub fn commented_text(node: &Node, text: &str) -> Option<String> {
     (writer.next == writer.comments.len()).then_some(writer.out)
 }
 
-/// A comment, its line, and whether something stands before it in the line.
+/// A comment, its line, and whether other text precedes it on the line.
 struct Comment {
     line: u32,
     text: String,
@@ -160,7 +160,7 @@ impl Writer {
         }
     }
 
-    /// Writes the comment behind a value.
+    /// Writes the comment after a value.
     fn tail(&mut self, line: u32) {
         if let Some(comment) = self.comments.get(self.next).filter(|comment| comment.is_tail && comment.line == line) {
             let _ = write!(self.out, " {}", comment.text);
@@ -268,7 +268,7 @@ fn double_quoted(text: &str) -> String {
     out
 }
 
-/// Returns whether a text can stand without quotes.
+/// Returns whether a text may be written without quotes.
 fn is_plain(text: &str, in_flow: bool) -> bool {
     let starts =
         text.starts_with(['#', ',', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@', '`', ' ']);

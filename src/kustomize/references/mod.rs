@@ -9,7 +9,7 @@ pub use remote::{Repository, is_git, is_http};
 use super::options::{Options, Restrictor, Version};
 use super::tree::{Located, Lost, Tree, TreePath};
 
-/// A folder that kustomize reads entries relative to, and those that led to it.
+/// The folder to which entries are relative, with the folders that led to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Loader<'a> {
     /// The folder.
@@ -38,7 +38,7 @@ pub enum NoFile {
 pub enum NoFolder {
     /// It is the empty string.
     Empty,
-    /// It is a git repository; whether a folder of that name is there as well.
+    /// It is a git repository; the field tells whether a folder of that name also exists.
     Git {
         /// The folder that is mistaken for a repository.
         local: Option<TreePath>,
@@ -61,11 +61,11 @@ pub enum NoFolder {
 }
 
 impl Loader<'_> {
-    /// Returns the file that an entry stands for (`FileLoader.Load`).
+    /// Returns the file of an entry (`FileLoader.Load`).
     ///
     /// # Errors
     ///
-    /// If it is none.
+    /// If it is not a file.
     pub fn file(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFile> {
         if is_http(entry) {
             return Err(NoFile::Http);
@@ -82,11 +82,11 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns the folder that an entry stands for (`FileLoader.New`).
+    /// Returns the folder of an entry (`FileLoader.New`).
     ///
     /// # Errors
     ///
-    /// If it is none, or is being built already.
+    /// If it is not a folder, or is already being built.
     pub fn folder(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFolder> {
         if entry.is_empty() {
             return Err(NoFolder::Empty);

@@ -9,7 +9,7 @@ pub fn is_http(entry: &str) -> bool {
     known && !entry.chars().any(|c| c.is_ascii_control()) && is_valid_rest(rest)
 }
 
-/// What Go's `url.Parse` takes after a scheme.
+/// Returns whether Go's `url.Parse` accepts a text after a scheme.
 fn is_valid_rest(rest: &str) -> bool {
     let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
     let before_query = rest.split_once('?').map_or(rest, |(path, _)| path);
@@ -30,7 +30,7 @@ fn has_valid_escapes(text: &str) -> bool {
     text.split('%').skip(1).all(is_escape)
 }
 
-/// Returns whether kustomize takes an entry for a git repository, whatever may stand there in the tree.
+/// Returns whether kustomize treats an entry as a git repository, even if the tree has such a path.
 pub fn is_git(entry: &str) -> bool {
     Repository::of(entry).is_some()
 }
@@ -67,7 +67,7 @@ impl Repository {
     }
 }
 
-/// Returns the host, what follows it, and whether all of that is the repository.
+/// Returns the host, the rest, and whether these are the whole repository.
 fn host(address: &str) -> Option<(String, &str, bool)> {
     let address = without(address, "git::").unwrap_or(address);
     let scheme = SCHEMES.into_iter().find(|scheme| without(address, scheme).is_some()).unwrap_or_default();
@@ -91,13 +91,13 @@ fn host(address: &str) -> Option<(String, &str, bool)> {
     Some((host, path, false))
 }
 
-/// `text` without `prefix`, in any case.
+/// Removes a prefix, in any letter case.
 fn without<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let head = text.get(..prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// `text` without a user's name and `@` in front.
+/// Removes a user name with `@`.
 fn without_user(text: &str) -> &str {
     let Some((user, rest)) = text.split_once('@') else { return text };
     let mut chars = user.chars();
@@ -152,7 +152,7 @@ fn leads_out(folder: &str) -> bool {
     false
 }
 
-/// `ref` of a query, or else `version`; nothing from a query that Go does not read to its end.
+/// Returns `ref` of a query, or else `version`; empty if Go cannot parse the query.
 fn reference(query: &str) -> String {
     let Some(pairs) = pairs(query) else { return String::new() };
     let first = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
@@ -168,7 +168,7 @@ fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     query.split('&').filter(|text| !text.is_empty()).map(pair).collect()
 }
 
-/// `url.QueryUnescape`; bytes that are no UTF-8 become U+FFFD.
+/// Unescapes like `url.QueryUnescape`; invalid UTF-8 becomes U+FFFD.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -15,7 +15,7 @@ const LONGEST_PATH: usize = 4096;
 /// How much an archive may ask of its reader.
 #[derive(Debug, Clone, Copy)]
 pub struct ArchiveLimits {
-    /// The most bytes when unpacked: of the files, and of what the archive itself needs to say what they are.
+    /// Maximum unpacked size in bytes: of the files, and of the archive's metadata.
     pub bytes: u64,
     /// The most files, links and folders.
     pub entries: usize,
@@ -25,7 +25,7 @@ pub struct ArchiveLimits {
 }
 
 impl Default for ArchiveLimits {
-    /// Text shrinks to about a fifth, and Flux's sources are below 50 MB when packed; a repository of 1 000 roots and
+    /// Text compresses to about a fifth, and Flux's sources are below 50 MB compressed; a repository of 1 000 roots and
     /// 3 000 components has some 20 000 files.
     fn default() -> Self {
         Self { bytes: 256 << 20, entries: 200_000, strict: false }
@@ -50,20 +50,20 @@ pub enum ArchiveError {
 }
 
 impl Tree {
-    /// Returns the files of a `tar.gz`, which stand at `base` for those who refer to them by absolute paths.
+    /// Reads the files of a `tar.gz`, which are at `base` for references by absolute paths.
     ///
     /// # Errors
     ///
-    /// If it is no such archive, or is larger than is good for us.
+    /// If it is not a valid archive, or exceeds the limits.
     pub fn archive(packed: impl Read, base: &str) -> Result<Self, ArchiveError> {
         Self::archive_within(packed, base, ArchiveLimits::default())
     }
 
-    /// Like [`Tree::archive`], within other limits.
+    /// Like [`Tree::archive`], with other limits.
     ///
     /// # Errors
     ///
-    /// As [`Tree::archive`].
+    /// See [`Tree::archive`].
     pub fn archive_within(packed: impl Read, base: &str, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
         let left = Cell::new(limits.bytes);
         let mut archive = Archive::new(Bounded { unpacked: GzDecoder::new(packed), left: &left });
@@ -86,7 +86,7 @@ impl Tree {
     }
 }
 
-/// Stops with an error, unlike `Read::take`, which would make a large archive look like one that is cut off.
+/// Fails at the limit, unlike `Read::take`, which would make a large archive look truncated.
 struct Bounded<'l, R> {
     unpacked: R,
     left: &'l Cell<u64>,

@@ -14,12 +14,12 @@ use super::{Entry, LARGEST_FILE, Source, Tree, TreePath, Unreadable};
 pub struct FolderError {
     /// The folder.
     pub path: PathBuf,
-    /// What the system said.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
 impl Tree {
-    /// The folder at `path`, read as it is asked for.
+    /// Opens the folder at `path`; files are read on demand.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ struct Folder {
     folders: RwLock<HashSet<TreePath>>,
 }
 
-/// A path takes some hundred bytes; beyond this number they are looked for anew.
+/// Maximum number of cached paths, of some hundred bytes each; the cache is then emptied.
 const MOST_FOLDERS: usize = 5_000;
 
 impl Folder {
@@ -101,7 +101,7 @@ impl Source for Folder {
     }
 }
 
-/// What a file is; `None` for a link.
+/// Returns the entry of a file; `None` for a link.
 fn kind(metadata: &Metadata) -> Option<Entry> {
     let kind = metadata.file_type();
     if kind.is_symlink() {

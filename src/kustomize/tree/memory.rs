@@ -62,7 +62,7 @@ impl Memory {
         }
     }
 
-    /// Gives `path` the content of a file that is there already.
+    /// Adds a file with the content of an existing one.
     pub(super) fn add_copy(&mut self, path: &TreePath, of: &TreePath) {
         if let Some(Node::File(content)) = self.nodes.get(of).cloned() {
             self.add(path, Node::File(content));
@@ -79,7 +79,7 @@ impl Memory {
         self.weight
     }
 
-    /// What it costs to read all files of these names.
+    /// Returns the cost of reading all files with these names.
     pub(super) fn cost_of(&self, names: &[&str]) -> u64 {
         let costs = self.nodes.iter().filter(|(path, _)| names.contains(&path.name())).map(|(_, node)| match node {
             Node::File(content) => super::cost(content),

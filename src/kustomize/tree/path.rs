@@ -23,7 +23,7 @@ impl TreePath {
         if self.0.is_empty() { Self(name.to_owned()) } else { Self([&self.0, "/", name].concat()) }
     }
 
-    /// The folder it is in; `None` for the root.
+    /// Returns the parent folder; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         if self.0.is_empty() {
             return None;
@@ -49,7 +49,7 @@ impl TreePath {
         &self.0
     }
 
-    /// How one would write it in `folder`.
+    /// Returns the path relative to `folder`.
     pub fn relative_to(&self, folder: &Self) -> String {
         let (own, other) = (self.names(), folder.names());
         let shared = own.iter().zip(&other).take_while(|(a, b)| a == b).count();
@@ -64,7 +64,7 @@ impl TreePath {
 }
 
 impl From<&str> for TreePath {
-    /// Reads a path, leaving out `.` and taking `..` for the folder above where there is one.
+    /// Parses a path; removes `.`, and resolves `..` within the tree.
     fn from(text: &str) -> Self {
         Self(cleaned(&format!("/{text}")).trim_start_matches('/').to_owned())
     }

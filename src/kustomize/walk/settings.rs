@@ -89,7 +89,7 @@ impl Walk<'_> {
         if content.is_empty() {
             return self.report(kz017::crds(site, text, "is empty"));
         }
-        let Definitions { fault, doubt, names } = file::definitions(&content);
+        let Definitions { fault, unknown: doubt, names } = file::definitions(&content);
         acc.custom_names |= names;
         if let Some((place, why)) = fault {
             self.report(kz017::crds(Site { place, ..Site::of_file(path.clone()) }, text, &why));

@@ -145,7 +145,7 @@ impl Tree {
             "original": substitution.original.to_json(),
             "result": substitution.result.to_json(),
             "changed": substitution.changed().collect::<Vec<_>>(),
-            "entries": entries.map(|(entry, told)| entry_json(entry, told, &substitution.original)).collect::<Vec<_>>(),
+            "entries": entries.map(|(entry, outcome)| entry_json(entry, outcome, &substitution.original)).collect::<Vec<_>>(),
             "leads": leads,
             "gap": gap,
         })

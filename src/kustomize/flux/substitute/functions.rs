@@ -2,7 +2,7 @@
 
 use super::Failure;
 
-/// Returns whether an operator stands a variable that is not set.
+/// Returns whether an operator supplies a default for an unset variable.
 pub(super) fn is_default(operator: &str) -> bool {
     matches!(operator, "=" | ":=" | ":-" | ":?" | ":+")
 }
@@ -39,7 +39,7 @@ fn first_letter(value: &str, change: impl Fn(char) -> String) -> String {
     letters.next().map(|letter| change(letter) + letters.as_str()).unwrap_or_default()
 }
 
-/// `${name:offset:length}`, in bytes; what is not a number is as if it were not there.
+/// Evaluates `${name:offset:length}`, in bytes; arguments that are not numbers are ignored.
 fn part(value: &str, arguments: &[String]) -> Result<String, Failure> {
     let number = |at: usize| arguments.get(at).map(|text| text.parse::<i64>().ok());
     let Some(Some(offset)) = number(0) else { return Ok(value.to_owned()) };

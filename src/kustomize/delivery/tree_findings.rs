@@ -1,4 +1,4 @@
-//! Reports what is found in a tree to the author of the object that names it.
+//! Converts findings in a tree to findings about the object that refers to it.
 
 use super::source::Artifact;
 use super::{Content, Judged, Root, kz041};
@@ -9,7 +9,7 @@ use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
 /// Returns the findings about the object that names `root`.
-pub fn told(root: &Root, judged: &Judged) -> Vec<Finding> {
+pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     let mut findings: Vec<_> = judged.findings.iter().map(|finding| one(root, finding)).collect();
     if judged.left_out > 0 {
         let text = format!("{} more findings are not shown", judged.left_out);
@@ -23,7 +23,7 @@ pub fn told(root: &Root, judged: &Judged) -> Vec<Finding> {
 }
 
 fn one(root: &Root, finding: &TreeFinding) -> Finding {
-    let most = most(root, finding);
+    let max_level = max_level(root, finding);
     let TreeFinding { rule, level, site, message, found, allowed, help, .. } = finding.clone();
     let is_of_object = is_of_object(&site.field) || kz004::is_absent_root(finding);
     let own = root.of.is_none();
@@ -39,11 +39,11 @@ fn one(root: &Root, finding: &TreeFinding) -> Finding {
     };
     let field = if is_of_object && own && !site.field.is_root() { site.field.clone() } else { root.field.clone() };
     let place = (!is_of_object).then(|| place(&site, root));
-    Finding { found, allowed, help, place, ..Finding::new(rule, level.min(most), field, message) }
+    Finding { found, allowed, help, place, ..Finding::new(rule, level.min(max_level), field, message) }
 }
 
-/// Returns the gravest level that a finding may have: another revision may mend what only this one lacks.
-fn most(root: &Root, finding: &TreeFinding) -> Level {
+/// Returns the maximum level of a finding; lower if another revision may fix it.
+fn max_level(root: &Root, finding: &TreeFinding) -> Level {
     let names_object = is_of_object(&finding.site.field);
     let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;
     let may_change = root.follows_revision && names_object;
@@ -60,7 +60,8 @@ fn is_of_object(field: &FieldPath) -> bool {
     field.to_string().starts_with("spec.")
 }
 
-/// ` (revision main@sha1:3f2c…)`: what is said of a field of an object is true for one revision.
+/// Returns the revision for a message, ` (revision main@sha1:3f2c…)`. Findings about a field of an object hold for one
+/// revision.
 fn revision(root: &Root) -> String {
     match &root.content {
         Content::Artifact(artifact) => format!(" (revision {})", artifact.short_revision()),
@@ -68,7 +69,7 @@ fn revision(root: &Root) -> String {
     }
 }
 
-/// `apps/kustomization.yaml:6:5 of main@sha1:3f2c…`
+/// Returns a position for a message: `apps/kustomization.yaml:6:5 of main@sha1:3f2c…`.
 fn place(site: &Site, root: &Root) -> String {
     let Place { line, column, .. } = site.place;
     let revision = match &root.content {
