@@ -7,9 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use portcullis::config;
+use portcullis::crossplane::configuration::EnvironmentConfigs;
 use portcullis::gate::Registry;
 use portcullis::yaml;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[path = "../examples/chart_schema.rs"]
 #[allow(dead_code, reason = "as an example it has a main function")]
@@ -89,6 +91,24 @@ fn schema_has_every_documented_key_of_the_configuration() {
     let known = &schema["properties"]["config"]["properties"];
     let missing: Vec<_> = keys(&documented).into_iter().filter(|key| known[key].is_null()).collect();
     assert!(missing.is_empty(), "Helm refuses {missing:?}");
+}
+
+/// Issue 18, Crossplane 5: Helm refused the opt-ins of a section that the server reads.
+#[test]
+fn schema_has_every_key_and_value_of_environment_configs() {
+    let known = &read("charts/portcullis/values.schema.json")["properties"]["config"]["properties"];
+    let section = &known["environmentConfigs"]["properties"];
+    let read_by_server = EnvironmentConfigs::default().to_value();
+    let mut listed = keys(section);
+    listed.sort_unstable();
+    let mut expected = keys(&read_by_server);
+    expected.sort_unstable();
+    assert_eq!(listed, expected);
+    let refused = config::parse("environmentConfigs: {native: other}\n", "config.yaml", &Registry::standard());
+    let message = refused.unwrap_err().to_string();
+    let (_, expected) = message.split_once("expected one of ").expect("the message lists the values");
+    let expected: Vec<_> = expected.lines().next().unwrap_or_default().split(", ").collect();
+    assert_eq!(section["native"]["enum"], json!(expected));
 }
 
 /// An object either has just the keys that are listed, or is a map of anything to values of one shape.
