@@ -744,12 +744,30 @@ fn what_the_definition_calls_immutable_stays_once_it_is_there() {
         Case::new(Operation::Create, composite(json!({"stage": "prod"}))).stored(stored.clone()).policy(writing());
     assert_eq!(mutated(&created)["spec"]["region"], "eu-2");
     let there = composite(json!({"stage": "prod", "region": "eu-9"}));
-    let update = Case::new(Operation::Create, there.clone()).stored(stored).update(there.clone());
+    let before = composite(json!({"region": "eu-9"}));
+    let update = Case::new(Operation::Create, there.clone()).stored(stored).update(before.clone());
     let kept = mutated(&update.policy(writing()));
     assert_eq!(kept["spec"]["region"], "eu-9");
     assert_eq!(kept["metadata"]["labels"], json!({"example.org/vpc": "vpc-1"}), "the rest is written");
-    let free = mutated(&case(there.clone(), NATIVE).update(there));
+    let free = mutated(&case(there, NATIVE).update(before));
     assert_eq!(free["spec"]["region"], "eu-2", "without such a rule it is");
+}
+
+/// Issue 18, the suite of real controllers: a native environment is detected between the creation of a composite and the
+/// update in which Crossplane adds its finalizer. Writing into `spec` then raised the generation, which it is not without
+/// Portcullis.
+#[test]
+fn updates_of_metadata_leave_the_spec_of_native_composites_alone() {
+    let created = composite(json!({"stage": "prod"}));
+    let mut finalized = created.clone();
+    finalized["metadata"]["finalizers"] = json!(["composite.apiextensions.crossplane.io"]);
+    let admitted = mutated(&case(finalized, NATIVE).update(created.clone()));
+    assert_eq!(admitted["spec"], created["spec"]);
+    assert!(admitted["metadata"]["annotations"]["portcullis.dev/environment-patches"].is_string(), "{admitted}");
+    let mut selected = created.clone();
+    selected["spec"]["compositionUpdatePolicy"] = "Automatic".into();
+    let admitted = mutated(&case(selected, NATIVE).update(created));
+    assert_eq!(admitted["spec"]["region"], "eu-2", "with the first change of the spec it is written");
 }
 
 fn data() -> impl Strategy<Value = Value> {

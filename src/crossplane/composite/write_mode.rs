@@ -1,11 +1,11 @@
 //! Decides whether the mutator writes the values of environment patches into a composite.
 //!
 //! Crossplane up to 1.17 writes them itself if it runs with `--enable-environment-configs`. Later versions drop what
-//! functions write into the composite outside of its status. WriteMode it at admission changes this behaviour, so users
+//! functions write into the composite outside of its status. Writing it at admission changes this behaviour, so users
 //! must enable it.
 
 use super::writes::definition;
-use crate::admission::Request;
+use crate::admission::{Operation, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::configuration::{Native, section};
 use crate::crossplane::environment::Profile;
@@ -35,8 +35,8 @@ impl WriteMode {
             }
             Profile::Native117 => match section(view).native {
                 Native::Disabled => return Self::Nothing,
-                Native::Enabled => true,
-                Native::Detect => was_used(view),
+                Native::Enabled => changes_spec(request),
+                Native::Detect => changes_spec(request) && was_used(view),
             },
         };
         if is_on { Self::Composite } else { Self::Annotations }
@@ -47,6 +47,12 @@ impl WriteMode {
 pub fn writes_are_enabled(definition: &Stored, view: &View<'_>) -> bool {
     let annotation = || definition.value().get("metadata")?.get("annotations")?.get(WRITES_ANNOTATION)?.as_str();
     annotation() == Some("true") || section(view).writes_to.iter().any(|name| name == "*" || name == definition.name())
+}
+
+/// Returns whether a request creates a composite or changes its `spec`. With other requests, such as a new finalizer, the
+/// generation would rise because of what is written. Crossplane writes the same at its next reconcile.
+fn changes_spec(request: &Request<'_>) -> bool {
+    request.operation == Operation::Create || request.object().get("spec") != request.old_object().get("spec")
 }
 
 /// Returns whether any composite has references to EnvironmentConfigs. Crossplane only writes them if native
