@@ -44,6 +44,7 @@ pub const SYSTEM: System = System {
             Kind::namespaced("v1", "ConfigMap", "configmaps"),
         ]
     },
+    is_settled,
     scenarios: &[
         Scenario::new("patches", "a composite's fields are patched into what it composes", patches),
         Scenario::new("no-such-field", "an environment patch writes to a field that the schema lacks", no_such_field),
@@ -84,6 +85,13 @@ spec:
 
 pub fn configuration(_: &Ground) -> String {
     "environmentConfigs: {onChange: deny}\ncomposites: [\"*\"]\n".to_owned()
+}
+
+/// Whether Crossplane is done with a composite or a claim. A write on an outdated version makes it try again after one
+/// second, then two, then four: nothing changes meanwhile, and conditions are still missing.
+pub fn is_settled(object: &Value) -> bool {
+    let is_reconciled = ["XThing", "Thing"].iter().any(|kind| object["kind"] == *kind);
+    !is_reconciled || ["Synced", "Ready"].iter().all(|condition| is(object, condition, "True"))
 }
 
 fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {

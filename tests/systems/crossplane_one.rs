@@ -36,6 +36,7 @@ pub const SYSTEM: System = System {
             Kind::of_cluster("apiextensions.crossplane.io/v1alpha1", "EnvironmentConfig", "environmentconfigs"),
         ]
     },
+    is_settled: crossplane::is_settled,
     scenarios: &[
         Scenario::new("native", "a native environment by reference and by selector", native),
         Scenario::new(

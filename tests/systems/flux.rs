@@ -39,6 +39,10 @@ pub const SYSTEM: System = System {
             Kind::namespaced("v1", "ServiceAccount", "serviceaccounts"),
         ]
     },
+    is_settled: |object| {
+        let is_reconciled = ["GitRepository", "Kustomization"].iter().any(|kind| object["kind"] == *kind);
+        !is_reconciled || (is_current(object) && is(object, "Ready", "True"))
+    },
     scenarios: &[
         Scenario::new("apply", "a tree with a component and a generator is applied", apply),
         Scenario::new("revision", "a new revision is applied", revision),

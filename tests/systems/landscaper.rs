@@ -38,6 +38,8 @@ pub const SYSTEM: System = System {
         let others = others.map(|(kind, plural)| Kind::namespaced("v1", kind, plural));
         of_landscaper.into_iter().chain(others).collect()
     },
+    // Each scenario waits for the phases that it is about.
+    is_settled: |_| true,
     scenarios: &[
         Scenario::new("plain", "an Installation deploys a manifest and exports a value", plain),
         Scenario::new("mock", "an Installation with the mock deployer", mock),

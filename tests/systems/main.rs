@@ -75,6 +75,11 @@ use crate::table::Chapter;
 /// Every system.
 const SYSTEMS: [&System; 4] = [&flux::SYSTEM, &landscaper::SYSTEM, &crossplane::SYSTEM, &crossplane_one::SYSTEM];
 
+/// How many lines of a failure are repeated at the end.
+const EXCERPT_LINES: usize = 8;
+/// How many characters of each.
+const EXCERPT_WIDTH: usize = 400;
+
 /// What is asked for besides what every test binary can do.
 #[derive(Default)]
 struct Own {
@@ -84,6 +89,8 @@ struct Own {
     check: bool,
     /// Write the table.
     write: bool,
+    /// Run both times without portcullis: what differs then varies in the controllers themselves.
+    control: bool,
     /// Where to record.
     record: Option<String>,
 }
@@ -108,6 +115,7 @@ fn own(arguments: Vec<String>) -> (Own, Vec<String>) {
             "--assets" => own.assets = true,
             "--check" => own.check = true,
             "--write" => own.write = true,
+            "--control" => own.control = true,
             "--record" => own.record = arguments.next(),
             _ => others.push(argument),
         }
@@ -147,9 +155,12 @@ fn run(own: &Own, arguments: &Arguments) -> ExitCode {
     let begun = Instant::now();
     let chapters: Vec<_> = SYSTEMS.iter().filter_map(|system| chapter(system, own, arguments)).collect();
     let table = table::render(&chapters);
+    let failures: Vec<_> = chapters.iter().flat_map(failures).collect();
     let trials = chapters.into_iter().flat_map(trials).collect();
     let conclusion = libtest_mimic::run(arguments, trials);
     println!("{table}\nsystems: {:.0?}", begun.elapsed());
+    // Last, so that the end of a log has them.
+    failures.iter().for_each(|failure| println!("{failure}"));
     if own.write {
         table::write(&table).expect("the page can be written");
     }
@@ -169,11 +180,27 @@ fn chapter(system: &'static System, own: &Own, arguments: &Arguments) -> Option<
         return None;
     }
     let without = play::play(system, Mode::Without, &played, None);
-    let with = play::play(system, Mode::With, &played, own.record.as_deref());
+    let second = if own.control { Mode::Control } else { Mode::With };
+    let with = play::play(system, second, &played, own.record.as_deref());
     let pairs = played.into_iter().zip(without).zip(with);
     let pairs = pairs.map(|((scenario, without), with)| Pair { scenario, without, with }).collect();
     let left_out = left_out.into_iter().map(|scenario| (scenario.words, scenario.needs.unwrap_or_default()));
     Some(Chapter { system, pairs, left_out: left_out.collect() })
+}
+
+/// Returns the failed scenarios, each with its first differences, a line each.
+fn failures(chapter: &Chapter<'static>) -> Vec<String> {
+    let failed = chapter.pairs.iter().filter_map(|pair| Some((pair.scenario.name, pair.judge().err()?)));
+    let name = chapter.system.name;
+    failed.map(|(scenario, why)| format!("FAILED {name}::{scenario}\n{}", excerpt(&why))).collect()
+}
+
+/// Returns the first lines of a text, each up to [`EXCERPT_WIDTH`] characters.
+fn excerpt(text: &str) -> String {
+    let (shown, left_out) = (text.lines().take(EXCERPT_LINES), text.lines().count().saturating_sub(EXCERPT_LINES));
+    let lines = shown.map(|line| format!("  {}\n", line.chars().take(EXCERPT_WIDTH).collect::<String>()));
+    let more = if left_out == 0 { String::new() } else { format!("  ({left_out} more lines above)\n") };
+    lines.collect::<String>() + &more
 }
 
 fn trials(chapter: Chapter<'static>) -> Vec<Trial> {

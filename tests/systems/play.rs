@@ -81,7 +81,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
 }
 
 fn gathered(stage: &Stage, scenarios: &[&Scenario], mut ended: Vec<(&'static str, Outcome)>) -> Vec<Played> {
-    keep_logs(stage);
+    keep_logs(stage, &ended);
     let writes = log::writes(&stage.cluster.audit_log());
     let decisions = stage.decisions().map(|path| log::decisions(&path)).unwrap_or_default();
     let mut all = Vec::new();
@@ -101,14 +101,18 @@ fn is_of_controller(write: &Write) -> bool {
     write.user.starts_with("system:serviceaccount:") && !write.user.starts_with(OURS)
 }
 
-/// Copies the logs to where somebody can read them after the run. That nobody can is no failure.
-fn keep_logs(stage: &Stage) {
+/// Copies logs and snapshots to where somebody can read them after the run. That nobody can is no failure.
+fn keep_logs(stage: &Stage, ended: &[(&'static str, Outcome)]) {
     let folder = Path::new(LOGS).join(format!("{}-{:?}", stage.system.name, stage.mode).to_lowercase());
     let _ = fs::remove_dir_all(&folder);
     let _ = fs::create_dir_all(&folder);
     let entries = fs::read_dir(stage.cluster.folder()).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "log")) {
         let _ = fs::copy(&path, folder.join(path.file_name().unwrap_or_default()));
+    }
+    for (scenario, snapshots) in ended.iter().filter_map(|(name, outcome)| Some((name, outcome.as_ref().ok()?))) {
+        let text = serde_json::to_string_pretty(snapshots).unwrap_or_default();
+        let _ = fs::write(folder.join(format!("{scenario}.json")), text);
     }
     if let Some(log) = stage.decisions() {
         let _ = fs::copy(log, folder.join("portcullis-serve.log"));

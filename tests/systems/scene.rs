@@ -1,6 +1,6 @@
 //! A scenario as it is played: in its namespace, acting as a person does with kubectl, and waiting for the controllers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 use std::sync::Mutex;
 use std::thread;
@@ -147,28 +147,31 @@ impl<'a> Scene<'a> {
         self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
     }
 
-    /// Waits until generations and resource versions stand still. Returns all objects.
+    /// Waits until every object is settled, and generations and resource versions stand still. Returns all objects.
     #[track_caller]
     pub fn rest(&self) -> Vec<Value> {
         let (begun, mut looks, mut last) = (Instant::now(), 0, Vec::new());
-        let versions = |objects: &[Value]| -> Vec<String> { objects.iter().map(version).collect() };
         loop {
             let objects = self.objects();
-            if versions(&objects) == versions(&last) {
-                looks += 1;
-            } else if begun.elapsed() > DEADLINE {
-                let (before, now) = (versions(&last), versions(&objects));
-                let restless: Vec<_> = now.iter().filter(|version| !before.contains(version)).collect();
-                panic!("{}: written again and again: {restless:?}", Location::caller());
-            } else {
-                looks = 0;
-            }
+            let restless = self.restless(&last, &objects);
+            looks = if restless.is_empty() { looks + 1 } else { 0 };
             if looks >= QUIET_LOOKS {
                 return objects;
             }
+            assert!(begun.elapsed() < DEADLINE, "{}: this never came to rest: {restless:#?}", Location::caller());
             last = objects;
             thread::sleep(PAUSE);
         }
+    }
+
+    /// Returns the objects that changed between two looks, and those that their controllers are not done with.
+    fn restless(&self, before: &[Value], now: &[Value]) -> Vec<String> {
+        let versions = |objects: &[Value]| -> BTreeSet<String> { objects.iter().map(version).collect() };
+        let (before, after) = (versions(before), versions(now));
+        let changed = before.symmetric_difference(&after).map(|version| format!("written: {version}"));
+        let unsettled = now.iter().filter(|object| !(self.stage.system.is_settled)(object));
+        let unsettled = unsettled.map(|object| format!("not settled: {}: {}", version(object), object["status"]));
+        changed.chain(unsettled).collect()
     }
 
     /// All objects of the system's kinds that belong to the scenario, sorted by kind and name.

@@ -27,6 +27,8 @@ const SHOWN_LINES: usize = 12;
 pub enum Mode {
     /// It is not.
     Without,
+    /// It is not: a second run without it, in which only what varies in the controllers themselves differs.
+    Control,
     /// Its webhooks are registered, and `reconcile` runs.
     With,
 }

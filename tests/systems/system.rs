@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::daemon::Daemon;
@@ -30,6 +31,9 @@ pub struct System {
     pub reconcile: &'static [&'static str],
     /// The kinds that are compared, and that must come to rest, by the scenario's namespace.
     pub kinds: fn(&str) -> Vec<Kind>,
+    /// Whether the controllers have nothing left to do for an object, by what its status says. Controllers retry with a
+    /// backoff, and are then quiet for longer than a scenario watches.
+    pub is_settled: fn(&Value) -> bool,
     /// The scenarios.
     pub scenarios: &'static [Scenario],
 }
