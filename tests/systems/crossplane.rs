@@ -88,10 +88,13 @@ pub fn configuration(_: &Ground) -> String {
 }
 
 /// Whether Crossplane is done with a composite or a claim. A write on an outdated version makes it try again after one
-/// second, then two, then four: nothing changes meanwhile, and conditions are still missing.
+/// second, then two, then four: nothing changes meanwhile, and conditions are still missing. A composite whose status Crossplane
+/// cannot write at all has none, and stays so.
 pub fn is_settled(object: &Value) -> bool {
     let is_reconciled = ["XThing", "Thing"].iter().any(|kind| object["kind"] == *kind);
-    !is_reconciled || ["Synced", "Ready"].iter().all(|condition| is(object, condition, "True"))
+    !is_reconciled
+        || object["status"].is_null()
+        || ["Synced", "Ready"].iter().all(|condition| is(object, condition, "True"))
 }
 
 fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
