@@ -1,6 +1,6 @@
-//! What `make run` shows: a server on `examples/landscaper`, and what a person would see of three requests to it.
+//! Runs `make run`: starts a server on `examples/landscaper`, sends three requests to it, and prints the answers as kubectl does.
 
-#![allow(clippy::print_stdout, reason = "showing is what this is for")]
+#![allow(clippy::print_stdout, reason = "printing is the purpose of this program")]
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A debug build on a busy machine is ready in well under a second.
+/// Longest time until the server is ready. A debug build needs less than a second, also on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
 fn main() -> Outcome<()> {
@@ -33,26 +33,26 @@ fn main() -> Outcome<()> {
     }
     let server = Server::start(&binary, &root, &certs)?;
     for (file, webhook, title) in [
-        ("refused.json", "validate", "An overwrite that Landscaper could not decode is refused"),
-        ("warned.json", "validate", "A change of overwrites is warned about"),
-        ("patched.json", "mutate", "An Installation is completed"),
+        ("refused.json", "validate", "An overwrite that Landscaper cannot decode is denied"),
+        ("warned.json", "validate", "A change of overwrites causes a warning"),
+        ("patched.json", "mutate", "An Installation is changed"),
     ] {
         let review = std::fs::read_to_string(root.join("examples/reviews").join(file))?;
         let answer = server.post(webhook, &review)?;
         println!("\n== {title}\n   POST examples/reviews/{file} to /{webhook}\n");
         show(webhook, &answer["response"])?;
     }
-    // The program that was just built: `cargo run` would build another, with other features.
+    // Names the binary that was just built, because `cargo run` would build one with other features.
     let program = binary.strip_prefix(&root).unwrap_or(&binary).display();
     println!(
         "\nTo keep the server running:\n\n  {program} serve --manifests examples/landscaper --certs target/demo-certs \\\n    \
-         --listen 127.0.0.1:9443 --admin-listen 127.0.0.1:8080\n\nand ask it:\n\n  curl --cacert target/demo-certs/ca.crt \
+         --listen 127.0.0.1:9443 --admin-listen 127.0.0.1:8080\n\nand send a request:\n\n  curl --cacert target/demo-certs/ca.crt \
          -H 'Content-Type: application/json' \\\n    --data @examples/reviews/refused.json https://localhost:9443/validate\n"
     );
     Ok(())
 }
 
-/// Prints an answer as kubectl would, and the patch, which kubectl does not show.
+/// Prints an answer as kubectl does, and the patch, which kubectl does not print.
 fn show(webhook: &str, response: &Value) -> Outcome<()> {
     for warning in response["warnings"].as_array().into_iter().flatten() {
         println!("Warning: {}", warning.as_str().unwrap_or_default());
@@ -65,7 +65,7 @@ fn show(webhook: &str, response: &Value) -> Outcome<()> {
     }
     if let Some(patch) = response["patch"].as_str() {
         let patch: Value = serde_json::from_slice(&STANDARD.decode(patch)?)?;
-        println!("\npatched with: {patch:#}");
+        println!("\nPatch: {patch:#}");
     }
     Ok(())
 }
@@ -123,7 +123,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Gone already is as good.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The image and the chart on a kind cluster: installed, refusing, upgraded, uninstalled.
+# Tests the image and the chart on a kind cluster: installs, denies a request, upgrades, uninstalls.
 #
-#   tests/kind/run.sh IMAGE      an image that the local engine has; needs kind, kubectl, helm and a container engine
+#   tests/kind/run.sh IMAGE      an image in the local docker; needs docker, kind, kubectl and helm
 set -euo pipefail
 image=${1:?name an image, such as portcullis:0.1.0}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -18,24 +18,24 @@ say "a cluster with the image"
 kind create cluster --name "$cluster" --wait 120s
 kind load docker-image "$image" --name "$cluster"
 
-say "installed: the hook asks whether it answers"
+say "install: a hook verifies that the webhooks answer"
 install() {
   helm upgrade --install portcullis "$chart" --namespace portcullis-system --create-namespace --wait --timeout 5m \
     --set "image.repository=${image%:*}" --set "image.tag=${image##*:}" --set image.pullPolicy=Never "$@"
 }
 install
 
-say "a wrong tree is refused, a right one is not"
+say "a wrong tree is denied, a right one is admitted"
 if out=$(kubectl apply -f "$examples/wrong.yaml" 2>&1); then fail "a wrong tree was stored: $out"; fi
-grep -q KZ001 <<< "$out" || fail "refused, but not by KZ001: $out"
+grep -q KZ001 <<< "$out" || fail "denied, but not by KZ001: $out"
 kubectl apply -f "$examples/right.yaml"
 
-say "upgraded: nothing goes without an answer"
+say "upgrade: every request gets an answer"
 install --set shadow=true
 kubectl apply -f "$examples/wrong.yaml"
 install --set shadow=false
 
-say "uninstalled: nothing asks for it any more"
+say "uninstall: the webhook configurations are deleted"
 helm uninstall portcullis --namespace portcullis-system --wait
 left=$(kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o name | grep portcullis || true)
 [ -z "$left" ] || fail "left behind: $left"

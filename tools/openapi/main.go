@@ -1,4 +1,4 @@
-// Prints what merging needs of the schema that kustomize has built in: src/kustomize/schema/built_in.txt.
+// Prints the parts of kustomize's built-in schema that merging needs: src/kustomize/schema/built_in.txt.
 // Run it with `make schema`; the version of kustomize's library is the one in go.mod.
 package main
 
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// The definitions from which a list with a merge strategy is reached.
+// Returns the definitions that contain, directly or indirectly, a list with a merge strategy.
 func relevantDefinitions() map[string]bool {
 	relevant := map[string]bool{}
 	for changed := true; changed; {
@@ -76,7 +76,7 @@ func describe(property spec.Schema, relevant map[string]bool) string {
 	return prefixed("object ", target(property, relevant))
 }
 
-// The definition that a schema refers to, if a list with a merge strategy is reached from it.
+// Returns the definition that a schema refers to, if it contains a list with a merge strategy.
 func target(schema spec.Schema, relevant map[string]bool) string {
 	name := strings.TrimPrefix(schema.Ref.String(), refPrefix)
 	if relevant[name] {
