@@ -84,12 +84,18 @@ impl Args {
         let registration = self.registration()?;
         let companion = reconciler::registration::Registration {
             namespace: registration.namespace.clone(),
-            service_account: format!("{}-companion", registration.service_account),
+            service_account: match self.chart {
+                true => "{{ include \"portcullis.companionServiceAccount\" . }}".to_owned(),
+                false => format!("{}-companion", registration.service_account),
+            },
             families: registration.families.clone(),
         };
         let of_server = registration.manifests(&Registry::standard()).into_iter();
         let mut manifests: Vec<_> = of_server.map(|manifest| (manifest.file.to_owned(), manifest.text)).collect();
         manifests.extend(companion.manifests(&reconciler::controllers(&reconciler::Settings::default())));
+        if self.chart {
+            manifests.iter_mut().for_each(|(_, text)| *text = with_common_labels(text));
+        }
         Ok(manifests)
     }
 
@@ -118,6 +124,28 @@ impl Args {
         catalog.choose(policy.composites);
         Ok(catalog.declarations())
     }
+}
+
+/// Adds the labels that a release gives to all its objects to those in a template.
+fn with_common_labels(text: &str) -> String {
+    let (mut labelled, mut lines) = (String::new(), text.split_inclusive('\n').peekable());
+    while let Some(line) = lines.next() {
+        labelled.push_str(line);
+        if line != "metadata:\n" {
+            continue;
+        }
+        while let Some(line) = lines.next_if(|line| line.starts_with("  name: ") || line.starts_with("  namespace: ")) {
+            labelled.push_str(line);
+        }
+        let own = lines.next_if_eq(&"  labels:\n");
+        labelled.push_str(match own {
+            Some(_) => {
+                "  labels:\n    {{- with $.Values.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
+            }
+            None => "  {{- with $.Values.commonLabels }}\n  labels:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n",
+        });
+    }
+    labelled
 }
 
 fn ca_bundle(path: &Path) -> Result<String, Unusable> {

@@ -43,6 +43,8 @@ impl Registration {
             "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {}\n  namespace: {}\n---\n",
             self.service_account, self.namespace
         );
+        // The chart has a template of its own for ServiceAccounts.
+        let account = if self.families == Choice::Values { String::new() } else { account };
         let mut files = vec![("companion/rbac.yaml".to_owned(), self.file(RUNS, &(account + &self.lease_role())))];
         files.extend(always.into_iter().map(|controller| self.role_of(controller, "Always")));
         files.extend(

@@ -35,6 +35,9 @@ pub const CASES: &[Case] = &[
         servers_that_keep_their_ca_get_the_rights_that_were_tried,
     ),
     ("chart::audits_obey_the_configuration", audits_obey_the_configuration),
+    ("chart::applies_every_value_that_users_of_other_charts_expect", applies_every_expected_value),
+    ("chart::rejects_an_image_with_a_tag_in_its_repository", rejects_a_tag_in_the_repository),
+    ("chart::gives_the_permissions_to_an_existing_service_account", uses_an_existing_service_account),
     ("chart::checks_configuration_and_arguments_before_anything_changes", checks_configuration_and_arguments),
     ("chart::restarts_pods_only_for_changes_that_they_do_not_reload", restarts_pods_only_where_needed),
     ("chart::verify_tells_who_answers", verify_tells_who_answers),
@@ -181,7 +184,7 @@ fn files(folder: &std::path::Path) -> Vec<Value> {
 
 /// Each way to certificates, with all families and with each alone, and with everything else that values can say.
 fn the_api_server_takes_every_rendering(ctx: &Context) {
-    CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, kind, plural));
+    CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, "cert-manager.io", kind, plural));
     let helm = helm();
     let all = Registry::standard().families();
     let choices = all.iter().map(|family| vec![*family]).chain([all.clone()]);
@@ -232,20 +235,20 @@ fn taken(ctx: &Context, rendered: &Rendered, values: &Value) {
     assert!(output.status.success() && !output.stderr.contains("Warning"), "{values}\n{output}");
 }
 
-fn define(ctx: &Context, kind: &str, plural: &str) {
+fn define(ctx: &Context, group: &str, kind: &str, plural: &str) {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.cert-manager.io")},
+        "metadata": {"name": format!("{plural}.{group}")},
         "spec": {
-            "group": "cert-manager.io", "scope": "Namespaced", "versions": [version],
+            "group": group, "scope": "Namespaced", "versions": [version],
             "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
         },
     });
     ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(definition.to_string()).run().expect_success();
     eventually(|| {
-        let get = ["get", &format!("{plural}.cert-manager.io"), "--namespace", NAMESPACE];
+        let get = ["get", &format!("{plural}.{group}"), "--namespace", NAMESPACE];
         ctx.cluster.kubectl().args(get).run().status.success().then_some(())
     });
 }
@@ -433,6 +436,127 @@ fn restarts_pods_only_where_needed(_: &Context) {
     let [server_again, other_companion] = templates(json!({"artifactHosts": ["minio.tools:9000"]}));
     assert_eq!(server_again, server);
     assert_ne!(other_companion, companion);
+}
+
+/// Issue 21, point 8. Every object and pod has the common labels; the API server accepts every rendering.
+fn applies_every_expected_value(ctx: &Context) {
+    CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, "cert-manager.io", kind, plural));
+    define_monitors(ctx);
+    let values = expected_values();
+    for way in ways() {
+        let rendered = helm().render(&with(values.clone(), &way)).expect("it renders");
+        taken(ctx, &rendered, &values);
+        for object in rendered.objects.iter().chain(&rendered.hooks) {
+            let labels = |object: &Value| object["metadata"]["labels"]["team"].clone();
+            assert_eq!(labels(object), "platform", "{} {}", object["kind"], object["metadata"]["name"]);
+            if pod(object).is_some() {
+                assert_eq!(labels(&object["spec"]["template"]), "platform");
+            }
+        }
+    }
+    let rendered = helm().render(&values).expect("it renders");
+    for (name, volume) in [(RELEASE, "scratch"), ("portcullis-companion", "cache")] {
+        let template = &rendered.find("Deployment", name)["spec"]["template"];
+        let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
+        assert_eq!(template["metadata"]["labels"]["sidecar"], "no");
+        assert_eq!(pod["affinity"], values["affinity"]);
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        assert_eq!(container["image"], "registry.example:5000/team/portcullis:1.2.3");
+        assert_eq!(container["startupProbe"]["failureThreshold"], 7);
+        let has = |list: &Value, key: &str, value: &str| {
+            list.as_array().is_some_and(|all| all.iter().any(|one| one[key] == value))
+        };
+        assert!(has(&container["env"], "name", "HTTPS_PROXY") && has(&pod["volumes"], "name", volume), "{pod}");
+        assert!(has(&container["volumeMounts"], "mountPath", "/extra"), "{pod}");
+    }
+    let server = &rendered.find("Deployment", RELEASE)["spec"];
+    assert!(server["replicas"].is_null(), "the HorizontalPodAutoscaler decides");
+    assert_eq!(server["template"]["spec"]["hostNetwork"], true);
+    assert_eq!(server["template"]["spec"]["dnsPolicy"], "ClusterFirstWithHostNet");
+    assert_eq!(server["template"]["spec"]["containers"][0]["ports"][0]["containerPort"], 19443);
+    let arguments = rendered.arguments(RELEASE);
+    assert!(arguments.contains(&"--listen=[::]:19443".to_owned()), "{arguments:?}");
+    let webhooks = &rendered.find("ValidatingWebhookConfiguration", "portcullis")["webhooks"];
+    let validate = webhooks.as_array().and_then(|all| all.iter().find(|one| one["name"] == "validate.portcullis.dev"));
+    let validate = validate.expect("it is registered");
+    assert_eq!((&validate["failurePolicy"], &validate["timeoutSeconds"]), (&json!("Ignore"), &json!(11)));
+    assert_eq!(rendered.find("ServiceAccount", RELEASE)["metadata"]["annotations"]["role"], "reader");
+    let monitored = &rendered.find("Service", "portcullis-metrics")["metadata"]["labels"];
+    let selector = &rendered.find("ServiceMonitor", RELEASE)["spec"]["selector"]["matchLabels"];
+    let selector = selector.as_object().expect("it selects by labels");
+    assert!(selector.iter().all(|(key, value)| monitored[key] == *value), "{selector:?}");
+}
+
+fn expected_values() -> Value {
+    let probe = json!({"failureThreshold": 7});
+    let extra = |volume: &str| {
+        json!({
+            "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+            "extraVolumes": [{"name": volume, "emptyDir": {}}],
+            "extraVolumeMounts": [{"name": volume, "mountPath": "/extra"}],
+            "serviceAccount": {"annotations": {"role": "reader"}, "automountServiceAccountToken": false},
+        })
+    };
+    let term = json!({"matchExpressions": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}]});
+    let affinity =
+        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}});
+    let values = json!({
+        "image": {"registry": "registry.example:5000", "repository": "team/portcullis", "tag": "1.2.3"},
+        "commonLabels": {"team": "platform"}, "podLabels": {"sidecar": "no"}, "affinity": affinity,
+        "webhooks": {"validate": {"failurePolicy": "Ignore", "timeoutSeconds": 11}},
+        "autoscaling": {"enabled": true}, "hostNetwork": true, "port": 19443, "adminPort": 18080,
+        "automountServiceAccountToken": false,
+        "startupProbe": probe, "livenessProbe": probe, "readinessProbe": probe,
+        "monitoring": {"serviceMonitor": {"enabled": true}, "podMonitor": {"enabled": true}, "rules": {"enabled": true},
+                       "dashboard": {"enabled": true}},
+    });
+    let all = with(of_families(&Registry::standard().families()), &with(values, &extra("scratch")));
+    let companion = with(all["companion"].clone(), &extra("cache"));
+    with(all, &json!({"companion": companion}))
+}
+
+/// Defines the Prometheus operator's kinds; the definitions accept anything.
+fn define_monitors(ctx: &Context) {
+    for (kind, plural) in
+        [("PodMonitor", "podmonitors"), ("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")]
+    {
+        define(ctx, "monitoring.coreos.com", kind, plural);
+    }
+}
+
+fn rejects_a_tag_in_the_repository(_: &Context) {
+    for (repository, is_valid) in [
+        ("portcullis", true),
+        ("registry.example:5000/team/portcullis", true),
+        ("registry.example/portcullis:0.1.0", false),
+        ("portcullis:0.1.0", false),
+        ("portcullis@sha256:abc", false),
+        ("", false),
+    ] {
+        let output = helm().template(&json!({"image": {"repository": repository}})).expect("it runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), is_valid, "{repository}: {stderr}");
+        assert!(is_valid || stderr.contains("repository"), "{stderr}");
+    }
+}
+
+fn uses_an_existing_service_account(_: &Context) {
+    let existing = |name: &str| json!({"create": false, "name": name});
+    let families = of_families(&Registry::standard().families());
+    let companion = with(families["companion"].clone(), &json!({"serviceAccount": existing("theirs")}));
+    let values = with(families, &json!({"serviceAccount": existing("ours"), "companion": companion}));
+    let rendered = helm().render(&values).expect("it renders");
+    assert!(!rendered.objects.iter().any(|object| object["kind"] == "ServiceAccount"));
+    let bindings =
+        rendered.objects.iter().filter(|object| object["kind"].as_str().is_some_and(|kind| kind.ends_with("Binding")));
+    let mut subjects: Vec<_> = bindings.map(|binding| binding["subjects"][0]["name"].clone()).collect();
+    assert!(subjects.len() > 6, "{subjects:?}");
+    subjects.dedup();
+    assert!(subjects.iter().all(|name| name == "ours" || name == "theirs"), "{subjects:?}");
+    for (deployment, account) in [(RELEASE, "ours"), ("portcullis-companion", "theirs")] {
+        let pod = &rendered.find("Deployment", deployment)["spec"]["template"]["spec"];
+        assert_eq!(pod["serviceAccountName"], account);
+    }
 }
 
 /// The rights of a release with one family, in the name of somebody who has no others.

@@ -48,6 +48,7 @@
 
 {{- define "portcullis.image" -}}
 {{- with .Values.image -}}
+{{- with .registry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
 {{- end -}}
 {{- end }}
@@ -58,6 +59,9 @@
 app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
 helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version }}
+{{- with (index . 0).Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* The selector of a Deployment; immutable. */}}
@@ -89,6 +93,10 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* Spreads the replicas of a component over nodes and zones: (list . "portcullis") */}}
@@ -117,6 +125,12 @@ securityContext:
 {{/* The command line of the server. */}}
 {{- define "portcullis.serve" -}}
 - serve
+{{- if ne (int .Values.port) 9443 }}
+- --listen=[::]:{{ .Values.port }}
+{{- end }}
+{{- if ne (int .Values.adminPort) 8080 }}
+- --admin-listen=[::]:{{ .Values.adminPort }}
+{{- end }}
 - --families={{ include "portcullis.families" . }}
 - --config=/etc/portcullis/config/portcullis.yaml
 {{- if eq .Values.certificate.way "self-managed" }}
@@ -177,4 +191,31 @@ securityContext:
 {{/* Whether the companion reads the configuration file. */}}
 {{- define "portcullis.companionConfig" -}}
 {{- if or .Values.audit.enabled (include "portcullis.companionHosts" .) }}true{{ end -}}
+{{- end }}
+
+{{- define "portcullis.serviceAccount" -}}
+{{- with .Values.serviceAccount }}{{ .name | default (ternary $.Release.Name "default" .create) }}{{ end -}}
+{{- end }}
+
+{{- define "portcullis.companionServiceAccount" -}}
+{{- with .Values.companion.serviceAccount }}{{ .name | default (ternary (printf "%s-companion" $.Release.Name) "default" .create) }}{{ end -}}
+{{- end }}
+
+{{/* The probes of a container that serves /livez and /readyz. */}}
+{{- define "portcullis.probes" -}}
+startupProbe:
+  httpGet: {path: /livez, port: admin}
+  {{- with .Values.startupProbe }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+livenessProbe:
+  httpGet: {path: /livez, port: admin}
+  {{- with .Values.livenessProbe }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+readinessProbe:
+  httpGet: {path: /readyz, port: admin}
+  {{- with .Values.readinessProbe }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}

@@ -91,11 +91,12 @@ impl Registration {
     /// Returns the templates of the chart, whose conditions Helm evaluates.
     pub fn chart() -> Self {
         let (namespace, name) = ("{{ .Release.Namespace }}".to_owned(), "{{ .Release.Name }}".to_owned());
+        let service_account = "{{ include \"portcullis.serviceAccount\" . }}".to_owned();
         Self {
             endpoint: Endpoint::Service { namespace: namespace.clone(), name: name.clone() },
             ca_bundle: None,
             namespace,
-            service_account: name,
+            service_account,
             declared: Vec::new(),
             families: Choice::Values,
         }
@@ -192,7 +193,7 @@ impl Registration {
     }
 
     fn webhook(&self, webhook: &Webhook, conditions: &str, rules: &str) -> String {
-        let failure_policy = if webhook.outage.refuses() { "Fail" } else { "Ignore" };
+        let (timeout, failure_policy) = self.policies(webhook);
         let reinvocation = match webhook.phase {
             Phase::Mutate => {
                 "    # Another webhook may change the fields that this one reads; this one is idempotent.\n    \
@@ -205,11 +206,20 @@ impl Registration {
              matchPolicy: Equivalent\n    timeoutSeconds: {timeout}\n    # {reason}\n    \
              failurePolicy: {failure_policy}\n{reinvocation}{client}{selector}{conditions}{rules}",
             name = webhook.name,
-            timeout = webhook.timeout_seconds,
             reason = webhook.reason,
             client = self.client_config(webhook.phase),
             selector = self.namespace_selector(),
         )
+    }
+
+    /// Returns the timeout and the failure policy; in the chart, the values of the release.
+    fn policies(&self, webhook: &Webhook) -> (String, String) {
+        if self.is_chart() {
+            let value = |key: &str| format!("{{{{ .Values.webhooks.{}.{key} }}}}", webhook.key());
+            return (value("timeoutSeconds"), value("failurePolicy"));
+        }
+        let failure_policy = if webhook.outage.refuses() { "Fail" } else { "Ignore" };
+        (webhook.timeout_seconds.to_string(), failure_policy.to_owned())
     }
 
     fn client_config(&self, phase: Phase) -> String {

@@ -106,6 +106,13 @@ struct Wanted {
 }
 
 impl Webhook {
+    /// Returns its key among the values of the chart: the first label of its name in camel case.
+    pub(super) fn key(&self) -> String {
+        let mut words = self.name.split('.').next().unwrap_or_default().split('-');
+        let first = words.next().unwrap_or_default().to_owned();
+        words.fold(first, |key, word| key + &word[..1].to_uppercase() + &word[1..])
+    }
+
     /// Returns the requests of this webhook: those of its phase and failure policy that the stricter webhook of the
     /// phase does not receive.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {

@@ -13,15 +13,25 @@ const DEFINITIONS: &str =
 
 impl Registration {
     pub(super) fn rbac(&self, registry: &Registry) -> String {
-        let Self { namespace, service_account, .. } = self;
         let rules = format!("{DEFINITIONS}{}", self.rights(registry));
         format!(
-            "{GENERATED}apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {service_account}\n  namespace: \
-             {namespace}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: \
+            "{GENERATED}{}apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: \
              portcullis\nrules:\n{rules}---\n{}{}{}",
+            self.account(),
             self.cluster_role_binding("portcullis"),
             self.aggregated(registry),
             self.reading_by_name(registry)
+        )
+    }
+
+    /// Returns the ServiceAccount; the chart has a template of its own, with the values of the release.
+    fn account(&self) -> String {
+        let Self { namespace, service_account, .. } = self;
+        if self.is_chart() {
+            return String::new();
+        }
+        format!(
+            "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {service_account}\n  namespace: {namespace}\n---\n"
         )
     }
 

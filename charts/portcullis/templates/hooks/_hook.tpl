@@ -55,6 +55,10 @@ kind: ServiceAccount
 metadata:
   name: {{ $name }}
   namespace: {{ $root.Release.Namespace }}
+  {{- with $root.Values.commonLabels }}
+  labels:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   annotations:
     {{- include "portcullis.hook" (list (index . 2) "-5") | nindent 4 }}
 {{- end }}
@@ -68,6 +72,10 @@ metadata:
   name: portcullis-{{ index . 1 }}
   {{- with index . 4 }}
   namespace: {{ . }}
+  {{- end }}
+  {{- with $root.Values.commonLabels }}
+  labels:
+    {{- toYaml . | nindent 4 }}
   {{- end }}
   annotations:
     {{- include "portcullis.hook" (list (index . 2) "-5") | nindent 4 }}
