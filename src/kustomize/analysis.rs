@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use super::explain::Step;
+use super::build::{Settings, Stop, build, build_flux};
+use super::explain::{Step, StepKind};
 use super::files::Files;
 use super::finding::TreeFinding;
-use super::options::{Options, Profile};
+use super::options::{Options, Profile, Version};
+use super::rules::{kz031, kz040};
 use super::tree::{Tree, TreePath};
 use super::walk::Walk;
 
@@ -69,12 +71,42 @@ pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Fil
         (false, true) => Verdict::Accept,
         (false, false) => Verdict::Unknown,
     };
-    Report {
-        root: root.clone(),
-        profile: options.profile,
-        verdict,
-        reasons: walk.reasons,
-        findings: walk.findings,
-        evaluation,
+    let Walk { built, of_build, findings, reasons, .. } = walk;
+    let mut report = Report { root: root.clone(), profile: options.profile, verdict, reasons, findings, evaluation };
+    let of_build = of_build.filter(|(reasons, _)| *reasons > 0 && verdict == Verdict::Unknown);
+    if let Some(((folder, file), of_build)) = built.zip(of_build)
+        && follows(&report, options)
+    {
+        let built = match &file {
+            Some(file) => build_flux(tree, &folder, file, options, files),
+            None => build(tree, root, options, &Settings::default(), files),
+        };
+        settle(&mut report, built.and_then(|built| built.check()), of_build);
     }
+    report
+}
+
+/// Returns whether the engine does what the tool that builds the root does: it builds whole roots, as the newest kustomize.
+fn follows(report: &Report, options: &Options) -> bool {
+    let is_part = report.evaluation.as_ref().is_none_or(|step| step.kind == StepKind::Component);
+    options.version == Version::DEFAULT && !is_part
+}
+
+/// Replaces what the analysis leaves open by what a build of the root finds.
+fn settle(report: &mut Report, built: Result<(), Stop>, (reasons, findings): (usize, usize)) {
+    let found = match built {
+        Err(Stop::Unknown(_)) => return,
+        Ok(()) => None,
+        Err(Stop::Refused(reason)) => Some(kz031::found(reason.site, &reason.message)),
+    };
+    report.reasons.drain(..reasons);
+    let mut at = 0..;
+    report.findings.retain(|finding| at.next().is_some_and(|at| at >= findings) || finding.rule != kz040::ID);
+    let is_refused = found.is_some();
+    report.findings.extend(found.map(|finding| TreeFinding { first: true, ..finding }));
+    report.verdict = match (is_refused, report.reasons.is_empty()) {
+        (true, _) => Verdict::Reject,
+        (false, true) => Verdict::Accept,
+        (false, false) => Verdict::Unknown,
+    };
 }

@@ -56,6 +56,14 @@ fn read_document(chunk: Chunk<'_>, source: u32, limits: &Limits) -> Result<Optio
     }
 }
 
+/// Returns the error of a `<<` at a place that kyaml may never read.
+fn open(error: YamlError) -> YamlError {
+    match error.problem {
+        Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },
+        _ => error,
+    }
+}
+
 /// A node with the cost of copying it.
 #[derive(Clone)]
 struct Built {
@@ -73,6 +81,8 @@ struct NodeReader<'t, 'l> {
     anchors: HashMap<usize, Option<Built>>,
     /// Whether a comment can be a schema.
     has_schemas: bool,
+    /// Nesting depth of values of `<<`.
+    merging: usize,
     /// Where the last event ended.
     end: usize,
 }
@@ -91,7 +101,7 @@ struct Fields {
 impl<'t, 'l> NodeReader<'t, 'l> {
     fn new(chunk: Chunk<'t>, text: &'t str, source: u32, limits: &'l Limits) -> Self {
         let events = Reader::new(chunk, text, limits, As::Manifest);
-        Self { events, source, anchors: HashMap::new(), has_schemas: chunk.text.contains("# {"), end: 0 }
+        Self { events, source, anchors: HashMap::new(), has_schemas: chunk.text.contains("# {"), merging: 0, end: 0 }
     }
 
     fn event(&mut self) -> Result<(Event<'t>, Span), YamlError> {
@@ -210,7 +220,11 @@ impl<'t, 'l> NodeReader<'t, 'l> {
             }
             self.events.count(span, depth)?;
             match self.key(event, span)? {
-                (_, Tag::Merge) => self.merge(&mut fields, span, depth + 1)?,
+                (_, Tag::Merge) => {
+                    let merged = self.merge(&mut fields, span, depth + 1);
+                    // kyaml opens a list of objects without looking at it
+                    merged.map_err(|error| if depth == 0 { open(error) } else { error })?;
+                }
                 key => self.entry(&mut fields, key, span, depth + 1)?,
             }
         }
@@ -269,22 +283,30 @@ impl<'t, 'l> NodeReader<'t, 'l> {
     /// Reads the value of a merge key.
     fn merge(&mut self, fields: &mut Fields, key: Span, depth: usize) -> Result<(), YamlError> {
         if mem::replace(&mut fields.merges, true) {
-            return Err(self.events.error(key, Problem::MergedTwice));
+            return Err(self.merge_error(key, Problem::MergedTwice));
         }
         let (event, span) = self.event()?;
-        let value = self.node(event, span, depth)?;
+        self.merging += 1;
+        let value = self.node(event, span, depth);
+        self.merging -= 1;
+        let value = value?;
         (fields.size, fields.height) = (fields.size + value.size, fields.height.max(value.height));
         let mappings = match value.node.kind {
             Kind::Map(_) => vec![value.node],
             // the first mapping of a sequence wins
             Kind::Seq(items) => items.iter().rev().cloned().collect(),
-            Kind::Scalar(_) => return Err(self.events.error(span, Problem::Merge)),
+            Kind::Scalar(_) => return Err(self.merge_error(span, Problem::Merge)),
         };
         if !mappings.iter().all(Node::is_map) {
-            return Err(self.events.error(span, Problem::Merge));
+            return Err(self.merge_error(span, Problem::Merge));
         }
         fields.merged = mappings;
         Ok(())
+    }
+
+    /// Returns the error of a `<<`; kyaml does not always read those inside the value of another one.
+    fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
+        self.events.error(span, if self.merging == 0 { problem } else { Problem::WithinMerged })
     }
 
     /// Registers an anchor whose value is not complete yet.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
 use super::id::{Gvk, Scope};
 use super::resource::{Resource, overwrite};
@@ -37,6 +38,8 @@ pub(super) struct Affix<'s> {
     pub specs: &'s [FieldSpec],
     /// Where it is written.
     pub origin: Origin,
+    /// Limits the texts.
+    pub budget: &'s Budget,
 }
 
 impl Affix<'_> {
@@ -74,6 +77,7 @@ impl Affix<'_> {
             Side::Prefix => [self.text, text].concat(),
             Side::Suffix => [text, self.text].concat(),
         };
+        self.budget.text(&text)?;
         overwrite(node, Node::scalar(text).at(self.origin));
         Ok(())
     }

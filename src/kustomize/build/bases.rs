@@ -19,7 +19,10 @@ const MOST_OBJECTS: usize = 50_000;
 /// The result of a base.
 #[derive(Debug)]
 pub(super) struct Base {
-    accumulator: Accumulator,
+    /// What it accumulates.
+    pub(super) accumulator: Accumulator,
+    /// What it takes; see [`Budget`](super::budget::Budget).
+    pub(super) bytes: u64,
     /// The folders that it is made of, itself included.
     folders: Vec<TreePath>,
     warnings: Vec<String>,
@@ -64,6 +67,7 @@ pub(super) struct Pending {
     /// How many folders had been visited before.
     folders: usize,
     warnings: usize,
+    spent: u64,
     has_schema: bool,
 }
 
@@ -73,7 +77,7 @@ impl Run<'_> {
     }
 
     /// Returns the cached result of a base, if it is valid for this root.
-    pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Accumulator> {
+    pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Arc<Base>> {
         let base = self.shared.as_ref()?.bases.get(&self.key(loader.root))?;
         let is_being_built =
             |folder: &TreePath| loader.referrer.is_some_and(|referrer| referrer.is_visited_within(folder));
@@ -83,7 +87,7 @@ impl Run<'_> {
         self.beside.set(base.beside);
         self.folders.extend(base.folders.iter().cloned());
         self.warnings.extend(base.warnings.iter().cloned());
-        Some(base.accumulator.clone())
+        Some(base)
     }
 
     /// Begins to build a base.
@@ -91,7 +95,7 @@ impl Run<'_> {
         let key = self.key(folder);
         let (folders, warnings) = (self.folders.len(), self.warnings.len());
         self.folders.push(folder.clone());
-        Pending { key, folders, warnings, has_schema: self.has_schema }
+        Pending { key, folders, warnings, spent: self.budget.spent(), has_schema: self.has_schema }
     }
 
     /// Caches the result of a base, unless it set a schema, which has effects beyond the base.
@@ -99,6 +103,7 @@ impl Run<'_> {
         let Some(shared) = self.shared.as_ref().filter(|_| pending.has_schema == self.has_schema) else { return };
         let base = Base {
             accumulator: accumulator.clone(),
+            bytes: self.budget.spent().saturating_sub(pending.spent),
             folders: self.folders[pending.folders..].to_vec(),
             warnings: self.warnings[pending.warnings..].to_vec(),
             beside: self.beside.get(),

@@ -119,7 +119,7 @@ impl Run<'_> {
         for (index, entry) in target.file.kustomization.crds.iter().enumerate() {
             let site = target.entry("crds", index);
             let (path, bytes) = self.load(&target.loader, entry, &site)?;
-            let read = crds::config(&bytes).map_err(|message| Stop::refused(Site::of_file(path), message))?;
+            let read = crds::config(&bytes).map_err(|failed| failed.at(Site::of_file(path)))?;
             merge_shared(&mut acc.config, &Arc::new(read))
                 .map_err(|conflict| Stop::refused(site, conflict.to_string()))?;
         }
@@ -245,6 +245,7 @@ impl Run<'_> {
             let site = target.entry("patchesStrategicMerge", index);
             match read::objects_of_text(entry, target.source) {
                 Ok(objects) => patches.extend(objects),
+                Err(bad) if bad.is_open() => return Err(Stop::unknown(site, bad.to_string())),
                 Err(_) => {
                     let (path, bytes) = self.load(&target.loader, entry, &site)?;
                     patches.extend(self.objects(&path, &bytes)?);

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::config::{Config, NameReference};
 use super::field_spec::FieldSpec;
 use super::id::Gvk;
+use super::stop::Failed;
 use crate::kustomize::file;
 use crate::yaml::{self, Limits};
 
@@ -21,13 +22,18 @@ const DEEPEST: usize = 64;
 /// # Errors
 ///
 /// If it is not JSON or YAML, or two specs disagree.
-pub(super) fn config(bytes: &[u8]) -> Result<Config, String> {
+pub(super) fn config(bytes: &[u8]) -> Result<Config, Failed> {
     if bytes.is_empty() {
         // kustomize reads the first byte and crashes.
-        return Err("it is empty".to_owned());
+        return Err("it is empty".into());
     }
-    if let Some((_, fault)) = file::definitions(std::str::from_utf8(bytes).map_err(|error| error.to_string())?).fault {
-        return Err(fault);
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let definitions = file::definitions(text);
+    if let Some((_, fault)) = definitions.fault {
+        return Err(Failed::Refused(fault));
+    }
+    if let Some((_, reason)) = definitions.unknown {
+        return Err(Failed::Unknown(format!("the file {reason}")));
     }
     let value = if bytes.first() == Some(&b'{') {
         serde_json::from_slice(bytes).map_err(|error| error.to_string())?

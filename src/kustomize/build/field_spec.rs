@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use super::budget::Exceeded;
 use super::id::Gvk;
 use super::resource::Resource;
+use super::stop::Failed;
 use crate::kustomize::node::{Entry, Kind, Node, Tag};
 
 /// Which field of which objects.
@@ -60,6 +62,18 @@ pub(super) enum FieldError {
     /// The message of the transformer.
     #[error("{0}")]
     Other(String),
+    /// What is set is too large.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
+}
+
+impl From<FieldError> for Failed {
+    fn from(error: FieldError) -> Self {
+        match error {
+            FieldError::Exceeded(exceeded) => exceeded.into(),
+            error => Self::Refused(error.to_string()),
+        }
+    }
 }
 
 /// Returns the name of a node's kind.

@@ -54,6 +54,10 @@ const REMOVED: [&str; 19] = [
 /// If an object has no kind or no name.
 pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     for resource in map.resources() {
+        let annotations = resource.node.at_path(&["metadata", "annotations"]);
+        if let Some(list) = annotations.filter(|list| list.is_seq() && !list.is_null_or_empty()) {
+            return Err(Stop::refused(run.site_of(list.origin), "metadata.annotations is a list, not a mapping"));
+        }
         if !resource.node.is_null_or_empty() {
             read::check(&resource.node).map_err(|bad| bad_objects(&bad, &run.site_of(resource.node.origin).file))?;
         }

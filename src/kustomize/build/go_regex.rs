@@ -23,6 +23,7 @@ fn translated(expression: &str) -> String {
         let behind = &rest[next.len_utf8()..];
         let was_in_class = class.is_some();
         let taken = match (next, class) {
+            ('\\', None) if behind.starts_with('Q') => literal(&behind[1..], &mut out) + 2,
             ('\\', _) => escape(rest, class.is_some(), &mut out),
             ('[', None) => {
                 class = Some(0);
@@ -96,6 +97,13 @@ fn escape(rest: &str, in_class: bool, out: &mut String) -> usize {
     2
 }
 
+/// Writes the text between `\Q` and `\E` as it is, and returns its length with the `\E`.
+fn literal(rest: &str, out: &mut String) -> usize {
+    let (text, end) = rest.split_once("\\E").map_or((rest, 0), |(text, _)| (text, 2));
+    out.push_str(&regex::escape(text));
+    text.len() + end
+}
+
 /// Writes `[:name:]` and returns its length.
 fn named_class(rest: &str, out: &mut String) -> usize {
     let end = rest.find(":]").map_or(1, |at| at + 2);
@@ -123,6 +131,7 @@ mod tests {
         assert!(compile("^a{2}$").unwrap().is_match("aa"));
         assert!(compile("^[[a&&b]+$").unwrap().is_match("[&"));
         assert!(compile("(").is_err());
+        assert!(compile("^\\Qa.b\\E+$").unwrap().is_match("a.bb"));
     }
 
     #[test]

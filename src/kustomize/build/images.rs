@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 
+use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
 use super::go_regex;
 use super::resource::{Resource, overwrite};
@@ -23,6 +24,7 @@ pub(super) struct Images<'s> {
     pattern: Regex,
     specs: &'s [FieldSpec],
     origin: Origin,
+    budget: &'s Budget,
 }
 
 impl<'s> Images<'s> {
@@ -31,9 +33,14 @@ impl<'s> Images<'s> {
     /// # Errors
     ///
     /// If it is not a regular expression.
-    pub(super) fn new(image: &'s Image, specs: &'s [FieldSpec], origin: Origin) -> Result<Self, regex::Error> {
+    pub(super) fn new(
+        image: &'s Image,
+        specs: &'s [FieldSpec],
+        origin: Origin,
+        budget: &'s Budget,
+    ) -> Result<Self, regex::Error> {
         let pattern = format!("^{}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$", image.name);
-        Ok(Self { image, pattern: go_regex::compile(&pattern)?, specs, origin })
+        Ok(Self { image, pattern: go_regex::compile(&pattern)?, specs, origin, budget })
     }
 
     /// Changes the images of an object.
@@ -111,6 +118,7 @@ impl<'s> Images<'s> {
         };
         if self.pattern.is_match(text) {
             let text = self.changed(text);
+            self.budget.text(&text)?;
             overwrite(node, Node::scalar(text).at(self.origin));
         }
         Ok(())

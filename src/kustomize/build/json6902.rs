@@ -4,7 +4,9 @@
 
 use serde_json::Value;
 
+use super::budget::Budget;
 use super::json;
+use super::stop::Failed;
 use crate::admission::json as go_json;
 use crate::kustomize::node::{Node, Origin};
 use crate::yaml::{self, Limits};
@@ -15,8 +17,8 @@ pub(super) struct Patch {
     operations: Vec<Value>,
 }
 
-/// The result of an operation, or its error message.
-type Applied<T> = Result<T, String>;
+/// The result of an operation, or why it fails.
+type Applied<T> = Result<T, Failed>;
 
 impl Patch {
     /// Reads operations: JSON if the text begins with `[`, else YAML 1.1.
@@ -52,14 +54,14 @@ impl Patch {
     /// # Errors
     ///
     /// If an operation fails, or the object cannot be JSON.
-    pub(super) fn apply(&self, node: &mut Node, origin: Origin) -> Result<(), String> {
+    pub(super) fn apply(&self, node: &mut Node, origin: Origin, budget: &Budget) -> Result<(), Failed> {
         let mut value = json::of_node(node).map_err(|error| error.kind.to_string())?;
         for (at, operation) in self.operations.iter().enumerate() {
-            apply(&mut value, operation).map_err(|error| format!("operation {at}: {error}"))?;
+            apply(&mut value, operation, budget).map_err(|failed| failed.within(&format!("operation {at}")))?;
         }
         json::with_floats(&mut value);
         if !value.is_object() {
-            return Err("what remains is no object".to_owned());
+            return Err("what remains is no object".into());
         }
         let mut patched = json::to_node(&value, origin);
         json::restore_origins(&mut patched, node);
@@ -68,24 +70,30 @@ impl Patch {
     }
 }
 
-fn apply(document: &mut Value, operation: &Value) -> Applied<()> {
+fn apply(document: &mut Value, operation: &Value, budget: &Budget) -> Applied<()> {
     let path = || operation["path"].as_str().ok_or("it has no path");
     let from = || operation["from"].as_str().ok_or("it has no `from`");
-    let value = || operation.get("value").cloned().unwrap_or(Value::Null);
+    let value = || -> Applied<Value> {
+        let value = operation.get("value").cloned().unwrap_or(Value::Null);
+        budget.json(&value)?;
+        Ok(value)
+    };
     match operation["op"].as_str().unwrap_or_default() {
-        "add" => add(document, path()?, value()),
+        "add" => add(document, path()?, value()?),
         "remove" => remove(document, path()?).map(drop),
-        "replace" => replace(document, path()?, value()),
+        "replace" => replace(document, path()?, value()?),
         "move" => {
             let moved = remove(document, from()?)?;
             add(document, path()?, moved)
         }
         "copy" => {
-            let copied = get(document, from()?)?.clone();
+            let copied = get(document, from()?)?;
+            budget.json(copied)?;
+            let copied = copied.clone();
             add(document, path()?, copied)
         }
-        "test" => test(document, path()?, &value()),
-        other => Err(format!("`{other}` is no operation")),
+        "test" => test(document, path()?, &value()?),
+        other => Err(format!("`{other}` is no operation").into()),
     }
 }
 
@@ -102,7 +110,11 @@ fn container<'v>(document: &'v mut Value, path: &str) -> Applied<(&'v mut Value,
     for step in steps {
         at = child_mut(at, &step).ok_or_else(|| format!("`{path}` leads nowhere: there is no `{step}`"))?;
     }
-    if at.is_object() || at.is_array() { Ok((at, last)) } else { Err(format!("`{path}` leads through a scalar")) }
+    if at.is_object() || at.is_array() {
+        Ok((at, last))
+    } else {
+        Err(format!("`{path}` leads through a scalar").into())
+    }
 }
 
 fn child_mut<'v>(value: &'v mut Value, step: &str) -> Option<&'v mut Value> {
@@ -120,7 +132,7 @@ fn child_mut<'v>(value: &'v mut Value, step: &str) -> Option<&'v mut Value> {
 fn index(step: &str, len: usize) -> Applied<usize> {
     let index: i64 = step.parse().map_err(|_| format!("`{step}` is no index"))?;
     let at = if index < 0 { index + len as i64 } else { index };
-    usize::try_from(at).ok().filter(|at| *at < len).ok_or_else(|| format!("there is no element {step}"))
+    usize::try_from(at).ok().filter(|at| *at < len).ok_or_else(|| format!("there is no element {step}").into())
 }
 
 fn get<'v>(document: &'v mut Value, path: &str) -> Applied<&'v mut Value> {
@@ -128,7 +140,7 @@ fn get<'v>(document: &'v mut Value, path: &str) -> Applied<&'v mut Value> {
         return Ok(document);
     }
     let (container, last) = container(document, path)?;
-    child_mut(container, &last).ok_or_else(|| format!("there is nothing at `{path}`"))
+    child_mut(container, &last).ok_or_else(|| format!("there is nothing at `{path}`").into())
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Applied<()> {
@@ -168,7 +180,7 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Applied<()> {
 
 fn remove(document: &mut Value, path: &str) -> Applied<Value> {
     let (container, last) = container(document, path)?;
-    let missing = || format!("there is nothing to remove at `{path}`");
+    let missing = || Failed::from(format!("there is nothing to remove at `{path}`"));
     match container {
         Value::Array(items) => {
             let at = index(&last, items.len())?;
@@ -181,7 +193,7 @@ fn remove(document: &mut Value, path: &str) -> Applied<Value> {
 
 fn test(document: &mut Value, path: &str, wanted: &Value) -> Applied<()> {
     let found = get(document, path).ok().cloned().unwrap_or(Value::Null);
-    if is_equal(&found, wanted) { Ok(()) } else { Err(format!("`{path}` is {}", go_json::brief(&found))) }
+    if is_equal(&found, wanted) { Ok(()) } else { Err(format!("`{path}` is {}", go_json::brief(&found)).into()) }
 }
 
 /// Returns whether two values are equal, numbers by what they are and not by how they are written.
@@ -198,9 +210,12 @@ mod tests {
 
     use super::*;
 
-    fn patched(mut document: Value, operations: Value) -> Result<Value, String> {
+    fn patched(mut document: Value, operations: Value) -> Result<Value, Failed> {
         let Value::Array(operations) = operations else { panic!("no list") };
-        operations.iter().try_for_each(|operation| apply(&mut document, operation)).map(|()| document)
+        operations
+            .iter()
+            .try_for_each(|operation| apply(&mut document, operation, &Budget::default()))
+            .map(|()| document)
     }
 
     #[test]

@@ -23,6 +23,7 @@
 mod absorb;
 mod affix;
 mod bases;
+mod budget;
 mod clash;
 mod config;
 mod configure;
@@ -76,9 +77,10 @@ use run::Target;
 use sort::Ranks;
 use target::Accumulator;
 
-use super::file::Kustomization;
+use super::file::{Kustomization, SharedFile};
 use super::files::Files;
 use super::finding::Site;
+use super::flux::{Own, RootFile};
 use super::options::Options;
 use super::references::Loader;
 use super::tree::{Located, Tree, TreePath};
@@ -214,9 +216,35 @@ fn build_by<'a>(mut run: Run<'a>, root: &TreePath, settings: &Settings) -> Step<
     };
     let loader = Loader { root: &folder, referrer: None };
     let file = run.kustomization(&loader, &site)?;
+    build_target(run, loader, (file, None), settings)
+}
+
+/// Builds a folder whose kustomization file a Flux Kustomization changes.
+///
+/// # Errors
+///
+/// As [`build`].
+pub(super) fn build_flux<'a>(
+    tree: &'a Tree,
+    folder: &TreePath,
+    root: &RootFile,
+    options: &'a Options,
+    files: &'a Files,
+) -> Step<Built<'a>> {
+    let run = Run::new(tree, options, files, Arc::new(Sources::default()));
+    let file = (Arc::clone(&root.file), Some(root.own));
+    build_target(run, Loader { root: folder, referrer: None }, file, &Settings::default())
+}
+
+fn build_target<'a>(
+    mut run: Run<'a>,
+    loader: Loader<'_>,
+    (file, own): (SharedFile, Option<Own>),
+    settings: &Settings,
+) -> Step<Built<'a>> {
     let source = run.sources.add(&file.path);
     let note = (!file.kustomization.build_metadata.is_empty()).then(OriginNote::default);
-    let target = Target { loader, file: Arc::clone(&file), source, note, depth: 0 };
+    let target = Target { loader, file, own, source, note, depth: 0 };
     run.openapi(&target, true)?;
     let map = rooted(&mut run, &target, settings)?;
     Ok(Built { map, run })
@@ -237,7 +265,8 @@ fn rooted(run: &mut Run<'_>, target: &Target<'_>, settings: &Settings) -> Step<R
     run.observe(&map, "hashes", &site);
     name_references::fix(&mut map, &config.name_reference).map_err(|message| refused("resources", message))?;
     run.observe(&map, "name references", &site);
-    vars.resolve(&mut map, &config.var_reference).map_err(|message| refused("vars", message))?;
+    let vars_site = target.site(FieldPath::of(["vars"]));
+    vars.resolve(&mut map, &config.var_reference, &run.budget).map_err(|failed| failed.at(vars_site))?;
     run.observe(&map, "vars", &site);
     finish::drop_local(&mut map, run)?;
     let kustomization = &target.file.kustomization;

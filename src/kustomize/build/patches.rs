@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 
+use super::budget::Budget;
 use super::id::Scope;
 use super::json6902;
 use super::read::{self, BadObjects};
 use super::resmap::ResMap;
 use super::resource::Resource;
+use super::run::Run;
 use super::select::{Compiled, select};
 use super::shared;
+use super::stop::Failed;
 use crate::kustomize::file::PatchOptions;
 use crate::kustomize::merge;
 use crate::kustomize::node::{Entry, Node, Origin};
@@ -59,6 +62,8 @@ impl Patch {
 pub(super) struct Merging<'s> {
     /// By which lists are merged.
     pub schema: &'s Schema,
+    /// Limits the size of the objects.
+    pub budget: &'s Budget,
     /// What may change.
     pub allow_name_change: bool,
     /// What may change.
@@ -67,9 +72,10 @@ pub(super) struct Merging<'s> {
 
 impl<'s> Merging<'s> {
     /// Creates a merge with the options of a patch.
-    pub(super) fn new(schema: &'s Schema, options: Option<&PatchOptions>) -> Self {
+    pub(super) fn new(run: &'s Run<'_>, options: Option<&PatchOptions>) -> Self {
         Self {
-            schema,
+            schema: &run.schema,
+            budget: &run.budget,
             allow_name_change: options.is_some_and(|options| options.allow_name_change),
             allow_kind_change: options.is_some_and(|options| options.allow_kind_change),
         }
@@ -80,7 +86,8 @@ impl<'s> Merging<'s> {
     /// # Errors
     ///
     /// If the patch does not fit.
-    pub(super) fn apply(&self, resource: &mut Resource, patch: &Node, scope: &Scope) -> Result<(), String> {
+    pub(super) fn apply(&self, resource: &mut Resource, patch: &Node, scope: &Scope) -> Result<(), Failed> {
+        self.budget.node(patch)?;
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
         if self.allow_name_change || self.allow_kind_change {
             resource.store_previous_id(scope);
@@ -124,9 +131,10 @@ fn drops_annotations(patch: &Node) -> bool {
 /// # Errors
 ///
 /// If there is no such object, or several.
-pub(super) fn merge_by_id(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), String> {
+pub(super) fn merge_by_id(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), Failed> {
     let scope = map.scope.clone();
     for patch in patches {
+        merging.budget.steps(map.resources().len())?;
         let at = target_of(map, patch)?;
         if let Some(resource) = map.resources_mut().get_mut(at) {
             merging.apply(resource, &patch.node, &scope)?;
@@ -145,7 +153,7 @@ pub(super) fn merge_into(
     places: &[usize],
     patch: &Resource,
     merging: &Merging<'_>,
-) -> Result<(), String> {
+) -> Result<(), Failed> {
     let scope = map.scope.clone();
     let mut patch = patch.clone();
     rewrite_metadata(&mut patch);
@@ -160,7 +168,9 @@ pub(super) fn merge_into(
     }
     map.drop_empty();
     match map.duplicate() {
-        Some((_, other)) => Err(format!("may not add resource with an already registered id: {}", other.id(&scope))),
+        Some((_, other)) => {
+            Err(format!("may not add resource with an already registered id: {}", other.id(&scope)).into())
+        }
         None => Ok(()),
     }
 }
@@ -188,8 +198,9 @@ fn rewrite_metadata(patch: &mut Resource) {
 /// # Errors
 ///
 /// If there is no such object, or several.
-pub(super) fn merge_list(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), String> {
+pub(super) fn merge_list(map: &mut ResMap, patches: &[Resource], merging: &Merging<'_>) -> Result<(), Failed> {
     for patch in patches {
+        merging.budget.steps(map.resources().len())?;
         let at = target_of(map, patch)?;
         merge_into(map, &[at], patch, merging)?;
     }
@@ -208,29 +219,44 @@ fn target_of(map: &ResMap, patch: &Resource) -> Result<usize, String> {
     }
 }
 
-/// Applies operations to all objects that a selector selects.
-///
-/// # Errors
-///
-/// If an operation fails.
-pub(super) fn apply_operations(
-    map: &mut ResMap,
-    patch: &json6902::Patch,
-    selector: &Compiled,
-    origin: Origin,
-    stores_id: bool,
-) -> Result<(), String> {
-    let scope = map.scope.clone();
-    for at in select(map.resources(), selector, &scope) {
-        let Some(resource) = map.resources_mut().get_mut(at) else { continue };
-        if stores_id {
-            resource.store_previous_id(&scope);
+/// The operations of a JSON patch and how they are applied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Operations<'s> {
+    /// The operations.
+    pub patch: &'s json6902::Patch,
+    /// Where they are written.
+    pub origin: Origin,
+    /// Whether objects keep their former identity.
+    pub stores_id: bool,
+    /// Limits the size of the objects.
+    pub budget: &'s Budget,
+}
+
+impl Operations<'_> {
+    /// Applies the operations to all objects that a selector selects.
+    ///
+    /// # Errors
+    ///
+    /// If an operation fails.
+    pub(super) fn apply(&self, map: &mut ResMap, selector: &Compiled) -> Result<(), Failed> {
+        let scope = map.scope.clone();
+        for at in select(map.resources(), selector, &scope) {
+            if let Some(resource) = map.resources_mut().get_mut(at) {
+                self.apply_to(resource, &scope)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_to(&self, resource: &mut Resource, scope: &Scope) -> Result<(), Failed> {
+        if self.stores_id {
+            resource.store_previous_id(scope);
         }
         if resource.has_internal_annotations() {
             let _ = resource.metadata_map("annotations");
         }
-        let id = resource.id(&scope).to_string();
-        patch.apply(&mut resource.node, origin).map_err(|error| format!("{id}: {error}"))?;
+        let id = resource.id(scope).to_string();
+        self.patch.apply(&mut resource.node, self.origin, self.budget).map_err(|failed| failed.within(&id))?;
         resource.shared.clear();
         let is_empty = |node: &Node| node.is_null_or_empty();
         if resource.node.at_path(&["metadata", "annotations"]).is_some_and(is_empty)
@@ -238,6 +264,6 @@ pub(super) fn apply_operations(
         {
             metadata.remove("annotations");
         }
+        Ok(())
     }
-    Ok(())
 }

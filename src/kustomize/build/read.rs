@@ -2,9 +2,11 @@
 //!
 //! Source: kustomize's `api/resource/factory.go` and `ByteReader` of kyaml.
 
+use std::collections::HashSet;
+
 use super::json;
 use super::resource::Resource;
-use crate::kustomize::node::{Kind, Node, Origin, Unprintable};
+use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag, Unprintable};
 use crate::yaml::{self, Limits, YamlError};
 
 const LIST: &str = "List";
@@ -39,6 +41,9 @@ pub(super) enum BadObjects {
     /// `items` of a list is not a list.
     #[error("`items` of {0} is no list")]
     Items(String, Origin),
+    /// An object has keys of which it is open which ones kustomize reads.
+    #[error("an object has {0}, of which kustomize reads now one and now another")]
+    Ambiguous(&'static str, Origin),
     /// A list cannot be opened because it cannot be printed.
     #[error("{}", .0.kind)]
     Unprintable(Unprintable),
@@ -50,9 +55,11 @@ impl BadObjects {
         match self {
             Self::Yaml(error) => error.place.line,
             Self::Encoding(_) | Self::Utf16 => 1,
-            Self::NoObject(origin) | Self::NoKind(origin) | Self::NoName { origin, .. } | Self::Items(_, origin) => {
-                origin.line
-            }
+            Self::NoObject(origin)
+            | Self::NoKind(origin)
+            | Self::NoName { origin, .. }
+            | Self::Items(_, origin)
+            | Self::Ambiguous(_, origin) => origin.line,
             Self::Unprintable(unprintable) => unprintable.origin.line,
         }
     }
@@ -61,7 +68,7 @@ impl BadObjects {
     pub(super) fn is_open(&self) -> bool {
         match self {
             Self::Yaml(error) => error.problem.is_open(),
-            Self::Utf16 => true,
+            Self::Utf16 | Self::Ambiguous(..) => true,
             _ => false,
         }
     }
@@ -97,6 +104,7 @@ pub(super) fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, 
         }
     }
     let nodes = opened(checked(nodes)?)?;
+    nodes.iter().try_for_each(unambiguous)?;
     Ok(nodes.into_iter().map(Resource::new).collect())
 }
 
@@ -134,6 +142,34 @@ pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
         return Err(BadObjects::NoName { kind: kind.to_owned(), origin: node.origin });
     }
     Ok(())
+}
+
+/// Returns an error if the identity, labels or annotations of an object have duplicate keys.
+fn unambiguous(node: &Node) -> Result<(), BadObjects> {
+    let ambiguous = |what| Err(BadObjects::Ambiguous(what, node.origin));
+    let metadata = node.get("metadata");
+    let decisive = |entry: &&Entry| matches!(&*entry.key, "apiVersion" | "kind" | "metadata");
+    if node.entries().iter().any(|entry| entry.key.is_empty() || entry.key_tag == Tag::Null) {
+        return ambiguous("an empty key");
+    }
+    if has_duplicates(node.entries().iter().filter(decisive)) {
+        return ambiguous("duplicate keys that identify it");
+    }
+    if has_duplicates(metadata.map(Node::entries).unwrap_or_default().iter()) {
+        return ambiguous("duplicate keys in its metadata");
+    }
+    for field in ["labels", "annotations"] {
+        let values = metadata.and_then(|metadata| metadata.get(field));
+        if has_duplicates(values.map(Node::entries).unwrap_or_default().iter()) {
+            return ambiguous("duplicate labels or annotations");
+        }
+    }
+    Ok(())
+}
+
+fn has_duplicates<'n>(entries: impl Iterator<Item = &'n Entry>) -> bool {
+    let mut seen = HashSet::new();
+    entries.into_iter().any(|entry| !seen.insert(&*entry.key))
 }
 
 /// Moves the items of lists after all other objects.

@@ -5,12 +5,14 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::budget::Budget;
 use super::id::{Gvk, Id, Scope};
 use super::matcher::{self, Create};
 use super::path;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::select::Compiled;
+use super::stop::Failed;
 use super::structured;
 use crate::kustomize::file::{Replacement, Selector, Source, Target};
 use crate::kustomize::node::{Kind, Node};
@@ -32,34 +34,19 @@ impl FieldOptions {
     }
 }
 
-/// Why a replacement is not done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Failed {
-    /// kustomize rejects it.
-    Refused(String),
-    /// A replacement inside a text in a text is not implemented here.
-    Unknown(String),
-}
-
-impl From<String> for Failed {
-    fn from(message: String) -> Self {
-        Self::Refused(message)
-    }
-}
-
 /// Does all replacements, one after another.
 ///
 /// # Errors
 ///
 /// If a source or a field does not exist. The index is that of the replacement.
-pub(super) fn apply(map: &mut ResMap, replacements: &[Replacement]) -> Result<(), (usize, Failed)> {
+pub(super) fn apply(map: &mut ResMap, replacements: &[Replacement], budget: &Budget) -> Result<(), (usize, Failed)> {
     for (index, replacement) in replacements.iter().enumerate() {
-        one(map, replacement).map_err(|failed| (index, failed))?;
+        one(map, replacement, budget).map_err(|failed| (index, failed))?;
     }
     Ok(())
 }
 
-fn one(map: &mut ResMap, replacement: &Replacement) -> Result<(), Failed> {
+fn one(map: &mut ResMap, replacement: &Replacement, budget: &Budget) -> Result<(), Failed> {
     let Some(targets) = &replacement.targets else {
         return Err("replacements must specify a source and at least one target".to_owned().into());
     };
@@ -71,7 +58,7 @@ fn one(map: &mut ResMap, replacement: &Replacement) -> Result<(), Failed> {
         (Some(text), None) => Node::scalar(text.as_str()),
         (None, Some(source)) => value_of(map, source)?,
     };
-    targets.iter().try_for_each(|target| copy(map, &value, target))
+    targets.iter().try_for_each(|target| copy(map, &value, target, budget))
 }
 
 /// Returns the identities of an object, the present one first. Which kinds are in no namespace plays no part.
@@ -116,7 +103,7 @@ fn refined(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     Ok(value)
 }
 
-fn copy(map: &mut ResMap, value: &Node, target: &Target) -> Result<(), Failed> {
+fn copy(map: &mut ResMap, value: &Node, target: &Target, budget: &Budget) -> Result<(), Failed> {
     let Some(select) = &target.select else {
         return Err("target must specify resources to select".to_owned().into());
     };
@@ -125,10 +112,11 @@ fn copy(map: &mut ResMap, value: &Node, target: &Target) -> Result<(), Failed> {
     let rejects =
         target.reject.iter().map(|reject| Ok((reject, compiled(reject)?))).collect::<Result<Vec<_>, String>>()?;
     let options = FieldOptions::of(target.options.as_ref());
+    budget.steps(map.resources().len())?;
     for at in 0..map.resources().len() {
         let is_target = map.resources().get(at).is_some_and(|resource| is_target(resource, &select, &rejects));
         if is_target && let Some(resource) = map.resources_mut().get_mut(at) {
-            fields(resource, value, &target.field_paths, &options)?;
+            fields(resource, value, &target.field_paths, &options, budget)?;
         }
     }
     Ok(())
@@ -147,11 +135,18 @@ fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Comp
         && ids(resource).any(|id| select.selects_written(&id))
 }
 
-fn fields(resource: &mut Resource, value: &Node, paths: &[String], options: &FieldOptions) -> Result<(), Failed> {
+fn fields(
+    resource: &mut Resource,
+    value: &Node,
+    paths: &[String],
+    options: &FieldOptions,
+    budget: &Budget,
+) -> Result<(), Failed> {
     let default = [DEFAULT_PATH.to_owned()];
     let create = options.create.then(|| Create::like(value));
     for field in if paths.is_empty() { &default } else { paths } {
         let steps = path::split(field, '.');
+        budget.node(value)?;
         if structured::set(&mut resource.node, value, &steps, create).map_err(Failed::Unknown)? {
             continue;
         }
@@ -166,7 +161,8 @@ fn fields(resource: &mut Resource, value: &Node, paths: &[String], options: &Fie
         }
         for at in found.into_iter().flatten() {
             if let Some(node) = matcher::node_mut(&mut resource.node, &at) {
-                set(node, value, options)?;
+                budget.node(value)?;
+                set(node, value, options, budget)?;
             }
         }
         resource.spread();
@@ -175,7 +171,7 @@ fn fields(resource: &mut Resource, value: &Node, paths: &[String], options: &Fie
 }
 
 /// Writes a value over a field. A scalar keeps its type and its quotes.
-fn set(node: &mut Node, value: &Node, options: &FieldOptions) -> Result<(), Failed> {
+fn set(node: &mut Node, value: &Node, options: &FieldOptions, budget: &Budget) -> Result<(), Failed> {
     let mut value = value.clone();
     if !options.delimiter.is_empty() {
         let text = node.text().ok_or_else(|| "delimiter option can only be used with scalar nodes".to_owned())?;
@@ -189,6 +185,7 @@ fn set(node: &mut Node, value: &Node, options: &FieldOptions) -> Result<(), Fail
             },
         }
         let joined = parts.join(&options.delimiter);
+        budget.text(&joined)?;
         value.set_text(joined);
     }
     overwrite(node, value);

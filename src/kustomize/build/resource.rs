@@ -100,6 +100,12 @@ impl Resource {
         value.filter(|value| !value.is_null()).and_then(Node::text).unwrap_or_default()
     }
 
+    /// Returns the same text, shared with the object.
+    fn shared_meta(&self, field: &str) -> Arc<str> {
+        let value = self.node.get("metadata").and_then(|metadata| metadata.get(field));
+        value.filter(|value| !value.is_null()).and_then(Node::shared_text).unwrap_or_default()
+    }
+
     /// Returns the name.
     pub fn name(&self) -> &str {
         self.meta("name")
@@ -149,9 +155,13 @@ impl Resource {
 
     /// Records the present identity as a former one.
     pub(super) fn store_previous_id(&mut self, scope: &Scope) {
-        let id = self.id(scope);
-        let previous =
-            PreviousId { name: id.name.into(), namespace: id.effective_namespace().into(), kind: id.gvk.kind.into() };
+        let name = self.shared_meta("name");
+        let namespace = match self.id(scope).effective_namespace() {
+            namespace if namespace == self.namespace() => self.shared_meta("namespace"),
+            namespace => namespace.into(),
+        };
+        let kind = self.node.get("kind").and_then(Node::shared_text).unwrap_or_default();
+        let previous = PreviousId { name, namespace, kind };
         self.previous.push(previous);
         self.has_broken_identities |= self.lacks_identities;
     }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::bases::Bases;
+use super::budget::Budget;
 use super::history::History;
 use super::id::Scope;
 use super::origin::OriginNote;
@@ -14,6 +15,7 @@ use crate::admission::FieldPath;
 use crate::kustomize::file::{BadFile, NAMES, SharedFile};
 use crate::kustomize::files::{Files, NotRead};
 use crate::kustomize::finding::Site;
+use crate::kustomize::flux::Own;
 use crate::kustomize::node::Origin;
 use crate::kustomize::options::Options;
 use crate::kustomize::references::{Loader, NoFile};
@@ -74,6 +76,8 @@ pub(super) struct Run<'a> {
     pub(super) beside: Cell<Option<Preferred>>,
     /// How many bytes were read.
     pub(super) read: Cell<usize>,
+    /// Limits the size of the objects.
+    pub(super) budget: Budget,
     /// The field whose history is recorded.
     pub(super) history: Option<History>,
     /// What roots of one run share.
@@ -91,6 +95,8 @@ pub(super) struct Target<'t> {
     pub(super) loader: Loader<'t>,
     /// Its file.
     pub(super) file: SharedFile,
+    /// Which parts of the file are its own and which come from a Flux Kustomization, if one changes it.
+    pub(super) own: Option<Own>,
     /// The number of its file.
     pub(super) source: u32,
     /// Where it is, if the build records where objects come from.
@@ -102,6 +108,9 @@ pub(super) struct Target<'t> {
 impl Target<'_> {
     /// Returns the place of a field of its file.
     pub(super) fn site(&self, field: FieldPath) -> Site {
+        if let Some(field) = self.own.and_then(|own| own.in_spec(&field)) {
+            return Site { field, ..Site::of_file(self.file.path.clone()) };
+        }
         Site::new(self.file.path.clone(), self.file.place(&field), field)
     }
 
@@ -128,6 +137,7 @@ impl<'a> Run<'a> {
             has_schema: false,
             beside: Cell::new(None),
             read: Cell::new(0),
+            budget: Budget::default(),
             history: None,
             shared: None,
             folders: Vec::new(),

@@ -1,5 +1,6 @@
 //! Why a build stops.
 
+use super::budget::Exceeded;
 use crate::kustomize::finding::Site;
 
 /// The result of a build step.
@@ -39,5 +40,50 @@ impl Stop {
         match self {
             Self::Refused(reason) | Self::Unknown(reason) => reason,
         }
+    }
+}
+
+/// Why a step fails that does not know its own place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failed {
+    /// kustomize refuses it.
+    Refused(String),
+    /// The result is not worked out here.
+    Unknown(String),
+}
+
+impl Failed {
+    /// Adds the place.
+    pub(super) fn at(self, site: Site) -> Stop {
+        match self {
+            Self::Refused(message) => Stop::refused(site, message),
+            Self::Unknown(message) => Stop::unknown(site, message),
+        }
+    }
+
+    /// Puts a text before the message.
+    pub(super) fn within(self, text: &str) -> Self {
+        match self {
+            Self::Refused(message) => Self::Refused(format!("{text}: {message}")),
+            Self::Unknown(message) => Self::Unknown(format!("{text}: {message}")),
+        }
+    }
+}
+
+impl From<String> for Failed {
+    fn from(message: String) -> Self {
+        Self::Refused(message)
+    }
+}
+
+impl From<&str> for Failed {
+    fn from(message: &str) -> Self {
+        Self::Refused(message.to_owned())
+    }
+}
+
+impl From<Exceeded> for Failed {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Unknown(exceeded.to_string())
     }
 }

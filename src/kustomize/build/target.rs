@@ -109,6 +109,7 @@ impl Run<'_> {
             let note = note.append(entry);
             resources.iter_mut().for_each(|resource| resource.source = Some(note.clone()));
         }
+        self.afford(&resources, site)?;
         self.looked_up(&resources);
         acc.map.scope = self.scope();
         acc.map.append_all(resources).map_err(|resource| self.conflict(&resource, site))?;
@@ -133,14 +134,15 @@ impl Run<'_> {
         let loader = Loader { root: &folder, referrer: Some(&target.loader) };
         let is_shared = !is_component && target.note.is_none();
         if is_shared && let Some(base) = self.shared_base(&loader) {
-            self.merge(&mut acc, base, site)?;
+            self.budget.spend(base.bytes).map_err(|exceeded| Stop::unknown(site.clone(), exceeded.to_string()))?;
+            self.merge(&mut acc, base.accumulator.clone(), site)?;
             return Ok(acc);
         }
         let pending = self.begin_base(&folder);
         let file = self.kustomization(&loader, site)?;
         let source = self.sources.add(&file.path);
         let note = target.note.as_ref().map(|note| note.append(entry));
-        let inner = Target { loader, file, source, note, depth: target.depth + 1 };
+        let inner = Target { loader, file, own: None, source, note, depth: target.depth + 1 };
         self.openapi(&inner, false)?;
         let found = inner.file.kustomization.is_component();
         if found != is_component {
@@ -174,12 +176,19 @@ impl Run<'_> {
         Stop::refused(site.clone(), format!("may not add resource with an already registered id: {id}"))
     }
 
+    /// Uses what new objects take.
+    fn afford(&self, resources: &[Resource], site: &Site) -> Step<()> {
+        let measured = resources.iter().try_for_each(|resource| self.budget.node(&resource.node));
+        measured.map_err(|exceeded| Stop::unknown(site.clone(), exceeded.to_string()))
+    }
+
     fn generators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let generated = self.built_in_generators(target)?;
         let generated = generated.into_iter().chain(self.plugin_generators(target)?);
         acc.map.scope = self.scope();
         for (resource, site) in generated.collect::<Vec<_>>() {
             let place = site.clone();
+            self.afford(std::slice::from_ref(&resource), &site)?;
             absorb::absorb(&mut acc.map, resource).map_err(|message| Stop::refused(site, message))?;
             self.observe(&acc.map, "generated", &place);
         }

@@ -9,13 +9,12 @@ use super::images::Images;
 use super::json6902;
 use super::namespace::{self, Namespace, Subjects};
 use super::origin::OriginNote;
-use super::patches::{self, Merging, Patch};
-use super::replacements::Failed;
+use super::patches::{self, Merging, Operations, Patch};
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
 use super::select::{Compiled, select};
-use super::stop::{Step, Stop};
+use super::stop::{Failed, Step, Stop};
 use super::value_add::ValueAdd;
 use super::{hash, labels, replacements, replicas};
 use crate::kustomize::file::{Image, PatchOptions, Replacement, Replica, Selector};
@@ -62,50 +61,49 @@ impl Transformer {
     ///
     /// If kustomize's fails.
     pub(super) fn run(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
-        let failed = |message: String| Stop::refused(self.site.clone(), message);
+        let failed = |failed: Failed| failed.at(self.site.clone());
+        run.budget.steps(map.resources().len()).map_err(|exceeded| failed(exceeded.into()))?;
         match &self.what {
             What::PatchStrategicMerge { patches } => {
                 run.beside.set(Some(Preferred::Custom));
-                patches::merge_list(map, patches, &Merging::new(&run.schema, None)).map_err(failed)
+                patches::merge_list(map, patches, &Merging::new(run, None)).map_err(failed)
             }
             What::Patch { patch, target, options } => self.patch(run, map, patch, target.as_ref(), options.as_ref()),
             What::PatchJson6902 { patch, target } => {
                 let target = self.selector(target)?;
-                patches::apply_operations(map, patch, &target, self.origin, false).map_err(failed)
+                let operations = Operations { patch, origin: self.origin, stores_id: false, budget: &run.budget };
+                operations.apply(map, &target).map_err(failed)
             }
             What::Namespace { .. } => self.namespace(map),
-            What::Prefix { prefix, specs } => self.affix(map, Side::Prefix, prefix, specs),
-            What::Suffix { suffix, specs } => self.affix(map, Side::Suffix, suffix, specs),
+            What::Prefix { prefix, specs } => self.affix(run, map, Side::Prefix, prefix, specs),
+            What::Suffix { suffix, specs } => self.affix(run, map, Side::Suffix, suffix, specs),
             What::Label { labels: pairs, specs } | What::Annotations { annotations: pairs, specs } => {
                 self.each(map, |resource| labels::set(resource, pairs, specs, self.origin))
             }
             What::ReplicaCount { replica, specs } => self.replicas(map, replica, specs),
             What::ImageTag { image, specs } => {
-                let images = Images::new(image, specs, self.origin)
-                    .map_err(|_| failed(format!("the image name `{}` is no regular expression", image.name)))?;
+                let images = Images::new(image, specs, self.origin, &run.budget)
+                    .map_err(|_| failed(format!("the image name `{}` is no regular expression", image.name).into()))?;
                 self.each(map, |resource| images.apply(resource))
             }
             What::Replacement { replacements } => {
-                replacements::apply(map, replacements).map_err(|(_, failed)| match failed {
-                    Failed::Refused(message) => Stop::refused(self.site.clone(), message),
-                    Failed::Unknown(message) => Stop::unknown(self.site.clone(), message),
-                })
+                replacements::apply(map, replacements, &run.budget).map_err(|(_, cause)| failed(cause))
             }
             What::Hash => self.hash(run, map),
-            What::ValueAdd { value } => value.apply(map).map_err(failed),
+            What::ValueAdd { value } => value.apply(map, &run.budget).map_err(failed),
         }
     }
 
     fn each(&self, map: &mut ResMap, mut change: impl FnMut(&mut Resource) -> Result<(), FieldError>) -> Step<()> {
         let scope = map.scope.clone();
         for resource in map.resources_mut() {
-            change(resource).map_err(|error| self.field_error(&error, &resource.id(&scope).to_string()))?;
+            change(resource).map_err(|error| self.field_error(error, &resource.id(&scope).to_string()))?;
         }
         Ok(())
     }
 
-    fn field_error(&self, error: &FieldError, id: &str) -> Stop {
-        Stop::refused(self.site.clone(), format!("{id}: {error}"))
+    fn field_error(&self, error: FieldError, id: &str) -> Stop {
+        Failed::from(error).within(id).at(self.site.clone())
     }
 
     fn selector(&self, selector: &Selector) -> Step<Compiled> {
@@ -121,26 +119,28 @@ impl Transformer {
         target: Option<&Selector>,
         options: Option<&PatchOptions>,
     ) -> Step<()> {
-        let failed = |message: String| Stop::refused(self.site.clone(), message);
+        let failed = |failed: Failed| failed.at(self.site.clone());
         if matches!(patch, Patch::Strategic(objects) if !objects.is_empty()) {
             run.beside.set(Some(Preferred::Custom));
         }
-        let merging = Merging::new(&run.schema, options);
+        let merging = Merging::new(run, options);
         match (patch, target) {
             (Patch::Strategic(objects), _) if objects.is_empty() => Ok(()),
             (Patch::Strategic(objects), None) => patches::merge_by_id(map, objects, &merging).map_err(failed),
             (Patch::Strategic(objects), Some(target)) => {
                 let [object] = objects.as_slice() else {
-                    return Err(failed("several objects in one patch must not have a target".to_owned()));
+                    return Err(failed("several objects in one patch must not have a target".into()));
                 };
                 let places = select(map.resources(), &self.selector(target)?, &map.scope);
                 patches::merge_into(map, &places, object, &merging).map_err(failed)
             }
             (Patch::Json(operations), _) if operations.is_empty() => Ok(()),
-            (Patch::Json(_), None) => Err(failed("a JSON patch must have a target".to_owned())),
+            (Patch::Json(_), None) => Err(failed("a JSON patch must have a target".into())),
             (Patch::Json(operations), Some(target)) => {
                 let target = self.selector(target)?;
-                patches::apply_operations(map, operations, &target, self.origin, true).map_err(failed)
+                let operations =
+                    Operations { patch: operations, origin: self.origin, stores_id: true, budget: &run.budget };
+                operations.apply(map, &target).map_err(failed)
             }
         }
     }
@@ -160,7 +160,7 @@ impl Transformer {
             }
             resource.store_previous_id(&scope);
             let applied = transformer.apply(resource, &scope);
-            applied.map_err(|error| self.field_error(&error, &resource.id(&scope).to_string()))?;
+            applied.map_err(|error| self.field_error(error, &resource.id(&scope).to_string()))?;
             if clash.moved(at, resource) {
                 let message = format!("namespace transformation produces ID conflict: {}", resource.id(&scope));
                 return Err(Stop::refused(self.site.clone(), message));
@@ -169,15 +169,15 @@ impl Transformer {
         Ok(())
     }
 
-    fn affix(&self, map: &mut ResMap, side: Side, text: &str, specs: &[FieldSpec]) -> Step<()> {
+    fn affix(&self, run: &Run<'_>, map: &mut ResMap, side: Side, text: &str, specs: &[FieldSpec]) -> Step<()> {
         let scope = map.scope.clone();
-        let affix = Affix { side, text, specs, origin: self.origin };
+        let affix = Affix { side, text, specs, origin: self.origin, budget: &run.budget };
         self.each(map, |resource| affix.apply(resource, &scope))
     }
 
     fn replicas(&self, map: &mut ResMap, replica: &Replica, specs: &Specs) -> Step<()> {
         let has_found = replicas::set(map, replica, specs, self.origin);
-        match has_found.map_err(|error| self.field_error(&error, &replica.name))? {
+        match has_found.map_err(|error| self.field_error(error, &replica.name))? {
             true => Ok(()),
             false => Err(Stop::refused(
                 self.site.clone(),

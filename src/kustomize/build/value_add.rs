@@ -4,11 +4,13 @@
 
 use serde::Deserialize;
 
+use super::budget::Budget;
 use super::field_spec::split;
 use super::namespace::set_plainly;
 use super::resmap::ResMap;
 use super::resource::{map_at, overwrite};
 use super::select::{Compiled, select};
+use super::stop::Failed;
 use crate::kustomize::file::Selector;
 use crate::kustomize::node::Node;
 
@@ -43,7 +45,7 @@ impl ValueAdd {
     /// # Errors
     ///
     /// If a field is not a scalar.
-    pub(super) fn apply(&self, map: &mut ResMap) -> Result<(), String> {
+    pub(super) fn apply(&self, map: &mut ResMap, budget: &Budget) -> Result<(), Failed> {
         let scope = map.scope.clone();
         for target in &self.targets {
             let places = match &target.selector {
@@ -55,6 +57,7 @@ impl ValueAdd {
             };
             for at in places {
                 let Some(resource) = map.resources_mut().get_mut(at) else { continue };
+                budget.text(&self.value)?;
                 if target.field_path == NAMESPACE {
                     if !scope.is_cluster(&resource.gvk()) {
                         set_plainly(resource, &self.value);

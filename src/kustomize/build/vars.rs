@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec};
 use super::id::{Gvk, Id};
 use super::path;
 use super::resmap::ResMap;
+use super::stop::Failed;
 use crate::kustomize::file::Var;
 use crate::kustomize::node::{Kind, Node, Style, Tag};
 
@@ -68,7 +70,7 @@ impl Vars {
     /// # Errors
     ///
     /// If a var points at nothing, or a field holds something else than texts.
-    pub(super) fn resolve(&self, map: &mut ResMap, specs: &[FieldSpec]) -> Result<(), String> {
+    pub(super) fn resolve(&self, map: &mut ResMap, specs: &[FieldSpec], budget: &Budget) -> Result<(), Failed> {
         let mut values = BTreeMap::new();
         for var in self.vars.values() {
             values.insert(var.name.as_str(), value_of(var, map)?);
@@ -78,8 +80,8 @@ impl Vars {
         }
         for resource in map.resources_mut() {
             for spec in specs {
-                let set = &mut |node: &mut Node| replace(node, &values);
-                spec.apply(resource, Create::No, set).map_err(|error| error.to_string())?;
+                let set = &mut |node: &mut Node| replace(node, &values, budget);
+                spec.apply(resource, Create::No, set)?;
             }
             resource.spread();
         }
@@ -141,13 +143,13 @@ fn typed(node: &Node) -> Option<Value> {
 }
 
 /// Replaces the references in a text, or in the texts of a mapping or sequence.
-fn replace(node: &mut Node, values: &BTreeMap<&str, Value>) -> Result<(), FieldError> {
+fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> Result<(), FieldError> {
     if node.is_null() {
         return Ok(());
     }
     if node.is_scalar() {
         if node.is_string() {
-            expand(node, values);
+            expand(node, values, budget)?;
         }
         return Ok(());
     }
@@ -156,28 +158,32 @@ fn replace(node: &mut Node, values: &BTreeMap<&str, Value>) -> Result<(), FieldE
             return Err(FieldError::Other(format!("the key {:?} is no string", entry.key)));
         }
         if entry.value.is_string() {
-            expand(&mut entry.value, values);
+            expand(&mut entry.value, values, budget)?;
         }
     }
     for item in node.items_mut().into_iter().flatten() {
         if !item.is_string() {
             return Err(FieldError::Other("a value where vars are replaced is no string".to_owned()));
         }
-        expand(item, values);
+        expand(item, values, budget)?;
     }
     Ok(())
 }
 
-fn expand(node: &mut Node, values: &BTreeMap<&str, Value>) {
-    let Some(text) = node.text() else { return };
+fn expand(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> Result<(), FieldError> {
+    let Some(text) = node.text() else { return Ok(()) };
+    let longest = values.values().map(Value::len).max().unwrap_or_default();
+    // each reference is at least four characters
+    budget.spend((longest as u64).saturating_mul(text.matches("$(").count() as u64))?;
     let (tag, text) = match expanded(text, values) {
         Value::Text(text) => (Tag::Str, text),
         Value::Int(int) => (Tag::Int, int.to_string()),
         Value::Float(float) => (Tag::Float, format!("{float}")),
         Value::Bool(flag) => (Tag::Bool, flag.to_string()),
-        Value::Other => return,
+        Value::Other => return Ok(()),
     };
     (node.kind, node.tag, node.tagged, node.style) = (Kind::Scalar(text.into()), tag, false, Style::Plain);
+    Ok(())
 }
 
 /// Returns the text with all references replaced; the value itself if the text is nothing but one reference.
@@ -218,6 +224,11 @@ fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
 }
 
 impl Value {
+    /// The length of its text, about.
+    fn len(&self) -> usize {
+        if let Self::Text(text) = self { text.len() } else { 0 }
+    }
+
     fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),

@@ -4,9 +4,12 @@ use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 
+/// The id of this rule.
+pub(in crate::kustomize) const ID: &str = "KZ040";
+
 /// The row of KZ040.
 pub(super) static RULE: TreeRule = TreeRule {
-    id: "KZ040",
+    id: ID,
     name: "not-known",
     level: Level::Audit,
     summary: "something that cannot be judged without fetching, rendering or running it",

@@ -25,6 +25,7 @@ pub(super) mod kz023;
 pub(super) mod kz024;
 pub(super) mod kz025;
 pub(super) mod kz030;
+pub(super) mod kz031;
 pub(super) mod kz040;
 mod kz050;
 
@@ -59,6 +60,7 @@ pub fn tree_rules() -> Vec<&'static TreeRule> {
         &kz024::RULE,
         &kz025::RULE,
         &kz030::RULE,
+        &kz031::RULE,
         &kz040::RULE,
     ]
 }

@@ -29,11 +29,11 @@ use super::explain::Step;
 use super::file::{Kustomization, KustomizationFile};
 use super::files::Files;
 use super::finding::{Site, TreeFinding};
-use super::flux::Own;
+use super::flux::{Own, RootFile};
 use super::options::{Options, Version};
 use super::references::Loader;
 use super::rules::kz040;
-use super::tree::Tree;
+use super::tree::{Tree, TreePath};
 use crate::admission::FieldPath;
 
 /// A root has more findings, of those that refuse it and of the others, only if it is hostile.
@@ -67,6 +67,10 @@ pub(super) struct Walk<'a> {
     loaded: HashSet<super::tree::TreePath>,
     /// How many values the objects have because of anchors and aliases.
     aliased: usize,
+    /// The folder that is built and, for Flux, its file with the spec merged in.
+    pub(super) built: Option<(TreePath, Option<RootFile>)>,
+    /// How many reasons and findings are about the build itself; those after them are about what Flux does afterwards.
+    pub(super) of_build: Option<(usize, usize)>,
 }
 
 /// A kustomization on the way from the root that is built.
@@ -123,6 +127,8 @@ impl<'a> Walk<'a> {
             own_schema: false,
             loaded: HashSet::new(),
             aliased: 0,
+            built: None,
+            of_build: None,
         }
     }
 

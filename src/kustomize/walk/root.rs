@@ -10,7 +10,7 @@ use crate::kustomize::accumulate::{Accumulator, Object};
 use crate::kustomize::explain::{Step, StepKind};
 use crate::kustomize::file::SharedFile;
 use crate::kustomize::finding::Site;
-use crate::kustomize::flux::{self, Own};
+use crate::kustomize::flux::{self, Own, RootFile};
 use crate::kustomize::options::Profile;
 use crate::kustomize::references::Loader;
 use crate::kustomize::rules::{kz003, kz004, kz013, kz020, kz030};
@@ -40,6 +40,8 @@ impl Walk<'_> {
             Profile::Flux => self.flux_file(&loader)?,
             _ => self.load(&loader, None).map(|file| (Arc::clone(&file), Own::of(&file.kustomization)))?,
         };
+        let is_flux = self.options.profile == Profile::Flux;
+        self.built = Some((root.clone(), is_flux.then(|| RootFile { file: Arc::clone(&file), own })));
         let layer = Layer { loader, file: &file, own, depth: 0 };
         Some(self.built(&layer))
     }
@@ -62,10 +64,11 @@ impl Walk<'_> {
             acc.objects_mut().iter_mut().for_each(Object::write_annotations);
             self.written(acc.objects());
         }
+        self.sort_options(layer);
+        self.of_build = Some((self.reasons.len(), self.findings.len()));
         if self.options.profile == Profile::Flux {
             self.post_build(&acc);
         }
-        self.sort_options(layer);
         self.steps.pop().unwrap_or_else(|| Step::new("", "", None, kind))
     }
 
