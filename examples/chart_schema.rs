@@ -1,4 +1,4 @@
-//! Writes the names of rules, families, mutators and deliveries into `charts/portcullis/values.schema.json`.
+//! Writes the names of rules, families, mutators and sources of trees into `charts/portcullis/values.schema.json`.
 //!
 //! Helm then rejects a configuration that names a rule which does not exist, before a pod fails to start with it.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a tool of the repository")]

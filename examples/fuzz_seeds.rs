@@ -1,4 +1,4 @@
-//! Writes what the fuzz targets begin with: the executed cases of `tests/vectors`, in the form of each target.
+//! Writes the seeds of the fuzz targets: the executed cases of `tests/vectors`, in the format of each target.
 //! `cargo run --example fuzz_seeds -- fuzz/corpus`
 
 use std::error::Error;
@@ -63,7 +63,7 @@ fn texts(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// What the manual shows of the configuration file, and that of the end-to-end tests.
+/// Writes the configurations in the documentation, and that of the end-to-end tests.
 fn configurations(into: &Path) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let manual = fs::read_to_string(root.join("docs/configuration.md"))?;
@@ -76,7 +76,7 @@ fn configurations(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// A path in the first line, and the value it is looked for in.
+/// Writes seeds of `export_path`: a path in the first line, and a value below it.
 fn paths(into: &Path) -> Outcome {
     let found = vectors("landscaper/jsonpath.json")?;
     for (number, case) in list(&found["cases"]) {
@@ -91,7 +91,7 @@ fn paths(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// Paths with a value and an object, transforms with what goes in, and patches in a Composition.
+/// Writes seeds of `field_path`, `transform` and `environment`.
 fn environments(into: &Path) -> Outcome {
     for (number, case) in list(&vectors("crossplane/named_fieldpath.json")?) {
         let text = format!("{}\n{}\n{}", case["path"].as_str().unwrap_or_default(), case["value"], case["doc"]);
@@ -115,7 +115,7 @@ fn environments(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// A Composition as the API server sends it, for the rules about its text.
+/// Returns a review of a Composition, for the rules about its text.
 fn review_of(composition: &Value) -> Value {
     let group = "apiextensions.crossplane.io";
     let mut object = composition.clone();
@@ -145,7 +145,7 @@ fn trees(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// As the target `analysis` reads it.
+/// Writes a tree in the format of the target `analysis`.
 fn as_text(case: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().replace("$ROOT", "/base");
     let profile = if case["flux_kustomization"].is_null() { "kubectl" } else { "flux" };
@@ -159,7 +159,7 @@ fn as_text(case: &Value) -> String {
     tree
 }
 
-/// As the target `tree` reads it: a byte that says it is not packed yet, and a tar archive.
+/// Writes a tree in the format of the target `tree`: a byte for "not compressed", and a tar archive.
 fn as_archive(case: &Value) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut bytes = vec![1];
     let mut builder = tar::Builder::new(&mut bytes);

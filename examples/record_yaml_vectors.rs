@@ -1,13 +1,11 @@
-//! Asks kubectl how it reads every text in `tests/vectors/yaml/cases.json` and writes its answers
-//! there:
+//! Records how kubectl reads every text in `tests/vectors/yaml/cases.json`, in the same file:
 //!
 //! ```sh
 //! KUBECTL=/path/to/kubectl cargo run --example record_yaml_vectors
 //! ```
 //!
-//! A new case is a new entry with `name` and `text`. The text must be an object that kubectl
-//! takes for a resource; `kubectl annotate --local` then prints what it read, and the annotation
-//! is taken off again. No cluster is asked.
+//! A new case is an entry with `name` and `text`. The text must be an object that kubectl accepts as a resource.
+//! `kubectl annotate --local` prints what it has read, without a cluster; the annotation is then removed.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -44,7 +42,7 @@ fn version(kubectl: &str) -> Result<String, Box<dyn Error>> {
     Ok(version["clientVersion"]["gitVersion"].as_str().unwrap_or_default().to_owned())
 }
 
-/// The objects that kubectl printed, and what it complained of.
+/// Returns the objects that kubectl prints, and its errors.
 fn ask(kubectl: &str, text: &str) -> Result<(Vec<Value>, String), Box<dyn Error>> {
     let mark = format!("{MARK}=yes");
     let mut child = Command::new(kubectl)

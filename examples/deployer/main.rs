@@ -1,4 +1,4 @@
-//! A deployer as small as one can be that keeps the contract: it deploys ConfigMaps beside its DeployItems.
+//! A minimal deployer that keeps Landscaper's contract: it creates a ConfigMap for each of its DeployItems.
 //!
 //! ```sh
 //! cargo run --example deployer -- --namespace default
@@ -6,7 +6,7 @@
 //!   --failing-config examples/deployer/failing.yaml
 //! ```
 //!
-//! With `--break` it breaks a promise on purpose, so that one can see how the conformance kit and the webhook tell it.
+//! With `--break` it breaks a promise of the contract, to show how `portcullis conformance` and the webhook report it.
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "an example is a program of its own")]
 
@@ -30,13 +30,13 @@ const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
 
 #[derive(Parser)]
 struct Args {
-    /// The namespace whose DeployItems it looks at
+    /// The namespace of the DeployItems
     #[arg(long, default_value = "default")]
     namespace: String,
-    /// The zone, a label of Targets, that it serves; all without
+    /// The zone, a label of Targets, that the deployer serves. Default: all
     #[arg(long)]
     zone: Option<String>,
-    /// The cluster; without, the one that kubectl would use
+    /// The kubeconfig of the cluster. Default: the one that kubectl uses
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
     /// A promise to break
@@ -44,25 +44,25 @@ struct Args {
     broken: Option<Broken>,
 }
 
-/// Promises to break, each by the rule that watches over it.
+/// Promises that the deployer can break, with the rule that reports it.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Broken {
-    /// DP001: says that the job is finished before the phase does
+    /// DP001: writes jobIDFinished before the final phase
     Order,
-    /// DP002: finishes another job than the one that is open
+    /// DP002: finishes another job than the open one
     Job,
     /// DP003: changes the result of a finished job
     Result,
-    /// DP004: begins without lastReconcileTime
+    /// DP004: starts work without lastReconcileTime
     Pickup,
-    /// DP010: works on DeployItems of every type
+    /// DP010: processes DeployItems of every type
     Type,
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
-    // A second call finds the provider installed, and that is fine.
+    // An error means that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = match &args.kubeconfig {
         Some(path) => {
@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let events = watcher(deployer.items.clone(), watcher::Config::default()).default_backoff().applied_objects();
     let mut events = std::pin::pin!(events);
     while let Some(item) = events.try_next().await? {
-        // A conflict means that there is a newer version, which comes as an event of its own.
+        // A conflict means that there is a newer version, for which another event arrives.
         if let Err(error) = deployer.handle(&item).await {
             eprintln!("{}: {error}", item.name_any());
         }
@@ -103,7 +103,7 @@ impl Deployer {
         self.args.broken == Some(promise)
     }
 
-    /// One DeployItem, as it is now: is it ours, is there something to do, and then one step after the other.
+    /// Processes a DeployItem: checks whether it is ours and has an open job, and then does the work step by step.
     async fn handle(&self, event: &DynamicObject) -> Result<(), kube::Error> {
         let Some(item) = &self.items.get_opt(&event.name_any()).await? else { return Ok(()) };
         let status = |key: &str| item.data["status"][key].as_str().unwrap_or_default();
@@ -112,13 +112,13 @@ impl Deployer {
             return Ok(());
         }
         let deleting = item.metadata.deletion_timestamp.is_some();
-        // Taken up again after a restart, a job that is under way is worked on from its beginning.
+        // After a restart, a started job begins again.
         let begin = if deleting { "InitDelete" } else { "Init" };
         let item = self.write(item, self.pickup(begin)).await?;
         if deleting { self.uninstall(&item).await } else { self.deploy(&item, job).await }
     }
 
-    /// By type, then by Target.
+    /// Reports whether this deployer serves the type and the Target of a DeployItem.
     async fn is_responsible(&self, item: &DynamicObject) -> Result<bool, kube::Error> {
         if item.data["spec"]["type"] != TYPE && !self.breaks(Broken::Type) {
             return Ok(false);
@@ -131,7 +131,7 @@ impl Deployer {
     }
 
     fn pickup(&self, phase: &str) -> Value {
-        let now = OffsetDateTime::now_utc().format(&Rfc3339).expect("the present can be written");
+        let now = OffsetDateTime::now_utc().format(&Rfc3339).expect("the current time can be formatted");
         let deployer = json!({"name": "config-map", "identity": "example", "version": "v1"});
         let mut status = json!({"phase": phase, "deployer": deployer, "lastError": null, "lastReconcileTime": now});
         if self.breaks(Broken::Pickup) {
@@ -156,7 +156,7 @@ impl Deployer {
         }
     }
 
-    /// The final phase and jobIDFinished go together.
+    /// Finishes the job: writes the final phase and jobIDFinished in one write.
     async fn finish(&self, item: &DynamicObject, job: &str, mut status: Value) -> Result<(), kube::Error> {
         if self.breaks(Broken::Order) {
             let item = self.write(item, json!({"jobIDFinished": job})).await?;
@@ -166,17 +166,17 @@ impl Deployer {
         status["jobIDFinished"] = json!(job);
         if self.breaks(Broken::Job) {
             status["jobIDFinished"] = json!("the-job-before");
-            // The job stays open, and is worked on again and again.
+            // The job stays open, so it is processed again and again.
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         let item = self.write(item, status).await?;
         if self.breaks(Broken::Result) {
-            self.write(&item, failure("on second thoughts, this has failed")).await?;
+            self.write(&item, failure("the result of the finished job changes")).await?;
         }
         Ok(())
     }
 
-    /// What was deployed goes first, the finalizer last.
+    /// Deletes the deployed object, then removes the finalizer.
     async fn uninstall(&self, item: &DynamicObject) -> Result<(), kube::Error> {
         let item = self.write(item, json!({"phase": "Deleting"})).await?;
         let keep = item.annotations().get("landscaper.gardener.cloud/delete-without-uninstall");
@@ -192,7 +192,7 @@ impl Deployer {
         Ok(())
     }
 
-    /// Writes parts of the status, if nobody has written since.
+    /// Writes fields of the status, unless the object has changed.
     async fn write(&self, item: &DynamicObject, mut status: Value) -> Result<DynamicObject, kube::Error> {
         status["observedGeneration"] = json!(item.metadata.generation);
         let patch = json!({"metadata": {"resourceVersion": item.resource_version()}, "status": status});
@@ -202,7 +202,7 @@ impl Deployer {
 }
 
 fn failure(message: &str) -> Value {
-    let now = OffsetDateTime::now_utc().format(&Rfc3339).expect("the present can be written");
+    let now = OffsetDateTime::now_utc().format(&Rfc3339).expect("the current time can be formatted");
     let error = json!({
         "operation": "Deploy", "reason": "Failed", "message": message, "lastTransitionTime": now, "lastUpdateTime": now,
     });

@@ -1,4 +1,4 @@
-//! A whole tree as text, judged: a line of options, and files, each after a line `=== path`. A link is a line
+//! Checks a tree that is given as text: a line of options, then files, each after a line `=== path`. A link is a line
 //! `=== path -> target`.
 #![no_main]
 
@@ -27,7 +27,7 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// `folder profile restrictor version`, as far as they are there.
+/// Parses the options `folder profile restrictor version`, all of which are optional.
 fn options_of(line: &str) -> (&str, Options) {
     let mut words = line.split(' ');
     let folder = words.next().unwrap_or_default();

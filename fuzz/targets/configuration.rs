@@ -1,4 +1,4 @@
-//! The configuration file: a policy that the gate can use, or an error with its place.
+//! Parses a configuration file: the result is a policy that the gate can use, or an error with its position.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -35,7 +35,7 @@ fn names_only_what_there_is(policy: &Policy) {
     assert!(policy.deliveries.keys().all(|name| REGISTRY.deliveries().iter().any(|delivery| delivery.name == name)));
 }
 
-/// What is asked first, once for all namespaces, leaves out no rule that speaks in one of them.
+/// Checks that the preselection for all namespaces includes every rule that has a level in one of them.
 fn speaks_where_it_may(policy: &Policy) {
     let patterns = policy.namespaces.iter().flat_map(|namespace| &namespace.namespaces);
     let namespaces: Vec<&str> = patterns.map(|pattern| pattern.trim_end_matches('*')).chain([""]).take(8).collect();
@@ -46,7 +46,7 @@ fn speaks_where_it_may(policy: &Policy) {
     }
 }
 
-/// Rules take a section that they cannot read for one that is not there.
+/// Checks that rules can read the sections. They treat an unreadable section as missing.
 fn sections_are_read_again(settings: &Settings) {
     if let Some(section) = settings.section(DEPLOYERS.name) {
         let deployers = Deployers::deserialize(section.value());
@@ -64,7 +64,7 @@ fn has_its_place(error: &ConfigError, text: &str) {
     assert!(error.to_string().starts_with("fuzzed:"), "{error}");
     if let ConfigError::Unknown { line, column, problem, .. } = error {
         assert!(!problem.is_empty() && *line >= 1 && *column >= 1, "{error}");
-        // A carriage return and a line feed are one end of a line; either alone is one too.
+        // CR LF, CR and LF each end a line.
         let text = text.replace("\r\n", "\n");
         let line = usize::try_from(*line - 1).ok().and_then(|at| text.split(['\n', '\r']).nth(at));
         assert!(line.is_some_and(|line| *column as usize <= line.chars().count() + 1), "{error}");

@@ -1,5 +1,4 @@
-//! Any text as nodes of manifests, printed as kustomize prints them: what is printed can be read again and is printed the
-//! same then.
+//! Prints any text as kustomize prints manifests. The output can be parsed, and is then printed identically.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -22,7 +21,7 @@ fuzz_target!(|text: &str| {
     assert_eq!(first, second, "printed text changes when it is read and printed again");
 });
 
-/// Whether a text holds a character that breaks lines for go-yaml v2 and not for our reader.
+/// Reports whether a text has a character that is a line break for go-yaml v2 but not for our parser.
 fn breaks_lines_in_yaml_1_1(text: &str) -> bool {
     text.contains(['\u{85}', '\u{2028}', '\u{2029}'])
 }

@@ -1,4 +1,4 @@
-//! A Composition, a composite and EnvironmentConfigs, as YAML: selected, merged, patched, and told.
+//! Computes and explains the environment of a composite, from a Composition and EnvironmentConfigs as YAML.
 #![no_main]
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Field paths: a line with a path, a line with a value, and an object, all as JSON but the first. What is written is read
-//! again, every path that wildcards stand for leads somewhere, and a failure changes nothing.
+//! Evaluates field paths. The input is a line with a path, a line with a JSON value, and a JSON object. A written value can be
+//! read, every expansion of wildcards exists, and a failure changes nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

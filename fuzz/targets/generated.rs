@@ -1,4 +1,4 @@
-//! Trees as the differential test makes them, with the choices made by the fuzzer: judged in every profile.
+//! Checks generated trees in every profile. The fuzzer makes the choices of the differential test's generator.
 #![no_main]
 
 #[allow(dead_code)]

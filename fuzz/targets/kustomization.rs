@@ -1,4 +1,4 @@
-//! A kustomization file, a file of `configurations`, and a file of manifests.
+//! Parses a kustomization file, a file of `configurations`, and a file of manifests.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         assert!(file.deprecated().count() <= 6);
     }
-    // what it gives is looked at by the other targets
+    // other targets check the result
     let _ = file::configuration(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = manifests::read(text);

@@ -1,5 +1,4 @@
-//! Bytes that arrive at the webhook: whatever they are, there is an answer that the API server accepts wherever there is
-//! a uid, and never a panic.
+//! Answers the body of a webhook call. If it has a uid, the API server accepts the answer; there is never a panic.
 #![no_main]
 
 #[allow(dead_code, unreachable_pub)]
@@ -31,7 +30,7 @@ fn answer(phase: Phase, body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The uid and the version that a lenient reader finds in a body.
+/// Returns the uid and the version that a lenient parser finds in a body.
 fn uid(body: &[u8]) -> Option<String> {
     let review: Value = serde_json::from_slice(body).ok()?;
     (review["apiVersion"] != "admission.k8s.io/v1beta1").then_some(())?;

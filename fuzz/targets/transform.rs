@@ -1,5 +1,5 @@
-//! Transforms: a line with a transform, and lines with what goes in, all as JSON. There is a result or an error, the same
-//! each time, in both profiles.
+//! Evaluates transforms. The input is a line with a transform, and lines with values, all as JSON. The result or error is the
+//! same each time, in both profiles.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     let Ok(transform) = serde_json::from_str::<Transform>(first) else {
-        // What is no transform is a format or a pattern.
+        // Input that is no transform is a format or a pattern.
         let _ = fmt::sprintf(first, &[Any::text("text"), Any::float(1.5), Any::NilMap]);
         if let Ok(regexp) = regexp::compile(first) {
             let _ = regexp.captures(text);
@@ -25,7 +25,7 @@ fuzz_target!(|text: &str| {
             let once = transform.resolve(&Any::Json(input.clone()), profile);
             assert_eq!(format!("{once:?}"), format!("{:?}", transform.resolve(&Any::Json(input.clone()), profile)));
             if let Ok(result) = once {
-                // What one transform makes is what the next one gets.
+                // The result of a transform is the input of the next one.
                 let _ = (transform.resolve(&result, profile), result.to_json(), fmt::plain(&result));
             }
         }

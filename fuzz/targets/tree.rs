@@ -1,5 +1,4 @@
-//! An archive: packed bytes, or, as a checksum is hard to guess, the bytes that are packed. All that is in it is read, every
-//! folder is judged.
+//! Reads and checks all folders of an archive. The input is the archive, or, because a checksum is hard to guess, its content.
 #![no_main]
 
 use std::io::Write;
@@ -11,7 +10,7 @@ use portcullis::kustomize::analyse;
 use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::tree::{Entry, Tree, TreePath};
 
-/// Folders within one another beyond this depth are not gone into.
+/// Maximum depth of folders that are visited.
 const DEEPEST: usize = 8;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,5 +1,4 @@
-//! Text as YAML, in the ways in which it is read: a stream of documents, and the first one only. What is said of places
-//! holds: they are within the text.
+//! Parses text as YAML: as a stream of documents, and the first document only. All positions are in the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
