@@ -53,7 +53,7 @@ differential:
 
 ## Cause restarts, rotations and faults of the cluster during calls, and write the table into docs/reliability.md
 chaos:
-	cargo test --locked $(FEATURES) --test storm -- --write
+	cargo test --locked $(FEATURES) --test chaos_cluster -- --write
 
 TARGET ?= analysis
 SECONDS ?= 60
@@ -109,7 +109,7 @@ bench:
 	cargo bench --locked $(FEATURES) --bench admission -- --write
 	cargo bench --locked $(FEATURES) $(DIST) --bench kustomize -- --write
 	cargo bench --locked $(FEATURES) --bench trees -- --write
-	cargo bench --locked $(FEATURES) --bench companion -- --write
+	cargo bench --locked $(FEATURES) --bench reconcile -- --write
 	cargo bench --locked $(FEATURES) --bench environment -- --write
 	cargo bench --locked $(FEATURES) --bench delivery -- --write
 	cargo bench --locked $(FEATURES) --bench load -- latency --write

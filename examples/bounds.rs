@@ -32,7 +32,7 @@ const MODULES: [(&str, &str); 13] = [
 
 /// Types of constants that are limits.
 const TYPES: [&str; 7] = ["usize", "u64", "u32", "i64", "u8", "Duration", "ArchiveLimits"];
-/// Files whose constants are no limits: sizes of drawings, and constants of arithmetic.
+/// Files with constants that are not limits: sizes of drawings, and constants of arithmetic.
 const OTHERS: [&str; 6] = ["svg.rs", "graph.rs", "hash.rs", "quantity.rs", "arithmetic.rs", "scan.rs"];
 
 fn main() {

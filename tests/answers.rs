@@ -1,5 +1,5 @@
-//! Every answer, whatever was asked: it passes the API server's own verification, patches are idempotent, and they give
-//! exactly what the substitution gives.
+//! Properties of all answers: they pass the API server's verification, patches are idempotent, and they equal the
+//! substitution.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -29,7 +29,7 @@ fn gate() -> Gate {
     Gate::new(registry, Policy::default(), Arc::new(catalog))
 }
 
-/// The answer to a body, as the server gives it; `None` stands for HTTP 400.
+/// Returns the answer to a body, as the server gives it; `None` stands for HTTP 400.
 fn answer(gate: &Gate, phase: Phase, body: &[u8]) -> Option<Vec<u8>> {
     match review::read(body) {
         Ok(Review { version, request }) => {
@@ -39,7 +39,7 @@ fn answer(gate: &Gate, phase: Phase, body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The uid that a lenient reader finds in a body.
+/// Returns the uid that a lenient reader finds in a body.
 fn readable_uid(body: &[u8]) -> Option<String> {
     let review: Value = serde_json::from_slice(body).ok()?;
     review["request"]["uid"].as_str().filter(|uid| !uid.is_empty()).map(str::to_owned)
@@ -90,14 +90,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn arbitrary_bytes_get_an_answer_wherever_there_is_a_uid(body in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn answers_arbitrary_bytes_with_a_uid(body in proptest::collection::vec(any::<u8>(), 0..400)) {
         let answered = answer(&gate(), Phase::Validate, &body).is_some();
         prop_assert_eq!(answered, readable_uid(&body).is_some());
     }
 
     /// Reviews that were cut, or changed in one byte.
     #[test]
-    fn damaged_reviews_get_an_answer_wherever_there_is_a_uid(
+    fn answers_damaged_reviews_with_a_uid(
         object in json_value(), kind in 0..4usize, at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
     ) {
         let mut body = review_of(&object, kind, "CREATE").to_string().into_bytes();
@@ -216,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_patch_gives_exactly_what_the_substitution_gives(
+    fn patch_equals_the_substitution(
         descriptor in descriptor(), entries in entries(), context in proptest::option::of(0..2usize),
     ) {
         let context = context.map(|at| [json!({"type": "ociRegistry", "baseUrl": "a"}), json!({"type": "q"})][at].clone());
@@ -241,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    fn mutating_twice_is_mutating_once(descriptor in descriptor(), entries in entries(), apply in any::<bool>()) {
+    fn mutation_is_idempotent(descriptor in descriptor(), entries in entries(), apply in any::<bool>()) {
         let mode = if apply { Mode::Apply } else { Mode::Annotate };
         let mut case = case(&descriptor, &entries, None, mode);
         case.object = mutated(&case);
@@ -250,7 +250,7 @@ proptest! {
 
     /// Mode `apply` writes the result; when nothing is overwritten any more, the reference is what the user wrote.
     #[test]
-    fn applying_is_undone(descriptor in descriptor(), entries in entries()) {
+    fn reverts_applied_references(descriptor in descriptor(), entries in entries()) {
         let mut case = case(&descriptor, &entries, None, Mode::Apply);
         let written = reference(&case.object);
         let list = substitution::read_entries(&case.stored[1], &mut Vec::new());
@@ -266,7 +266,7 @@ proptest! {
     /// Whoever edits an Installation while it is overwritten is understood: what they wrote counts, and the rest is what
     /// was written before.
     #[test]
-    fn an_edit_is_taken_for_what_it_is(descriptor in descriptor(), entries in entries()) {
+    fn keeps_user_edits_of_overwritten_installations(descriptor in descriptor(), entries in entries()) {
         let mut case = case(&descriptor, &entries, None, Mode::Apply);
         let pointer = if descriptor.get("ref").is_some() { "/spec/componentDescriptor/ref/version" }
             else { "/spec/componentDescriptor/inline/component/version" };
@@ -283,7 +283,7 @@ proptest! {
 
 /// Found by the properties above: the second time, the list that the first had made counted as the user's.
 #[test]
-fn an_inline_descriptor_without_repository_contexts_is_patched_once() {
+fn patches_an_inline_descriptor_without_repository_contexts_once() {
     let descriptor = json!({"inline": {"meta": {"schemaVersion": "v2"}, "component": {"name": "b", "version": "c"}}});
     let entry = json!({"source": {}, "substitution": {"repositoryContext": {"type": "ociRegistry", "baseUrl": "a"}}});
     let mut case = case(&descriptor, &[entry], None, Mode::Apply);
@@ -306,7 +306,7 @@ fn an_object_nested_too_deep_is_denied_with_its_uid() {
 }
 
 #[test]
-fn a_v1beta1_review_is_answered_in_kind() {
+fn answers_v1beta1_reviews_in_v1beta1() {
     let body =
         review_of(&json!({}), 1, "CREATE").to_string().replace("admission.k8s.io/v1", "admission.k8s.io/v1beta1");
     let answer = answer(&gate(), Phase::Validate, body.as_bytes()).expect("there is a uid");
@@ -315,7 +315,7 @@ fn a_v1beta1_review_is_answered_in_kind() {
 }
 
 #[test]
-fn what_no_rule_handles_is_allowed() {
+fn admits_requests_that_no_rule_matches() {
     for operation in ["CREATE", "UPDATE", "DELETE", "CONNECT"] {
         let body = review_of(&json!({"kind": "PodExecOptions"}), 3, operation).to_string();
         let answer = answer(&gate(), Phase::Validate, body.as_bytes()).expect("there is a uid");

@@ -1,4 +1,4 @@
-//! `portcullis audit`: what is stored, judged by the rules of admission.
+//! Tests of `portcullis audit`: the rules of admission on stored objects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -46,7 +46,7 @@ fn of_page(id: &str) -> Audited {
 }
 
 #[test]
-fn every_rule_about_what_is_finds_it_in_what_is_stored() {
+fn every_rule_about_state_finds_stored_objects() {
     let rules: Vec<_> = Registry::standard().rules().iter().map(|rule| rule.id).collect();
     let finds = |id: &str| of_page(id).entries.iter().any(|entry| entry.rule == id);
     let silent: Vec<_> = rules.into_iter().filter(|id| !finds(id)).collect();
@@ -80,7 +80,7 @@ fn folder(files: &[(&str, String)]) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_table_and_a_line_for_each_finding() {
+fn prints_a_table_and_a_line_per_finding() {
     let folder = folder(&[("a.yaml", overwrites("team-a", BAD)), ("b.yaml", overwrites("team-b", GOOD))]);
     let (code, stdout, stderr) = run(folder.path(), &[]);
     assert_eq!((code, &*stderr), (Some(1), ""), "{stdout}");
@@ -99,7 +99,7 @@ fn a_table_and_a_line_for_each_finding() {
 }
 
 #[test]
-fn json_holds_each_finding_with_its_object() {
+fn json_contains_each_finding_with_its_object() {
     let folder = folder(&[("a.yaml", overwrites("team-a", BAD))]);
     let (code, stdout, _) = run(folder.path(), &["--output", "json"]);
     let report: Value = serde_json::from_str(&stdout).unwrap();
@@ -112,7 +112,7 @@ fn json_holds_each_finding_with_its_object() {
 }
 
 #[test]
-fn what_is_exempt_is_skipped_and_levels_hold() {
+fn skips_exempt_findings_and_applies_levels() {
     let folder = folder(&[("a.yaml", overwrites("team-a", BAD))]);
     let config = tempfile::NamedTempFile::new().unwrap();
     let path = config.path().display().to_string();
@@ -131,7 +131,7 @@ fn what_is_exempt_is_skipped_and_levels_hold() {
 }
 
 #[test]
-fn some_rules_alone_can_be_asked() {
+fn runs_only_selected_rules() {
     let folder = folder(&[("a.yaml", overwrites("team-a", BAD))]);
     assert_eq!(run(folder.path(), &["--rules", "OW"]).0, Some(1));
     assert_eq!(run(folder.path(), &["--rules", "KZ,OW002"]).0, Some(0));
@@ -140,14 +140,14 @@ fn some_rules_alone_can_be_asked() {
 }
 
 #[test]
-fn an_entry_that_matches_nothing_is_recorded_here_and_nowhere_shown() {
+fn records_unmatched_entries_only_in_audits() {
     let audited = of_page("OW009");
     let entry = audited.entries.iter().find(|entry| entry.rule == "OW009").expect("it is found");
     assert_eq!((entry.level, entry.outcome(), &*entry.field), (Level::Audit, Outcome::Warn, "overwrites[1].source"));
 }
 
 #[test]
-fn passes_are_counted_where_rules_had_nothing_to_say() {
+fn counts_passes_of_rules_without_findings() {
     let good = audited(Policy::default(), objects(&overwrites("team-b", GOOD)));
     let bad = audited(Policy::default(), objects(&overwrites("team-b", BAD)));
     assert!(good.entries.is_empty() && good.passes["team-b"] > 0, "{good:?}");

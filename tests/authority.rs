@@ -1,8 +1,8 @@
-//! The CA in a Secret, without a cluster: replicas that look and write whenever they like, that end between the two, that
-//! are cut off, whose clocks differ or jump, and people who empty bundles and delete the Secret.
+//! Simulates the CA in a Secret without a cluster: replicas that read and write at any time, end in between, are cut
+//! off, and have wrong clocks; and users who empty bundles and delete the Secret.
 //!
-//! In every such history, at every moment: each API server, which may have seen a bundle as late as the overlap allows,
-//! trusts the leaf of every replica that takes calls. And afterwards: it comes to an end, and nobody writes any more.
+//! The invariant at every moment: each API server, which may have seen a bundle as late as the overlap allows, trusts
+//! the leaf of every replica that accepts calls. At the end, all writes stop.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::collections::BTreeMap;
@@ -46,17 +46,17 @@ enum Event {
     Restart(usize),
     /// A replica no longer reaches the API server, or does so again.
     Cut(usize),
-    /// Seconds pass in which nobody who can look is asleep.
+    /// Seconds pass, in which every running replica reads.
     Pass(i64),
     /// Minutes pass at once.
     Sleep(i64),
-    /// Somebody asks for another CA.
+    /// A user requests another CA.
     Ask,
     /// Somebody empties a bundle.
     Empty(usize),
     /// Somebody deletes the Secret.
     Delete,
-    /// A replica's clock says so many minutes more from now on.
+    /// A replica's clock jumps by this many minutes.
     Jump(usize, i64),
 }
 
@@ -72,7 +72,7 @@ struct Replica {
     is_ready: bool,
     is_cut: bool,
     offset: Duration,
-    /// Its clock has jumped, and it has not looked since the clock was set right.
+    /// Its clock has jumped, and it has not read since the clock was corrected.
     has_jumped: bool,
     known: Option<(State, OffsetDateTime)>,
     remembered: Option<State>,
@@ -81,7 +81,7 @@ struct Replica {
     looked: Option<OffsetDateTime>,
 }
 
-/// A step that a replica thought of, and what it had read.
+/// A step that a replica has planned, with the state that it read.
 struct Pending {
     step: Step,
     bundles: Vec<(u64, Bundle)>,
@@ -89,7 +89,7 @@ struct Pending {
     state: State,
 }
 
-/// A bundle from some moment on; `is_theirs` where somebody else wrote it.
+/// A version of a bundle; `is_theirs` if somebody else wrote it.
 struct Written {
     since: OffsetDateTime,
     version: u64,
@@ -142,10 +142,10 @@ impl World {
             }
             Event::Ask => self.asked = true,
             // Who destroys the Secret and every trace of the CA in the bundles leaves nothing to be careful with.
-            Event::Empty(at) if self.state.current.is_some() && self.is_known_without(Some(at)) => {
+            Event::Empty(at) if self.state.current.is_some() && self.is_complete_except(Some(at)) => {
                 self.write_bundle(at, Bundle::default(), true);
             }
-            Event::Delete if self.is_known_without(None) => {
+            Event::Delete if self.is_complete_except(None) => {
                 self.state = State::default();
                 self.version += 1;
             }
@@ -157,8 +157,8 @@ impl World {
         }
     }
 
-    /// Whether bundles, but for one, hold everything that they should.
-    fn is_known_without(&self, at: Option<usize>) -> bool {
+    /// Returns whether bundles, but for one, hold everything that they should.
+    fn is_complete_except(&self, at: Option<usize>) -> bool {
         let wanted = self.state.bundle();
         let others = self.configurations.iter().enumerate().filter(|(other, _)| Some(*other) != at);
         others.map(|(_, history)| history.last().unwrap()).any(|last| last.bundle.is(&wanted))
@@ -283,12 +283,12 @@ impl World {
         self.writes += 1;
     }
 
-    /// Every API server trusts every leaf that it may meet.
+    /// Returns every API server trusts every leaf that it may meet.
     fn check(&self) -> Result<(), TestCaseError> {
         for (number, replica) in self.replicas.iter().enumerate().filter(|(_, replica)| replica.is_ready) {
             let leaf = replica.leaf.as_ref().expect("who is ready has a leaf");
             if leaf.certificate.expires() <= self.now {
-                // The same at both ends of a cut: nobody who looks serves what has expired.
+                // The same at both ends of a cut: no replica that reads serves an expired leaf.
                 let asleep = replica.looked.is_none_or(|looked| self.now - looked > Duration::minutes(2));
                 let is_without = replica.known.as_ref().is_none_or(|(state, _)| state.current.is_none());
                 prop_assert!(asleep || replica.has_jumped || is_without, "replica {number} serves an expired leaf");
@@ -327,12 +327,12 @@ impl World {
         }
         self.pass(Duration::hours(1));
         self.check()?;
-        // A CA that was made by a clock that was behind may be due by now.
+        // A CA that a slow clock created may be due by now.
         let is_due = |current: &Authority| current.certificate.is_due(self.now);
         let is_over = self.state.next.is_none() || self.state.current.as_ref().is_some_and(is_due);
         prop_assert!(self.state.current.is_some() && is_over, "{:?}", self.state);
         self.pass(TIMING.leaf + Duration::hours(1));
-        // A CA that was made by a clock that was behind is due soon, perhaps in the middle of this.
+        // A CA that a slow clock created is due soon, possibly during this step.
         for _ in 0..3 {
             if !self.is_at_rest() {
                 self.pass(TIMING.leaf + Duration::hours(2));
@@ -366,7 +366,7 @@ fn replica() -> impl Strategy<Value = usize> {
     0..REPLICAS
 }
 
-/// What happens to replicas that are there.
+/// Generates events for existing replicas.
 fn usual() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => replica().prop_map(Event::ReadBundles),
@@ -390,7 +390,7 @@ fn cut() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Clocks that jump by up to twenty days, on replicas that are there.
+/// Generates clock jumps of up to twenty days on existing replicas.
 fn jumping() -> impl Strategy<Value = Event> {
     prop_oneof![8 => usual(), 1 => (replica(), -30_000..30_000_i64).prop_map(|(at, by)| Event::Jump(at, by))]
 }
@@ -399,7 +399,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_call_meets_a_leaf_that_is_not_trusted(
+    fn never_serves_an_untrusted_leaf(
         events in prop::collection::vec(cut(), 0..120),
         offsets in prop::array::uniform3(-60..60_i64),
     ) {
@@ -407,15 +407,15 @@ proptest! {
     }
 
     #[test]
-    fn clocks_that_jump_break_nothing(events in prop::collection::vec(jumping(), 0..120)) {
+    fn tolerates_clock_jumps(events in prop::collection::vec(jumping(), 0..120)) {
         run(&events, [0; REPLICAS])?;
     }
 }
 
-/// Clocks that are twenty days apart make one CA after the other, and then the Secret is gone: more have signed than there
-/// is room for, and the one that signed last is not the one that was made last by its own dates.
+/// Clocks that are twenty days apart create one CA after another, then the Secret is lost: more CAs have signed than
+/// are kept, and the last one to sign is not the latest by its dates.
 #[test]
-fn the_ca_that_signed_last_is_kept_whatever_clock_made_it() {
+fn keeps_the_ca_that_signed_last() {
     use Event::{Delete, Jump, Pass, ReadBundles, Turn};
     let events = [
         Jump(1, 1_685),
@@ -490,7 +490,7 @@ fn recovers_within_a_minute_by_default() {
 }
 
 #[test]
-fn a_year_without_people_changes_the_ca_by_itself() {
+fn rotates_the_ca_within_a_year() {
     let mut world = World::new();
     (0..REPLICAS).for_each(|at| world.turn(at));
     let mut seen = BTreeMap::new();
@@ -507,7 +507,7 @@ fn a_year_without_people_changes_the_ca_by_itself() {
 }
 
 #[test]
-fn an_expired_ca_is_replaced_with_the_same_care() {
+fn replaces_an_expired_ca_without_failed_calls() {
     let mut world = World::new();
     (0..REPLICAS).for_each(|at| world.turn(at));
     world.pass(Duration::minutes(10));
@@ -526,7 +526,7 @@ fn an_expired_ca_is_replaced_with_the_same_care() {
 }
 
 #[test]
-fn what_the_secret_holds_is_read_as_it_was_written() {
+fn reads_the_state_that_it_wrote() {
     let make = || issue::authority(start(), Duration::days(1)).unwrap();
     let (current, old) = (make(), make().certificate);
     let next = Next { authority: make(), published: Some(start()) };
@@ -539,7 +539,7 @@ fn what_the_secret_holds_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_is_broken_in_the_secret_is_as_if_it_were_not_there() {
+fn ignores_unreadable_entries_of_the_secret() {
     let current = Some(issue::authority(start(), Duration::days(1)).unwrap());
     let state = State { current, ..State::default() };
     let mut whole = BTreeMap::new();

@@ -29,8 +29,8 @@ const STORM: Duration = Duration::from_secs(12);
 const WORKERS: usize = 30;
 /// Shorter than in production, but long enough for the Service to learn of it on a machine that is busy.
 const LAME_DUCK: Duration = Duration::from_secs(3);
-/// Below the lame duck's time. A connection that was idle all that time is closed by the server, and a call may begin in
-/// the very moment; HTTP/1.1 has no remedy, so this test, which may not depend on luck, leaves that moment out.
+/// Less than the lame-duck period. The server closes a connection that was idle all that time, and a call may begin at
+/// that moment. HTTP/1.1 has no solution, so this test excludes that case.
 const CLIENT_IDLE: Duration = Duration::from_secs(2);
 const ROTATIONS: Duration = Duration::from_millis(250);
 

@@ -1,4 +1,4 @@
-//! `portcullis check` on kustomize trees, run as a user runs it.
+//! Tests of `portcullis check` on kustomize trees.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -54,7 +54,7 @@ fn copy(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// The worked example of the Components proposal.
+/// Returns the worked example of the Components proposal.
 fn example(wanted: &dyn Fn(&str) -> bool) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&repository().join("examples/kustomize"), folder.path(), wanted);
@@ -89,7 +89,7 @@ fn the_worked_example_is_accepted() {
 }
 
 #[test]
-fn without_its_text_files_every_one_of_them_is_named() {
+fn reports_every_missing_text_file() {
     let example = example(&|name| !name.ends_with(".txt"));
     let report = report(example.path(), &["."]);
     assert!(verdicts(&report).iter().all(|(_, verdict)| verdict == "reject"), "{report}");
@@ -137,7 +137,7 @@ fn a_kustomization_under_components_is_refused() {
 }
 
 #[test]
-fn all_findings_of_all_roots_come_at_once() {
+fn reports_all_findings_of_all_roots() {
     let folder = tree(&[
         ("a/kustomization.yaml", "resources: [../c, missing.yaml]\nnamePrefx: x\n"),
         ("b/kustomization.yaml", "components: [../a]\n"),
@@ -162,7 +162,7 @@ fn all_findings_of_all_roots_come_at_once() {
 
 /// Objects and kustomizations in one run; patches are not taken for objects.
 #[test]
-fn mixed_folders_are_one_run() {
+fn judges_objects_and_trees_in_one_run() {
     let folder = tree(&[
         ("app/kustomization.yaml", "resources: [context.yaml]\npatches: [{path: patch.yaml}]\n"),
         (
@@ -180,7 +180,7 @@ fn mixed_folders_are_one_run() {
 }
 
 #[test]
-fn folders_that_refer_to_each_other_are_judged_all_the_same() {
+fn judges_folders_that_refer_to_each_other() {
     let folder =
         tree(&[("a/kustomization.yaml", "resources: [../b]\n"), ("b/kustomization.yaml", "resources: [../a]\n")]);
     let report = report(folder.path(), &["."]);
@@ -189,7 +189,7 @@ fn folders_that_refer_to_each_other_are_judged_all_the_same() {
 }
 
 #[test]
-fn profiles_and_roots_are_chosen() {
+fn selects_profiles_and_roots() {
     let folder = tree(&[
         ("app/kustomization.yaml", "resources: [../cm.yaml]\n"),
         ("cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"),
@@ -202,9 +202,9 @@ fn profiles_and_roots_are_chosen() {
     assert_eq!(check(folder.path(), &["--profile", "helm", "."]).0, 2);
 }
 
-/// What a root does not reach is not read: what is wrong there is no matter.
+/// Files that a root does not refer to are not read, and errors in them do not matter.
 #[test]
-fn with_a_root_only_what_it_reaches_is_read() {
+fn reads_only_files_of_the_given_root() {
     let folder = tree(&[
         ("app/kustomization.yaml", "resources: [../base]\n"),
         ("base/kustomization.yaml", "resources: [map.yaml]\n"),
@@ -224,7 +224,7 @@ fn with_a_root_only_what_it_reaches_is_read() {
     assert_eq!(code, 2, "{stdout}");
 }
 
-/// An object of few bytes and some ninety thousand values.
+/// Returns an object of few bytes and some ninety thousand values.
 fn bomb(name: &str) -> String {
     let (zeros, aliases) = (["0"; 300].join(","), ["*a"; 300].join(","));
     let head = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\n";
@@ -233,7 +233,7 @@ fn bomb(name: &str) -> String {
 
 /// Each is below the bound of a document; all together would take gigabytes.
 #[test]
-fn many_alias_bombs_are_not_held_at_once() {
+fn releases_alias_bombs_between_roots() {
     let folder = tempfile::tempdir().unwrap();
     for number in 0..200 {
         fs::write(folder.path().join(format!("{number}.yaml")), bomb(&format!("bomb-{number}"))).unwrap();
@@ -247,7 +247,7 @@ fn many_alias_bombs_are_not_held_at_once() {
 }
 
 #[test]
-fn the_alias_bombs_of_a_root_are_not_held_at_once() {
+fn releases_alias_bombs_within_a_root() {
     let folder = tempfile::tempdir().unwrap();
     let names: Vec<_> = (0..20).map(|number| format!("bomb-{number}")).collect();
     let resources: String = names.iter().map(|name| format!("  - {name}.yaml\n")).collect();
@@ -263,7 +263,7 @@ fn the_alias_bombs_of_a_root_are_not_held_at_once() {
 }
 
 #[test]
-fn levels_are_those_of_the_configuration() {
+fn uses_the_configured_levels() {
     let folder =
         tree(&[("app/kustomization.yaml", "resources: [gone.yaml]\n"), ("portcullis.yml.conf", "rules: {KZ: warn}\n")]);
     let (code, stdout, stderr) = check(folder.path(), &["--config", "portcullis.yml.conf", "."]);
@@ -296,7 +296,7 @@ fn explain_draws_the_tree_in_every_form() {
 
 /// Issue 18, Kustomize on public repositories.
 #[test]
-fn paths_are_those_of_the_user_in_reasons_and_explanations() {
+fn shows_paths_as_the_user_wrote_them() {
     let root = "resources: [https://example.com/a.yaml, s.yaml]\n";
     let settings = "kind: ConfigMap\nmetadata: {name: a}\n";
     let files = [("app/kustomization.yaml", root), ("app/s.yaml", settings)];

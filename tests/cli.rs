@@ -1,4 +1,4 @@
-//! The commands, run as a user runs them.
+//! Tests of the commands, as a user runs them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -36,7 +36,7 @@ fn with_input(args: &[&str], input: &str) -> Run {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary is there");
-    // A command that does not read its input may be gone already.
+    // A command that does not read its input may have ended.
     let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("it writes text");
@@ -71,7 +71,7 @@ overwrites: [{source: {componentName: a}, substitution: {}}]
 ";
 
 #[test]
-fn check_underlines_what_is_wrong() {
+fn check_underlines_errors() {
     let run = with_input(&["check", "-"], BAD);
     assert_eq!(run.code, 1, "{}", run.stderr);
     let expected = "\
@@ -89,7 +89,7 @@ checked 2 objects in 1 file: 1 denied, 0 warnings
 }
 
 #[test]
-fn check_exits_as_it_says() {
+fn check_returns_documented_exit_codes() {
     assert_eq!(portcullis(&["check", "examples/landscaper"]).code, 0);
     assert_eq!(with_input(&["check", "-"], WARNED).code, 0);
     assert_eq!(with_input(&["check", "--strict", "-"], WARNED).code, 1);
@@ -157,7 +157,7 @@ fn check_reads_json_and_lists_and_folders() {
 
 /// With the cluster's objects beside them, files are judged as the change that they are.
 #[test]
-fn check_knows_what_is_there_already() {
+fn check_uses_existing_objects() {
     let folder = tempfile::tempdir().unwrap();
     let change = std::fs::read_to_string(repository().join("examples/landscaper/overwrites.yaml")).unwrap();
     let change = write(folder.path(), "change.yaml", &change.replace("my-own-echo-server", "another"));
@@ -166,7 +166,7 @@ fn check_knows_what_is_there_already() {
 }
 
 #[test]
-fn check_obeys_the_configuration_file() {
+fn check_applies_the_configuration_file() {
     let folder = tempfile::tempdir().unwrap();
     let config = write(folder.path(), "portcullis.yaml", "rules: {OW: audit}\n");
     assert_eq!(with_input(&["check", "--config", &config, "-"], BAD).code, 0);
@@ -198,7 +198,7 @@ fn review_answers() {
 }
 
 #[test]
-fn explain_shows_the_working() {
+fn explain_shows_how_overwrites_apply() {
     let args = ["explain", "overwrites", "--manifests", "examples/landscaper"];
     let text = portcullis(&args).stdout;
     for line in [
@@ -220,7 +220,7 @@ fn explain_shows_the_working() {
 }
 
 #[test]
-fn explain_shows_how_an_environment_comes_about() {
+fn explain_shows_the_computation_of_an_environment() {
     let args = ["explain", "environment", "--manifests", "examples/environment"];
     let text = portcullis(&args).stdout;
     for line in [
@@ -254,7 +254,7 @@ fn explain_shows_how_an_environment_comes_about() {
 }
 
 #[test]
-fn explain_takes_a_composite_as_an_example_and_says_why_it_fails() {
+fn explain_accepts_an_example_composite_and_shows_its_failure() {
     let folder = tempfile::tempdir().unwrap();
     let example = folder.path().join("example.yaml");
     let composite = "{apiVersion: example.org/v1, kind: XBucket, metadata: {name: new}, spec: {stage: nowhere}}";
@@ -272,7 +272,7 @@ fn explain_takes_a_composite_as_an_example_and_says_why_it_fails() {
 }
 
 #[test]
-fn explain_shows_every_export_of_a_dry_run_or_what_it_lacks() {
+fn explain_shows_every_export_of_a_dry_run_or_its_problem() {
     let page = std::fs::read_to_string(repository().join("examples/dry-run/README.md")).unwrap();
     let told = portcullis(&["explain", "dry-run", "--manifests", "examples/dry-run"]);
     assert_eq!(told.code, 0, "{}", told.stderr);
@@ -288,7 +288,7 @@ fn explain_shows_every_export_of_a_dry_run_or_what_it_lacks() {
 }
 
 #[test]
-fn the_deployer_contract_is_told_in_four_forms() {
+fn prints_the_deployer_contract_in_four_formats() {
     let told = |output: &str| portcullis(&["explain", "deployer", "--output", output]).stdout;
     assert!(told("text").contains("\ntriggered: Landscaper has requested a job"));
     assert!(told("markdown").contains("| new | triggered | Landscaper | trigger |"));
@@ -298,7 +298,7 @@ fn the_deployer_contract_is_told_in_four_forms() {
 }
 
 #[test]
-fn what_a_trial_of_a_deployer_needs_is_checked_first() {
+fn validates_the_arguments_of_a_conformance_test() {
     let missing = portcullis(&["conformance", "deployer", "--type", "t", "--config", "nowhere.yaml"]);
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("nowhere.yaml"), "{}", missing.stderr);
@@ -308,7 +308,7 @@ fn what_a_trial_of_a_deployer_needs_is_checked_first() {
 }
 
 #[test]
-fn rules_are_listed_in_three_forms() {
+fn lists_rules_in_three_formats() {
     assert!(portcullis(&["rules"]).stdout.contains("\nOW001  undecodable"));
     let listed = portcullis(&["rules", "--output", "json"]).json();
     assert_eq!(listed["rules"][0]["id"], "DP001");
@@ -336,10 +336,10 @@ fn manifests_are_written_for_the_families_that_are_on() {
     assert!(text.contains("kustomize.toolkit.fluxcd.io") && !text.contains("landscaper"), "{text}");
     let text = std::fs::read_to_string(folder.path().join("mutating.yaml")).unwrap();
     assert!(text.contains("source.toolkit.fluxcd.io") && !text.contains("landscaper"), "{text}");
-    let mut companion: Vec<_> =
+    let mut manager: Vec<_> =
         std::fs::read_dir(folder.path().join("companion")).unwrap().map(|file| file.unwrap().file_name()).collect();
-    companion.sort();
-    assert_eq!(companion, ["audit.yaml", "flux-trees.yaml", "rbac.yaml"], "audits are for any family");
+    manager.sort();
+    assert_eq!(manager, ["audit.yaml", "flux-trees.yaml", "rbac.yaml"], "audits are for any family");
     let other = tempfile::tempdir().unwrap();
     let without_mutators = other.path().display().to_string();
     assert_eq!(portcullis(&["manifests", "--out", &without_mutators, "--families", "LS"]).code, 0);
@@ -350,7 +350,7 @@ fn manifests_are_written_for_the_families_that_are_on() {
 }
 
 #[test]
-fn the_companion_says_what_its_families_leave_out() {
+fn reconcile_reports_controllers_of_disabled_families() {
     let run = |args: &[&str]| {
         let cluster = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(cluster.path(), KUBECONFIG).unwrap();
@@ -379,7 +379,7 @@ current-context: c
 ";
 
 #[test]
-fn certs_keep_their_ca() {
+fn certs_reuses_an_existing_ca() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().display().to_string();
     assert_eq!(portcullis(&["certs", "--out", &out, "--host", "example.org"]).code, 0);
@@ -402,7 +402,7 @@ fn check_and_audit_judge_trees_in_config_maps() {
     let (wrong, right) = ("examples/getting-started/wrong.yaml", "examples/getting-started/right.yaml");
     let run = portcullis(&["check", wrong]);
     assert!(run.code == 1 && run.stdout.contains("error[KZ001]"), "{} {}", run.stdout, run.stderr);
-    // The next update of a stored object that leaves its tree as it is, is warned about.
+    // The next update of a stored object that does not change its tree gets a warning.
     let run = portcullis(&["audit", "--manifests", wrong]);
     assert!(run.code == 0 && run.stdout.contains("warned     KZ001"), "{} {}", run.stdout, run.stderr);
     for command in [["check"].as_slice(), &["audit", "--strict", "--manifests"]] {

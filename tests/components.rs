@@ -1,5 +1,5 @@
-//! The tree of components against the executed cases of `tests/vectors/landscaper/transitive.json`, and properties of
-//! it: patches say what the overwrites do, and nothing depends on the order in which descriptors become known.
+//! Tests component trees with the executed cases of `tests/vectors/landscaper/transitive.json`, and properties: patches
+//! equal the overwrites, and the result does not depend on the order in which descriptors are read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -17,7 +17,7 @@ use portcullis::landscaper::overwrites::substitution::{Entry, read_entries};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Component descriptors as they are published, by what they are looked up by.
+/// Published component descriptors, by their references.
 #[derive(Debug, Clone, Default)]
 struct World(BTreeMap<String, Value>);
 
@@ -39,7 +39,7 @@ fn entries(list: &Value) -> Vec<Entry> {
 }
 
 impl World {
-    /// A registry in the shape of the vectors; every other descriptor is written in the newer schema.
+    /// Creates a registry in the shape of the vectors; every other descriptor is written in the newer schema.
     fn of(registry: &Value) -> Self {
         let components = registry.as_array().expect("registry is a list");
         let publish = |(at, component): (usize, &Value)| {
@@ -83,7 +83,7 @@ fn lookup(closure: &Closure, at: usize) -> Value {
 }
 
 #[test]
-fn every_case_is_followed_as_landscaper_follows_it() {
+fn resolves_every_case_like_landscaper() {
     let file = vectors("landscaper/transitive.json");
     let cases = file["cases"].as_array().expect("cases is a list");
     assert!(!cases.is_empty());
@@ -91,7 +91,7 @@ fn every_case_is_followed_as_landscaper_follows_it() {
         let world = World::of(&case["registry"]);
         let closure = world.closure(&reference(&case["reference"]), &entries(&case["overwrites"]));
         let (name, expect) = (&case["name"], &case["expect"]);
-        // Landscaper stops at the first gap, and looks nothing up after it.
+        // Landscaper stops at the first gap, and looks up nothing after it.
         let first_gap = closure.steps.iter().position(|step| matches!(step.to, Target::Gap(_)));
         let looked_up = first_gap.map_or(closure.steps.len(), |at| at + 1);
         let lookups: Vec<_> = (0..looked_up).map(|at| lookup(&closure, at)).collect();
@@ -108,7 +108,7 @@ fn every_case_is_followed_as_landscaper_follows_it() {
 
 /// Every descriptor of every case, patched, leads without overwrites to where the overwrites lead.
 #[test]
-fn the_patches_of_every_case_say_what_the_overwrites_do() {
+fn patches_of_every_case_equal_the_overwrites() {
     for case in vectors("landscaper/transitive.json")["cases"].as_array().expect("cases is a list") {
         let world = World::of(&case["registry"]);
         patched_is_overwritten(&world, &reference(&case["reference"]), &entries(&case["overwrites"]));
@@ -223,12 +223,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn patched_descriptors_say_what_the_overwrites_do(world in world(2), overwrites in overwrites()) {
+    fn patched_descriptors_equal_the_overwrites(world in world(2), overwrites in overwrites()) {
         patched_is_overwritten(&world, &root(), &entries(&overwrites));
     }
 
     #[test]
-    fn the_order_of_discovery_does_not_matter(
+    fn is_independent_of_the_order_of_discovery(
         world in world(2),
         overwrites in overwrites(),
         shuffle in proptest::collection::vec(0..100usize, 1..8),
@@ -240,7 +240,7 @@ proptest! {
     /// Within one repository the order of references does not matter either: a component version is the same wherever
     /// it is met first.
     #[test]
-    fn the_order_of_references_does_not_matter(world in world(1), overwrites in overwrites()) {
+    fn is_independent_of_the_order_of_references(world in world(1), overwrites in overwrites()) {
         let overwrites: Vec<_> = entries(&overwrites).into_iter().map(|mut entry| {
             entry.substitution.repository_context = None;
             entry
@@ -263,9 +263,9 @@ proptest! {
     }
 }
 
-/// A registry that makes up an endless chain is followed to a bound, and the rest of the tree is looked at.
+/// An endless chain in a registry is followed to a limit, and the rest of the tree is resolved.
 #[test]
-fn an_endless_chain_is_a_named_gap() {
+fn reports_an_endless_chain_as_a_gap() {
     let endless = |reference: &ComponentReference| {
         let next = format!("v{}", reference.version.trim_start_matches('v').parse::<usize>().unwrap() + 1);
         let component = json!({"name": reference.component_name, "version": reference.version,

@@ -1,4 +1,4 @@
-//! Composites: what the environment makes of them at admission, in both profiles.
+//! Tests of composites: the effect of the environment at admission, in both profiles.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -132,7 +132,7 @@ fn annotation(object: &Value, name: &str) -> Value {
 }
 
 #[test]
-fn references_and_values_are_written_where_they_may_be() {
+fn writes_references_and_values_where_allowed() {
     let object = mutated(&case(composite(json!({"stage": "prod"})), NATIVE));
     let reference =
         |name| json!({"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "EnvironmentConfig", "name": name});
@@ -154,7 +154,7 @@ fn references_and_values_are_written_where_they_may_be() {
 
 /// Issue 18, Crossplane 5: of what functions write into the composite Crossplane takes only the status.
 #[test]
-fn what_functions_write_into_the_composite_is_written_only_where_chosen() {
+fn writes_values_of_functions_only_if_configured() {
     let object = composite(json!({"stage": "prod", "region": "mine"}));
     let admit = |stored: Vec<Value>, policy| {
         mutated(&Case::new(Operation::Create, object.clone()).stored(stored).policy(policy))
@@ -170,7 +170,7 @@ fn what_functions_write_into_the_composite_is_written_only_where_chosen() {
 
 /// Issue 18, Crossplane 5: `--enable-environment-configs` cannot be seen, but what Crossplane writes with it can.
 #[test]
-fn native_environments_are_written_where_the_flag_is_seen_to_be_on() {
+fn writes_native_environments_if_the_flag_is_detected() {
     let object = composite(json!({"stage": "prod"}));
     let admit = |stored: Vec<Value>, text: &str| {
         let policy = config::parse(text, "test", &Registry::standard()).unwrap();
@@ -215,7 +215,7 @@ fn fields_that_the_schema_prunes_are_never_written() {
 
 /// Issue 18, Crossplane 1: what the API server sets is another value in every request.
 #[test]
-fn metadata_that_the_api_server_sets_is_not_written_about() {
+fn does_not_write_metadata_that_the_api_server_sets() {
     let reading = NATIVE
         .replace("fromFieldPath: spec.stage, toFieldPath: data.stage", "fromFieldPath: metadata, toFieldPath: data.all")
         .replace(
@@ -229,7 +229,7 @@ fn metadata_that_the_api_server_sets_is_not_written_about() {
 
 /// Issue 18, Crossplane 6: the author of the composite never wrote that value.
 #[test]
-fn values_that_the_schema_refuses_are_never_written() {
+fn never_writes_values_that_the_schema_rejects() {
     let refused = [
         (
             "fromFieldPath: network, toFieldPath: spec.zone",
@@ -266,7 +266,7 @@ fn native_environments_in_mode_pipeline_have_no_references() {
 
 /// Issue 18, Crossplane 4: an optional reference is kept, and the EnvironmentConfig is used as soon as it exists.
 #[test]
-fn optional_references_to_what_does_not_exist_are_kept() {
+fn keeps_optional_references_to_missing_objects() {
     let optional = NATIVE
         .replace(
             "    patches:\n      - {type: ToComp",
@@ -290,7 +290,7 @@ fn optional_references_to_what_does_not_exist_are_kept() {
     assert_eq!(annotation(&object, "environment-source")["environmentConfigs"].as_array().unwrap().len(), 3);
 }
 
-/// A CompositionRevision of the Composition `example`.
+/// Returns a CompositionRevision of the Composition `example`.
 fn revision(name: &str, number: u64, channel: &str, composition: &str) -> Value {
     let composition = objects(composition).remove(0);
     let mut spec = composition["spec"].clone();
@@ -299,7 +299,7 @@ fn revision(name: &str, number: u64, channel: &str, composition: &str) -> Value 
            "metadata": {"name": name, "resourceVersion": "5", "labels": {"crossplane.io/composition-name": "example", "channel": channel}}})
 }
 
-/// The current Composition needs `prod` alone, its revisions need `base` too.
+/// Returns the current Composition needs `prod` alone, its revisions need `base` too.
 fn revised() -> (String, Vec<Value>) {
     let current = NATIVE
         .replace("metadata: {name: example,", "metadata: {name: example, labels: {channel: next},")
@@ -389,7 +389,7 @@ fn functions_have_no_references() {
 }
 
 #[test]
-fn twice_is_as_good_as_once() {
+fn mutation_is_idempotent_in_both_phases() {
     for composition in [NATIVE, FUNCTION] {
         let once = mutated(&case(composite(json!({"stage": "prod"})), composition));
         assert_eq!(case(once, composition).decide(Phase::Mutate).patch, None);
@@ -397,7 +397,7 @@ fn twice_is_as_good_as_once() {
 }
 
 #[test]
-fn what_grows_each_time_is_left_to_crossplane() {
+fn leaves_growing_values_to_crossplane() {
     let growing = NATIVE.replace(
         "- {type: ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}",
         "- {type: FromCompositeFieldPath, fromFieldPath: spec.count, toFieldPath: count, transforms: [{type: math, math: \
@@ -409,7 +409,7 @@ fn what_grows_each_time_is_left_to_crossplane() {
 }
 
 #[test]
-fn references_that_are_there_are_kept() {
+fn keeps_existing_references() {
     let refs =
         json!([{"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "EnvironmentConfig", "name": "base"}]);
     let object = composite(json!({"stage": "prod", "environmentConfigRefs": refs}));
@@ -418,7 +418,7 @@ fn references_that_are_there_are_kept() {
 }
 
 #[test]
-fn nothing_is_written_where_something_fails_or_is_not_known() {
+fn writes_nothing_after_failures_or_with_unknown_values() {
     let failing = case(composite(json!({"stage": "missing"})), NATIVE);
     assert_eq!(failing.decide(Phase::Mutate).patch, None);
     let other = "    - step: other\n      functionRef: {name: function-of-ours}\n    - step: resources";
@@ -427,7 +427,7 @@ fn nothing_is_written_where_something_fails_or_is_not_known() {
 }
 
 #[test]
-fn mode_annotate_leaves_the_composite_as_it_is() {
+fn mode_annotate_does_not_change_the_composite() {
     let mut policy = writing();
     policy.modes.insert("environments".to_owned(), Mode::Annotate);
     let object = mutated(&case(composite(json!({"stage": "prod"})), NATIVE).policy(policy));
@@ -436,7 +436,7 @@ fn mode_annotate_leaves_the_composite_as_it_is() {
 }
 
 #[test]
-fn only_composites_of_chosen_definitions_are_looked_at() {
+fn handles_only_composites_of_selected_definitions() {
     let unlabelled: Vec<Value> =
         [&DEFINITION.replace("\"true\"", "\"false\""), CONFIGS, NATIVE].iter().flat_map(|text| objects(text)).collect();
     let case = || Case::new(Operation::Create, composite(json!({"stage": "prod"}))).stored(unlabelled.clone());
@@ -446,7 +446,7 @@ fn only_composites_of_chosen_definitions_are_looked_at() {
 }
 
 #[test]
-fn the_composition_of_a_composite_is_the_one_that_crossplane_takes() {
+fn selects_the_same_composition_as_crossplane() {
     let other = NATIVE
         .replace("metadata: {name: example,", "metadata: {name: other, labels: {kind: other},")
         .replace("toFieldPath: spec.region", "toFieldPath: spec.zone");
@@ -474,7 +474,7 @@ fn recorded(case: &Case) -> Vec<String> {
 }
 
 #[test]
-fn references_that_no_source_gives_are_warned_about() {
+fn warns_about_references_without_a_source() {
     let with =
         |name: &str| composite(json!({"stage": "prod", "environmentConfigRefs": [{"name": "base"}, {"name": name}]}));
     assert_eq!(found(&case(with("prod"), NATIVE)), Vec::<String>::new());
@@ -530,7 +530,7 @@ fn users_of_an_environment_config_are_named() {
 }
 
 #[test]
-fn one_of_several_is_only_warned_about() {
+fn warns_about_one_of_several_compositions() {
     let many = NATIVE.replace("selector: {matchLabels:", "selector: {mode: Multiple, minMatch: 1, matchLabels:");
     let mut stored = stored(&many);
     stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
@@ -543,7 +543,7 @@ fn one_of_several_is_only_warned_about() {
 }
 
 #[test]
-fn what_a_composite_cannot_be_given_is_said() {
+fn reports_values_that_a_composite_cannot_get() {
     let found = found(&case(composite(json!({"stage": "prd"})), NATIVE));
     assert_eq!(
         found,
@@ -563,7 +563,7 @@ fn what_a_composite_cannot_be_given_is_said() {
 }
 
 #[test]
-fn what_merging_loses_is_said() {
+fn reports_values_lost_in_merging() {
     let texts = CONFIGS.replace("region: eu-2", "region: eu-2, size: large");
     let stored: Vec<Value> = [DEFINITION, &texts, NATIVE].iter().flat_map(|text| objects(text)).collect();
     let found = recorded(&Case::new(Operation::Create, composite(json!({"stage": "prod"}))).stored(stored));
@@ -578,7 +578,7 @@ fn what_merging_loses_is_said() {
 }
 
 #[test]
-fn other_data_is_judged_for_those_who_use_it() {
+fn judges_changed_data_for_its_users() {
     let mut stored = stored(NATIVE);
     stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
     let config = stored.iter().find(|object| object["metadata"]["name"] == "prod").unwrap().clone();
@@ -618,7 +618,7 @@ fn using(composition: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_patch_that_a_change_breaks_is_named() {
+fn names_the_patch_that_a_change_breaks() {
     let failing = NATIVE.replace(
         "fromFieldPath: network.vpc, toFieldPath: \"metadata.labels[example.org/vpc]\"",
         "fromFieldPath: network.subnet, toFieldPath: spec.subnet, policy: {fromFieldPath: Required}",
@@ -632,7 +632,7 @@ fn the_patch_that_a_change_breaks_is_named() {
 }
 
 #[test]
-fn a_config_that_comes_or_is_labelled_so_that_two_match_is_told() {
+fn reports_a_second_matching_environment_config() {
     let second = || config("second", json!({"stage": "prod"}), json!({}));
     let created = Case::new(Operation::Create, second()).stored(using(NATIVE));
     let told = found(&created);
@@ -652,7 +652,7 @@ fn a_config_that_comes_or_is_labelled_so_that_two_match_is_told() {
 }
 
 #[test]
-fn a_composition_without_composites_is_judged_with_one_that_says_nothing() {
+fn judges_unused_compositions_with_an_empty_composite() {
     let fixed = NATIVE.replace(
         "{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}",
         "{type: Value, key: stage, value: prod}",
@@ -665,7 +665,7 @@ fn a_composition_without_composites_is_judged_with_one_that_says_nothing() {
 }
 
 #[test]
-fn a_change_that_breaks_somebody_can_be_refused() {
+fn denies_breaking_changes_if_configured() {
     let policy = config::parse("environmentConfigs: {onChange: deny}\n", "test", &Registry::standard()).unwrap();
     let told = updated_under(policy.clone(), &using(NATIVE), |config| config["data"] = json!({}));
     assert!(told[0].starts_with("EN010 deny EN010 data: with this data XExample \"mine\" breaks: "), "{told:?}");
@@ -677,7 +677,7 @@ fn a_change_that_breaks_somebody_can_be_refused() {
 }
 
 #[test]
-fn it_is_said_how_many_are_not_judged() {
+fn reports_the_number_of_unjudged_composites() {
     let mut stored = stored(NATIVE);
     for at in 0..MAX_ASSESSED + 3 {
         let mut one = composite(json!({"stage": "prod", "compositionRef": {"name": "example"}}));
@@ -691,7 +691,7 @@ fn it_is_said_how_many_are_not_judged() {
 }
 
 #[test]
-fn what_cannot_be_sorted_is_said_of_the_composite_and_of_the_composition() {
+fn reports_unsortable_selections() {
     let many = |matcher: &str| {
         NATIVE.replace(
             "selector: {matchLabels: [{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}]}",
@@ -727,7 +727,7 @@ fn what_cannot_be_sorted_is_said_of_the_composite_and_of_the_composition() {
     assert!(nobody[0].contains("no matching EnvironmentConfig has data.priority, for example one, two"), "{nobody:?}");
 }
 
-/// The definition with a schema in which the region is immutable.
+/// Returns the definition with a schema in which the region is immutable.
 fn keeping() -> String {
     DEFINITION.replace(
         "region: {type: string}",
@@ -738,7 +738,7 @@ fn keeping() -> String {
 }
 
 #[test]
-fn what_the_definition_calls_immutable_stays_once_it_is_there() {
+fn keeps_immutable_fields() {
     let stored: Vec<Value> = [&keeping(), CONFIGS, NATIVE].iter().flat_map(|text| objects(text)).collect();
     let created =
         Case::new(Operation::Create, composite(json!({"stage": "prod"}))).stored(stored.clone()).policy(writing());
@@ -884,7 +884,7 @@ fn fields_below_a_dropped_null_are_written_at_once() {
     assert_eq!(admit(&kept).decide(Phase::Mutate).patch, None);
 }
 
-/// A composite as the API server stores it: pruned, with defaults, and with the metadata that it sets.
+/// Returns a composite as the API server stores it: pruned, with defaults, and with the metadata that it sets.
 fn as_stored(object: &Value, definition: &Value) -> Value {
     let mut kept = Structural::of(definition, "v1").unwrap().stored(object);
     kept["metadata"]["uid"] = json!("6f1c");
@@ -914,7 +914,7 @@ fn engines_patch(composition: &Value, object: &Value, stored: &[Value]) -> Optio
 }
 
 #[test]
-fn a_composite_is_told_of_other_types_than_are_declared_and_not_of_what_may_be_missing() {
+fn reports_type_mismatches_but_not_optional_values() {
     let declaring = |schema: &str| {
         let misspelled = NATIVE.replace("fromFieldPath: network.subnet,", "fromFieldPath: network.optional,");
         let annotation = format!("annotations: {{portcullis.dev/environment-schema: '{schema}'}}");
@@ -945,7 +945,7 @@ fn a_composite_is_told_of_other_types_than_are_declared_and_not_of_what_may_be_m
 /// `ErrorOnKubeListError` of upstream's `TestSelect`: while EnvironmentConfigs are not listed nothing is computed, and nothing
 /// is said that may be wrong.
 #[test]
-fn nothing_is_computed_before_the_environment_configs_are_listed() {
+fn waits_for_the_list_of_environment_configs() {
     let object = composite(json!({"stage": "prod"}));
     let decide = |is_listed: bool, phase| {
         let registry = Registry::standard();
@@ -968,7 +968,7 @@ fn nothing_is_computed_before_the_environment_configs_are_listed() {
 
 /// Found by `mutating_composites`: what was written into the composite comes back into the environment.
 #[test]
-fn what_composed_resources_get_is_worked_out_from_the_composite_as_it_is_stored() {
+fn computes_composed_resources_from_the_stored_composite() {
     let returning = NATIVE.replace(
         "- {type: ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}",
         "- {type: FromCompositeFieldPath, fromFieldPath: spec.region, toFieldPath: network.subnet}\n      - {type: \
@@ -981,7 +981,7 @@ fn what_composed_resources_get_is_worked_out_from_the_composite_as_it_is_stored(
 }
 
 #[test]
-fn who_fails_already_does_not_break() {
+fn does_not_report_composites_that_already_fail() {
     let without = |config: &Value| config["metadata"]["name"] != "base";
     let stored: Vec<Value> = using(NATIVE).into_iter().filter(without).collect();
     let mut lonely = stored.clone();
@@ -994,7 +994,7 @@ fn who_fails_already_does_not_break() {
 
 /// Issue 18, Crossplane 10: the author of a claim sees what Crossplane's controller would be told of the composite.
 #[test]
-fn claims_are_told_what_their_composites_are_told() {
+fn claims_get_the_warnings_of_their_composites() {
     let offering = DEFINITION.replace("names: {kind", "claimNames: {kind: Example, plural: examples}\n  names: {kind");
     let misspelled = NATIVE.replace("fromFieldPath: network.subnet,", "fromFieldPath: network.sub-net,");
     let stored: Vec<Value> = [&offering, CONFIGS, &misspelled].iter().flat_map(|text| objects(text)).collect();
@@ -1022,7 +1022,7 @@ fn claims_are_told_what_their_composites_are_told() {
 
 /// Issue 18, Crossplane 7: what goes on without an EnvironmentConfig is not in the way of its deletion.
 #[test]
-fn optional_and_renewed_selections_do_not_hold_an_environment_config() {
+fn optional_and_renewed_selections_do_not_block_deletion() {
     let using = |composition: &str, spec: Value| {
         let mut stored = stored(composition);
         let mut spec = spec;

@@ -1,4 +1,4 @@
-//! Compositions: what the pages of the EN rules do not show.
+//! Tests of Compositions beyond the examples of the EN rules' pages.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -49,7 +49,7 @@ fn brief(object: Value) -> Vec<String> {
 }
 
 #[test]
-fn everything_that_crossplanes_webhook_checked_is_found_at_once() {
+fn reports_all_errors_of_crossplanes_webhook_at_once() {
     let sources = json!([
         {"type": "Reference"},
         {"ref": {}},
@@ -90,7 +90,7 @@ fn everything_that_crossplanes_webhook_checked_is_found_at_once() {
 }
 
 #[test]
-fn patches_need_what_their_type_needs() {
+fn patches_require_the_fields_of_their_type() {
     let patches = json!([
         {},
         {"type": "CombineFromComposite"},
@@ -138,7 +138,7 @@ fn patches_need_what_their_type_needs() {
 }
 
 #[test]
-fn values_of_the_wrong_type_are_said_and_nothing_panics() {
+fn reports_values_of_the_wrong_type() {
     for value in [json!(1), json!("x"), json!([]), json!({}), json!(true), json!([1]), json!({"a": 1}), json!([[{}]])] {
         for environment in [
             json!({"environmentConfigs": value}),
@@ -202,7 +202,7 @@ fn patches_that_are_ignored_are_named() {
 }
 
 #[test]
-fn patch_sets_are_checked_where_they_stand_and_where_they_are_used() {
+fn checks_patch_sets_at_definition_and_use() {
     let spec = json!({
         "patchSets": [{"name": "common", "patches": [{"type": "PatchSet", "patchSetName": "common"}, {"type": "FromEnvironmentFieldPath", "fromFieldPath": "a["}]}],
         "resources": [{"name": "r", "base": {}, "patches": [{"type": "PatchSet", "patchSetName": "commom"}, {"type": "PatchSet", "patchSetName": "common"}]}],
@@ -218,7 +218,7 @@ fn patch_sets_are_checked_where_they_stand_and_where_they_are_used() {
 }
 
 #[test]
-fn what_an_update_leaves_as_it_was_is_only_warned_about() {
+fn warns_about_errors_that_an_update_does_not_change() {
     let wrong = native(json!({"environmentConfigs": [{"type": "Reference"}]}));
     let mut touched = wrong.clone();
     touched["metadata"]["labels"] = json!({"a": "b"});
@@ -250,7 +250,7 @@ spec:
 ";
 
 #[test]
-fn the_spelling_of_the_first_design_is_told_how_it_is_written_today() {
+fn suggests_the_current_syntax_for_the_first_design() {
     let findings = found(objects(FIRST_DESIGN).remove(0));
     let help = |field: &str| {
         let finding = findings.iter().find(|finding| finding.field.to_string().ends_with(field));
@@ -284,7 +284,7 @@ fn selector(fields: Value, labels: &[(&str, &str)]) -> Value {
 }
 
 #[test]
-fn selectors_are_answered_by_what_is_in_the_cluster() {
+fn checks_selectors_against_the_cluster() {
     let stored = [
         environment_config("prod-eu", json!({"stage": "production", "region": "eu"})),
         environment_config("prod-us", json!({"stage": "production", "region": "us"})),
@@ -320,7 +320,7 @@ fn selectors_are_answered_by_what_is_in_the_cluster() {
 }
 
 #[test]
-fn what_may_be_missing_is_not_missed() {
+fn does_not_report_optional_fields() {
     let reference = json!([{"ref": {"name": "missing"}}]);
     assert_eq!(about(native(json!({"environmentConfigs": reference})), &[]).len(), 1);
     assert_eq!(about(configs(json!({"environmentConfigs": reference})), &[]).len(), 1);
@@ -330,7 +330,7 @@ fn what_may_be_missing_is_not_missed() {
 }
 
 #[test]
-fn regular_expressions_are_gos() {
+fn uses_go_regular_expressions() {
     let regexp = |pattern: &str, group: i64| {
         let transform =
             json!({"type": "string", "string": {"type": "Regexp", "regexp": {"match": pattern, "group": group}}});
@@ -379,7 +379,7 @@ fn reading(path: &str, transforms: Value) -> Value {
 }
 
 #[test]
-fn patches_are_judged_by_the_schema_that_is_declared() {
+fn checks_patches_with_the_declared_schema() {
     let upper = json!([{"type": "string", "string": {"type": "Convert", "convert": "ToUpper"}}]);
     let map = json!([{"type": "map", "map": {"a": "b"}}]);
     let twice = json!([{"type": "math", "math": {"type": "Multiply", "multiply": 2}}]);
@@ -418,7 +418,7 @@ fn patches_are_judged_by_the_schema_that_is_declared() {
 }
 
 #[test]
-fn what_a_composition_puts_into_its_environment_need_not_be_declared() {
+fn accepts_fields_that_the_composition_writes() {
     let own = json!({"defaultData": {"zone": "a"}, "patches": [
         {"fromFieldPath": "spec.name", "toFieldPath": "own.name"}, reading("own.name", json!([])), reading("zone", json!([]))]});
     assert_eq!(against(declaring(native(own), "environment-schema", SCHEMA), &[]), Vec::<String>::new());
@@ -430,7 +430,7 @@ fn what_a_composition_puts_into_its_environment_need_not_be_declared() {
 }
 
 #[test]
-fn patches_of_composed_resources_are_judged_by_the_schema_too() {
+fn checks_patches_of_composed_resources_with_the_schema() {
     let mut composition = native(json!({}));
     composition["spec"]["patchSets"] = json!([{"name": "common", "patches": [
         {"type": "FromEnvironmentFieldPath", "fromFieldPath": "zone", "toFieldPath": "a"}]}]);
@@ -446,7 +446,7 @@ fn patches_of_composed_resources_are_judged_by_the_schema_too() {
 }
 
 #[test]
-fn a_schema_in_a_config_map_is_read_when_it_is_named() {
+fn reads_the_schema_from_a_named_config_map() {
     let wrong = || native(json!({"patches": [reading("zone", json!([]))]}));
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "schemas", "namespace": "platform"},
                      "data": {"environment.yaml": SCHEMA}});
@@ -466,7 +466,7 @@ fn a_schema_in_a_config_map_is_read_when_it_is_named() {
 }
 
 #[test]
-fn a_schema_that_cannot_be_read_is_a_finding_and_everything_else_goes_on() {
+fn reports_an_unreadable_schema() {
     for text in ["{", "[]", "type: text", "$ref: '#/nowhere'", "properties: {a: 1}"] {
         let wrong = declaring(native(json!({"patches": [{"type": "Nope"}]})), "environment-schema", text);
         let found = against(wrong.clone(), &[]);
@@ -526,7 +526,7 @@ fn validation_by_the_names_of_upstream() {
     }
 }
 
-/// The Composition of an executed case.
+/// Returns the Composition of an executed case.
 fn executed(case: &Value) -> Value {
     let mut spec = case["spec"].clone();
     if case["profile"] == "function" {
@@ -539,7 +539,7 @@ fn executed(case: &Value) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "example"}, "spec": spec})
 }
 
-/// The definition of the executed cases' composite.
+/// Returns the definition of the executed cases' composite.
 fn executed_definition() -> Value {
     let text = json!({"type": "string"});
     let spec = json!({"type": "object", "properties": {
@@ -557,7 +557,7 @@ fn executed_definition() -> Value {
 /// Issue 18, Crossplane 7 and 8: a Composition is denied only if Crossplane refuses it, fails, panics or writes garbage; and
 /// whatever does is found, in the Composition or, where it depends on a value, in the composite.
 #[test]
-fn compositions_are_denied_only_where_crossplane_fails() {
+fn denies_compositions_only_if_crossplane_fails() {
     let vectors = cases::vectors("crossplane/compositions.json");
     let mut stored: Vec<Value> = vectors["configs"].as_array().unwrap().clone();
     stored.push(executed_definition());
@@ -652,7 +652,7 @@ fn executed_compositions_have_the_recorded_outcome() {
 
 /// Issue 18, Crossplane 8: what fails for every composite is found in the Composition.
 #[test]
-fn values_that_transforms_cannot_take_are_found_in_the_composition() {
+fn reports_values_that_transforms_reject() {
     let vectors = cases::vectors("crossplane/compositions.json");
     let mut stored: Vec<Value> = vectors["configs"].as_array().unwrap().clone();
     stored.push(executed_definition());

@@ -1,5 +1,5 @@
-//! Upstream's tests of environments by their names: each has a case of ours, or there is a reason why it has none.
-//! `tests/cases/crossplane_names.md` is the list for people.
+//! Maps upstream's tests of environments by name: each has a case here, or a reason why not.
+//! `tests/cases/crossplane_names.md` is the list.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -10,7 +10,7 @@ use std::fs;
 use cases::repository;
 use serde_json::Value;
 
-/// Suites of upstream whose cases have names, with the names.
+/// Upstream's suites with named cases.
 const SUITES: &[(&str, &str)] = &[
     (
         "TestParse",
@@ -112,7 +112,7 @@ const SUITES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Suites whose cases go without names: by what is here in their place.
+/// Suites with unnamed cases, by their replacement here.
 const UNNAMED: &[&str] = &[
     "TestSegments",
     "TestIsNotFound",
@@ -141,12 +141,12 @@ fn list() -> String {
     text("tests/cases/crossplane_names.md")
 }
 
-/// The words of a text.
+/// Returns the words of a text.
 fn words(text: &str) -> HashSet<&str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
 }
 
-/// The names that executed cases have, each with its suite.
+/// Returns the names that executed cases have, each with its suite.
 fn executed() -> HashSet<(String, String)> {
     let cases: Vec<Value> = serde_json::from_str(&text("tests/vectors/crossplane/named_fieldpath.json")).unwrap();
     let name = |case: &Value, key: &str| case[key].as_str().unwrap().to_owned();
@@ -180,7 +180,7 @@ fn every_name_has_a_case_or_a_reason() {
 }
 
 #[test]
-fn the_list_names_every_suite_and_only_tests_that_there_are() {
+fn the_list_names_every_suite_and_only_existing_tests() {
     let list = list();
     for suite in SUITES.iter().map(|(suite, _)| *suite).chain(UNNAMED.iter().copied()) {
         assert!(list.contains(suite.split(" of ").next().unwrap()), "{suite} is not in the list");

@@ -1,5 +1,5 @@
-//! Trees at admission, through the gate: what Flux, Fleet, Sveltos, Argo CD and ConfigMaps bring, stored Kustomizations,
-//! and artifact servers of every kind.
+//! Tests of trees at admission, through the gate: Flux, Fleet, Sveltos, Argo CD and ConfigMaps, stored Kustomizations,
+//! and all kinds of artifact servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod artifacts;
@@ -80,7 +80,7 @@ impl Cluster {
         self.gate.decide(Phase::Validate, &request).await
     }
 
-    /// An update of the source's status, and what there was before.
+    /// Returns an update of the source's status, and what there was before.
     async fn status(&self, artifact: &Artifact, old: Option<Value>) -> Verdict {
         let case = Case::new(Operation::Create, source(artifact)).update(old.unwrap_or(json!({})));
         let mut request = case.request();
@@ -128,7 +128,7 @@ fn warned(verdict: &Verdict, words: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_misplaced_component_is_told_with_file_line_and_revision() {
+async fn reports_a_misplaced_component_with_file_line_and_revision() {
     let cluster = Cluster::new();
     cluster.source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:3f2c"));
     let verdict = cluster.apply(flux("./apps", &[])).await;
@@ -145,7 +145,7 @@ async fn a_misplaced_component_is_told_with_file_line_and_revision() {
 }
 
 #[tokio::test]
-async fn what_is_right_is_accepted_and_asked_for_once() {
+async fn accepts_valid_trees_and_fetches_them_once() {
     let cluster = Cluster::new();
     let artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
     cluster.source(&artifact);
@@ -157,7 +157,7 @@ async fn what_is_right_is_accepted_and_asked_for_once() {
 }
 
 #[tokio::test]
-async fn many_at_once_fetch_once() {
+async fn concurrent_requests_share_one_fetch() {
     let cluster = Cluster::new();
     let artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
     cluster.source(&artifact);
@@ -167,7 +167,7 @@ async fn many_at_once_fetch_once() {
 }
 
 #[tokio::test]
-async fn a_status_warms_the_cache() {
+async fn a_source_status_prefetches_the_artifact() {
     let cluster = Cluster::new();
     let artifact = cluster.server.artifact(&packed(MISPLACED), "main@sha1:2");
     assert_eq!(cluster.status(&artifact, None).await, Verdict::default());
@@ -183,7 +183,7 @@ async fn a_status_warms_the_cache() {
 }
 
 #[tokio::test]
-async fn the_gate_at_the_source_warns_or_refuses_for_every_kustomization() {
+async fn judges_every_kustomization_of_a_source() {
     for level in [Level::Warn, Level::Deny] {
         let cluster = Cluster::with(Limits::default(), &[("flux-sources", level)]);
         let good = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
@@ -217,7 +217,7 @@ async fn the_flux_vectors() {
         object["spec"]["sourceRef"] = json!({"kind": "GitRepository", "name": "fleet", "namespace": "flux-system"});
         let verdict = cluster.apply(object).await;
         let accept = case["expect"]["accept"].as_bool().unwrap();
-        // what git would do is not known here, and so is not refused
+        // The behaviour of git is unknown here, so it is not denied.
         let is_unknown = ids(&verdict).contains(&"KZ040");
         // and another revision may have what this one lacks
         let is_late = rules(&verdict, Level::Warn).contains(&"KZ004");
@@ -245,7 +245,7 @@ async fn static_findings_need_no_source_and_deny() {
 }
 
 #[tokio::test]
-async fn an_absent_source_or_artifact_is_a_warning() {
+async fn warns_about_a_missing_source_or_artifact() {
     let cluster = Cluster::new();
     warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "GitRepository flux-system/fleet is not there"]);
     let mut empty = source(&Artifact { url: String::new(), digest: String::new(), revision: String::new() });
@@ -262,7 +262,7 @@ fn small() -> Limits {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_server_never_blocks() {
+async fn artifact_server_errors_never_deny() {
     const SLOW: &str = "did not send it";
     let good = packed(MISPLACED);
     let answers: Vec<(&str, Behaviour)> = vec![
@@ -288,7 +288,7 @@ async fn a_bad_server_never_blocks() {
 }
 
 #[tokio::test]
-async fn a_dead_server_and_a_foreign_host_are_said_to_be_so() {
+async fn reports_unreachable_servers_and_foreign_hosts() {
     let cluster = Cluster::with(small(), &[("flux-trees", Level::Deny)]);
     let mut artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
     artifact.url = "http://127.0.0.1:1/a.tar.gz".to_owned();
@@ -303,7 +303,7 @@ async fn a_dead_server_and_a_foreign_host_are_said_to_be_so() {
 }
 
 #[tokio::test]
-async fn what_comes_late_is_there_for_the_next() {
+async fn late_artifacts_serve_the_next_request() {
     let cluster = Cluster::new();
     let is_open = Arc::new(AtomicBool::new(false));
     let late = |bytes| Answer::Held(bytes, is_open.clone());
@@ -319,7 +319,7 @@ async fn what_comes_late_is_there_for_the_next() {
 }
 
 #[tokio::test]
-async fn bombs_links_and_names_that_lead_out() {
+async fn rejects_bombs_links_and_names_outside_the_tree() {
     let cluster = Cluster::with(small(), &[("flux-trees", Level::Deny)]);
     let bomb = bomb(64);
     assert!(bomb.len() < 1 << 20);
@@ -371,7 +371,7 @@ fn bundle(files: &[(&str, &str)], dir: Option<&str>) -> Value {
 }
 
 #[test]
-fn fleet_bundles_carry_their_trees() {
+fn judges_trees_in_fleet_bundles() {
     let verdict = decided(bundle(&MISPLACED, Some("apps")));
     let message = verdict.message();
     assert!(
@@ -396,7 +396,7 @@ fn config_map(labels: Value, data: Value, binary: Value) -> Value {
 }
 
 #[test]
-fn sveltos_trees_are_judged_at_every_root() {
+fn judges_every_root_of_sveltos_trees() {
     let map =
         |files| config_map(json!({}), json!({}), json!({"kustomize.tar.gz": base64(&packed::<&str, &str>(files))}));
     let verdict = decided(map(MISPLACED));
@@ -413,7 +413,7 @@ fn sveltos_trees_are_judged_at_every_root() {
 }
 
 #[test]
-fn labelled_config_maps_hold_files_or_an_archive() {
+fn judges_labelled_config_maps() {
     let label = || json!({"portcullis.dev/kustomize-tree": "flux"});
     let keys = |files: [(&str, &str); 3]| -> Value {
         files
@@ -435,7 +435,7 @@ fn labelled_config_maps_hold_files_or_an_archive() {
 }
 
 #[test]
-fn argo_cd_applications_as_they_stand() {
+fn judges_argo_cd_applications() {
     let source =
         |components: &[&str]| json!({"repoURL": "https://x", "path": "apps", "kustomize": {"components": components}});
     let application = |spec: Value| {
@@ -481,11 +481,11 @@ fn stored_kustomizations_are_judged_in_both_directions() {
     let there = [component.clone(), base.clone()];
     assert_eq!(after(&there, Operation::Create, wrong.clone()), ["KZ001", "KZ002"]);
     assert_eq!(after(&there, Operation::Create, right.clone()), [""; 0]);
-    // the other way round: what is wrong is there first
+    // The other direction: the error exists first.
     assert_eq!(after(std::slice::from_ref(&wrong), Operation::Create, component.clone()), ["KZ001"]);
     assert_eq!(after(&[wrong], Operation::Create, base.clone()), ["KZ002"]);
     assert_eq!(after(std::slice::from_ref(&right), Operation::Create, component.clone()), [""; 0]);
-    // what is used stays
+    // A used object must not be deleted.
     let all = [component.clone(), base.clone(), right];
     assert_eq!(after(&all, Operation::Delete, component.clone()), ["KZ004"]);
     assert_eq!(after(&there, Operation::Delete, component.clone()), [""; 0]);
@@ -502,7 +502,7 @@ fn stored_kustomizations_are_judged_in_both_directions() {
 }
 
 #[test]
-fn a_collector_and_a_namespace_on_its_way_out_are_not_held_up() {
+fn does_not_deny_garbage_collection_and_namespace_deletion() {
     let component = stored("Component", "ldap", "components/ldap", json!({}));
     let app = stored("Kustomization", "app", "app", json!({"components": ["../components/ldap"]}));
     let case = || Case::new(Operation::Delete, component.clone()).stored(vec![component.clone(), app.clone()]);
@@ -516,15 +516,15 @@ fn a_collector_and_a_namespace_on_its_way_out_are_not_held_up() {
 }
 
 #[test]
-fn a_stored_kustomization_without_a_place_is_a_mistake() {
+fn reports_a_stored_kustomization_without_a_path() {
     let mut object = stored("Kustomization", "app", "app", json!({"resources": []}));
     object["metadata"]["annotations"] = json!({});
     assert_eq!(after(&[], Operation::Create, object), ["KZ050"]);
 }
 
-/// A patch that copies an object into itself forty times stands for a million million objects.
+/// A patch that copies an object into itself forty times expands to 10^12 objects.
 #[test]
-fn a_patch_that_makes_much_of_little_is_not_worked_out() {
+fn bounds_patches_that_copy_recursively() {
     let copies: String =
         (0..40).map(|number| format!("    - {{op: copy, from: /data, path: /data/c{number}}}\n")).collect();
     let root = format!("resources: [settings.yaml]\npatches:\n- target: {{kind: ConfigMap}}\n  patch: |-\n{copies}");
@@ -535,11 +535,11 @@ fn a_patch_that_makes_much_of_little_is_not_worked_out() {
 }
 
 #[test]
-fn digests_are_written_as_flux_writes_them() {
+fn accepts_digests_in_flux_format() {
     assert_eq!(digest_of(b""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-/// A Kustomization that a Flux Kustomization applies, by its labels.
+/// Returns a Kustomization that a Flux Kustomization applies, by its labels.
 fn applied_by(owner: &str, mut object: Value) -> Value {
     object["metadata"]["labels"] = json!({
         "kustomize.toolkit.fluxcd.io/name": owner, "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
@@ -553,7 +553,7 @@ fn denying() -> Cluster {
 
 /// Issue 18, Flux 1: the source changes its branch in the same apply, so that a denial would keep both as they are.
 #[tokio::test]
-async fn a_path_that_the_revision_lacks_is_never_denied() {
+async fn never_denies_a_path_missing_in_the_revision() {
     let cluster = denying();
     cluster.source(&cluster.server.artifact(&packed(PLACED), "main@sha1:3f2c9a1b04de77"));
     warned(
@@ -565,7 +565,7 @@ async fn a_path_that_the_revision_lacks_is_never_denied() {
 
 /// Issue 18, Flux 1.
 #[tokio::test]
-async fn what_another_revision_may_mend_is_never_denied() {
+async fn never_denies_errors_that_another_revision_may_fix() {
     let cluster = denying();
     let artifact = cluster.server.artifact(&packed(MISPLACED), "main@sha1:1");
     type Change = fn(&mut Value);
@@ -597,7 +597,7 @@ async fn what_another_revision_may_mend_is_never_denied() {
 
 /// Issue 18, Flux 1: a revision that brings a component's new folder brings the new list of components too.
 #[tokio::test]
-async fn a_revision_that_may_change_the_kustomization_is_not_refused_for_its_spec() {
+async fn does_not_deny_revisions_that_may_change_the_kustomization() {
     let cluster = Cluster::with(Limits::default(), &[("flux-sources", Level::Deny)]);
     let artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:2");
     cluster.store(applied_by("flux-system", flux("./apps", &["../gone"])));
@@ -609,7 +609,7 @@ async fn a_revision_that_may_change_the_kustomization_is_not_refused_for_its_spe
 
 /// Issue 18, Flux 2: Flux decodes the root's file laxly.
 #[tokio::test]
-async fn scalars_of_the_root_file_are_text_where_text_is_wanted() {
+async fn converts_scalars_of_the_root_file_to_strings() {
     let cluster = denying();
     let root = "resources: [settings.yaml]\nnamePrefix: 7\nimages: [{name: a, newTag: 1.25}]\nunknown: true\n";
     let files = [("apps/kustomization.yaml", root), ("apps/settings.yaml", SETTINGS)];
@@ -622,7 +622,7 @@ async fn scalars_of_the_root_file_are_text_where_text_is_wanted() {
 
 /// Issue 18, Flux 3.
 #[tokio::test]
-async fn garbage_in_the_spec_is_denied_without_its_source() {
+async fn denies_an_invalid_spec_without_its_source() {
     let cluster = Cluster::new();
     let judged = async |patches: Value| {
         let mut object = flux("./apps", &[]);
@@ -639,7 +639,7 @@ async fn garbage_in_the_spec_is_denied_without_its_source() {
 
 /// Issue 18, Flux 3.
 #[tokio::test]
-async fn variables_are_put_in_as_flux_does() {
+async fn substitutes_variables_like_flux() {
     let cluster = denying();
     let settings = format!("{SETTINGS}data: {{a: '${{{{ x }}}}'}}\n");
     let files = [("apps/kustomization.yaml", "resources: [settings.yaml]\n"), ("apps/settings.yaml", &*settings)];
@@ -654,7 +654,7 @@ async fn variables_are_put_in_as_flux_does() {
 
 /// Issue 18, Flux 4.
 #[tokio::test]
-async fn an_update_that_changes_nothing_of_what_is_built_is_never_denied() {
+async fn never_denies_updates_that_do_not_change_the_build() {
     let cluster = denying();
     cluster.source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:1"));
     let decided = async |change: fn(&mut Value)| {
@@ -704,7 +704,7 @@ fn ready(source: &Value) -> [&str; 2] {
 
 /// Issue 18, Flux 5.
 #[tokio::test]
-async fn a_refused_revision_is_never_shown_as_ready() {
+async fn a_denied_revision_is_never_ready() {
     let cluster = Cluster::with(Limits::default(), &[("flux-sources", Level::Deny)]);
     cluster.store(flux("apps", &[]));
     let good = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
@@ -729,7 +729,7 @@ async fn a_refused_revision_is_never_shown_as_ready() {
 
 /// Issue 18, Flux 8: kustomize warns of a deprecated field, and builds; Flux applies the object again and again.
 #[tokio::test]
-async fn a_deprecated_field_behind_an_object_is_only_recorded() {
+async fn records_deprecated_fields_in_trees() {
     let cluster = Cluster::new();
     let files = [("apps/kustomization.yaml", "resources: [s.yaml]\ncommonLabels: {a: b}\n"), ("apps/s.yaml", SETTINGS)];
     cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
@@ -737,9 +737,9 @@ async fn a_deprecated_field_behind_an_object_is_only_recorded() {
     assert_eq!((rules(&verdict, Level::Audit), verdict.warnings()), (vec!["KZ024"], Vec::new()));
 }
 
-/// Issue 18, Flux 8: controllers write warnings to their logs, where nobody reads them.
+/// Issue 18, Flux 8: controllers only log warnings, where nobody reads them.
 #[tokio::test]
-async fn service_accounts_are_not_warned_unless_the_configuration_says_so() {
+async fn warns_service_accounts_only_if_configured() {
     let cluster = Cluster::new();
     cluster.source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:1"));
     let decided = async |warns: bool, user: &'static str| {

@@ -1,4 +1,5 @@
-//! The deployer contract: executed cases, and every write of a status judged by the table and by the contract's prose.
+//! Tests of the deployer contract: executed cases, and every write of a status, judged by the table and by the
+//! contract's prose.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -26,7 +27,7 @@ fn cases_of(list: &str) -> Vec<Value> {
 }
 
 #[test]
-fn phases_are_what_landscaper_says() {
+fn phases_equal_landscapers() {
     for case in cases_of("phases") {
         let text = case["phase"].as_str().unwrap();
         let phase = Phase::read(text);
@@ -42,7 +43,7 @@ fn phases_are_what_landscaper_says() {
 }
 
 #[test]
-fn durations_are_what_landscaper_says() {
+fn durations_equal_landscapers() {
     for case in cases_of("durations") {
         let (json, expected) = (&case["json"], &case["expect"]);
         // A null is an empty text to the decoder.
@@ -56,7 +57,7 @@ fn durations_are_what_landscaper_says() {
 }
 
 #[test]
-fn pickup_is_what_landscaper_says() {
+fn pickup_equals_landscapers() {
     let now = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
     let ago = |age: &Value| age.as_i64().map(|age| now - Duration::seconds(age));
     for case in cases_of("pickup") {
@@ -94,7 +95,7 @@ fn helm_arguments_are_those_of_the_deployer() {
 }
 
 #[test]
-fn annotations_say_what_landscaper_reads_in_them() {
+fn reads_annotations_like_landscaper() {
     for case in cases_of("annotations") {
         let object = json!({"metadata": {"annotations": case["annotations"]}});
         let read = json!({
@@ -111,7 +112,7 @@ fn annotations_say_what_landscaper_reads_in_them() {
 
 /// Whatever Landscaper does not take for yes is spoken of by DP013.
 #[test]
-fn only_the_exact_value_keeps_what_is_deployed() {
+fn only_the_exact_value_keeps_deployed_objects() {
     for value in ["true", "True", "TRUE", "yes", "", " true", "false"] {
         let object = json!({
             "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution",
@@ -124,7 +125,7 @@ fn only_the_exact_value_keeps_what_is_deployed() {
 }
 
 #[test]
-fn a_failed_item_is_set_to_what_landscaper_sets() {
+fn a_failed_item_has_landscapers_status() {
     for case in cases_of("setToFailed") {
         assert_eq!(phase::failed(case["deletionTimestamp"] == true), case["phase"]);
     }
@@ -143,7 +144,7 @@ fn status_of<'v>(phase: &'v str, job: &'v str, finished: &'v str, reconciled: Op
     }
 }
 
-/// Both generations say the same: the older field goes before the other where it is there.
+/// Both generations are equivalent: the older field takes precedence if present.
 #[test]
 fn both_generations_are_read_alike() {
     for (phase, text, _) in PHASES {
@@ -158,7 +159,7 @@ fn both_generations_are_read_alike() {
     }
 }
 
-/// Every status over the fields that the contract is about. Ids are four: none and three different ones.
+/// Returns every status over the fields that the contract is about. Ids are four: none and three different ones.
 fn statuses(being_deleted: bool) -> Vec<Status<'static>> {
     let times = [None, Some(1_800_000_000), Some(1_800_000_060)];
     let times = times.map(|time| time.map(|time| OffsetDateTime::from_unix_timestamp(time).unwrap()));
@@ -185,8 +186,8 @@ fn every_change(mut look: impl FnMut(&Change<'_>)) {
     }
 }
 
-/// What keeps every promise ends in a state that nothing keeps DeployItems out of, and what a row moves breaks none but
-/// by the data that the state does not show.
+/// A write that keeps every promise ends in a state that DeployItems may be in; a write in the table breaks only
+/// promises about data that the state does not contain.
 #[test]
 fn the_table_and_the_promises_agree() {
     let mut seen = BTreeSet::new();
@@ -206,7 +207,7 @@ fn the_table_and_the_promises_agree() {
     assert_eq!(PROMISES.len(), PROMISES.iter().map(|promise| promise.rule).collect::<BTreeSet<_>>().len());
 }
 
-/// The sentences of the contract's prose, read without looking at Landscaper's code: what each of them forbids.
+/// Returns the sentences of the contract's prose, read without looking at Landscaper's code: what each of them forbids.
 ///
 /// `deployItemPhase` is the phase that it speaks of.
 fn prose(Change { old, new }: &Change<'_>) -> Option<&'static str> {
@@ -276,9 +277,9 @@ fn ours(change: &Change<'_>) -> String {
     }
 }
 
-/// The differences between the two, by what each says: all of them are in the page, and nothing else is.
+/// The page explains exactly the differences between the table and the prose.
 #[test]
-fn the_differences_from_the_prose_are_the_ones_that_the_page_explains() {
+fn the_page_explains_all_differences_from_the_prose() {
     let mut differences = BTreeSet::new();
     let mut judged = 0_u64;
     every_change(|change| {

@@ -1,4 +1,4 @@
-//! The documentation: what it shows is what comes out, what it points to is there, and nothing is left out of the book.
+//! Tests of the documentation: commands have the shown output, links lead somewhere, and the book contains every page.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::collections::BTreeSet;
@@ -13,14 +13,14 @@ use portcullis::gate::Registry;
 #[allow(dead_code, reason = "as an example it has a main function")]
 mod bounds;
 
-/// What the book leaves out: it is about a single rule, and listed in the page of all rules.
+/// Pages that the book omits: pages of single rules, which the page of all rules lists.
 const PAGES_OF_RULES: &str = "rules/";
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every page that people read.
+/// Returns every page that people read.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
     for folder in ["", "docs", "certs", "charts", "examples", "fuzz"] {
@@ -45,7 +45,7 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(repository()).unwrap_or(path).display().to_string()
 }
 
-/// The lines of a page outside of fences.
+/// Returns the lines of a page outside of fences.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_fenced = false;
     text.lines().filter(move |line| {
@@ -55,14 +55,14 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The targets of links in a line, without code.
+/// Returns the targets of links in a line, without code.
 fn links(line: &str) -> Vec<String> {
     let words: String = line.split('`').step_by(2).collect();
     let targets = words.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     targets.map(|(target, _)| target.to_owned()).filter(|target| !target.contains("://")).collect()
 }
 
-/// The anchors that a page's headings have on GitHub and in a book.
+/// Returns the anchors that a page's headings have on GitHub and in a book.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).filter_map(|line| line.strip_prefix('#'));
     headings.map(|heading| anchor(heading.trim_start_matches('#').trim())).collect()
@@ -74,7 +74,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn what_pages_point_to_is_there() {
+fn links_of_pages_lead_somewhere() {
     let mut missing = Vec::new();
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
@@ -107,7 +107,7 @@ fn the_book_has_every_page() {
     assert_eq!(rules, fs::read_dir(docs.join(PAGES_OF_RULES)).unwrap().count());
 }
 
-/// A command of a page, and what the page says comes out.
+/// A command of a page with its shown output.
 struct Shown {
     page: String,
     command: String,
@@ -128,7 +128,7 @@ fn commands(page: &Path) -> Vec<Shown> {
 }
 
 #[test]
-fn what_pages_show_is_what_comes_out() {
+fn commands_of_pages_have_the_shown_output() {
     let binary = Path::new(env!("CARGO_BIN_EXE_portcullis")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let folders = ["docs", "examples"].map(|folder| repository().join(folder));
@@ -148,12 +148,12 @@ fn what_pages_show_is_what_comes_out() {
 }
 
 #[test]
-fn the_page_of_bounds_is_written_from_the_code() {
+fn the_page_of_bounds_is_up_to_date() {
     let page = fs::read_to_string(repository().join("docs/bounds.md")).unwrap();
     assert!(page == bounds::page(repository()), "docs/bounds.md is not what `make generate` writes");
 }
 
-/// Issue 18: Landscaper starts an Installation only when it is told to.
+/// Issue 18: Landscaper starts an Installation only on request.
 #[test]
 fn the_example_of_a_dry_run_starts() {
     let text = fs::read_to_string(repository().join("examples/dry-run/installation.yaml")).unwrap();

@@ -1,4 +1,4 @@
-//! Dry run reaches everything below a root, whatever the catalog knows.
+//! Tests that dry run applies to everything below a root, independently of the state of the catalog.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -18,7 +18,7 @@ use portcullis::landscaper::kinds::{EXECUTIONS, INSTALLATIONS};
 use portcullis::rule::Mode;
 use serde_json::{Value, json};
 
-/// An object of Landscaper's; `owner` is the kind and the name of what it belongs to.
+/// Returns an object of Landscaper's; `owner` is the kind and the name of what it belongs to.
 fn object(kind: &str, name: &str, owner: Option<(&str, &str)>) -> Value {
     let mut object = json!({
         "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind,
@@ -44,7 +44,7 @@ fn in_dry_run(object: Value) -> Value {
     with_marks(object, "true", Some("fragments"))
 }
 
-/// Root, sub-installation, its Execution: all that is above a DeployItem.
+/// Returns root, sub-installation and Execution, which are above a DeployItem.
 fn above() -> [Value; 3] {
     [
         object("Installation", "root", None),
@@ -76,7 +76,7 @@ fn create(object: Value, stored: impl Into<Vec<Value>>) -> Case {
 }
 
 #[test]
-fn every_level_follows_the_root() {
+fn every_level_inherits_from_the_root() {
     let [root, sub, execution] = above();
     let stored = [in_dry_run(root), sub.clone(), execution.clone()];
     for object in [sub, execution, item()] {
@@ -85,7 +85,7 @@ fn every_level_follows_the_root() {
 }
 
 #[test]
-fn marks_are_taken_away_again() {
+fn removes_annotations_after_the_dry_run() {
     let [root, sub, execution] = above();
     for root in [root.clone(), with_marks(root, "false", Some("fragments"))] {
         let stored = [root, in_dry_run(sub.clone()), in_dry_run(execution.clone())];
@@ -96,7 +96,7 @@ fn marks_are_taken_away_again() {
 }
 
 #[test]
-fn a_configuration_that_the_root_no_longer_names_goes() {
+fn removes_a_configuration_that_the_root_no_longer_names() {
     let [root, sub, execution] = above();
     let stored = [with_marks(root, "true", None), sub, execution];
     assert_eq!(mutated(&create(in_dry_run(item()), stored)), with_marks(item(), "true", None));
@@ -114,7 +114,7 @@ fn without_dry_run_nothing_changes() {
 }
 
 #[test]
-fn an_orphan_is_refused_and_its_deletion_is_not() {
+fn denies_an_orphan_but_not_its_deletion() {
     let case = create(item(), []);
     let message = case.decide(Phase::Mutate).message();
     assert!(message.contains("the owner, Execution \"sub\", does not exist"), "{message}");
@@ -142,7 +142,7 @@ fn another_object_of_the_owners_name_is_not_the_owner() {
 }
 
 #[test]
-fn a_circle_ends() {
+fn stops_at_cycles_of_owners() {
     let stored = [
         object("Installation", "a", Some(("Installation", "b"))),
         object("Installation", "b", Some(("Installation", "a"))),
@@ -153,14 +153,14 @@ fn a_circle_ends() {
 }
 
 #[test]
-fn who_marks_a_child_is_told_that_the_root_decides() {
+fn reports_annotations_that_the_root_overrides() {
     let [root, sub, _] = above();
     let verdict = create(in_dry_run(sub.clone()), [root]).decide(Phase::Mutate);
     assert!(verdict.notices[0].contains("is inherited from the root Installation \"root\""), "{:?}", verdict.notices);
     assert_eq!(patched(&in_dry_run(sub.clone()), &verdict), sub);
 }
 
-/// What the API server has: ahead of the catalog.
+/// The objects in the API server, which are newer than the catalog.
 #[derive(Default)]
 struct Truth(Mutex<HashMap<(String, String), Value>>);
 
@@ -202,7 +202,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Numbers that look random and are the same in every run.
+/// A pseudo-random generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -212,10 +212,10 @@ impl Dice {
     }
 }
 
-/// The root is annotated and a child is written at once, while what is above it reaches the catalog with a delay, in any
-/// order, late or during the decision: never a child without its mark.
+/// The root is annotated and a child is written at once, while the objects above it reach the catalog with a delay, in
+/// any order, late or during the decision: the child is always annotated.
 #[test]
-fn a_child_of_a_root_that_was_just_marked_is_marked() {
+fn annotates_a_child_of_a_root_annotated_just_before() {
     let runtime = runtime();
     let mut dice = Dice(5);
     for round in 0..4000 {
@@ -246,9 +246,9 @@ fn a_child_of_a_root_that_was_just_marked_is_marked() {
     }
 }
 
-/// The other way round: who ended a dry run has nothing of it stay behind because the catalog is late.
+/// The reverse: after the end of a dry run, a stale catalog does not leave an annotation.
 #[test]
-fn a_child_of_a_root_that_was_just_unmarked_is_unmarked() {
+fn does_not_annotate_a_child_after_the_end_of_the_dry_run() {
     let [root, sub, execution] = above();
     let truth = Arc::new(Truth::default());
     let gate = gate(truth.clone(), vec![in_dry_run(root.clone()), sub.clone(), execution.clone()]);
@@ -259,7 +259,7 @@ fn a_child_of_a_root_that_was_just_unmarked_is_unmarked() {
 }
 
 #[test]
-fn without_the_api_server_only_what_is_known_to_be_in_dry_run_goes_on() {
+fn without_the_api_server_admits_only_known_dry_runs() {
     let runtime = runtime();
     let [root, sub, execution] = above();
     let decide = |gate: &Gate, case: &Case| runtime.block_on(gate.decide(Phase::Mutate, &case.request()));
@@ -282,7 +282,7 @@ fn without_the_api_server_only_what_is_known_to_be_in_dry_run_goes_on() {
 
 const TYPE: &str = "landscaper.gardener.cloud/deployer-type";
 
-/// A DeployItem as Landscaper writes it, sent to the deployer of its type.
+/// Returns a DeployItem as Landscaper writes it, sent to the deployer of its type.
 fn routed(mut item: Value) -> Value {
     item["spec"]["type"] = json!("landscaper.gardener.cloud/helm");
     item["metadata"]["annotations"][TYPE] = json!("landscaper.gardener.cloud/helm");
@@ -295,7 +295,7 @@ fn applying() -> Policy {
 }
 
 #[test]
-fn deployers_are_kept_off_dry_runs_where_that_is_asked_for() {
+fn routes_dry_runs_away_from_deployers_if_configured() {
     let [root, sub, execution] = above();
     let dry = [in_dry_run(root.clone()), sub.clone(), execution.clone()];
     let asked = mutated(&create(routed(item()), dry.clone()).policy(applying()));
@@ -305,12 +305,12 @@ fn deployers_are_kept_off_dry_runs_where_that_is_asked_for() {
     assert_eq!(not_asked["metadata"]["annotations"][TYPE], "landscaper.gardener.cloud/helm");
     let real = [root, sub, execution];
     assert_eq!(mutated(&create(routed(item()), real.clone()).policy(applying())), routed(item()));
-    // After the dry run it is its type's deployer's again, whatever is asked for by then.
+    // After the dry run its type's deployer is responsible again, even if another one is requested by then.
     for policy in [applying(), Policy::default()] {
         let after = mutated(&create(asked.clone(), real.clone()).policy(policy));
         assert_eq!(after["metadata"]["annotations"], json!({TYPE: "landscaper.gardener.cloud/helm"}));
     }
-    // An item of a type that the dry-run deployer does not process would wait for nobody.
+    // An item of a type that the dry-run deployer does not process would wait forever.
     let mut other = routed(item());
     other["spec"]["type"] = json!("landscaper.gardener.cloud/mock");
     other["metadata"]["annotations"][TYPE] = json!("landscaper.gardener.cloud/mock");

@@ -1,4 +1,4 @@
-//! The deployer of dry runs without a cluster: what it writes next, held against the promises of the contract.
+//! Tests of the dry-run deployer without a cluster: its writes must keep the promises of the contract.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use portcullis::landscaper::deployer::machine::{State, Verdict, judge};
@@ -71,7 +71,7 @@ impl World {
         &self.item()["status"][key]
     }
 
-    /// What Landscaper writes.
+    /// Applies a write of Landscaper.
     fn landscaper(&mut self, change: &Value) {
         self.write(change, "landscaper", &["status", "metadata"]);
     }
@@ -87,7 +87,7 @@ impl World {
         self.collect();
     }
 
-    /// A write as the API server makes it: parts that a subresource has no say in stay, versions are compared.
+    /// Applies a write like the API server: only the parts of the subresource change, and versions are compared.
     fn write(&mut self, patch: &Value, manager: &str, parts: &[&str]) {
         let old = self.item().clone();
         let mut new = old.clone();
@@ -105,7 +105,7 @@ impl World {
         self.item = Some(new);
     }
 
-    /// An object that is to go goes with its last finalizer.
+    /// Deletes an object that is being deleted and has no finalizers.
     fn collect(&mut self) {
         let metadata = &self.item()["metadata"];
         let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
@@ -160,7 +160,7 @@ impl World {
         true
     }
 
-    /// Writes until there is nothing to do; the phases on the way.
+    /// Writes until there is nothing to do; returns the phases on the way.
     fn run(&mut self) -> Vec<String> {
         let mut phases: Vec<String> = Vec::new();
         for _ in 0..12 {
@@ -198,8 +198,8 @@ fn a_job_goes_through_the_phases_in_order_and_ends_in_one_write() {
     assert_eq!(world.next(), Step::Nothing);
 }
 
-/// Whether a deployer processes the next job of an item, by the executed case that has the same status.
-fn is_deployed_next(item: &Value) -> bool {
+/// Returns whether a deployer processes the next job of an item, by the executed case that has the same status.
+fn is_deployed_by_the_next_job(item: &Value) -> bool {
     let text = include_str!("vectors/landscaper/deployers.json");
     let file: Value = serde_json::from_str(text).unwrap();
     let (observed, generation) = (&item["status"]["observedGeneration"], &item["metadata"]["generation"]);
@@ -222,12 +222,12 @@ fn a_real_run_after_a_dry_run_is_not_skipped() {
     world.item.as_mut().unwrap()["spec"]["updateOnChangeOnly"] = json!(true);
     world.trigger("job-1");
     assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"]);
-    assert!(is_deployed_next(world.item()), "{:#}", world.item()["status"]);
+    assert!(is_deployed_by_the_next_job(world.item()), "{:#}", world.item()["status"]);
 }
 
 /// Versions before this one wrote the generation: their items would be skipped too.
 #[test]
-fn an_item_that_claims_a_deployment_loses_the_claim_whether_or_not_it_is_in_dry_run() {
+fn removes_claims_of_a_deployment() {
     for is_open in [false, true] {
         for is_dry_run in [false, true] {
             let mut world = World::seed();
@@ -241,9 +241,9 @@ fn an_item_that_claims_a_deployment_loses_the_claim_whether_or_not_it_is_in_dry_
             if is_open {
                 world.trigger("job-2");
             }
-            assert!(!is_deployed_next(world.item()));
+            assert!(!is_deployed_by_the_next_job(world.item()));
             assert!(world.deployer.is_wanted(world.item()) && world.step());
-            assert!(is_deployed_next(world.item()), "{:#}", world.item()["status"]);
+            assert!(is_deployed_by_the_next_job(world.item()), "{:#}", world.item()["status"]);
             assert_eq!(world.step(), is_open && is_dry_run, "and nothing else is written of it");
         }
     }
@@ -267,7 +267,7 @@ fn a_second_job_writes_only_what_changed() {
 }
 
 #[test]
-fn every_trouble_is_told_at_once_and_the_next_job_forgets_it() {
+fn reports_all_problems_at_once_and_clears_them_with_the_next_job() {
     let mut world = World::new(&manifest(&[export(".data.tokn"), export(".data.x"), export(".data.token")]));
     world.trigger("job-1");
     assert_eq!(world.run(), ["Init", "Progressing", "Failed"]);
@@ -283,7 +283,7 @@ fn every_trouble_is_told_at_once_and_the_next_job_forgets_it() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn names_missing_fragments() {
     for (configuration, words) in [
         (None, "DryRunConfiguration \"test-dry-run\" does not exist"),
         (Some(json!({"spec": {}})), "no fragment of Secret example/test-secret (v1) in the DryRunConfiguration: add {"),
@@ -301,7 +301,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn a_helm_export_without_an_object_reads_what_the_item_says_of_its_values() {
+fn a_helm_export_without_an_object_reads_the_values() {
     let config = |path: &str| {
         json!({"apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
                "name": "release", "namespace": "example", "values": {"port": 8080},
@@ -321,7 +321,7 @@ fn a_helm_export_without_an_object_reads_what_the_item_says_of_its_values() {
 }
 
 #[test]
-fn a_deletion_takes_nothing_away_but_the_finalizer() {
+fn a_deletion_removes_only_the_finalizer() {
     let mut world = World::seed();
     world.trigger("job-1");
     world.run();
@@ -333,7 +333,7 @@ fn a_deletion_takes_nothing_away_but_the_finalizer() {
 }
 
 #[test]
-fn delete_without_uninstall_does_not_even_pretend_to_uninstall() {
+fn delete_without_uninstall_skips_the_uninstall_phases() {
     let mut world = World::seed();
     world.trigger("job-1");
     world.run();
@@ -346,7 +346,7 @@ fn delete_without_uninstall_does_not_even_pretend_to_uninstall() {
 }
 
 #[test]
-fn an_item_that_is_deleted_at_work_is_deleted() {
+fn deletes_an_item_during_a_job() {
     let mut world = World::seed();
     world.trigger("job-1");
     for _ in 0..3 {
@@ -379,7 +379,7 @@ fn both_generations_are_served() {
 }
 
 #[test]
-fn a_clock_behind_landscapers_does_not_look_as_if_nobody_had_come() {
+fn tolerates_a_clock_behind_landscapers() {
     let mut world = World { clock: 100, ..World::seed() };
     world.trigger("job-1");
     world.clock = 40;
@@ -389,7 +389,7 @@ fn a_clock_behind_landscapers_does_not_look_as_if_nobody_had_come() {
 }
 
 #[test]
-fn what_is_not_its_own_is_left_alone() {
+fn ignores_items_of_others() {
     for change in [
         json!({"spec": {"type": "landscaper.gardener.cloud/container"}}),
         json!({"metadata": {"annotations": {"landscaper.gardener.cloud/dry-run": "True"}}}),
@@ -403,7 +403,7 @@ fn what_is_not_its_own_is_left_alone() {
 }
 
 #[test]
-fn it_steps_back_wherever_another_deployer_shows() {
+fn stops_when_another_deployer_is_active() {
     let other = || "helm.deployer.landscaper.gardener.cloud".to_owned();
     let named = json!({"status": {"deployer": {"name": other(), "identity": "x", "version": ""}}});
     let wrote = |field: &str, of: Value| json!({"metadata": {"managedFields": [{"manager": "helm-deployer", "fieldsV1": {"f:status": {field: of}}}]}});
@@ -441,7 +441,7 @@ fn it_steps_back_wherever_another_deployer_shows() {
 
 /// A deployer that loses the race for the status reports its conflict as an Event, and shows nowhere else.
 #[test]
-fn an_event_of_a_deployer_is_a_trace_and_others_are_not() {
+fn detects_deployers_by_their_events() {
     let reported = |reporter: &str| {
         let mut world = World::seed();
         world.trigger("job-1");
@@ -472,7 +472,7 @@ fn a_routed_item_of_another_type_fails_at_once_and_can_be_deleted() {
 }
 
 #[test]
-fn a_secret_of_others_is_not_overwritten() {
+fn does_not_overwrite_foreign_secrets() {
     let mut world = World::seed();
     let theirs = json!({"metadata": {"name": "item-export", "namespace": "ns"}, "data": {"password": "eA=="}});
     world.secret = Some(theirs.clone());
@@ -490,14 +490,14 @@ fn a_secret_of_others_is_not_overwritten() {
     assert_eq!(secret_reference(world.item()), ("ns".to_owned(), "earlier".to_owned()));
 }
 
-/// What may happen between two writes of ours.
+/// An event between two writes.
 #[derive(Debug, Clone, Copy)]
 enum Happening {
-    /// A write of ours.
+    /// A write of the dry-run deployer.
     Step,
     /// Killed; another instance follows.
     Kill,
-    /// Landscaper asks for another job, if the last one is finished.
+    /// Landscaper requests another job, if the last one is finished.
     Trigger,
     /// Landscaper interrupts, or gives up waiting.
     Interrupt,
@@ -510,7 +510,7 @@ enum Happening {
 proptest! {
     /// Whatever happens in between, no promise of the contract is broken, and left alone it comes to rest.
     #[test]
-    fn no_promise_is_broken_whatever_happens(
+    fn keeps_every_promise_under_random_events(
         happenings in prop::collection::vec(prop::sample::select(vec![
             Happening::Step, Happening::Step, Happening::Step, Happening::Kill, Happening::Trigger, Happening::Interrupt,
             Happening::Delete, Happening::ClockBack,

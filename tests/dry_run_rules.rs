@@ -1,4 +1,5 @@
-//! What the pages of the DR rules do not show: Executions, older lists, what was there before, what is not certain.
+//! Tests of the DR rules beyond the examples of their pages: Executions, older lists, existing errors, uncertain
+//! results.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -113,7 +114,7 @@ fn an_object_that_the_value_names_needs_a_fragment_too() {
 }
 
 #[test]
-fn what_an_update_leaves_as_it_was_is_only_warned_about() {
+fn warns_about_errors_that_an_update_does_not_change() {
     let wrong = item(json!([export(".data.wrong", "Secret", "test-secret")]));
     let mut touched = wrong.clone();
     touched["metadata"]["annotations"]["landscaper.gardener.cloud/reconcile-time"] = json!("now");
@@ -124,7 +125,7 @@ fn what_an_update_leaves_as_it_was_is_only_warned_about() {
 }
 
 #[test]
-fn a_configuration_that_does_not_fit_what_is_there_is_warned_about() {
+fn warns_about_configurations_that_do_not_fit() {
     let exports = json!([export(".data.wrong", "Secret", "test-secret"), export(".data", "Secret", "missing")]);
     let case = Case::new(Operation::Create, configuration()).stored(vec![item(exports)]);
     assert_eq!(brief(&case), ["DR004 warn spec.exports[1]", "DR005 warn spec.exports"]);
@@ -147,7 +148,7 @@ fn helm_exports_without_a_resource_are_left_to_the_deployer() {
 }
 
 #[test]
-fn a_kind_that_is_not_known_is_only_warned_about() {
+fn warns_about_unknown_kinds() {
     let fragment = |api_version: &str, kind: &str| {
         let mut configuration = configuration();
         configuration["spec"]["exports"] =
@@ -223,9 +224,9 @@ fn a_switch_waits_for_the_run_in_both_directions() {
     assert_eq!([judged(true, false, done()), judged(false, false, done())], [[""; 0], [""; 0]]);
 }
 
-/// An item loses its mark with its root; who did it last still tells whether anything is deployed.
+/// An item loses its annotation with its root; the last deployer still shows whether anything is deployed.
 #[test]
-fn what_was_only_ever_in_dry_run_can_be_again() {
+fn allows_another_dry_run_of_undeployed_items() {
     let root = |dry_run: &str| {
         let mut root = object("Installation", json!({}));
         root["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/dry-run": dry_run});
@@ -243,7 +244,7 @@ fn what_was_only_ever_in_dry_run_can_be_again() {
     assert_eq!((judged("helm.deployer.landscaper.gardener.cloud"), judged("portcullis.dev/dry-run")), (1, 0));
 }
 
-/// The findings of DR012 under a configuration file, as level and message.
+/// Returns the findings of DR012 under a configuration file, as level and message.
 fn judged_under(configuration: &str, object: Value) -> Vec<(Level, String)> {
     let policy = portcullis::config::parse(configuration, "portcullis.yaml", &Registry::standard()).unwrap();
     let findings = Case::new(Operation::Create, object).policy(policy).decide(Phase::Validate).findings;
@@ -284,7 +285,7 @@ fn a_dry_run_that_a_known_deployer_would_deploy_is_denied() {
     assert_eq!(judged_under(&selector, helm())[0].0, Level::Warn, "the Target is not known");
 }
 
-/// Issue 18: items of types that nobody processes in a dry run were routed away, and nothing said so.
+/// Issue 18: items of types that no deployer processes in a dry run were routed away without a warning.
 #[test]
 fn a_type_that_nobody_processes_in_a_dry_run_is_denied_where_items_are_routed() {
     let mock = |place: &str| format!("{place}landscaper.gardener.cloud/mock");
@@ -317,7 +318,7 @@ impl Confirm for Ahead {
 }
 
 #[test]
-fn nothing_is_refused_that_the_api_server_does_not_confirm() {
+fn denies_only_with_a_live_read() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let levels = |confirm: Ahead, object: &Value| -> Vec<Level> {
         let registry = Registry::standard();

@@ -1,4 +1,4 @@
-//! Composition environments against the executed cases of `tests/vectors/crossplane/`, in both profiles.
+//! Tests composition environments with the executed cases of `tests/vectors/crossplane/`, in both profiles.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -29,7 +29,7 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// The input of a case, with the Go type that it says.
+/// Returns the input of a case, with the Go type that it says.
 fn input(case: &Value) -> Any {
     let value = &case["input"];
     match case["inputGoType"].as_str() {

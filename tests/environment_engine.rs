@@ -1,7 +1,7 @@
-//! The engine of composition environments beyond the executed cases: selecting, fetching and patching by the names of
-//! upstream's tests, the scenarios of its end-to-end tests with the values that it recorded, and properties.
+//! Tests of the engine of composition environments beyond the executed cases: upstream's tests by name, the scenarios
+//! of its end-to-end tests with recorded values, and properties.
 //!
-//! `tests/cases/crossplane_names.md` lists upstream's names against these.
+//! `tests/cases/crossplane_names.md` maps upstream's names to these.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -238,7 +238,7 @@ fn fetch_by_the_names_of_upstream() {
 
 /// `TestEnvironmentShouldResolve` of Crossplane.
 #[test]
-fn references_are_resolved_while_there_are_none_or_always() {
+fn resolves_references_if_empty_or_always() {
     let all = configs(STAGES);
     let references = |policy: &str, own: Value| {
         let composition = json!({"spec": {"resources": [], "environment": yaml(&format!(
@@ -512,7 +512,7 @@ fn the_scenarios_of_upstream_give_the_recorded_values() {
     assert_eq!(run(&most_one, &three, &json!([])).1, "2", "multipleModeMaxMatch1");
 }
 
-/// What the function does otherwise than Crossplane itself, along a pipeline.
+/// Differences of the function from Crossplane itself, along a pipeline.
 #[test]
 fn a_pipeline_is_computed_step_by_step() {
     let composition = "
@@ -558,7 +558,7 @@ spec:
     assert_eq!(environment.get("back"), None, "the composite is read as it was observed");
 }
 
-/// What composed resources get from the environment through the function, whose patches may have written over it.
+/// Composed resources get their values from the environment through the function, whose patches may have changed it.
 #[test]
 fn composed_resources_of_the_function_get_the_patched_environment() {
     let composed = |composite: Value| {
@@ -642,7 +642,7 @@ fn layer(name: &str, data: &Map<String, Value>) -> Layer {
 }
 
 #[test]
-fn every_key_knows_where_it_comes_from() {
+fn records_the_origin_of_every_key() {
     let data = |text: &str| yaml(text).as_object().unwrap().clone();
     let merged = Merged::of(vec![
         layer("one", &data("{a: {x: 1, w: 1}, s: s, big: 9007199254740993}")),
@@ -662,7 +662,7 @@ fn every_key_knows_where_it_comes_from() {
 }
 
 #[test]
-fn it_is_told_where_the_function_merges_at_random() {
+fn reports_random_merge_order_of_the_function() {
     let composition = "
 spec:
   mode: Pipeline
@@ -700,7 +700,7 @@ fn data() -> impl Strategy<Value = Map<String, Value>> {
     proptest::collection::btree_map("[a-c]", value, 0..4).prop_map(|members| members.into_iter().collect())
 }
 
-/// Whether somewhere a map and something else are set for the same key.
+/// Returns whether somewhere a map and something else are set for the same key.
 fn conflicts(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.iter().any(|(key, a)| match (a, b.get(key)) {
         (Value::Object(a), Some(Value::Object(b))) => conflicts(a, b),
@@ -725,7 +725,7 @@ proptest! {
     }
 
     #[test]
-    fn every_key_of_what_is_merged_has_an_origin(layers in proptest::collection::vec(data(), 0..5)) {
+    fn every_merged_key_has_an_origin(layers in proptest::collection::vec(data(), 0..5)) {
         fn check(data: &Map<String, Value>, origins: &std::collections::BTreeMap<String, portcullis::crossplane::environment::Origin>, layers: usize) {
             assert_eq!(data.keys().collect::<Vec<_>>(), origins.keys().collect::<Vec<_>>());
             for (key, value) in data {
@@ -739,7 +739,7 @@ proptest! {
         check(&merged.data, &merged.origins, layers.len());
     }
 
-    /// A composite that carries what was computed already is left as it is: patches are idempotent.
+    /// A composite that already has the result is not changed: patches are idempotent.
     #[test]
     fn computing_again_changes_nothing(environment in data(), from in "[a-c]([.][a-c])?", to in "[a-c]([.][a-c])?", is_native: bool) {
         let profile = if is_native { NATIVE } else { FUNCTION };
@@ -758,7 +758,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_patch_says_there_is_an_ending(
+    fn terminates_for_any_patch(
         kind in "From(Composite|Environment)FieldPath|To(Composite|Environment)FieldPath|Combine(From|To)Composite|",
         from in "[a-c.*\\[\\]01]{0,8}", to in "[a-c.*\\[\\]01]{0,8}", environment in data(), fmt in "%?[-+# 0-9.]{0,3}[vsdxqf%]?",
         policy in prop_oneof![Just("Replace"), Just("MergeObjects"), Just("ForceMergeObjectsAppendArrays"), Just("x")],

@@ -1,4 +1,4 @@
-//! `portcullis explain overwrites --tree` and `--diff`, as a user runs them.
+//! Tests of `portcullis explain overwrites --tree` and `--diff`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ fn tree(arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn every_reference_is_told_with_what_it_becomes_and_why() {
+fn prints_every_reference_with_its_substitution() {
     let (code, text, _) = tree(&[]);
     assert_eq!(code, 0);
     assert_eq!(
@@ -43,7 +43,7 @@ github.com/gardener/landscaper/echo-server v0.2.0 → my-own-echo-server v0.2.0 
 }
 
 #[test]
-fn programs_get_every_entry_and_the_patches() {
+fn json_contains_every_entry_and_the_patches() {
     let (_, text, _) = tree(&["--output", "json"]);
     let told: Value = serde_json::from_str(&text).unwrap();
     let references = told[0]["references"].as_array().unwrap();
@@ -62,7 +62,7 @@ fn programs_get_every_entry_and_the_patches() {
 }
 
 #[test]
-fn it_is_drawn_three_ways() {
+fn draws_trees_in_three_formats() {
     let (_, dot, _) = tree(&["--output", "dot"]);
     assert!(dot.contains("n0 -> n1 [label=\"fallback\"") && dot.contains("n2 -> n3 [label=\"backend\""), "{dot}");
     let (_, mermaid, _) = tree(&["--output", "mermaid"]);
@@ -86,7 +86,7 @@ fn changed(from: &str, to: &str) -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn a_change_is_told_for_every_installation_that_it_reaches() {
+fn diff_shows_every_affected_installation() {
     let other = changed("v1.2.3", "v1.2.9");
     let path = other.path().display().to_string();
     let (code, text, error) = tree(&["--diff", &path]);
@@ -106,7 +106,7 @@ fn a_change_is_told_for_every_installation_that_it_reaches() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told() {
+fn reports_unusable_inputs() {
     let (code, _, error) = tree(&["--diff", "examples/landscaper/installation.yaml"]);
     assert!(code == 2 && error.contains("neither ComponentVersionOverwrites nor Contexts"), "{error}");
     let output = explain(&["--manifests", "examples/landscaper", "--tree", "--components", "examples/landscaper"]);

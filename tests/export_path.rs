@@ -1,4 +1,5 @@
-//! Export paths against the executed cases of `tests/vectors/landscaper/{jsonpath,construct}.json`, and on anything.
+//! Tests export paths with the executed cases of `tests/vectors/landscaper/{jsonpath,construct}.json`, and with random
+//! input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -20,7 +21,7 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("it is a text")
 }
 
-/// Whether two values are equal; whether a number is written as an integer does not count.
+/// Returns whether two values are equal; whether a number is written as an integer does not count.
 fn same(a: &Value, b: &Value) -> bool {
     floats(a.clone()) == floats(b.clone())
 }
@@ -125,7 +126,7 @@ fn errors_name_the_place_in_the_path() {
 }
 
 #[test]
-fn a_path_that_walks_for_ever_is_stopped() {
+fn stops_an_endless_path() {
     let list: Value = (0..100).map(|_| json!({"a": [1, 2, 3], "b": {"c": {"d": 1}}})).collect();
     let object = json!({"list": list});
     let path = format!("list{}", "..[0:1]".repeat(400));
@@ -203,9 +204,9 @@ proptest! {
         }
     }
 
-    /// What is built for a key is found again by that key.
+    /// A value that is built for a key is found by that key.
     #[test]
-    fn what_a_key_builds_it_finds(key in "[a-c](\\.[a-c]){0,4}", value in object()) {
+    fn finds_the_value_that_a_key_builds(key in "[a-c](\\.[a-c]){0,4}", value in object()) {
         prop_assert_eq!(find(&key, &construct(&key, &value).unwrap()).unwrap(), value);
     }
 }

@@ -1,4 +1,4 @@
-//! Exports and compressed Executions against the executed cases of
+//! Tests exports and compressed Executions with the executed cases of
 //! `tests/vectors/landscaper/{exports,compressed}.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -50,7 +50,7 @@ fn agrees(failure: &Failure, text: &str) -> bool {
     }
 }
 
-/// Of the decoded items, what is read of them here.
+/// Returns the parts of decoded items that are compared.
 fn items(decoded: &Value) -> Vec<Value> {
     let part = |item: &Value| json!([item["name"], item["type"], item["config"]]);
     decoded["deployItems"].as_array().into_iter().flatten().map(part).collect()

@@ -1,5 +1,5 @@
-//! Field paths against the executed cases of `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`, and on
-//! anything.
+//! Tests field paths with the executed cases of `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`, and
+//! with random input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -72,7 +72,7 @@ fn every_case_of_writing_has_the_recorded_outcome() {
     }
 }
 
-/// The document that a case describes instead of writing it out: `a = array of 3, last = 1, others null`.
+/// Returns the document that a case describes instead of writing it out: `a = array of 3, last = 1, others null`.
 fn described(words: &str) -> Value {
     let (name, rest) = words.split_once(" = array of ").expect("it names a list");
     let (length, rest) = rest.split_once(", last = ").expect("it says how long it is");
@@ -124,7 +124,7 @@ fn every_case_of_merging_has_the_recorded_outcome() {
     }
 }
 
-/// Cases under the names of upstream's own tests, with inputs of ours, executed by crossplane-runtime v1.17.0.
+/// Cases named after upstream's own tests, with our inputs, executed by crossplane-runtime v1.17.0.
 #[test]
 fn every_case_with_a_name_has_the_recorded_outcome() {
     let path = repository().join("tests/vectors/crossplane/named_fieldpath.json");
@@ -171,7 +171,7 @@ fn every_case_with_a_name_has_the_recorded_outcome() {
 }
 
 #[test]
-fn a_member_that_is_called_like_a_wildcard_is_one_like_any_other() {
+fn treats_a_member_named_star_as_an_ordinary_member() {
     let object = json!({"a": {"*": {"b": 1}, "x": {"b": 2}}});
     let paths = Path::parse("a[*].b").unwrap().expand(&object).unwrap();
     assert_eq!(paths.iter().map(Path::to_string).collect::<Vec<_>>(), ["a[*].b", "a.x.b"]);
@@ -186,7 +186,7 @@ fn the_highest_index_is_1024() {
 }
 
 #[test]
-fn wildcards_stand_for_a_bounded_number_of_places() {
+fn bounds_the_expansion_of_wildcards() {
     let members: serde_json::Map<String, Value> =
         (0..1_000_000).map(|at| (format!("k{at}"), json!({"b": 1}))).collect();
     let object = json!({"a": members});
@@ -198,7 +198,7 @@ fn wildcards_stand_for_a_bounded_number_of_places() {
 }
 
 #[test]
-fn an_object_does_not_become_deeper_than_objects_are_read() {
+fn limits_the_depth_of_written_objects() {
     let deep = Path::parse(&vec!["a"; 1_000_000].join(".")).unwrap();
     let mut object = json!({});
     let error = deep.set(&mut object, json!(1)).unwrap_err();
@@ -231,7 +231,7 @@ fn objects() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read(mut object in objects(), value in values(), path in "[a-c]([.][a-c]|\\[[0-3]\\]|\\[x[.]y\\]){0,4}") {
+    fn reads_what_was_written(mut object in objects(), value in values(), path in "[a-c]([.][a-c]|\\[[0-3]\\]|\\[x[.]y\\]){0,4}") {
         let path = Path::parse(&path).unwrap();
         let before = object.clone();
         match path.set(&mut object, value.clone()) {
@@ -246,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn every_path_that_wildcards_stand_for_leads_somewhere(object in objects(), path in "[a-c*]([.][a-c]|\\[[0-2*]\\]){0,4}") {
+    fn expanded_paths_exist(object in objects(), path in "[a-c*]([.][a-c]|\\[[0-2*]\\]){0,4}") {
         for path in Path::parse(&path).unwrap().expand(&object).unwrap_or_default() {
             prop_assert!(path.get(&object).is_ok(), "{}", path);
         }

@@ -1,5 +1,5 @@
-//! Go's standard library in Rust, against what Go 1.26 answered: `tests/vectors/crossplane/go_*.json`. They are recorded
-//! from random inputs, so that every branch is met that somebody would not think of.
+//! Tests Go's standard library in Rust with the results of Go 1.26: `tests/vectors/crossplane/go_*.json`, recorded from
+//! random inputs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -12,7 +12,7 @@ use portcullis::crossplane::go::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A file of cases that were recorded for this test; other vectors have no such files.
+/// Returns a file of cases that were recorded for this test; other vectors have no such files.
 fn recorded(file: &str) -> Vec<Value> {
     let path = repository().join("tests/vectors/crossplane").join(file);
     let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -31,7 +31,7 @@ fn argument(argument: &Value) -> Any {
 }
 
 #[test]
-fn every_format_prints_what_go_printed() {
+fn formats_like_go() {
     for case in recorded("go_fmt.json") {
         let arguments: Vec<Any> = case["args"].as_array().unwrap().iter().map(argument).collect();
         let printed = fmt::sprintf(case["s"].as_str().unwrap(), &arguments).unwrap();
@@ -40,7 +40,7 @@ fn every_format_prints_what_go_printed() {
 }
 
 #[test]
-fn every_pattern_finds_what_go_found_or_is_wrong_in_the_same_words() {
+fn matches_patterns_like_go() {
     for case in recorded("go_regexp.json") {
         let (pattern, text) = (case["p"].as_str().unwrap(), case["s"].as_str().unwrap());
         let outcome = match regexp::compile(pattern) {
@@ -61,7 +61,7 @@ fn outcome<T: Into<Value>>(result: Result<T, String>) -> Value {
 }
 
 #[test]
-fn every_text_is_read_and_written_as_go_does() {
+fn parses_and_prints_like_go() {
     let bits = |value: f64| value.to_bits().to_string();
     let written = |value: Option<Value>| value.map_or("null".to_owned(), |value| go_json::marshal(&value));
     for case in recorded("go_std.json") {
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn a_number_that_is_written_is_read_again(bits: u64) {
+    fn parses_printed_numbers(bits: u64) {
         let value = f64::from_bits(bits);
         prop_assume!(value.is_finite());
         let text = portcullis::crossplane::go::format_float(value, 'g', None);

@@ -1,8 +1,8 @@
-//! The stored object, sent again unchanged, is changed by no mutator.
+//! Tests that no mutator changes the stored object if it is sent again unchanged.
 //!
-//! A mutator that adds what the API server prunes changes the object at every update: its generation rises with each, and
-//! whoever reconciles it begins again, for ever. So what a mutator makes of an object is pruned and defaulted by the schema
-//! of its kind, as the API server does, and sent again.
+//! A mutator that adds a field which the API server prunes would change the object at every update: its generation
+//! would increase, and its controllers would reconcile forever. So the result of a mutator is pruned and defaulted by
+//! the schema of its kind, as in the API server, and sent again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -38,12 +38,12 @@ const CONFIGURATIONS: [&str; 4] = [
      environmentConfigs: {native: disabled, writesTo: ['*']}\n",
 ];
 
-/// A cluster with objects in it, and what it made of those that were sent.
+/// A cluster with objects, and the stored form of those that were sent.
 struct World {
     gate: Gate,
     /// Objects, among them the definitions of composites.
     stored: Vec<Value>,
-    /// How often each of the mutators changed an object, and how often what it changed was the `spec` of a composite.
+    /// How often each mutator changed an object, and how often it changed the `spec` of a composite.
     changes: RefCell<BTreeMap<&'static str, usize>>,
 }
 
@@ -66,7 +66,7 @@ impl World {
         landscaper.or_else(|| schemas::composite(object, &self.stored))
     }
 
-    /// What is stored when an object is sent; none where it is denied.
+    /// Returns the stored form of an object; `None` if it is denied.
     fn send(&self, object: &Value, old: Option<&Value>) -> Option<(Value, bool)> {
         let schema = self.schema(object);
         let kept = |object: &Value| schema.as_ref().map_or_else(|| object.clone(), |schema| stored(object, schema));
@@ -98,7 +98,7 @@ impl World {
         *self.changes.borrow_mut().entry(key).or_default() += 1;
     }
 
-    /// Sends an object, and what is stored of it again.
+    /// Sends an object, and then its stored form.
     fn settles(&self, name: &str, object: &Value, old: Option<&Value>) -> Option<Value> {
         let (first, _) = self.send(object, old)?;
         let (second, is_changed) = self.send(&first, Some(&first)).expect("what was admitted is admitted again");
@@ -110,8 +110,8 @@ impl World {
     }
 }
 
-/// What is sent besides an object as its user wrote it: with dry-run annotations, as a controller left it, and with
-/// annotations of ours that are stale.
+/// Returns variants of an object: with dry-run annotations, as a controller left it, and with stale annotations of
+/// ours.
 fn variants(object: &Value, admitted: &Value) -> Vec<(&'static str, Value)> {
     let with = |change: fn(&mut Value)| {
         let mut object = object.clone();
@@ -193,7 +193,7 @@ impl Tally {
 }
 
 #[test]
-fn the_examples_of_all_rules_settle() {
+fn mutation_of_rule_examples_is_idempotent() {
     let mut tally = Tally::default();
     for rule in Registry::standard().rules() {
         for (which, example) in [("wrong", &rule.page.wrong), ("right", &rule.page.right)] {
@@ -206,7 +206,7 @@ fn the_examples_of_all_rules_settle() {
     assert!(tally.made("overwrites") > 0 && tally.made("dry-run") > 0, "{:?}", tally.changes);
 }
 
-/// Every object in a folder of examples, among all others of it.
+/// Sends every object in a folder of examples, with all others stored.
 fn of_folder(folder: &str, tally: &mut Tally) {
     let mut paths: Vec<_> =
         fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -218,7 +218,7 @@ fn of_folder(folder: &str, tally: &mut Tally) {
 }
 
 #[test]
-fn the_examples_settle() {
+fn mutation_of_examples_is_idempotent() {
     let mut tally = Tally::default();
     for folder in ["examples/landscaper", "examples/dry-run", "examples/crossplane", "examples/environment"] {
         of_folder(folder, &mut tally);
@@ -237,7 +237,7 @@ fn recordings(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
 }
 
 #[test]
-fn what_was_recorded_settles() {
+fn mutation_of_recordings_is_idempotent() {
     let (mut paths, mut tally) = (Vec::new(), Tally::default());
     recordings(&repository().join("tests/recordings"), &mut paths);
     for path in paths {
@@ -263,7 +263,7 @@ fn what_was_recorded_settles() {
 }
 
 #[test]
-fn the_vectors_of_overwrites_settle() {
+fn mutation_of_overwrite_vectors_is_idempotent() {
     let mut tally = Tally::default();
     let file = vectors("landscaper/overwrites.json");
     for case in file["cases"].as_array().unwrap() {
@@ -288,7 +288,7 @@ fn the_vectors_of_overwrites_settle() {
     assert!(tally.made("overwrites") > 100, "{:?}", tally.changes);
 }
 
-/// A definition whose composites have these fields in their `spec`.
+/// Returns a definition whose composites have these fields in their `spec`.
 fn definition(fields: &Value) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
         "metadata": {"name": "xexamples.example.org", "labels": {"portcullis.dev/composites": "true"}},
@@ -298,7 +298,7 @@ fn definition(fields: &Value) -> Value {
                                                  "status": {"type": "object", "properties": {}}}}}}]}})
 }
 
-/// A Composition with patches between a composite and its environment, as Crossplane itself has it or as functions do.
+/// Returns a Composition with patches between a composite and its environment, for Crossplane itself or for functions.
 fn composition(patches: &Value, is_native: bool) -> Value {
     let resources = json!([{"name": "a", "base": {"apiVersion": "v1", "kind": "ConfigMap"}, "patches": [
         {"type": "FromEnvironmentFieldPath", "fromFieldPath": "a", "toFieldPath": "data.a",
@@ -330,7 +330,7 @@ fn composite(spec: &Value) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "XExample", "metadata": {"name": "mine"}, "spec": spec})
 }
 
-/// The schema of everything in a value, but for some of its members.
+/// Returns the schema of everything in a value, but for some of its members.
 fn schema_of(value: &Value, leave_out: &dyn Fn(&str) -> bool) -> Value {
     match value {
         Value::Object(members) => {
@@ -352,7 +352,7 @@ fn schema_of(value: &Value, leave_out: &dyn Fn(&str) -> bool) -> Value {
 }
 
 #[test]
-fn the_vectors_of_environment_patches_settle() {
+fn mutation_of_environment_vectors_is_idempotent() {
     let mut tally = Tally::default();
     let cases = vectors("crossplane/env_patches.json");
     for case in cases.as_array().unwrap() {
@@ -383,7 +383,7 @@ fn the_vectors_of_environment_patches_settle() {
     assert!(tally.made("environments") > 10 && tally.made("composites") > 10, "{:?}", tally.changes);
 }
 
-/// A root, an Execution below it and a DeployItem below that, with what each says of dry runs.
+/// Returns a root, an Execution below it and a DeployItem below that, with what each says of dry runs.
 fn chain(marks: [Option<&str>; 3], type_name: &str) -> Vec<Value> {
     let object = |kind: &str, name: &str, owner: Option<(&str, &str)>, spec: Value, mark: Option<&str>| {
         let api_version = "landscaper.gardener.cloud/v1alpha1";
@@ -407,7 +407,7 @@ fn chain(marks: [Option<&str>; 3], type_name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn dry_runs_settle_whatever_each_object_says() {
+fn mutation_of_dry_runs_is_idempotent() {
     const MARKS: [Option<&str>; 4] = [None, Some("true"), Some("false"), Some("")];
     let mut tally = Tally::default();
     for (root, middle, item) in (0..64).map(|number| (MARKS[number % 4], MARKS[number / 4 % 4], MARKS[number / 16])) {
@@ -419,7 +419,7 @@ fn dry_runs_settle_whatever_each_object_says() {
     assert!(tally.made("dry-run") > 500, "{:?}", tally.changes);
 }
 
-/// A field of a few names, so that they meet.
+/// Returns a field of a few names, so that they meet.
 fn path() -> impl Strategy<Value = String> {
     let name = || prop::sample::select(vec!["a", "b", "c"]);
     prop_oneof![
@@ -458,7 +458,7 @@ fn object() -> impl Strategy<Value = Value> {
         .prop_map(|members| json!(members))
 }
 
-/// A schema of fields: some have a default, some are open, some are missing.
+/// Returns a schema of fields: some have a default, some are open, some are missing.
 fn fields() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),
@@ -496,7 +496,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn composites_settle_whatever_their_schema_and_their_patches(
+    fn mutation_of_composites_is_idempotent(
         fields in fields(),
         patches in prop::collection::vec(patch(), 1..4),
         data in object(),
@@ -508,7 +508,7 @@ proptest! {
     }
 }
 
-/// Adds a field, whatever the schema says.
+/// Adds a field that the schema does not have.
 static ADDS: Mutator = Mutator {
     name: "adds",
     family: "OW",
@@ -527,7 +527,7 @@ fn adds(_: &portcullis::admission::Request<'_>, _: &View<'_>, _: Mode, draft: &m
 
 #[test]
 #[should_panic(expected = "sent again unchanged, it is changed again")]
-fn a_mutator_that_adds_what_is_pruned_is_found() {
+fn detects_a_mutator_that_adds_pruned_fields() {
     let world = World::of(Registry::new(Vec::new(), vec![&ADDS]), Policy::default(), Vec::new());
     world.settles("adds", &chain([None; 3], "a").remove(0), None);
 }

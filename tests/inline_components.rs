@@ -1,4 +1,4 @@
-//! Descriptors that stand in an Installation: everything is known at admission, and patched in one go.
+//! Tests of inline descriptors in an Installation: everything is known at admission, and patched together.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -91,7 +91,7 @@ fn one_patch_covers_the_references() {
 }
 
 #[test]
-fn applied_twice_is_applied_once_and_undone_whole() {
+fn applies_idempotently_and_reverts_completely() {
     let mut case = case(INSTALLATION, Mode::Apply);
     let written = case.object.clone();
     case.object = mutated(&case);
@@ -117,7 +117,7 @@ fn references_follow_the_overwritten_repository_of_the_root() {
     assert_eq!(versions[1]["value"], "v9", "{patch}");
 }
 
-/// Descriptors in labels are unpacked where the outermost component has such a label too, as Landscaper does.
+/// Descriptors in labels are unpacked if the outermost component also has such a label, as in Landscaper.
 #[test]
 fn nested_descriptors_are_patched_where_landscaper_unpacks_them() {
     let nested = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": "example.org/store", "version": "v1",
@@ -143,9 +143,9 @@ fn an_unreadable_descriptor_still_gets_its_own_reference_patched() {
     assert_eq!(patch.as_array().map(Vec::len), Some(2), "{patch}");
 }
 
-/// What is too large for an annotation is left out, and the user is told.
+/// A patch that is too large for an annotation is omitted, with a warning.
 #[test]
-fn a_patch_that_does_not_fit_an_annotation_is_left_out() {
+fn omits_a_patch_that_does_not_fit_an_annotation() {
     let mut case = case(INSTALLATION, Mode::Annotate);
     let reference = |at| json!({"name": format!("db-{at}"), "componentName": "example.org/db", "version": "v1"});
     case.object["spec"]["componentDescriptor"]["inline"]["component"]["componentReferences"] =

@@ -1,4 +1,4 @@
-//! Kustomize trees against the executed verdicts of `tests/vectors/kustomize`, and the rules' pages.
+//! Tests kustomize trees with the executed verdicts of `tests/vectors/kustomize`, and the rules' pages.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, reason = "what is left open is told")]
 
@@ -18,7 +18,7 @@ use portcullis::kustomize::{Files, Report, Verdict, analyse, tree_rules};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Where the trees of the cases stand: the cases write `$ROOT`.
+/// The path of the trees in the cases, which write `$ROOT`.
 const ROOT: &str = "/srv/tree";
 
 fn text(value: &Value) -> &str {
@@ -36,7 +36,7 @@ fn tree(case: &Value) -> Tree {
     Tree::new(files, ROOT)
 }
 
-/// Says in words how a verdict differs from the one that kustomize gave.
+/// Describes how a verdict differs from that of kustomize.
 fn differs(case: &Value, report: &Report) -> Option<String> {
     let accepts = case["expect"]["accept"].as_bool().expect("a case has a verdict");
     let agrees = report.verdict == if accepts { Verdict::Accept } else { Verdict::Reject };
@@ -73,12 +73,12 @@ fn judged(case: &Value) -> Report {
 }
 
 #[test]
-fn verdicts_are_those_of_kustomize() {
+fn verdicts_equal_kustomizes() {
     let (mut wrong, mut unknown, mut garbled, mut agreed) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let mut decided = Vec::new();
     for case in FILES.iter().flat_map(|file| cases_of(file)) {
         let name = text(&case["name"]);
-        // absolute paths were lost in these when they were recorded
+        // Absolute paths were lost in the recording of these cases.
         if case["files"].to_string().contains("$TMP") {
             garbled.push(name.to_owned());
             continue;
@@ -100,7 +100,7 @@ fn verdicts_are_those_of_kustomize() {
 }
 
 #[test]
-fn repositories_are_told_apart_as_kustomize_does() {
+fn distinguishes_repositories_like_kustomize() {
     for row in cases_of("kustomize/remotes.json") {
         let entry = text(&row["entry"]);
         let found = Repository::of(entry).map_or(Value::Null, |found| {
@@ -118,7 +118,7 @@ fn cases_of(file: &str) -> Vec<Value> {
     }
 }
 
-/// What kustomize says of something, and the rule that it is about.
+/// Parts of kustomize's errors, with the corresponding rules.
 const SAYINGS: [(&str, &str); 15] = [
     ("expected kind != 'Component'", "KZ001"),
     ("expected kind 'Component'", "KZ002"),
@@ -137,9 +137,9 @@ const SAYINGS: [(&str, &str); 15] = [
     ("failed to find unique target", "KZ030"),
 ];
 
-/// The first finding is about what kustomize says, and shows the entry that is wrong.
+/// The first finding corresponds to kustomize's error, and shows the invalid entry.
 #[test]
-fn the_first_finding_is_what_kustomize_meets() {
+fn the_first_finding_is_kustomizes_error() {
     let mut told = 0;
     for case in FILES.iter().flat_map(|file| cases_of(file)) {
         let Some(error) = case["expect"]["error"].as_str() else { continue };
@@ -161,7 +161,7 @@ fn the_first_finding_is_what_kustomize_meets() {
 }
 
 #[test]
-fn findings_about_components_are_where_they_should_be() {
+fn findings_about_components_have_correct_positions() {
     for case in cases_of("kustomize/components.json") {
         let Some(expected) = case["finding"].as_object() else { continue };
         let report = judged(&case);
@@ -173,7 +173,7 @@ fn findings_about_components_are_where_they_should_be() {
 }
 
 #[test]
-fn the_example_of_the_proposal_is_accepted_and_its_slips_are_not() {
+fn accepts_the_example_of_the_proposal_but_not_its_mistakes() {
     let folder = repository().join("examples/kustomize");
     let tree = Tree::folder(&folder).expect("the example is there");
     for root in ["overlays/community", "overlays/dev", "overlays/enterprise"] {
@@ -196,7 +196,7 @@ fn the_example_of_the_proposal_is_accepted_and_its_slips_are_not() {
 }
 
 #[test]
-fn without_its_text_files_the_example_is_refused() {
+fn rejects_the_example_without_its_text_files() {
     let folder = repository().join("examples/kustomize");
     let files = in_memory(&folder, &|path, text| if path.ends_with(".txt") { String::new() } else { text });
     let report = analyse(&files, &TreePath::from("overlays/enterprise"), &Options::default());
@@ -206,7 +206,7 @@ fn without_its_text_files_the_example_is_refused() {
     assert_eq!(missing[0].message, "\"dbpass.txt\" is not there");
 }
 
-/// A folder as it is, but for what `change` makes of its files; an empty file is left out.
+/// Loads a folder with the files changed by `change`; an empty file is omitted.
 fn in_memory(folder: &Path, change: &dyn Fn(&str, String) -> String) -> Tree {
     let mut files = Memory::new();
     let mut folders = vec![folder.to_owned()];
@@ -228,7 +228,7 @@ fn in_memory(folder: &Path, change: &dyn Fn(&str, String) -> String) -> Tree {
 }
 
 #[test]
-fn verdicts_for_other_versions_are_those_of_kustomize() {
+fn verdicts_for_other_versions_equal_kustomizes() {
     let cases = vectors("kustomize/trees.json");
     for case in cases.as_array().expect("the cases are a list") {
         let Some(after) = case["expect_other_versions"].as_object() else { continue };
@@ -242,7 +242,7 @@ fn verdicts_for_other_versions_are_those_of_kustomize() {
 }
 
 #[test]
-fn verdicts_for_flux_are_those_of_flux() {
+fn verdicts_for_flux_equal_fluxs() {
     let cases = vectors("kustomize/flux.json");
     let mut wrong = Vec::new();
     for case in cases.as_array().expect("the cases are a list") {
@@ -259,9 +259,9 @@ fn verdicts_for_flux_are_those_of_flux() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
-/// Specs and root files that Flux executed: a random generator wrote them, and the differences were mended.
+/// Specs and root files from a random generator, executed by Flux.
 #[test]
-fn verdicts_for_whole_specs_are_those_of_flux() {
+fn verdicts_for_whole_specs_equal_fluxs() {
     let given = std::env::var("PORTCULLIS_FLUX_SPECS").ok();
     let cases = match given {
         Some(path) => serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON"),
@@ -296,7 +296,7 @@ fn found(example: &TreeExample) -> Report {
 }
 
 #[test]
-fn every_page_shows_what_its_rule_finds() {
+fn examples_of_pages_have_their_findings() {
     for rule in tree_rules() {
         let finds = |report: &Report| report.findings.iter().any(|finding| finding.rule == rule.id);
         let (wrong, right) = (found(&rule.page.wrong), found(&rule.page.right));
@@ -306,7 +306,7 @@ fn every_page_shows_what_its_rule_finds() {
     }
 }
 
-/// Texts that look like what people, and attackers, write.
+/// Generates texts similar to those of users and attackers.
 fn texts() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "resources:\n",
@@ -336,7 +336,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_tree_is_too_odd(
+    fn never_panics_on_odd_trees(
         files in prop::collection::btree_map("(a|b|c)/(kustomization.yaml|Kustomization|x.yaml|\\.\\.)", texts(), 0..6),
         links in prop::collection::btree_map("(a|b)/(l|kustomization.yaml)", "(\\.\\./[abc]|l|/|\\.\\./\\.\\./x)", 0..3),
         profile in prop::sample::select(Profile::ALL.to_vec()),
@@ -355,7 +355,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fix_changes_nothing_else_or_nothing(text in texts(), index in 0_usize..3) {
+    fn a_fix_changes_only_its_entry(text in texts(), index in 0_usize..3) {
         let fix = Fix::MoveEntry { from: "resources".into(), index, to: "components".into() };
         if let Some(fixed) = portcullis::kustomize::fix(&text, &[fix]) {
             prop_assert!(fixed.len() + 40 > text.len());
@@ -368,7 +368,7 @@ fn verdict_of(files: Memory) -> Report {
 }
 
 #[test]
-fn hostile_trees_are_answered_within_bounds() {
+fn hostile_trees_stay_within_bounds() {
     let bomb: String = std::iter::once("a0: &a0 [x]\n".to_owned())
         .chain((1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "))))
         .collect();
@@ -393,7 +393,7 @@ fn folders_that_multiply_are_bounded() {
 }
 
 #[test]
-fn bytes_that_are_no_text_have_a_place() {
+fn reports_the_position_of_invalid_utf8() {
     let report = verdict_of(Memory::new().file("app/kustomization.yaml", b"resources: [\xff]\n"));
     assert_eq!((report.verdict, report.findings[0].rule), (Verdict::Reject, "KZ008"));
     let report = verdict_of(Memory::new().file("app/kustomization.yaml", b"\xff\xfer\0e\0"));

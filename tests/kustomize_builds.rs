@@ -1,6 +1,6 @@
-//! Whole builds against the bytes, or the errors, of kustomize 5.8.1.
+//! Compares whole builds with the bytes, or the errors, of kustomize 5.8.1.
 //!
-//! `builds.json` is ours; the other files are other people's and are read from where the vectors of this machine lie.
+//! `builds.json` is ours; the other files are from other people, and are read from the shared vectors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, reason = "the counts of the cases are printed")]
 
@@ -36,7 +36,7 @@ fn tree(case: &Value) -> Tree {
     Tree::new(files, "/")
 }
 
-/// What the engine makes of a case.
+/// Builds a case.
 fn built(case: &Value) -> Result<String, Stop> {
     let tree = tree(case);
     let options = &case["options"];
@@ -55,7 +55,7 @@ fn built(case: &Value) -> Result<String, Stop> {
     built.text()
 }
 
-/// How a case differs from what kustomize did. What is not worked out is no difference, but is listed.
+/// Describes how a case differs from kustomize's result. An unsupported case is not a difference, but is listed.
 fn difference(case: &Value, open: &mut Vec<String>) -> Option<String> {
     let expect = &case["expect"];
     let error = expect["error"].as_str().or(expect["panic"].as_str());
@@ -77,7 +77,7 @@ fn words(stop: &Stop) -> String {
     format!("{} {}", reason.site, reason.message)
 }
 
-/// The first lines that differ.
+/// Returns the first lines that differ.
 fn lines(expected: &str, found: &str) -> String {
     let mut out = String::new();
     let (mut a, mut b) = (expected.lines(), found.lines());
@@ -95,7 +95,7 @@ fn lines(expected: &str, found: &str) -> String {
     out
 }
 
-/// The folder of other people's cases, where there is one.
+/// Returns the folder of other people's cases, if present.
 fn others() -> Option<PathBuf> {
     let given = std::env::var_os("PORTCULLIS_VECTORS").map(PathBuf::from);
     let folder = given.unwrap_or_else(|| repository().join("../shared/vectors"));
@@ -129,12 +129,12 @@ fn judge(differences: &[String]) {
 }
 
 #[test]
-fn builds_are_those_of_kustomize() {
+fn builds_equal_kustomizes() {
     judge(&run(&repository().join("tests/vectors/kustomize/builds.json")));
 }
 
 #[test]
-fn builds_of_other_people_are_those_of_kustomize() {
+fn shared_builds_equal_kustomizes() {
     let Some(folder) = others() else {
         println!("there are no cases of other people here: set PORTCULLIS_VECTORS");
         return;

@@ -1,5 +1,5 @@
-//! The text of objects against what kustomize's own libraries printed (`tests/vectors/kustomize/emit.json`), and against our
-//! reader of YAML 1.1.
+//! Compares printed objects with the output of kustomize's own libraries (`tests/vectors/kustomize/emit.json`), and
+//! with our reader of YAML 1.1.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -30,7 +30,7 @@ fn prints_what_kustomize_prints() {
 }
 
 #[test]
-fn reports_the_place_of_what_cannot_be_printed() {
+fn reports_the_position_of_unprintable_values() {
     let error = printed(&json!({"data": {"list": ["a", "b\u{7f}"]}})).unwrap_err();
     assert_eq!(error.to_string(), "data.list[1]: the control character U+007F cannot be printed as YAML");
     let error = printed(&json!({"data": {"k\u{85}": 1}})).unwrap_err();

@@ -1,4 +1,4 @@
-//! Strategic merge patches against what kustomize's own library made of them: `tests/vectors/kustomize/merge.json`.
+//! Compares strategic merge patches with the results of kustomize's own library: `tests/vectors/kustomize/merge.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;

@@ -1,4 +1,4 @@
-//! What is shown, what is written about it, and what dashboard and alerts ask for.
+//! Tests that metrics, their documentation, the dashboard and the alerts agree.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod support;
@@ -47,7 +47,7 @@ impl Confirm for Nobody {
     }
 }
 
-/// What server and companion show, all there is.
+/// Returns all metrics of server and controller manager.
 fn everything() -> String {
     let mut registry = process::registry();
     let rules = gate::Registry::standard();
@@ -77,7 +77,7 @@ fn everything() -> String {
     text
 }
 
-/// Name, kind and meaning of each metric, sorted, as rows of a table.
+/// Returns name, type and description of each metric as rows of a table, sorted.
 fn rows(shown: &str) -> BTreeSet<String> {
     let of = |key: &str| -> Vec<(String, String)> {
         let lines = shown.lines().filter_map(|line| line.strip_prefix(key)?.split_once(' '));
@@ -91,7 +91,7 @@ fn rows(shown: &str) -> BTreeSet<String> {
     types.iter().map(row).collect()
 }
 
-/// What the text format adds to a name.
+/// Returns the suffix that the text format adds to a name.
 fn suffix(kind: &str) -> &'static str {
     match kind {
         "counter" => "_total",
@@ -100,7 +100,7 @@ fn suffix(kind: &str) -> &'static str {
     }
 }
 
-/// The names that a query may use.
+/// Returns the names that a query may use.
 fn names(rows: &BTreeSet<String>) -> BTreeSet<String> {
     let mut names = BTreeSet::from(API_SERVER.map(str::to_owned));
     for row in rows {
@@ -135,7 +135,7 @@ async fn the_page_lists_every_metric_and_no_other() {
     );
 }
 
-/// What a server shows that follows a configuration file.
+/// Returns the metrics of a server with a configuration file.
 async fn shown_by_a_server() -> String {
     let (mount, manifests) = (SecretMount::new(&Authority::new().leaf()), tempfile::tempdir().unwrap());
     fs::write(manifests.path().join("portcullis.yaml"), "# nothing\n").unwrap();
@@ -188,7 +188,7 @@ fn no_label_names_an_object_or_a_namespace() {
 }
 
 #[test]
-fn dashboard_and_alerts_ask_for_what_there_is() {
+fn dashboard_and_alerts_use_existing_metrics() {
     let names = names(&rows(&everything()));
     let metric = Regex::new(r"\b(?:portcullis|apiserver_admission)_[a-z_]+\b").unwrap();
     for path in ["charts/portcullis/dashboards/portcullis.json", "charts/portcullis/monitoring/alerts.yaml"] {

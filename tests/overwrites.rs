@@ -1,4 +1,4 @@
-//! Overwrites against the executed cases of `tests/vectors/landscaper/overwrites.json`.
+//! Tests overwrites with the executed cases of `tests/vectors/landscaper/overwrites.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -14,7 +14,7 @@ use portcullis::landscaper::overwrites::substitution::{self, Entry, Outcome, Sub
 use portcullis::landscaper::repository_context::RepositoryContext;
 use serde_json::{Value, json};
 
-/// The members of a case as JSON text: as they are spelled in it, or as an API server would send them.
+/// Returns the members of a case as JSON text: as they are spelled in it, or as an API server would send them.
 fn text(case: &Value, member: &str) -> Option<String> {
     match case.get("rawInput") {
         Some(raw) => raw.get(member).map(|text| text.as_str().expect("rawInput holds texts").to_owned()),
@@ -51,7 +51,7 @@ fn input(case: &Value) -> Input {
     Input { entries, reference: reference.or_repository_context(context.as_ref()), problems }
 }
 
-/// The substitution in the shape of a vector's `expect`.
+/// Returns the substitution in the shape of a vector's `expect`.
 fn outcome(input: &Input) -> Value {
     let substitution = Substitution::of(&input.entries, input.reference.clone());
     let condition = message::condition(&substitution);
@@ -123,7 +123,7 @@ fn every_case_has_the_recorded_outcome() {
 
 /// The way of production: objects as values instead of texts. It agrees wherever the bytes do not matter.
 #[test]
-fn values_are_read_as_their_texts_are() {
+fn parses_values_and_their_texts_alike() {
     let file = vectors("landscaper/overwrites.json");
     for case in file["cases"].as_array().expect("cases is a list").iter().filter(|case| case.get("input").is_some()) {
         let object = json!({"overwrites": case["input"]["overwrites"]});
@@ -171,8 +171,8 @@ fn an_installation_whose_context_names_missing_overwrites_is_warned_about() {
     assert_eq!(found(Vec::new()), ["warn spec.context: Context \"default\" does not exist in namespace ns"]);
 }
 
-/// The numbers that Landscaper cannot decode are those that we cannot read: such a request is denied, whichever webhook has
-/// looked at a part of the object before.
+/// Numbers that Landscaper cannot decode are also errors here: such a request is denied, even if another webhook has
+/// read a part of the object before.
 #[test]
 fn a_number_out_of_range_is_reported() {
     for case in vectors("landscaper/deployers.json")["numbers"].as_array().expect("it is a list") {
@@ -188,7 +188,7 @@ fn a_number_out_of_range_is_reported() {
 }
 
 #[test]
-fn what_landscaper_cannot_decode_is_told() {
+fn reports_values_that_landscaper_cannot_decode() {
     let file = vectors("landscaper/overwrites.json");
     let cases = file["decodeErrors"].as_array().expect("decodeErrors is a list");
     assert!(!cases.is_empty());

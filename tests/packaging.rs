@@ -1,5 +1,5 @@
-//! What is around the binary: the chart's values and their documentation, the image, the workflows. What needs a container
-//! engine is not run here; this is what can be known without one.
+//! Tests of the packaging: the chart's values and their documentation, the image, the workflows, as far as possible
+//! without a container engine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ fn keys(value: &Value) -> Vec<String> {
     value.as_object().expect("it is an object").keys().cloned().collect()
 }
 
-/// What has no values in it, by its path.
+/// Collects the leaves of the values, by path.
 fn leaves(value: &Value, at: &str, found: &mut BTreeMap<String, String>) {
     match value.as_object().filter(|members| !members.is_empty()) {
         None => drop(found.insert(at.to_owned(), value.to_string())),
@@ -46,7 +46,7 @@ fn leaves(value: &Value, at: &str, found: &mut BTreeMap<String, String>) {
 }
 
 #[test]
-fn the_charts_readme_tells_every_value_and_its_default() {
+fn the_charts_readme_lists_every_value_with_its_default() {
     let mut values = BTreeMap::new();
     leaves(&read("charts/portcullis/values.yaml"), "", &mut values);
     let readme = text("charts/portcullis/README.md");
@@ -113,8 +113,8 @@ fn schema_has_every_key_and_value_of_environment_configs() {
 
 /// An object either has just the keys that are listed, or is a map of anything to values of one shape.
 #[test]
-fn the_schema_leaves_nothing_open() {
-    // What subcharts share; and what the server reads with rules of its own.
+fn the_schema_rejects_unknown_values() {
+    // Values that subcharts share, and those that the server validates itself.
     const OPEN: [&str; 3] = [
         "/properties/global",
         "/properties/config/properties/exemptions/items",
@@ -172,9 +172,9 @@ fn the_image_has_no_root_and_no_shell() {
     assert!(helpers.contains("runAsUser: 65532\n"), "the chart runs it as the same user");
 }
 
-/// The chart may ask any release for traces; and what is tested and measured is what is shipped.
+/// The chart may enable traces in any release, and the tested features are the released ones.
 #[test]
-fn what_is_shipped_has_traces() {
+fn released_artifacts_have_traces() {
     let makefile = text("Makefile");
     assert!(makefile.contains("\nFEATURES := --features otlp\n"));
     let is_build =
@@ -202,7 +202,7 @@ fn release_pushes_the_tag_that_the_chart_pulls() {
     assert!(text(".github/workflows/release.yml").contains(":${{ steps.version.outputs.version }}\n"));
 }
 
-/// The commands of a workflow's steps.
+/// Returns the commands of a workflow's steps.
 fn commands(workflow: &Value) -> Vec<String> {
     let mut commands = Vec::new();
     walk(workflow, "", &mut |place, value| {
@@ -224,7 +224,7 @@ fn uses(workflow: &Value) -> Vec<String> {
 }
 
 #[test]
-fn workflows_name_what_there_is() {
+fn workflows_use_existing_targets() {
     let makefile = text("Makefile");
     let targets: BTreeSet<_> = makefile.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name).collect();
     for workflow in ["ci", "release"] {
@@ -239,7 +239,7 @@ fn workflows_name_what_there_is() {
             let is_here = action.strip_prefix("./").is_some_and(|file| path(file).is_file());
             assert!(is_here || action.contains("@v"), "{action} is not pinned to a version");
         }
-        // Nobody's code is run with more rights than reading, unless the job says so.
+        // Workflows run third-party code with read permissions only, unless the job requires more.
         assert_eq!(workflow["permissions"], serde_json::json!({"contents": "read"}));
     }
 }

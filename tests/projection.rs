@@ -1,9 +1,9 @@
-//! What kinds declare is all that rules read: every rule answers the same over a catalog of the declared parts as over one of
-//! whole objects.
+//! Tests that rules read only the declared parts of kinds: every rule gives the same result with a catalog of declared
+//! parts as with one of whole objects.
 //!
-//! The objects are those of the rule pages, the vectors, the examples and the recordings. Those that stand together are
-//! stored together, and each of them is created, updated and deleted. `Case::decide` compares in the same way whatever other
-//! tests decide.
+//! The objects are those of the rule pages, the vectors, the examples and the recordings. Objects of one source are
+//! stored together, and each of them is created, updated and deleted. `Case::decide` makes the same comparison in other
+//! tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -24,7 +24,7 @@ use portcullis::rule::{Example, Match, Page, Rule};
 use portcullis::yaml;
 use serde_json::{Value, json};
 
-/// Objects that stand together are stored together; of a file of cases, at most so many.
+/// Maximum number of objects of a file of cases that are stored together.
 const TOGETHER: usize = 40;
 
 /// Collects the Kubernetes objects in a value, and in the YAML texts in it.
@@ -59,7 +59,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Objects that stand together, by where they stand.
+/// Returns objects grouped by their source.
 fn groups() -> BTreeMap<String, Vec<Value>> {
     let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for rule in Registry::standard().rules() {
@@ -82,7 +82,7 @@ fn groups() -> BTreeMap<String, Vec<Value>> {
         let name = path.display().to_string();
         let values: Vec<Value> = match path.extension().and_then(|extension| extension.to_str()) {
             Some("json") => serde_json::from_str(&text).into_iter().collect(),
-            // What a recording stores and what it decides about are lines of one group.
+            // Stored objects and decisions of a recording are lines of one group.
             Some("jsonl") => vec![text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect()],
             Some("yaml" | "yml") => vec![text.into()],
             _ => continue,
@@ -103,7 +103,7 @@ fn groups() -> BTreeMap<String, Vec<Value>> {
     groups
 }
 
-/// Every rule on, and every section of the configuration as the pages show it.
+/// Returns every rule on, and every section of the configuration as the pages show it.
 fn policy(registry: &Registry) -> Policy {
     let mut policy = Policy { composites: HashSet::from(["*".to_owned()]), ..Policy::default() };
     for rule in registry.rules() {
@@ -119,7 +119,7 @@ fn policy(registry: &Registry) -> Policy {
     policy
 }
 
-/// The gates over the declared parts and over whole objects.
+/// Returns the gates over the declared parts and over whole objects.
 fn gates(registry: impl Fn() -> Registry, stored: &[Value]) -> [Gate; 2] {
     [registry().catalog(), registry().catalog().with_whole_objects()].map(|catalog| {
         let gate = Gate::new(registry(), policy(&Registry::standard()), Arc::new(catalog));
@@ -128,7 +128,7 @@ fn gates(registry: impl Fn() -> Registry, stored: &[Value]) -> [Gate; 2] {
     })
 }
 
-/// The requests that objects are put to the gate in.
+/// Returns the requests that objects are put to the gate in.
 fn cases(objects: &[Value]) -> Vec<Case> {
     let mut cases = Vec::new();
     for object in objects {

@@ -1,4 +1,4 @@
-//! Recordings: what is decided is written down, and decided again.
+//! Tests of recording decisions and replaying them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -37,7 +37,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn decides_the_recorded_requests_as_they_were_decided() {
+fn replays_recorded_requests_without_differences() {
     let output = portcullis(&["replay", "tests/recordings"]);
     assert!(
         output.status.success(),
@@ -131,7 +131,7 @@ impl Cluster {
         }
     }
 
-    /// The text of the recording, which ends here.
+    /// Returns the text of the recording, which ends here.
     fn recorded(&self) -> String {
         self.recorder.finish();
         fs::read_to_string(self.recorder.path()).unwrap()
@@ -143,7 +143,7 @@ async fn replayed(text: &str, policy: Option<Policy>, look: impl FnOnce(Vec<Repl
     look(replay(&recording, policy).await.unwrap());
 }
 
-/// The objects of an example, as `kubectl apply` sends them.
+/// Returns the objects of an example, as `kubectl apply` sends them.
 fn example(files: &[&str]) -> Vec<Value> {
     let read = |file: &&str| objects(&fs::read_to_string(repository().join("examples").join(file)).unwrap());
     let mut objects: Vec<Value> = files.iter().flat_map(read).filter(|object| !object.is_null()).collect();
@@ -172,7 +172,7 @@ const EXAMPLES: [(&str, &[&str]); 4] = [
 ];
 
 #[tokio::test]
-async fn replays_exactly_what_was_decided_about_the_examples() {
+async fn replays_the_decisions_about_the_examples() {
     for (name, files) in EXAMPLES {
         let cluster = Cluster::new();
         cluster.play(example(files)).await;
@@ -211,7 +211,7 @@ impl Confirm for HasAll {
 }
 
 #[tokio::test]
-async fn live_reads_are_answered_as_they_were() {
+async fn replays_live_reads() {
     let create = || Case::new(Operation::Create, context());
     let cluster = Cluster::with(Policy::default(), u64::MAX, |catalog| {
         catalog.set_confirm(Arc::new(RecordedReads(HasAll)));
@@ -224,7 +224,7 @@ async fn live_reads_are_answered_as_they_were() {
         assert!(replayed[0].differences.is_empty(), "{replayed:?}");
     })
     .await;
-    // Without what was read, the catalog counts, which does not have the object.
+    // Without the recorded live read, the catalog is used, which does not have the object.
     let without: String = text.lines().map(|line| without(line, "liveReads") + "\n").collect();
     replayed(&without, None, |replayed| {
         let new: Vec<_> = replayed[0].differences.iter().flat_map(|difference| &difference.now).collect();
@@ -279,7 +279,7 @@ impl Judge for Unreachable {
 }
 
 #[tokio::test]
-async fn trees_are_what_they_were() {
+async fn replays_verdicts_about_trees() {
     let mut cluster = Cluster::new();
     cluster.gate = cluster.gate.with_trees(Arc::new(RecordedTrees(Arc::new(Unreachable))));
     let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
@@ -305,7 +305,7 @@ async fn trees_are_what_they_were() {
 }
 
 #[tokio::test]
-async fn a_recording_ends_at_its_limit_and_decisions_go_on() {
+async fn stops_recording_at_its_limit() {
     let cluster = Cluster::with(Policy::default(), 20_000, |_| {});
     for _ in 0..100 {
         let verdict = cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
@@ -317,7 +317,7 @@ async fn a_recording_ends_at_its_limit_and_decisions_go_on() {
 }
 
 #[tokio::test]
-async fn a_recording_that_is_cut_off_is_read_up_to_there() {
+async fn reads_a_truncated_recording() {
     let cluster = Cluster::new();
     for _ in 0..2 {
         cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
@@ -333,7 +333,7 @@ async fn a_recording_that_is_cut_off_is_read_up_to_there() {
 }
 
 #[tokio::test]
-async fn secrets_are_not_written_and_their_decisions_are_not_compared() {
+async fn omits_secrets_and_skips_their_decisions() {
     let cluster = Cluster::new();
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "demo"},
                         "data": {"password": "c3dvcmRmaXNo"}, "stringData": {"token": "swordfish"}});
@@ -401,7 +401,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn a_recording_of_serve_is_replayed_as_it_is_and_with_another_configuration() {
+async fn replays_with_the_recorded_and_another_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let (recordings, config) = (folder.path().join("recordings"), folder.path().join("config.yaml"));
     fs::write(&config, "rules: {OW004: deny}\n").unwrap();

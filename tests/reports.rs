@@ -1,4 +1,4 @@
-//! Pages and policy reports, against an API server of a few lines that answers as a trial wants.
+//! Tests of paged lists and policy reports, with a fake API server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ fn things(client: Client) -> Pages {
 }
 
 #[tokio::test]
-async fn a_listing_that_was_forgotten_is_begun_again() {
+async fn restarts_an_expired_list() {
     let forgets = Mutex::new(1);
     let mut pages = things(client(move |_, path, _| {
         let mut forgets = forgets.lock().unwrap();
@@ -81,7 +81,7 @@ async fn a_listing_that_was_forgotten_is_begun_again() {
 }
 
 #[tokio::test]
-async fn a_listing_that_is_forgotten_every_time_fails() {
+async fn fails_if_the_list_expires_every_time() {
     let mut pages = things(client(|_, path, _| match path.contains("continue=next") {
         false => page(&["a"], "next"),
         true => failure(410, "Expired"),
@@ -97,7 +97,7 @@ async fn a_listing_that_is_forgotten_every_time_fails() {
     assert!(matches!(error, kube::Error::Api(status) if status.code == 410));
 }
 
-/// Reports of openreports.io in memory, by path; whatever is written has a resourceVersion.
+/// Reports of openreports.io in memory, by path; every write sets a resourceVersion.
 #[derive(Clone, Default)]
 struct Store {
     objects: Arc<Mutex<BTreeMap<String, Value>>>,
@@ -183,7 +183,7 @@ fn audited(entries: Vec<Entry>) -> Audited {
 }
 
 #[tokio::test]
-async fn what_has_no_place_in_a_report_goes_on_in_others_and_is_counted_in_the_last() {
+async fn splits_reports_and_counts_omitted_results() {
     let store = Store::default();
     let long = "x".repeat(1000);
     let entries = (0..10_000).map(|number| entry("team-a", &format!("server-{number:05}"), &long)).collect();
@@ -207,7 +207,7 @@ async fn what_has_no_place_in_a_report_goes_on_in_others_and_is_counted_in_the_l
 }
 
 #[tokio::test]
-async fn a_result_keeps_the_version_that_first_found_it_and_nothing_is_written_twice() {
+async fn keeps_the_first_version_and_writes_unchanged_reports_once() {
     let store = Store::default();
     store.write(&audited(vec![entry("team-a", "one", "is wrong")])).await.unwrap();
     let path = format!("{API}/namespaces/team-a/reports/portcullis-audit");
@@ -238,7 +238,7 @@ async fn a_result_keeps_the_version_that_first_found_it_and_nothing_is_written_t
 }
 
 #[tokio::test]
-async fn what_could_not_be_read_keeps_its_results_and_what_is_not_ours_stays() {
+async fn keeps_results_of_unread_kinds_and_foreign_reports() {
     let store = Store::default();
     store.write(&audited(vec![entry("team-a", "one", "is wrong")])).await.unwrap();
     let others = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report", "source": "somebody",
@@ -251,7 +251,7 @@ async fn what_could_not_be_read_keeps_its_results_and_what_is_not_ours_stays() {
     store.writes();
     store.write(&Audited { unread, ..Audited::default() }).await.unwrap();
     assert_eq!(store.writes(), [""; 0]);
-    // One of our name that somebody else wrote is not overwritten, and keeps none of the others from being written.
+    // A report of our name that somebody else wrote is not overwritten, and does not prevent writing others.
     let error = store.write(&audited(vec![entry("team-b", "one", "is wrong")])).await.unwrap_err();
     assert!(error.to_string().contains("team-b/portcullis-audit: "), "{error}");
     assert_eq!(store.get("team-b", "portcullis-audit"), Some(others));
@@ -259,7 +259,7 @@ async fn what_could_not_be_read_keeps_its_results_and_what_is_not_ours_stays() {
 }
 
 #[tokio::test]
-async fn without_an_api_for_reports_it_is_said_which_there_are() {
+async fn reports_the_supported_apis_if_none_is_installed() {
     let client = client(|_, _, _| failure(404, "NotFound"));
     let reports = Reports::read(client).await.unwrap();
     let error = reports.write(&Audited::default(), &Registry::standard(), &[]).await.unwrap_err();

@@ -1,4 +1,5 @@
-//! The rules, through the gate: every page's examples, levels, exemptions, and what is derived from the registry.
+//! Tests of the rules through the gate: the examples of every page, levels, exemptions, and everything that is derived
+//! from the registry.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -16,7 +17,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// The example as the page tells it: under the configuration that it shows, and with the rule itself switched on.
+/// Returns the example as the page tells it: under the configuration that it shows, and with the rule itself switched
+/// on.
 fn judged(rule: &Rule, example: &Example) -> Verdict {
     let mut policy = Policy::default();
     if rule.level == Level::Off {
@@ -25,7 +27,7 @@ fn judged(rule: &Rule, example: &Example) -> Verdict {
     judged_under(rule, example, policy)
 }
 
-/// The example under `policy`, with the section of the configuration that the page shows.
+/// Returns the example under `policy`, with the section of the configuration that the page shows.
 fn judged_under(rule: &Rule, example: &Example, mut policy: Policy) -> Verdict {
     let registry = Registry::standard();
     let section = registry.section_of(rule.id);
@@ -44,7 +46,7 @@ fn judged_under(rule: &Rule, example: &Example, mut policy: Policy) -> Verdict {
 }
 
 #[test]
-fn every_page_shows_what_is_found_and_what_is_not() {
+fn examples_of_pages_are_judged_as_shown() {
     for rule in Registry::standard().rules() {
         let wrong = judged(rule, &rule.page.wrong);
         let found: Vec<_> = wrong.findings.iter().filter(|finding| finding.rule == rule.id).collect();
@@ -66,7 +68,7 @@ fn ids_and_names_are_unique_and_in_order() {
     assert_eq!(ids, sorted);
 }
 
-/// Landscaper takes these words for an outage and tries again for ever.
+/// Landscaper treats these words as an outage and retries forever.
 #[test]
 fn no_message_reads_like_an_outage() {
     for rule in Registry::standard().rules() {
@@ -77,7 +79,8 @@ fn no_message_reads_like_an_outage() {
     }
 }
 
-/// What kustomize-controller takes for a field that cannot be changed: with `force` it deletes the object.
+/// Returns whether kustomize-controller treats a text as the error of an immutable field; with `force` it then deletes
+/// the object.
 fn would_delete(text: &str) -> bool {
     let begins =
         |after: &str, word: &str| after.strip_prefix(char::is_whitespace).is_some_and(|rest| rest.starts_with(word));
@@ -85,7 +88,7 @@ fn would_delete(text: &str) -> bool {
         || text.match_indices("immutable").any(|(at, word)| begins(&text[at + word.len()..], "field"))
 }
 
-/// Everything of an answer that a client sees of a denial.
+/// Asserts that the parts of a denial that clients see do not cause a deletion.
 #[track_caller]
 fn deletes_nothing(verdict: &Verdict, case: &Case) {
     let answer = verdict.answer(Version::V1, Phase::Validate, &case.request());
@@ -99,7 +102,7 @@ fn deletes_nothing(verdict: &Verdict, case: &Case) {
     }
 }
 
-/// Every text in a value.
+/// Returns every text in a value.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -153,7 +156,7 @@ proptest! {
 }
 
 #[test]
-fn the_committed_pages_are_the_ones_that_would_be_written() {
+fn the_committed_pages_are_up_to_date() {
     let folder = repository().join("docs/rules");
     for (file, text) in pages::all(&Registry::standard()) {
         let committed = std::fs::read_to_string(folder.join(&file)).unwrap_or_default();
@@ -162,7 +165,7 @@ fn the_committed_pages_are_the_ones_that_would_be_written() {
 }
 
 #[test]
-fn the_committed_registration_is_the_one_that_would_be_written() {
+fn the_committed_registration_is_up_to_date() {
     for (folder, registration) in
         [("webhook-config", Registration::default()), ("charts/portcullis/templates", Registration::chart())]
     {
@@ -174,14 +177,14 @@ fn the_committed_registration_is_the_one_that_would_be_written() {
     }
 }
 
-/// Every choice of families but none at all.
+/// Returns every choice of families but none at all.
 fn choices() -> Vec<Vec<&'static str>> {
     let families = Registry::standard().families();
     let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
 }
 
-/// The manifests for some families: of each file the objects.
+/// Returns the manifests for some families: of each file the objects.
 fn written(families: &[&'static str]) -> HashMap<&'static str, Vec<Value>> {
     let registration = Registration { families: Choice::These(families.to_vec()), ..Registration::default() };
     let manifests = registration.manifests(&Registry::standard());
@@ -210,8 +213,8 @@ fn resource(scope: &Match) -> String {
     }
 }
 
-/// Every request that a row looks at is sent by exactly one webhook of its phase, and no other request is sent: whichever
-/// families are on. Without a request there is no configuration.
+/// Exactly one webhook of its phase receives each request that a rule matches, and no other request, for every
+/// combination of families. Without requests there is no configuration.
 #[test]
 fn the_registration_covers_every_scope_once() {
     for families in choices() {
@@ -239,7 +242,7 @@ fn assert_is_sent_once(configuration: &Value, scope: &Match, operation: Operatio
     let alike: Vec<_> = all.iter().filter(is_like).collect();
     let is_right = match &shares[..] {
         [] => sent.len() == 1,
-        // Nobody has anything to do with those that are spared.
+        // Requests that match conditions exclude need no call.
         [(false, _)] => sent.len() == 1 && alike.iter().all(|other| matches!(other.outage, Outage::RefuseUnless(_))),
         [(true, of), (false, other)] | [(false, other), (true, of)] => of == other && sent.len() == 2,
         _ => false,
@@ -247,7 +250,7 @@ fn assert_is_sent_once(configuration: &Value, scope: &Match, operation: Operatio
     assert!(is_right, "{on:?}: {operation} {}", resource(scope));
 }
 
-/// All that a configuration has sent.
+/// Returns all that a configuration has sent.
 fn sent(configuration: &Value) -> BTreeSet<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -264,7 +267,7 @@ fn sent(configuration: &Value) -> BTreeSet<String> {
     sent
 }
 
-/// The server may read what the rules of the families that are on look up, and the definitions of kinds; nothing else.
+/// The server may read exactly what the rules of the families that are on look up, and the definitions of kinds.
 #[test]
 fn rights_and_watches_follow_the_families() {
     for families in choices() {
@@ -287,7 +290,7 @@ fn rights_and_watches_follow_the_families() {
 }
 
 #[test]
-fn what_is_off_is_not_there() {
+fn disabled_families_are_absent() {
     let only = Registry::standard().only(&["OW", "KZ"]);
     assert_eq!(only.families(), ["KZ", "OW"]);
     assert!(only.mutators().iter().all(|mutator| mutator.family == "OW") && !only.mutators().is_empty());
@@ -295,7 +298,7 @@ fn what_is_off_is_not_there() {
     assert!(!only.deliveries().is_empty() && Registry::standard().only(&["OW"]).deliveries().is_empty());
 }
 
-/// The webhooks that are sent such a request.
+/// Returns the webhooks that are sent such a request.
 fn senders<'c>(configuration: &'c Value, group: &str, plural: &str, operation: &str) -> Vec<&'c Value> {
     let holds = |list: &Value, text: &str| list.as_array().is_some_and(|items| items.iter().any(|item| item == text));
     let webhooks = configuration["webhooks"].as_array().expect("webhooks is a list").iter();
@@ -341,7 +344,7 @@ fn levels<const N: usize>(levels: [(&str, Level); N]) -> HashMap<String, Level> 
 }
 
 #[test]
-fn a_rule_goes_before_its_family_and_a_namespace_before_both() {
+fn level_precedence_is_namespace_then_rule_then_family() {
     assert_eq!(level(Policy::default()), Level::Deny);
     let family = Policy { levels: levels([("OW", Level::Warn)]), ..Policy::default() };
     assert_eq!(level(family.clone()), Level::Warn);
@@ -354,7 +357,7 @@ fn a_rule_goes_before_its_family_and_a_namespace_before_both() {
 }
 
 #[test]
-fn an_exemption_records_and_a_deny_for_the_namespace_goes_before_it() {
+fn an_exemption_records_unless_the_namespace_denies() {
     let exemption = Exemption { rule: "OW001".into(), namespaces: vec!["team-a".into()], users: vec![], until: None };
     let exempt = Policy { exemptions: vec![exemption.clone()], ..Policy::default() };
     assert_eq!(level(exempt.clone()), Level::Audit);
@@ -381,7 +384,7 @@ fn an_exemption_expires() {
     assert_eq!(level_at(|| OffsetDateTime::UNIX_EPOCH + time::Duration::days(1)), (Level::Deny, false));
 }
 
-/// Whatever a rule's own level is, it can be tried out first: it records, and neither refuses nor warns.
+/// Every rule can be tried at level `audit`: it records, and neither denies nor warns.
 #[test]
 fn every_rule_can_start_at_audit() {
     for rule in Registry::standard().rules() {
@@ -394,7 +397,7 @@ fn every_rule_can_start_at_audit() {
 }
 
 #[test]
-fn the_skip_label_counts_only_where_it_is_honoured() {
+fn the_skip_label_applies_only_if_honoured() {
     let mut case = undecodable();
     case.object["metadata"]["labels"] = json!({"portcullis.dev/skip": "true"});
     assert!(!case.decide(Phase::Validate).is_allowed());
@@ -403,7 +406,7 @@ fn the_skip_label_counts_only_where_it_is_honoured() {
 }
 
 #[test]
-fn an_object_on_its_way_out_is_not_refused() {
+fn updates_of_deleted_objects_are_not_denied() {
     let mut case = undecodable().update(json!({}));
     assert!(!case.decide(Phase::Validate).is_allowed());
     case.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -412,7 +415,8 @@ fn an_object_on_its_way_out_is_not_refused() {
     assert_eq!(verdict.warnings().len(), 1);
 }
 
-/// Landscaper's context controller retries a denied Context every 40 ms: while no server answers, those go through.
+/// Landscaper's context controller retries a denied Context every 40 ms: if no server answers, such Contexts are
+/// admitted.
 #[test]
 fn contexts_without_overwrites_do_not_fail_closed() {
     let read = |file: &str| std::fs::read_to_string(repository().join(file)).unwrap();

@@ -1,4 +1,4 @@
-//! `portcullis serve` as a process: its catalog, its configuration, its end.
+//! Tests of `portcullis serve` as a process: catalog, configuration, shutdown.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -138,7 +138,7 @@ fn is_patched(answer: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn the_folder_of_manifests_is_followed() {
+async fn reloads_the_folder_of_manifests() {
     let manifests = tempfile::tempdir().unwrap();
     copy_examples(manifests.path());
     let server = Server::start(&["--manifests", &manifests.path().display().to_string()]);
@@ -146,7 +146,7 @@ async fn the_folder_of_manifests_is_followed() {
     let installation = review("patched.json");
     assert!(is_patched(&server.post("/mutate", &installation).await));
     let overwrites = manifests.path().join("overwrites.yaml");
-    // Half a file: what was there before stays.
+    // Half a file: the previous content stays.
     let text = std::fs::read_to_string(&overwrites).unwrap();
     std::fs::write(&overwrites, "overwrites: [").unwrap();
     let begun = Instant::now();
@@ -160,7 +160,7 @@ async fn the_folder_of_manifests_is_followed() {
 }
 
 #[tokio::test]
-async fn the_configuration_file_is_followed_and_the_last_good_one_holds() {
+async fn reloads_the_configuration_and_keeps_the_last_valid_one() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("portcullis.yaml");
     std::fs::write(&config, "rules: {OW001: audit}\n").unwrap();
@@ -208,7 +208,7 @@ impl ConfigMount {
 }
 
 #[tokio::test]
-async fn a_configuration_that_cannot_be_used_is_in_the_body_of_readyz_until_it_is_mended() {
+async fn readyz_reports_an_invalid_configuration_until_it_is_fixed() {
     let mount = ConfigMount::new("rules: {OW001: audit}\n");
     let server = Server::start(&["--manifests", "examples/landscaper", "--config", &mount.file()]);
     server.until_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
@@ -231,7 +231,7 @@ async fn a_configuration_that_cannot_be_used_is_in_the_body_of_readyz_until_it_i
 }
 
 #[tokio::test]
-async fn an_exemption_that_expires_is_told_of_and_lets_nothing_through() {
+async fn reports_expired_exemptions() {
     let mount = ConfigMount::new("# none\n");
     let server = Server::start(&["--manifests", "examples/landscaper", "--config", &mount.file()]);
     server.until_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
@@ -252,7 +252,7 @@ async fn an_exemption_that_expires_is_told_of_and_lets_nothing_through() {
 }
 
 #[tokio::test]
-async fn a_shadow_refuses_nothing_and_nobody_forgets_that_it_is_one() {
+async fn shadow_mode_denies_nothing_and_is_visible() {
     let server = Server::start(&["--manifests", "examples/landscaper", "--shadow"]);
     let answer = server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
     assert!(answer.contains("[+] enforcement ok, but off: --shadow is set"), "{answer}");
@@ -276,7 +276,8 @@ async fn answers_verify_in_shadow_mode() {
     assert_eq!((&response["allowed"], &response["warnings"]), (&true.into(), &serde_json::json!([answer])));
 }
 
-/// What is off does not decide, and what the configuration says of it is no mistake: at the start, nor later.
+/// Rules of families that are off do not run, and their configuration is not an error, neither at start nor after a
+/// reload.
 #[tokio::test]
 async fn only_the_families_that_are_on_decide() {
     let folder = tempfile::tempdir().unwrap();
@@ -295,7 +296,7 @@ async fn only_the_families_that_are_on_decide() {
 
 /// Not ready, alive, and quiet: one line for each kind, not one for each attempt.
 #[tokio::test]
-async fn an_unreachable_api_server_is_waited_for() {
+async fn waits_for_an_unreachable_api_server() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     let nowhere = free_address();
@@ -323,7 +324,7 @@ async fn an_unreachable_api_server_is_waited_for() {
 }
 
 #[tokio::test]
-async fn it_ends_in_order() {
+async fn shuts_down_in_order() {
     let mut server = Server::start(&["--manifests", "examples/landscaper"]);
     server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
     let pid = server.child.id().to_string();
@@ -335,7 +336,7 @@ async fn it_ends_in_order() {
 /// `make test` builds with traces, so that this is run by a plain `cargo test`.
 #[cfg(not(feature = "otlp"))]
 #[test]
-fn a_build_without_traces_says_which_one_has_them() {
+fn a_build_without_traces_rejects_the_flag() {
     let arguments = ["serve", "--otlp-endpoint", "http://collector:4318"];
     let output = Command::new(env!("CARGO_BIN_EXE_portcullis")).args(arguments).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -343,7 +344,7 @@ fn a_build_without_traces_says_which_one_has_them() {
 }
 
 #[tokio::test]
-async fn what_it_cannot_start_with_is_said_in_a_line() {
+async fn reports_start_errors_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let run = |args: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_portcullis")).arg("serve").args(args).output().unwrap();

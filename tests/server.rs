@@ -1,4 +1,4 @@
-//! The server over real HTTPS: every status, every bound, every fault of its kind.
+//! Tests of the server over HTTPS: every status, every limit, every kind of failure.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod support;
@@ -50,7 +50,7 @@ async fn decides_over_one_connection() {
 }
 
 #[tokio::test]
-async fn a_patch_is_for_the_mutating_webhook_alone() {
+async fn only_the_mutating_webhook_sends_patches() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     let mutated = connection.post("/mutate", &review("patched")).await.unwrap().json();
@@ -60,7 +60,7 @@ async fn a_patch_is_for_the_mutating_webhook_alone() {
 }
 
 #[tokio::test]
-async fn what_nothing_looks_at_is_allowed_and_counted() {
+async fn admits_and_counts_requests_that_no_rule_matches() {
     let server = Server::start().await;
     let reply = server.connect().await.post("/mutate", &review_of("gadgets", "panics", 0)).await.unwrap();
     assert_eq!(reply.json()["response"], json!({"uid": "uid-of-panics", "allowed": true}));
@@ -86,7 +86,7 @@ async fn an_unreadable_review_is_denied_with_its_uid() {
 }
 
 #[tokio::test]
-async fn other_paths_methods_and_types_are_told_what_is_allowed() {
+async fn rejects_other_paths_methods_and_types() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     let json = [("Content-Type", "application/json")];
@@ -119,7 +119,7 @@ async fn the_largest_legal_update_is_read() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_too_much_receives_its_413() {
+async fn oversized_requests_receive_413() {
     let server = Server::start().await;
     let body = review_of("widgets", "fine", 8 * MIB);
     for _ in 0..3 {
@@ -143,7 +143,7 @@ async fn a_client_that_sends_too_much_receives_its_413() {
 }
 
 #[tokio::test]
-async fn a_body_in_pieces_is_read() {
+async fn reads_a_body_in_chunks() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     let head =
@@ -161,7 +161,7 @@ async fn a_body_in_pieces_is_read() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_none_or_too_large_is_refused_and_counted() {
+async fn rejects_and_counts_invalid_or_large_heads() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     connection.send(b"\x16\x03\x01 what\r\n\r\n").await.unwrap();
@@ -175,7 +175,7 @@ async fn a_head_that_is_none_or_too_large_is_refused_and_counted() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_first_is_refused_before_it_sends() {
+async fn rejects_before_100_continue() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     let head = "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 9000000\r\n\r\n";
@@ -184,7 +184,7 @@ async fn a_client_that_asks_first_is_refused_before_it_sends() {
 }
 
 #[tokio::test]
-async fn without_a_decision_in_time_it_says_so() {
+async fn reports_a_missed_deadline() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     let reply = soon(connection.post("/validate?timeout=1s", &review("never"))).await.unwrap();
@@ -195,9 +195,9 @@ async fn without_a_decision_in_time_it_says_so() {
     assert_eq!(server.metric(r#"portcullis_undecided_total{phase="validate"}"#).await, 1.0);
 }
 
-/// Whatever is decided, or is not, the request goes on as it came; what would have been is recorded.
+/// The request is admitted unchanged in any case; the decision is recorded.
 #[tokio::test]
-async fn a_shadow_lets_everything_go_on_and_says_what_it_would_have_done() {
+async fn shadow_mode_admits_everything_and_records_decisions() {
     let server = Server::with(|options| options.shadow = true).await;
     let mut connection = server.connect().await;
     let annotations = [
@@ -218,7 +218,7 @@ async fn a_shadow_lets_everything_go_on_and_says_what_it_would_have_done() {
     assert_eq!((&unreadable["response"]["uid"], &unreadable["response"]["allowed"]), (&json!("u1"), &json!(true)));
     let told = unreadable["response"]["auditAnnotations"]["shadow"].as_str().unwrap();
     assert!(told.starts_with("deny: this AdmissionReview cannot be read: "), "{told}");
-    // Without a uid there is no answer that the API server would take.
+    // An answer without a uid would be invalid for the API server.
     assert_eq!(connection.post("/validate", b"{}").await.unwrap().status, 400);
 
     assert_eq!(server.metric("portcullis_shadow").await, 1.0);
@@ -241,7 +241,7 @@ async fn a_panic_costs_one_answer() {
 }
 
 #[tokio::test]
-async fn over_the_limit_of_requests_it_sends_away_at_once() {
+async fn rejects_requests_over_the_limit() {
     let server = Server::with(|options| options.limits.in_flight = 1).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
     let held_review = review("held");
@@ -260,7 +260,7 @@ async fn over_the_limit_of_requests_it_sends_away_at_once() {
 }
 
 #[tokio::test]
-async fn over_the_limit_of_bytes_it_sends_away_too() {
+async fn rejects_requests_over_the_limit_of_bytes() {
     let server = Server::with(|options| options.limits.buffered = MIB).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
     let held_review = review_of("widgets", "held", 700_000);
@@ -303,7 +303,7 @@ fn posting(server: &Server, review: Vec<u8>) -> JoinHandle<Reply> {
 const WAITING: &str = "portcullis_requests_waiting";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn while_a_decision_is_computed_others_wait_and_the_newest_is_next() {
+async fn queues_requests_and_serves_the_newest_first() {
     let server = one_at_a_time(2, deadline()).await;
     let busy = posting(&server, review("busy"));
     server.stub.begun(1).await;
@@ -326,7 +326,7 @@ async fn while_a_decision_is_computed_others_wait_and_the_newest_is_next() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn who_has_waited_long_enough_for_a_turn_is_sent_away() {
+async fn rejects_requests_after_the_queue_deadline() {
     let server = one_at_a_time(9, Duration::from_millis(1)).await;
     let busy = posting(&server, review("busy"));
     server.stub.begun(1).await;
@@ -337,7 +337,7 @@ async fn who_has_waited_long_enough_for_a_turn_is_sent_away() {
 }
 
 #[tokio::test]
-async fn who_waits_for_something_else_takes_no_turn() {
+async fn requests_that_wait_need_no_permit() {
     let server = one_at_a_time(9, deadline()).await;
     let held = [posting(&server, review("held")), posting(&server, review("held"))];
     server.stub.begun(2).await;
@@ -350,7 +350,7 @@ async fn who_waits_for_something_else_takes_no_turn() {
 
 /// On a runtime of one thread: a decision that is computed on it would hold up everything.
 #[tokio::test]
-async fn a_large_body_does_not_hold_up_small_ones() {
+async fn large_bodies_do_not_delay_small_ones() {
     let server = one_at_a_time(9, deadline()).await;
     let large = [(); 2].map(|()| posting(&server, review_of("widgets", "busy", 2 * MIB)));
     server.stub.begun(1).await;
@@ -371,9 +371,9 @@ async fn a_large_body_does_not_hold_up_small_ones() {
 }
 
 #[tokio::test]
-async fn too_many_large_bodies_are_sent_away() {
+async fn rejects_too_many_large_bodies() {
     let server = one_at_a_time(9, deadline()).await;
-    // One that is decided, and those that wait for it.
+    // One that computes, and those in the queue.
     let most = 1 + limits::LARGE_WAITING;
     let large: Vec<_> = (0..=most).map(|_| posting(&server, review_of("widgets", "busy", limits::LARGE))).collect();
     let shed = r#"portcullis_shed_total{reason="large"}"#;
@@ -387,7 +387,7 @@ async fn too_many_large_bodies_are_sent_away() {
 }
 
 #[tokio::test]
-async fn not_every_answer_that_sends_away_closes_its_connection() {
+async fn some_rejections_keep_the_connection() {
     let server = Server::with(|options| {
         options.limits.in_flight = 0;
         options.limits.closes = 0;
@@ -413,7 +413,7 @@ async fn a_panic_about_a_large_body_costs_one_answer() {
 }
 
 #[tokio::test]
-async fn a_slow_head_is_closed_and_an_idle_connection_is_not() {
+async fn closes_slow_heads_but_not_idle_connections() {
     let server = Server::with(|options| options.limits.head = Duration::from_millis(200)).await;
     let (mut idle, mut fresh, mut slow) = (server.connect().await, server.connect().await, server.connect().await);
     assert_eq!(idle.post("/validate", &review("fine")).await.unwrap().status, 200);
@@ -426,7 +426,7 @@ async fn a_slow_head_is_closed_and_an_idle_connection_is_not() {
 }
 
 #[tokio::test]
-async fn a_head_that_trickles_is_closed_too() {
+async fn closes_trickling_heads() {
     let server = Server::with(|options| options.limits.head = Duration::from_millis(300)).await;
     let mut slow = server.connect().await;
     let trickle = async {
@@ -448,7 +448,7 @@ async fn a_slow_body_is_answered_with_408() {
 }
 
 #[tokio::test]
-async fn connections_that_do_nothing_for_long_are_closed() {
+async fn closes_idle_connections_after_a_timeout() {
     let server = Server::with(|options| {
         options.limits.handshake = Duration::from_millis(100);
         options.limits.idle = Duration::from_millis(100);
@@ -489,7 +489,7 @@ async fn a_swap_of_the_data_link_rotates_the_certificate() {
 }
 
 #[tokio::test]
-async fn a_pair_that_does_not_load_keeps_the_one_before() {
+async fn an_invalid_pair_keeps_the_previous_one() {
     let server = Server::start().await;
     let before = server.connect().await.leaf();
     let (next, other) = (server.authority.leaf(), server.authority.leaf());
@@ -507,7 +507,7 @@ async fn a_pair_that_does_not_load_keeps_the_one_before() {
 }
 
 #[test]
-fn a_pair_that_does_not_load_names_its_file() {
+fn an_invalid_pair_is_reported_with_its_file() {
     let authority = Authority::new();
     let (one, two) = (authority.leaf(), authority.leaf());
     let mount = SecretMount::new(&one);
@@ -527,7 +527,7 @@ fn a_pair_that_does_not_load_names_its_file() {
 }
 
 #[tokio::test]
-async fn a_plain_folder_that_is_written_to_is_followed_as_well() {
+async fn reloads_from_a_plain_folder() {
     let server = Server::start().await;
     let before = server.connect().await.leaf();
     let next = server.authority.leaf();
@@ -538,7 +538,7 @@ async fn a_plain_folder_that_is_written_to_is_followed_as_well() {
 }
 
 #[tokio::test]
-async fn the_floor_of_tls_holds() {
+async fn enforces_the_minimum_tls_version() {
     let default = Server::start().await;
     for version in [&TLS12, &TLS13] {
         let connection = default.connect_with(client::config(&default.authority.root, &[version])).await.unwrap();
@@ -550,7 +550,7 @@ async fn the_floor_of_tls_holds() {
 }
 
 #[tokio::test]
-async fn http1_alone_is_agreed_and_no_ticket_is_sent() {
+async fn negotiates_only_http1_without_tickets() {
     let server = Server::start().await;
     let mut config = server.client();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -587,7 +587,7 @@ async fn readiness_lists_each_condition() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_called_is_not_ready() {
+async fn is_not_ready_without_a_listener() {
     let server = Server::with(|options| options.limits.connections = 1).await;
     let _only = server.connect().await;
     let (status, text) = get(server.admin, "/readyz").await.unwrap();
@@ -596,7 +596,7 @@ async fn a_server_that_cannot_be_called_is_not_ready() {
 }
 
 #[tokio::test]
-async fn the_shutdown_loses_nothing() {
+async fn shutdown_loses_no_requests() {
     let server = Server::with(|options| options.lame_duck = Duration::from_secs(1)).await;
     let (mut busy, mut idle) = (server.connect().await, server.connect().await);
     assert_eq!(idle.post("/validate", &review("fine")).await.unwrap().status, 200);
@@ -621,7 +621,7 @@ async fn the_shutdown_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_connection_made_at_the_last_moment_is_served() {
+async fn serves_connections_during_the_lame_duck_period() {
     let server = Server::with(|options| options.lame_duck = Duration::from_millis(300)).await;
     let mut last = server.connect().await;
     server.shutdown.begin();
@@ -632,7 +632,7 @@ async fn a_connection_made_at_the_last_moment_is_served() {
 }
 
 #[tokio::test]
-async fn the_shutdown_does_not_wait_for_ever() {
+async fn shutdown_is_bounded() {
     let server = Server::with(|options| {
         options.lame_duck = Duration::ZERO;
         options.drain = Duration::from_millis(200);
@@ -649,7 +649,7 @@ async fn the_shutdown_does_not_wait_for_ever() {
 #[tokio::test]
 async fn sigterm_begins_the_shutdown() {
     let server = Server::with(|options| options.lame_duck = Duration::ZERO).await;
-    // A handler of the test's own: the signal kills nothing, whoever listens first.
+    // The test's own handler, so that the signal does not end the process.
     let mut terminated = signal(SignalKind::terminate()).unwrap();
     let running = tokio::spawn(server.running.until_signalled());
     tokio::task::yield_now().await;
@@ -663,7 +663,7 @@ async fn sigterm_begins_the_shutdown() {
     assert_eq!(running.await.unwrap().unwrap().cut_off, 0);
 }
 
-/// What the log has written.
+/// The log output.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -693,7 +693,7 @@ async fn logged(format: Format) -> String {
 }
 
 #[tokio::test]
-async fn one_line_tells_of_a_decision() {
+async fn logs_one_record_per_decision() {
     let text = logged(Format::Json).await;
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let decisions: Vec<_> = lines.iter().filter(|line| line["target"] == "decision").collect();
@@ -719,19 +719,19 @@ async fn one_line_tells_of_a_decision() {
 }
 
 #[tokio::test]
-async fn a_user_cannot_forge_a_line() {
+async fn users_cannot_forge_log_records() {
     let text = logged(Format::Text).await;
     assert_eq!(text.lines().filter(|line| line.contains("decision")).count(), 1, "{text}");
     assert!(text.contains(r#"user="alice\nbob""#), "{text}");
 }
 
 #[test]
-fn a_filter_that_cannot_be_read_is_an_error() {
+fn rejects_invalid_log_filters() {
     let error = Telemetry::new(Format::Text, "decision=loud", io::sink()).err().unwrap();
     assert!(error.to_string().contains("decision=loud"));
 }
 
-/// A server that takes calls of this authority's clients alone, and the file that says so.
+/// Returns a server that takes calls of this authority's clients alone, and the file that says so.
 async fn with_clients(authority: &Authority, names: &[&str]) -> (Server, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
@@ -741,7 +741,7 @@ async fn with_clients(authority: &Authority, names: &[&str]) -> (Server, tempfil
     (Server::with(|options| options.clients = Some(clients)).await, folder)
 }
 
-/// What a client meets: the status of its answer, or the alert that refuses it. In TLS 1.3 it comes after the handshake.
+/// Returns the status of the answer, or the TLS alert. In TLS 1.3 the alert comes after the handshake.
 async fn call(server: &Server, config: rustls::ClientConfig) -> Result<u16, String> {
     let mut connection = server.connect_with(config).await.map_err(|error| error.to_string())?;
     let reply = connection.post("/validate", &review("fine")).await.map_err(|error| error.to_string())?;
@@ -749,7 +749,7 @@ async fn call(server: &Server, config: rustls::ClientConfig) -> Result<u16, Stri
 }
 
 #[tokio::test]
-async fn only_clients_of_the_ca_and_of_the_list_are_taken() {
+async fn accepts_only_listed_clients_of_the_ca() {
     let (ours, theirs) = (Authority::new(), Authority::new());
     let (server, _folder) = with_clients(&ours, &["kube-apiserver", "spiffe://cluster/api", "api.example.org"]).await;
     let root = &server.authority.root;
@@ -775,7 +775,7 @@ async fn only_clients_of_the_ca_and_of_the_list_are_taken() {
 }
 
 #[tokio::test]
-async fn without_a_list_every_client_of_the_ca_is_taken() {
+async fn without_a_list_accepts_every_client_of_the_ca() {
     let ours = Authority::new();
     let (server, _folder) = with_clients(&ours, &[]).await;
     let config = client::config_with(&server.authority.root, &ours.client("whoever", &[]));
@@ -784,7 +784,7 @@ async fn without_a_list_every_client_of_the_ca_is_taken() {
 }
 
 #[tokio::test]
-async fn the_ca_of_clients_is_reloaded_and_a_broken_one_is_not() {
+async fn reloads_the_client_ca_unless_invalid() {
     let (before, after) = (Authority::new(), Authority::new());
     let (server, folder) = with_clients(&before, &[]).await;
     let root = server.authority.root.clone();
@@ -804,7 +804,7 @@ async fn the_ca_of_clients_is_reloaded_and_a_broken_one_is_not() {
 }
 
 #[test]
-fn a_ca_of_clients_that_cannot_be_used_is_told_of_at_the_start() {
+fn reports_an_invalid_client_ca_at_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
     let message = || Clients::from_file(&file, Vec::new()).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Spans that continue the API server's traces, as a collector gets them.
+//! Tests of spans that continue the API server's traces, as a collector receives them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 #[path = "support/collector.rs"]
@@ -50,13 +50,13 @@ impl Traced {
         soon(self.server.connect().await.request("POST", path, &headers, body)).await.unwrap()
     }
 
-    /// All spans: whatever ended before is with the collector then.
+    /// Returns all spans that ended before.
     async fn spans(self) -> Vec<Arrived> {
         self.traces.finish().await;
         self.collector.spans()
     }
 
-    /// The span of one call.
+    /// Returns the span of one call.
     async fn span_of(self, path: &str, body: &[u8]) -> Arrived {
         self.post(path, body, &[("traceparent", SAMPLED)]).await;
         let spans = self.spans().await;
@@ -76,14 +76,14 @@ fn assert_attributes(arrived: &Arrived, expected: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn a_call_that_the_api_server_traces_has_a_span_below_its_own() {
+async fn a_traced_call_has_a_child_span() {
     let traced = Traced::start(|_| {}).await;
     let headers = [("traceparent", SAMPLED), ("tracestate", "congo=t61")];
     assert_eq!(
         traced.post("/validate?timeout=10s", &review("denied"), &headers).await.json()["response"]["allowed"],
         false
     );
-    // It comes by itself.
+    // It arrives without a flush.
     eventually("the span is there", async || !traced.collector.spans().is_empty()).await;
     let arrived = traced.spans().await.remove(0);
     assert_eq!((arrived.trace(), arrived.parent()), (TRACE.to_owned(), PARENT.to_owned()));
@@ -120,7 +120,7 @@ async fn a_call_that_the_api_server_traces_has_a_span_below_its_own() {
 }
 
 #[tokio::test]
-async fn what_a_span_says_of_other_decisions() {
+async fn spans_contain_the_decision() {
     let patched = span_of("/mutate", &review("patched")).await;
     assert_eq!(patched.span.name, "POST /mutate");
     assert_attributes(
@@ -134,7 +134,7 @@ async fn what_a_span_says_of_other_decisions() {
         &unhandled,
         &[("portcullis.decision", "unhandled"), ("portcullis.resource", "gadgets.example.org")],
     );
-    // On a thread of its own, as it is large.
+    // On its own thread, because it is large.
     let large = span_of("/validate", &review_of("widgets", "warned", 200 * 1024)).await;
     assert_attributes(&large, &[("portcullis.decision", "warn"), ("portcullis.level", "warn")]);
     let long = span_of("/validate", &review(&"ä".repeat(10_000))).await;
@@ -142,7 +142,7 @@ async fn what_a_span_says_of_other_decisions() {
 }
 
 #[tokio::test]
-async fn what_is_no_decision_of_the_rules_is_an_error() {
+async fn a_call_without_decision_is_an_error_span() {
     let error = |arrived: &Arrived, kind: &str, status: &str, decision: &str| {
         let code = arrived.span.status.clone().unwrap_or_default().code();
         assert_eq!(code, StatusCode::Error, "{:#?}", arrived.attributes);
@@ -160,7 +160,7 @@ async fn what_is_no_decision_of_the_rules_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_call_that_its_caller_gives_up_has_a_span_without_an_answer() {
+async fn a_cancelled_call_has_a_span_without_an_answer() {
     let traced = Traced::start(|_| {}).await;
     let body = review("held");
     let mut connection = traced.server.connect().await;
@@ -178,7 +178,7 @@ async fn a_call_that_its_caller_gives_up_has_a_span_without_an_answer() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_api_server_does_not_trace_has_no_span() {
+async fn an_untraced_call_has_no_span() {
     let traced = Traced::start(|_| {}).await;
     let wrong = SAMPLED.to_uppercase();
     let zero = SAMPLED.replace(TRACE, &"0".repeat(32));
@@ -248,7 +248,7 @@ impl Process {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// It ends as it is told to; the kubelet would kill it after half a minute.
+    /// Ends it by SIGTERM; the kubelet would kill it after half a minute.
     async fn ends(self) -> String {
         let pid = self.child.borrow().id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -272,7 +272,7 @@ fn free_address() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn the_last_spans_arrive_before_the_process_ends() {
+async fn flushes_spans_at_exit() {
     let collector = Collector::start();
     let process = Process::start(&collector.endpoint()).await;
     process.decide(600).await;
@@ -286,7 +286,7 @@ async fn the_last_spans_arrive_before_the_process_ends() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_not_there_costs_a_line_and_no_decision() {
+async fn an_unreachable_collector_only_costs_a_log_record() {
     let process = Process::start(&format!("http://{}", free_address())).await;
     process.decide(10).await;
     process.until_log("cannot export spans to the collector").await;
@@ -298,7 +298,7 @@ async fn a_collector_that_is_not_there_costs_a_line_and_no_decision() {
 }
 
 #[tokio::test]
-async fn a_collector_that_does_not_answer_is_not_waited_for() {
+async fn does_not_wait_for_a_slow_collector() {
     let collector = Collector::start();
     collector.is_stuck();
     let process = Process::start(&collector.endpoint()).await;
@@ -310,7 +310,7 @@ async fn a_collector_that_does_not_answer_is_not_waited_for() {
 }
 
 #[test]
-fn an_address_that_is_none_is_said_at_once() {
+fn rejects_an_invalid_collector_url() {
     let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
         .args(["serve", "--otlp-endpoint", "collector:4317"])
         .output()

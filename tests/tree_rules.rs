@@ -1,4 +1,4 @@
-//! Cases of OW008 to OW011 that their pages do not show: outdated tree annotations, and live reads of Contexts.
+//! Tests of OW008 to OW011 beyond the examples of their pages: outdated tree annotations, and live reads of Contexts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;

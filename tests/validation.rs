@@ -1,4 +1,4 @@
-//! What Landscaper's own webhook server answers, held against the rules that stand in for it: executed cases.
+//! Compares the rules that replace Landscaper's webhook server with its answers: executed cases.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -12,7 +12,7 @@ use portcullis::gate::Policy;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Only the rules that stand in for Landscaper's server, all of them.
+/// Returns a policy with only the rules that replace Landscaper's server.
 fn policy() -> Policy {
     let mut policy = Policy::default();
     for (family, level) in [("LS", Level::Deny), ("DP", Level::Off), ("DR", Level::Off), ("OW", Level::Off)] {
@@ -22,7 +22,7 @@ fn policy() -> Policy {
     policy
 }
 
-/// The fields of all that is refused, sorted.
+/// Returns the fields of all that is refused, sorted.
 fn judged(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     let mut case = Case::new(Operation::Create, object.clone()).policy(policy());
     if let Some(old) = old {
@@ -45,8 +45,8 @@ fn judged(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     fields
 }
 
-/// A field as we write it: Landscaper puts the name of a template behind its number, calls the choice between inline and
-/// ref a definition, and names a place in compressed templates that nobody can see.
+/// Returns a field in our notation: Landscaper appends the name of a template to its index, calls the choice between
+/// inline and ref a definition, and names invisible positions in compressed templates.
 fn field(upstream: &str, object: &Value) -> String {
     let field = upstream.strip_suffix(".definition").unwrap_or(upstream);
     if field.starts_with("spec.deployItems") && object.pointer("/spec/deployItemsCompressed").is_some() {
@@ -57,7 +57,7 @@ fn field(upstream: &str, object: &Value) -> String {
     dotted(&format!("{before}]{after}"))
 }
 
-/// A key in brackets and one behind a dot are the same.
+/// Converts a key in brackets to one after a dot.
 fn dotted(field: &str) -> String {
     field.trim_start_matches('.').replace('[', ".").replace(']', "")
 }
@@ -69,9 +69,9 @@ fn counted(fields: &[String]) -> BTreeMap<&str, usize> {
     })
 }
 
-/// Each case is admitted or refused alike, and whatever Landscaper tells we tell too, at the same place.
+/// Each case has the same result, with errors at the same fields.
 #[test]
-fn what_landscaper_refuses_is_refused() {
+fn denies_what_landscaper_denies() {
     let file = vectors("landscaper/validation.json");
     let cases = file["cases"].as_array().unwrap();
     assert!(!cases.is_empty());
@@ -102,7 +102,7 @@ fn what_landscaper_refuses_is_refused() {
 }
 
 #[test]
-fn all_is_told_at_once() {
+fn reports_all_errors_at_once() {
     let object = json!({
         "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation",
         "metadata": {"name": "a.b", "namespace": "n"},
@@ -144,7 +144,7 @@ fn landscapers_label_is_honoured_as_landscaper_does() {
 }
 
 #[test]
-fn a_long_chain_of_templates_is_walked() {
+fn handles_a_long_chain_of_templates() {
     let template = |at: usize| json!({"name": format!("t{at}"), "type": "t", "dependsOn": [format!("t{}", at + 1)]});
     let mut templates: Vec<_> = (0..30_000).map(template).collect();
     let execution = |templates: &[Value]| {
@@ -161,7 +161,7 @@ fn a_long_chain_of_templates_is_walked() {
     assert_eq!(judged("Execution", &execution(&templates), None).len(), 10);
 }
 
-/// A value that may stand anywhere.
+/// Returns a value that may stand anywhere.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -203,7 +203,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_object_is_judged_without_harm(spec in any_value(), kind in prop::sample::select(vec![
+    fn never_panics_on_any_object(spec in any_value(), kind in prop::sample::select(vec![
         "Installation", "DeployItem", "Execution", "Target",
     ])) {
         let object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind,

@@ -1,4 +1,4 @@
-//! Watches and confirmed reads when the API server goes away, comes back, or does not answer.
+//! Tests of watches and live reads when the API server stops, returns, or does not answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod support;
@@ -43,7 +43,7 @@ fn thing(name: &str) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name, "namespace": "ns"}})
 }
 
-/// What an API server with these things answers; `version` is what they have come to.
+/// Returns the answer of an API server with these objects; `version` is their resourceVersion.
 fn answer(request: &Request<Incoming>, version: usize, names: &[&str]) -> Response<Body> {
     let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
     let is_watch = query.contains("watch=true");
@@ -78,13 +78,13 @@ fn status(code: u16, reason: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason})
 }
 
-/// One event, and then silence.
+/// Sends one event, and then nothing.
 fn watch(event: Value) -> Response<Body> {
     let first = once(async move { Ok::<_, Infallible>(format!("{event}\n")) });
     Response::new(Body::from_stream(first.chain(pending())))
 }
 
-/// An API server, until it is aborted: then its connections break.
+/// Runs an API server until it is aborted, which closes its connections.
 async fn api_server(
     address: SocketAddr,
     version: usize,
@@ -124,7 +124,7 @@ fn shown(registry: &Registry, line: &str) -> bool {
 }
 
 #[tokio::test]
-async fn decisions_go_on_by_what_was_known_until_the_api_server_is_back() {
+async fn decides_with_the_catalog_while_the_api_server_is_down() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (address, server) = api_server(anywhere(), 1, &["a"]).await;
     let (heard, catalog, mut registry) = (Heard::default(), Arc::new(Catalog::new([&THINGS])), Registry::default());
@@ -149,7 +149,7 @@ async fn decisions_go_on_by_what_was_known_until_the_api_server_is_back() {
 }
 
 #[tokio::test]
-async fn a_confirmed_read_that_is_not_answered_is_over_in_time_and_counted() {
+async fn live_reads_time_out_and_are_counted() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (address, server) = api_server(anywhere(), 1, &["a"]).await;
     let (mut catalog, mut registry) = (Catalog::new([&THINGS]), Registry::default());

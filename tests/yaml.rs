@@ -1,4 +1,4 @@
-//! Places, limits, and what must hold for every text.
+//! Tests of positions, limits, and properties of any text.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use portcullis::admission::field::FieldPath;
@@ -21,7 +21,7 @@ fn path(keys: &[&str]) -> FieldPath {
     })
 }
 
-/// What stands at `keys`, with its line and column.
+/// Returns the text at `keys`, with its line and column.
 fn at<'t>(text: &'t str, keys: &[&str]) -> (u32, u32, &'t str) {
     let place = one(text).place(&path(keys)).unwrap();
     (place.line, place.column, &text[place.start..place.end])
@@ -29,9 +29,9 @@ fn at<'t>(text: &'t str, keys: &[&str]) -> (u32, u32, &'t str) {
 
 const TEXT: &str = "# a ConfigMap\nkind: ConfigMap\nmétadata: {name: 'a b', labels: [x, \"ü\"]}\ndata:\n  script: |\n    one\n    two\n\n  list:\n  - a: 1\n    b:\n  - last\n";
 
-/// kubectl refuses such a file, and reads the same number in YAML as a string.
+/// kubectl rejects such a file, and reads the same number in YAML as a string.
 #[test]
-fn a_number_that_no_float_holds_is_refused_in_json_only() {
+fn rejects_out_of_range_numbers_in_json_only() {
     assert_eq!(problem("{\"a\": 1,\n \"n\": 1e999}"), Problem::OutOfRange);
     let error = yaml::read("{\"a\": 1,\n \"n\": 1e999}", &Limits::default()).unwrap_err();
     assert_eq!(error.place.line, 2);
@@ -39,7 +39,7 @@ fn a_number_that_no_float_holds_is_refused_in_json_only() {
 }
 
 #[test]
-fn values_have_places() {
+fn values_have_positions() {
     assert_eq!(at(TEXT, &["kind"]), (2, 7, "ConfigMap"));
     assert_eq!(at(TEXT, &["métadata"]), (3, 11, "{name: 'a b', labels: [x, \"ü\"]}"));
     assert_eq!(at(TEXT, &["métadata", "name"]), (3, 18, "'a b'"));
@@ -52,7 +52,7 @@ fn values_have_places() {
 }
 
 #[test]
-fn keys_have_places_and_paths_end_somewhere() {
+fn keys_have_positions_and_paths_end_at_the_nearest_value() {
     let document = one(TEXT);
     let key = document.key_place(&path(&["métadata", "labels"])).unwrap();
     assert_eq!((key.line, &TEXT[key.start..key.end]), (3, "labels"));
@@ -64,7 +64,7 @@ fn keys_have_places_and_paths_end_somewhere() {
 }
 
 #[test]
-fn later_documents_count_on() {
+fn positions_continue_in_later_documents() {
     let text = "\u{feff}a: 1\r\n---\r\n# nothing\r\n--- # two\r\nb: é\r\nc: 2\r\n";
     let documents = yaml::read(text, &Limits::default()).unwrap();
     assert_eq!(documents.len(), 2);
@@ -75,7 +75,7 @@ fn later_documents_count_on() {
 }
 
 #[test]
-fn json_has_places() {
+fn json_values_have_positions() {
     let text = "{\n\t\"a\": [1.0, {\"b\\u0041\": \"é\\\"\" , \"c\":-2e3}],\n\t\"d\": {}\n}\n{\"e\":null}";
     assert_eq!(at(text, &["a", "1", "bA"]), (2, 25, "\"é\\\"\""));
     assert_eq!(at(text, &["a", "1", "c"]), (2, 37, "-2e3"));
@@ -85,7 +85,7 @@ fn json_has_places() {
     assert_eq!(documents[0].value["a"][0], json!(1.0));
 }
 
-/// A long text counts as many values: copied as often as a short one it would take gigabytes.
+/// A long text counts as several values: copied as often as a short one it would need gigabytes.
 #[test]
 fn a_long_text_is_not_copied_as_often_as_a_short_one() {
     let text = |length: usize| format!("a: &a {}\nb: [{}]\n", "x".repeat(length), ["*a"; 1000].join(","));
@@ -97,7 +97,7 @@ fn a_long_text_is_not_copied_as_often_as_a_short_one() {
 }
 
 #[test]
-fn aliases_and_merged_entries_stand_where_they_are_used() {
+fn aliases_and_merged_entries_have_positions_of_their_use() {
     let text = "a: &x {p: {q: 1}}\nb: *x\nc:\n  <<: *x\n  r: 2\n";
     assert_eq!(at(text, &["b"]), (2, 4, "*x"));
     assert_eq!(at(text, &["b", "p", "q"]), (2, 4, "*x"));
@@ -107,7 +107,7 @@ fn aliases_and_merged_entries_stand_where_they_are_used() {
 }
 
 #[test]
-fn duplicates_are_told() {
+fn reports_duplicate_keys() {
     let text = "a: &x {k: 1}\nb: [{m: 1, n: 2, m: 3}]\nc: {<<: *x, k: 2}\na: {k: 2, k: 3}\n";
     let document = one(text);
     let told: Vec<_> =
@@ -119,7 +119,7 @@ fn duplicates_are_told() {
 }
 
 #[test]
-fn a_bad_document_does_not_hide_the_others() {
+fn continues_after_an_invalid_document() {
     let text = "a: 1\n---\nb: 2\n---\nc: [\n---\nd: 4\n";
     let (good, bad) = yaml::read_all(text, &Limits::default());
     assert_eq!(good.len(), 2);
@@ -130,7 +130,7 @@ fn a_bad_document_does_not_hide_the_others() {
 }
 
 #[test]
-fn the_first_document_is_read_as_kustomize_does() {
+fn reads_the_first_document_like_kustomize() {
     let first = |text| yaml::first(text, &Limits::default()).unwrap().map(|document| document.value);
     assert_eq!(first("# c\n---\na: 1\n---\nb: [\n"), Some(json!({"a": 1})));
     assert_eq!(first("--- {a: 1}\n"), Some(json!({"a": 1})));
@@ -139,7 +139,7 @@ fn the_first_document_is_read_as_kustomize_does() {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_have_position_and_message() {
     let error = yaml::read("a: 1\nb:\n- !!int x\n", &Limits::default()).unwrap_err();
     assert_eq!((error.place.line, error.place.column), (3, 9));
     assert_eq!(error.to_string(), "`x` is no `!!int`");
@@ -153,7 +153,7 @@ fn errors_say_where_and_what() {
 }
 
 #[test]
-fn bombs_are_refused_at_once() {
+fn rejects_alias_bombs() {
     let mut laughs = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for level in 1..10 {
         let aliases = vec![format!("*a{}", level - 1); 9].join(", ");
@@ -187,7 +187,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Text that is likely to be nearly YAML.
+/// Generates text that is almost YAML.
 fn nearly_yaml() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec![
         "a", "b", ": ", "- ", "\n", "  ", " ", "[", "]", "{", "}", ",", "'", "\"", "|", ">", "#", " #c", "&x ", "*x",
@@ -217,7 +217,7 @@ fn check_places(text: &str, value: &Value, document: &Document, path: &FieldPath
 
 proptest! {
     #[test]
-    fn no_text_is_too_bad(text in prop_oneof![nearly_yaml(), ".*", "[ -~\n\t]*"]) {
+    fn never_panics_on_any_text(text in prop_oneof![nearly_yaml(), ".*", "[ -~\n\t]*"]) {
         for document in yaml::read_all(&text, &Limits::default()).0 {
             check_places(&text, &document.value, &document, &FieldPath::root());
         }
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_bad(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = yaml::read_all(&String::from_utf8_lossy(&bytes), &Limits::default());
     }
 
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plain_scalar_stands_where_its_text_is(words in prop::collection::vec("[a-m][a-z0-9/._é-]{1,8}", 1..6)) {
+    fn a_plain_scalar_has_the_position_of_its_text(words in prop::collection::vec("[a-m][a-z0-9/._é-]{1,8}", 1..6)) {
         let text: String = words.iter().enumerate().map(|(index, word)| format!("k{index}:  {word}z # {word}\n")).collect();
         let document = one(&text);
         for (index, word) in words.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What kubectl answered (`tests/vectors/yaml/cases.json`, recorded by
-//! `examples/record_yaml_vectors.rs`) against what we read.
+//! Compares kubectl's answers (`tests/vectors/yaml/cases.json`, recorded by `examples/record_yaml_vectors.rs`) with our
+//! reader.
 #![allow(missing_docs)]
 
 use portcullis::yaml::{self, Limits};
@@ -13,7 +13,7 @@ const REFUSED: [&str; 2] =
 
 /// Where we differ, and why we may.
 const DIFFERENCES: &[(&str, &str)] = &[
-    // the parser is stricter: we refuse
+    // The parser is stricter and rejects it.
     ("quotes '\"a\"#c'", "a comment without a space before it"),
     ("block |# c", "a comment without a space before it"),
     ("flow '[#c\\n1]'", "a comment without a space before it"),
@@ -29,7 +29,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("quotes '\"\\x85\"'", "U+0085"),
     ("nel", "U+0085"),
     ("line separator", "U+2028"),
-    // YAML 1.2 lets a colon stand before a bracket
+    // YAML 1.2 allows a colon before a bracket.
     ("flow plain 'v: [a:]\\n'", "a colon before a bracket"),
 ];
 
@@ -48,7 +48,7 @@ struct Case {
 }
 
 impl Case {
-    /// What is different in our reading.
+    /// Describes the difference to our reading, if any.
     fn difference(&self) -> Option<String> {
         let read = yaml::read(&self.text, &Limits::default());
         match (read, REFUSED.iter().any(|words| self.error.starts_with(words))) {
@@ -66,8 +66,8 @@ impl Case {
     }
 }
 
-/// Whether two values are alike when the one has been through kubectl, which prints a float
-/// without a fraction as an integer and an integer beyond 63 bits as a float.
+/// Returns whether two values are alike when the one has been through kubectl, which prints a float without a fraction
+/// as an integer and an integer beyond 63 bits as a float.
 fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => ours == theirs || float(ours) == float(theirs),

@@ -1,4 +1,4 @@
-//! A server with a client's connections to it, and the calls that are made over them.
+//! A server with client connections, and the calls over them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::support::client::{Connection, Reply};
 pub const CONNECTIONS: usize = 25;
 /// From here on the server decides on a thread apart, and sends away what would wait for it: such calls are made one by one.
 const LARGE: usize = 128 * 1024;
-/// The status of what is sent away.
+/// The status of rejected requests.
 const TOO_MANY: u16 = 429;
-/// When that is called again; what the answer asks for would make rounds last for seconds.
+/// Delay before a rejected call is repeated; the delay in the answer would make rounds last for seconds.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// A call that is made again and again.
@@ -35,7 +35,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call with its whole HTTP message; `expected` is in the answer to it.
+    /// Creates a call with its whole HTTP message; the answer must contain `expected`.
     pub fn new(name: &'static str, path: &str, body: &[u8], expected: &'static str) -> Self {
         let head = format!(
             "POST {path}?timeout=10s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: kube-apiserver-admission\r\n\
@@ -83,7 +83,7 @@ impl Called {
         self.connections = join_all(busy).await.into_iter().map(Result::unwrap).collect();
     }
 
-    /// The microseconds of CPU time that a call costs the server.
+    /// Returns the server's CPU time per call, in microseconds.
     pub async fn cost(&mut self, call: &Call, count: usize) -> f64 {
         let before = self.process.cpu();
         self.post(call, count).await;
@@ -91,7 +91,7 @@ impl Called {
         (self.process.cpu() - before).as_secs_f64() * 1e6 / made as f64
     }
 
-    /// The resident memory of the server.
+    /// Returns the resident memory of the server.
     pub fn memory(&self, when: &str) -> Memory {
         let [resident, anonymous] = ["VmRSS", "RssAnon"].map(|key| self.process.status(key));
         Memory { when: when.to_owned(), resident, anonymous }
@@ -119,7 +119,7 @@ impl Caller {
                 continue;
             }
             assert_eq!(reply.status, 200);
-            // One look is enough: the client is to cost little.
+            // One search is enough, so that the client costs little.
             let text = if made == 0 { str::from_utf8(&reply.body).unwrap() } else { self.expected };
             assert!(text.contains(self.expected), "{text}");
             made += 1;
@@ -127,7 +127,7 @@ impl Caller {
         connection
     }
 
-    /// What an API server does that was sent away: it waits, and calls again.
+    /// Repeats a rejected call after a delay, like an API server.
     async fn again(&self, connection: Connection, reply: &Reply) -> Connection {
         eprintln!("sent away once: something else kept the processors busy");
         sleep(RETRY).await;

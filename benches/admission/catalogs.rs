@@ -1,4 +1,4 @@
-//! Catalogs of any size, as Lists in JSON files.
+//! Creates catalogs of any size, as Lists in JSON files.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The floor: TLS and HTTP as the server speaks them, a body read whole, and always the same answer.
+//! The baseline server: the same TLS and HTTP, which reads the body and always returns the same answer.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -18,7 +18,7 @@ use tokio_rustls::TlsAcceptor;
 /// The argument that makes this executable the floor.
 pub const WORD: &str = "serve-the-floor";
 
-/// What it answers, whatever it is asked.
+/// The answer to every request.
 pub const ANSWER: &str = concat!(
     r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","#,
     r#""response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}"#

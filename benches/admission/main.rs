@@ -1,11 +1,11 @@
-//! What a call costs the server, beside a floor: the same TLS and HTTP without anything behind them.
+//! Measures the cost of a call, compared with a baseline: the same TLS and HTTP without any decision.
 //!
-//! Servers are processes of their own; a client in this one calls them over 25 kept-alive connections, as an API server
-//! does, and reads from the kernel how much CPU time they took. Rounds of all that is compared are interleaved, so that
-//! whatever else the machine does meets them alike. `docs/performance.md` says what comes of it.
+//! Servers are separate processes. A client in this process calls them over 25 keep-alive connections, like an API
+//! server, and reads their CPU time from the kernel. Rounds of all variants are interleaved, so that other load on the
+//! machine affects them equally. `docs/performance.md` has the results.
 //!
-//! `cargo bench --bench admission` prints the tables; `-- --write` puts them into that page, `-- --rounds=N` changes how
-//! many rounds are made, `-- memory` measures just that (or `sizes`, `overwrites`, `catalogs`).
+//! `cargo bench --bench admission` prints the tables; `-- --write` writes them into that page, `-- --rounds=N` sets the
+//! number of rounds, `-- memory` measures only that (or `sizes`, `overwrites`, `catalogs`).
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -33,7 +33,7 @@ use rounds::Rounds;
 use support::client;
 use support::pki::{Authority, SecretMount};
 
-/// The allocator of the floor, as it is that of `portcullis`.
+/// The allocator of the baseline, the same as that of `portcullis`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -44,7 +44,7 @@ const KIB: usize = 1024;
 const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
 /// The usual size, at which the aims are set.
 const USUAL: (usize, usize) = SIZES[1];
-/// The numbers of objects in the catalog; the first is what the others are compared with.
+/// The numbers of objects in the catalog; the others are compared with the first.
 const CATALOGS: [usize; 3] = [10, 1_000, 100_000];
 
 fn main() {
@@ -72,7 +72,7 @@ struct Bench {
     client: Arc<ClientConfig>,
     folder: TempDir,
     rounds: usize,
-    /// What to measure; everything where it is empty.
+    /// What to measure; empty for everything.
     wanted: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl Bench {
         wants
     }
 
-    /// The floor, and each kind of call, with reviews of one size.
+    /// Measures the baseline and each kind of call, with reviews of one size.
     async fn by_size(&self, size: usize, count: usize) -> Vec<Costs> {
         let (unhandled, installation) = (reviews::unhandled(size), reviews::installation(size));
         let mut rounds = Rounds::new(count, self.rounds);
@@ -130,7 +130,7 @@ impl Bench {
         rounds.run().await
     }
 
-    /// A long list of overwrites, which several rules look at.
+    /// Measures a long list of overwrites, which several rules match.
     async fn overwrites(&self) -> Vec<Costs> {
         let review = reviews::overwrites(100);
         let mut rounds = Rounds::new(USUAL.1 / 10, self.rounds);
@@ -141,7 +141,7 @@ impl Bench {
         rounds.run().await
     }
 
-    /// The same Installation, with more and more in the catalog.
+    /// Measures the same Installation with growing catalogs.
     async fn by_catalog(&self) -> Vec<(usize, Vec<Costs>)> {
         let installation = reviews::installation(USUAL.0);
         let mut rounds = Rounds::new(USUAL.1, self.rounds);
@@ -156,7 +156,7 @@ impl Bench {
         CATALOGS.into_iter().zip(costs.chunks(2).map(<[Costs]>::to_vec)).collect()
     }
 
-    /// Resident memory with nothing in the catalog: at rest, after usual reviews, after the largest ones.
+    /// Measures resident memory with an empty catalog: when idle, after typical reviews, after the largest ones.
     async fn memory(&self) -> Vec<Memory> {
         let mut server = self.portcullis(0).await;
         let mut memory = vec![server.memory("started, 25 connections")];
@@ -173,7 +173,7 @@ impl Bench {
         Called::connect(process::floor(self.mount.path()), &self.client).await
     }
 
-    /// The server, with so many objects in its catalog.
+    /// Starts the server with this number of objects in its catalog.
     async fn portcullis(&self, objects: usize) -> Called {
         let manifests: PathBuf = self.folder.path().join(objects.to_string());
         if !manifests.exists() {
@@ -183,7 +183,7 @@ impl Bench {
     }
 }
 
-/// In the answer to a call that is let through.
+/// Part of the answer to an admitted request.
 const ALLOWED: &str = r#""allowed":true"#;
-/// In the answer to a call that is let through with a change.
+/// Part of the answer to a request that is admitted with a patch.
 const PATCHED: &str = r#""patchType":"JSONPatch""#;

@@ -1,4 +1,4 @@
-//! Servers as processes, and what the kernel knows of them.
+//! Servers as processes, and their statistics from the kernel.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, copy, sink};
@@ -14,7 +14,7 @@ use super::floor;
 pub struct Process {
     child: Child,
     pub address: SocketAddr,
-    /// Where its probes and metrics are, if it has such a port.
+    /// The address of probes and metrics, if any.
     #[allow(dead_code, reason = "one of the benchmarks asks it")]
     pub admin: Option<SocketAddr>,
 }
@@ -26,18 +26,18 @@ impl Drop for Process {
     }
 }
 
-/// The floor: this very executable.
+/// Starts the baseline: this executable.
 pub fn floor(certs: &Path) -> Process {
     floor_by(Command::new(std::env::current_exe().unwrap()), certs)
 }
 
-/// The floor, by a command that ends with this very executable.
+/// Starts the baseline with a command that ends with this executable.
 pub fn floor_by(mut command: Command, certs: &Path) -> Process {
     command.arg(floor::WORD).arg(certs);
     Process::start(command)
 }
 
-/// The server as it is, with its default settings.
+/// Starts the server with its default settings.
 pub fn portcullis(certs: &Path, manifests: &Path) -> Process {
     portcullis_by(Command::new(PORTCULLIS), certs, manifests)
 }
@@ -45,7 +45,7 @@ pub fn portcullis(certs: &Path, manifests: &Path) -> Process {
 /// The executable of the server.
 pub const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
 
-/// The server, by a command that ends with [`PORTCULLIS`].
+/// Starts the server with a command that ends with [`PORTCULLIS`].
 pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Process {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
     command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
@@ -53,7 +53,7 @@ pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Pr
 }
 
 impl Process {
-    /// Starts a server and waits until it says where it listens. The log goes into a pipe, as it does in a container.
+    /// Starts a server and waits until it logs its address. The log goes to a pipe, as in a container.
     fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
@@ -62,7 +62,7 @@ impl Process {
         Self { child, address, admin }
     }
 
-    /// The CPU time of all its threads up to now.
+    /// Returns the CPU time of all its threads so far.
     pub fn cpu(&self) -> Duration {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
         // A thread that ends meanwhile was one that did nothing for a while.
@@ -70,7 +70,7 @@ impl Process {
         times.map(|time| Duration::from_nanos(time.split(' ').next().unwrap().parse().unwrap())).sum()
     }
 
-    /// A number of KiB in its status, such as `VmRSS`.
+    /// Returns a value in KiB from its status, such as `VmRSS`.
     pub fn status(&self, key: &str) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap();

@@ -1,4 +1,4 @@
-//! What was measured, as Markdown.
+//! Formats the results as Markdown.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use super::called::Call;
 const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- measured: begin -->\n";
 const END: &str = "<!-- measured: end -->\n";
-/// The libraries that decide what the floor costs.
+/// The libraries that determine the cost of the baseline.
 const LIBRARIES: [&str; 6] = ["tokio", "hyper", "rustls", "ring", "serde_json", "mimalloc"];
 const LOCK: &str = include_str!("../../Cargo.lock");
 /// The most that may be resident with an empty catalog.
@@ -18,7 +18,7 @@ const RESIDENT_AIM: f64 = 20.0;
 /// The most that a call may cost with a full catalog, against a small one.
 const FLAT_AIM: f64 = 1.2;
 
-/// What a call costs, in microseconds of the server's CPU time.
+/// The cost of a call, in microseconds of the server's CPU time.
 #[derive(Clone)]
 pub struct Costs {
     name: &'static str,
@@ -32,7 +32,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Costs from those of the floor and those of the call, round by round.
+    /// Computes costs from the rounds of the baseline and of the call.
     pub fn new(call: &Call, floor: &[f64], cost: &[f64]) -> Self {
         let ratios: Vec<f64> = cost.iter().zip(floor).map(|(cost, floor)| cost / floor).collect();
         let spread = (quantile(&ratios, 0.75) - quantile(&ratios, 0.25)) / 2.0;
@@ -62,7 +62,7 @@ fn met(is_met: bool) -> &'static str {
     if is_met { "met" } else { "missed" }
 }
 
-/// A size for people.
+/// Formats a size.
 pub fn bytes(count: usize) -> String {
     match count {
         0..1_000_000 => format!("{:.1} KB", count as f64 / 1e3),
@@ -137,7 +137,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// What it was built from, and with.
+/// Returns the versions of the build.
 fn versions() -> String {
     let rustc = Command::new("rustc").arg("--version").output().unwrap().stdout;
     let rustc = String::from_utf8(rustc).unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");

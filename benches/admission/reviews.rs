@@ -1,10 +1,10 @@
-//! Reviews of a wanted size, as an API server sends them.
+//! Creates reviews of a given size, as an API server sends them.
 
 use serde_json::{Value, json};
 
 /// Where the objects under review are.
 pub const NAMESPACE: &str = "team-0";
-/// Members that a large object has at most; what it is larger than that, it is because of a long text.
+/// Maximum number of members in a large object; the rest of its size is a long text.
 const MOST_ITEMS: usize = 64;
 const LINE: &str = "  - name: \"setting\"\n    value: {\"level\": 7}\n";
 
@@ -15,7 +15,7 @@ struct Filling {
     lines: usize,
 }
 
-/// A review of an object that no rule looks at.
+/// Returns a review of an object that no rule matches.
 pub fn unhandled(size: usize) -> Vec<u8> {
     sized(size, |filling| {
         let items = (0..filling.items).map(|at| (format!("setting-{at}"), "level=info, workers=4".into()));
@@ -27,7 +27,7 @@ pub fn unhandled(size: usize) -> Vec<u8> {
     })
 }
 
-/// A review of an Installation whose component is overwritten.
+/// Returns a review of an Installation whose component is overwritten.
 pub fn installation(size: usize) -> Vec<u8> {
     sized(size, |filling| {
         let mut object = small_installation("server");
@@ -41,7 +41,7 @@ pub fn installation(size: usize) -> Vec<u8> {
     })
 }
 
-/// A review of overwrites with `count` entries, which a Context names already.
+/// Returns a review of overwrites with `count` entries, which a Context names already.
 pub fn overwrites(count: usize) -> Vec<u8> {
     review("componentversionoverwrites", &overwrites_object("overwrites-0", count))
 }
@@ -83,7 +83,7 @@ pub fn overwrites_object(name: &str, count: usize) -> Value {
     })
 }
 
-/// The review that comes nearest to a size: members are added first, then lines of a text.
+/// Returns the review closest to a size: adds members first, then lines of a text.
 fn sized(size: usize, make: impl Fn(Filling) -> Vec<u8>) -> Vec<u8> {
     let mut filling = Filling::default();
     while filling.items < MOST_ITEMS && make(filling).len() < size {
@@ -112,7 +112,7 @@ fn metadata(name: &str, manager_version: &str) -> Value {
     })
 }
 
-/// A review of the creation of an object.
+/// Returns a review of the creation of an object.
 pub fn review(plural: &str, object: &Value) -> Vec<u8> {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

@@ -1,9 +1,9 @@
-//! Calls that are compared with one another, in interleaved rounds.
+//! Compares calls in interleaved rounds.
 
 use super::called::{Call, Called};
 use super::report::Costs;
 
-/// What is compared. The first call is the floor.
+/// The calls to compare. The first one is the baseline.
 pub struct Rounds {
     servers: Vec<Called>,
     calls: Vec<(usize, Call)>,

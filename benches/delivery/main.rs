@@ -1,10 +1,11 @@
-//! What it costs to admit a Flux Kustomization whose tree is judged: with nothing there, with the tree there, and with
-//! the verdict there.
+//! Measures the admission of a Flux Kustomization whose tree is judged: with empty caches, with a cached tree, and with
+//! a cached verdict.
 //!
-//! 2 000 Kustomizations on one source of 5 000 files. From the bytes of an AdmissionReview to the bytes of its answer,
-//! one after another; artifacts come from a server on this machine. TLS and HTTP are left out: the other tables have them.
+//! 2 000 Kustomizations use one source of 5 000 files. The time is from the bytes of an AdmissionReview to the bytes of
+//! its answer, one after another; artifacts come from a server on this machine. TLS and HTTP are excluded: the other
+//! tables have them.
 //!
-//! `cargo bench --bench delivery` prints the table; `-- --write` puts it into `docs/performance.md`.
+//! `cargo bench --bench delivery` prints the table; `-- --write` writes it into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -34,7 +35,7 @@ use serde_json::{Value, json};
 const SIZE: Size = Size { roots: 2_000, parts: 1_200 };
 /// How often a gate begins with nothing.
 const STARTS: usize = 30;
-/// How often every Kustomization is admitted once its verdict is there.
+/// Number of admissions of every Kustomization with a cached verdict.
 const PASSES: usize = 5;
 const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- delivery: begin -->";
@@ -83,7 +84,7 @@ async fn measured() -> String {
     table(&mut [("nothing is there", first), ("the tree is there", cold), ("the verdict is there", warm)])
 }
 
-/// The repository as source-controller packs it.
+/// Packs the repository like source-controller.
 fn archive() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     repository::write(folder.path(), SIZE).unwrap();
@@ -105,7 +106,7 @@ fn read(root: &Path, folder: &Path, files: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// A gate that has seen the source and fetched nothing.
+/// Returns a gate with the source in its catalog and empty caches.
 fn gate(server: &ArtifactServer, artifact: &Artifact) -> Gate {
     let registry = Registry::standard();
     let catalog = Catalog::new(registry.kinds());
@@ -146,7 +147,7 @@ fn review_of(number: usize) -> Vec<u8> {
     review.to_string().into_bytes()
 }
 
-/// From the bytes of a review to the bytes of its answer, which must be a verdict without findings.
+/// Measures the time from the bytes of a review to the bytes of its answer, which must have no findings.
 async fn timed(gate: &Gate, body: &[u8]) -> Duration {
     let begun = Instant::now();
     let review = review::read(body).unwrap();

@@ -1,10 +1,10 @@
-//! What the environment of a composite costs an admission: five EnvironmentConfigs are selected of many and merged, and
+//! Measures the cost of a composite's environment at admission: five EnvironmentConfigs are selected and merged, and
 //! fifty patches are computed.
 //!
-//! The gate decides, in both phases, on a composite that is created; in the process, so that neither the wire nor TLS is in
-//! the figures. Catalogs of several sizes take turns, so that whatever else the machine does meets all of them alike.
+//! The gate decides in both phases on the creation of a composite, in this process without HTTP and TLS. Catalogs of
+//! several sizes are measured in turn, so that other load on the machine affects all of them equally.
 //!
-//! `cargo bench --bench environment` prints the table; `-- --write` puts it into `docs/performance.md`.
+//! `cargo bench --bench environment` prints the table; `-- --write` writes it into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -75,7 +75,7 @@ fn measured() -> Vec<Times> {
     times
 }
 
-/// The decision is about what the table says it is: five EnvironmentConfigs, and a patch for each composed resource.
+/// Checks that the decision has five EnvironmentConfigs and a patch for each composed resource.
 fn check(gate: &Gate, text: &str) {
     let verdict = block_on(gate.decide(Phase::Mutate, &request(text)));
     let patch = serde_json::to_value(verdict.patch.expect("the composite is patched")).unwrap();

@@ -1,16 +1,16 @@
-//! A composite, its Composition with five sources and fifty patches, and as many EnvironmentConfigs as are wanted.
+//! Creates a composite, its Composition with five sources and fifty patches, and a given number of EnvironmentConfigs.
 
 use serde_json::{Map, Value, json};
 
 pub const GROUP: &str = "example.org";
-/// How many EnvironmentConfigs have the same label: those of a cell of a large installation.
+/// Number of EnvironmentConfigs with the same label, as in a cell of a large installation.
 const IN_A_CELL: usize = 20;
 /// How many keys an EnvironmentConfig has.
 const KEYS: usize = 40;
 const ENVIRONMENT_PATCHES: usize = 25;
 const TEMPLATES: usize = 5;
 
-/// What is in the cluster.
+/// Returns the objects in the cluster.
 pub fn stored(configs: usize) -> Vec<Value> {
     let mut objects: Vec<Value> = (0..configs).map(config).collect();
     objects.extend([definition(), composition()]);
@@ -47,7 +47,7 @@ fn definition() -> Value {
     })
 }
 
-/// Two references, one selector that finds one, and one that takes two of the ten that match.
+/// Returns a Composition with two references, one selector with a single match, and one that takes two of ten matches.
 fn composition() -> Value {
     let label =
         |key: &str, path: &str| json!({"key": key, "type": "FromCompositeFieldPath", "valueFromFieldPath": path});
@@ -75,7 +75,7 @@ fn composition() -> Value {
     })
 }
 
-/// Into the environment and out of it, with the transforms that are used most.
+/// Returns a patch to or from the environment, with common transforms.
 fn environment_patch(number: usize) -> Value {
     match number % 5 {
         0 => {
@@ -111,7 +111,7 @@ fn template(number: usize) -> Value {
     })
 }
 
-/// The composite that is created.
+/// Returns the created composite.
 pub fn composite() -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),

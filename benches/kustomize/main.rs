@@ -1,10 +1,10 @@
-//! What judging a root costs beside building it, and what a whole repository costs.
+//! Compares judging a root with building it, and measures a whole repository.
 //!
-//! `portcullis check` against `kubectl kustomize`, and `kustomize build` where a `kustomize` is on the path, all as processes,
-//! on roots of a generated repository of 1 000 roots and 3 000 bases and components; rounds are interleaved, so that
-//! whatever else the machine does meets all alike. Then the repository as a whole, and half of it, for the memory.
+//! Runs `portcullis check`, `kubectl kustomize`, and `kustomize build` if a `kustomize` is on the path, as processes,
+//! on roots of a generated repository of 1 000 roots and 3 000 bases and components. Rounds are interleaved, so that
+//! other load on the machine affects all equally. Then measures the memory for the whole repository and for half of it.
 //!
-//! `cargo bench --bench kustomize` prints the tables; `-- --write` puts them into `docs/performance.md`.
+//! `cargo bench --bench kustomize` prints the tables; `-- --write` writes them into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -15,8 +15,8 @@ mod assets;
 #[path = "../../tests/e2e/cache.rs"]
 mod cache;
 #[allow(dead_code, reason = "the end-to-end tests need more of it")]
-#[path = "../../tests/e2e/litter.rs"]
-mod litter;
+#[path = "../../tests/e2e/cleanup.rs"]
+mod cleanup;
 mod repository;
 
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ use repository::Size;
 
 /// As many as kubectl builds in some ten seconds.
 const BUILT: usize = 30;
-/// How often a root is judged while it is built once, so that there is some CPU time to be seen.
+/// Number of times a root is judged per build, so that the CPU time is measurable.
 const JUDGED: usize = 5;
 /// How often the whole repository is judged.
 const ROUNDS: usize = 5;
@@ -40,7 +40,7 @@ const HALF: Size = Size { roots: 500, parts: 1_500 };
 const PAUSE: Duration = Duration::from_micros(200);
 /// The kernel's unit of CPU time.
 const TICK: Duration = Duration::from_millis(10);
-/// How what is measured was made: `make bench` takes the binary that people download where it can build it.
+/// How the measured binary is linked: `make bench` uses the released form if it can be built.
 const LINKED: &str = if cfg!(target_env = "musl") {
     "linked statically, as `make dist` makes it"
 } else {
@@ -50,7 +50,7 @@ const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- kustomize: begin -->";
 const END: &str = "<!-- kustomize: end -->";
 
-/// What a process took.
+/// The cost of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
     time: Duration,
@@ -110,7 +110,7 @@ enum Builder<'a> {
     Kustomize(String),
 }
 
-/// The `kustomize` on the path, if there is one.
+/// Returns the `kustomize` on the path, if any.
 fn kustomize() -> Option<Builder<'static>> {
     let told = Command::new("kustomize").arg("version").output().ok().filter(|told| told.status.success())?;
     Some(Builder::Kustomize(String::from_utf8_lossy(&told.stdout).trim().to_owned()))
@@ -160,7 +160,7 @@ fn run(command: &mut Command) -> Cost {
     Cost { time, cpu, memory: 0 }
 }
 
-/// The most memory that is resident while a process runs, in KiB. Looking takes time of its own: none of it is in [`run`].
+/// Returns the maximum resident memory of a process, in KiB. Sampling takes time, so [`run`] does not use it.
 fn memory(mut command: Command) -> usize {
     // A process of some milliseconds is seen at its largest now and then.
     (0..JUDGED).map(|_| seen(&mut command)).max().unwrap_or_default()
@@ -177,7 +177,7 @@ fn seen(command: &mut Command) -> usize {
     memory
 }
 
-/// The CPU time of all processes that were started from here and ended, in the kernel's steps of ten milliseconds.
+/// Returns the CPU time of all finished child processes, in steps of ten milliseconds.
 fn children() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // the name of the process, which may hold anything, is in brackets
@@ -189,14 +189,14 @@ fn children() -> Duration {
     TICK * ticks as u32
 }
 
-/// The most memory that a process has had so far; nothing if it is gone.
+/// Returns the peak memory of a process so far; `None` if it has ended.
 fn highest(status: &Path) -> Option<usize> {
     let status = fs::read_to_string(status).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     value.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// The one in the middle, with the CPU time of all, which is too coarse for a single one.
+/// Returns the median cost, with the total CPU time, because that is too coarse for a single run.
 fn middle(mut costs: Vec<Cost>) -> Cost {
     costs.sort();
     let cpu = costs.iter().map(|cost| cost.cpu).sum::<Duration>() / costs.len() as u32;

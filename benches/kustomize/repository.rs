@@ -1,4 +1,4 @@
-//! A repository as large organisations have them: roots that share bases and components. All of it builds.
+//! Generates a repository as in large organisations: roots that share bases and components. All roots build.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ pub fn write(folder: &Path, size: Size) -> io::Result<()> {
     (0..size.roots).try_for_each(|number| write_all(&folder.join(root(number)), &[root_file(number, half)]))
 }
 
-/// The folder of a root.
+/// Returns the folder of a root.
 pub fn root(number: usize) -> String {
     format!("roots/r{number:04}")
 }
@@ -41,7 +41,7 @@ fn write_all(folder: &Path, files: &[File]) -> io::Result<()> {
     files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
 }
 
-/// Two bases and three components: neighbours share some of them.
+/// Returns a root file with two bases and three components, some of which neighbours share.
 fn root_file(number: usize, half: usize) -> File {
     let (first, next) = (number * 3 / 2 % half, (number * 3 / 2 + 1) % half);
     let (one, two, three) = (first, next, (number * 7 + 5) % half);
@@ -113,7 +113,7 @@ spec:
     [("kustomization.yaml", kustomization), ("deployment.yaml", deployment), ("service.yaml", service)]
 }
 
-/// One in two adds settings, the other a sidecar to every Deployment.
+/// Returns the files of a component: half of them add settings, the others a sidecar to every Deployment.
 fn component_files(number: usize) -> [File; 2] {
     let head = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n";
     if number.is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! A client with a timetable.
+//! A client that sends requests on a schedule.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ use super::support::client::Connection;
 const API_SERVERS: usize = 3;
 /// What each keeps.
 const KEPT: usize = 25;
-/// For how long an API server keeps a connection that it has no use for.
+/// Time for which an API server keeps an idle connection.
 const IDLE: Duration = Duration::from_secs(90);
-/// What an API server waits for a webhook that says nothing of it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Default timeout of a webhook in the API server.
+const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Requests without an answer yet, beyond which the client has failed and not the server.
 const MOST_OPEN: usize = 20_000;
 
@@ -37,7 +37,7 @@ pub struct Call {
 /// How exactly the timetable is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// To microseconds: the client looks at the clock all the time.
+    /// To microseconds, by busy waiting.
     Exact,
     /// To a millisecond or two, at no cost.
     Relaxed,
@@ -57,7 +57,7 @@ pub struct Client {
 struct Pool {
     address: SocketAddr,
     config: Arc<ClientConfig>,
-    /// Those that are not in use, and since when.
+    /// Idle connections, and since when.
     idle: Mutex<Vec<(Connection, Instant)>>,
     places: Semaphore,
 }
@@ -71,7 +71,7 @@ impl Pool {
         Self { address, config, idle: Mutex::new(idle), places: Semaphore::new(connections) }
     }
 
-    /// The status of the answer. A connection that the server closes is replaced by and by.
+    /// Returns the status of the answer. A closed connection is replaced later.
     async fn post(self: &Arc<Self>, call: &Call) -> io::Result<u16> {
         let place = self.places.acquire().await.map_err(io::Error::other)?;
         let idle = self.idle.lock().unwrap().pop().filter(|(_, since)| since.elapsed() < IDLE);
@@ -98,12 +98,12 @@ impl Pool {
 }
 
 impl Client {
-    /// As many connections as API servers keep.
+    /// Opens as many connections as API servers keep.
     pub async fn new(server: &Process, config: &ClientConfig) -> Self {
         Self::with_connections(server, config, KEPT).await
     }
 
-    /// So many connections of each API server.
+    /// Opens this number of connections per API server.
     pub async fn with_connections(server: &Process, config: &ClientConfig, connections: usize) -> Self {
         let config = Arc::new(config.clone());
         let mut pools = Vec::new();
@@ -127,7 +127,7 @@ impl Client {
         answers as f64 / began.elapsed().as_secs_f64()
     }
 
-    /// Makes calls at random moments, so many a second, for a time.
+    /// Sends calls at random times with a mean rate per second, for a duration.
     pub async fn offer(&self, calls: &[Arc<Call>], rate: f64, time: Duration, pace: Pace) -> Samples {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let mut random = Random::new(self.timetables.fetch_add(1, Ordering::Relaxed));
@@ -142,7 +142,7 @@ impl Client {
             let (open, sender, due) = (Arc::clone(&self.open), sender.clone(), began + at);
             assert!(open.fetch_add(1, Ordering::Relaxed) < MOST_OPEN, "the client is overwhelmed");
             tokio::spawn(async move {
-                let status = timeout(PATIENCE, pool.post(&call)).await.ok().and_then(Result::ok).unwrap_or(0);
+                let status = timeout(WEBHOOK_TIMEOUT, pool.post(&call)).await.ok().and_then(Result::ok).unwrap_or(0);
                 open.fetch_sub(1, Ordering::Relaxed);
                 // Cannot fail: the receiver is kept until all have sent.
                 let _ = sender.send(Sample { at, took: due.elapsed(), status });
@@ -183,7 +183,7 @@ impl Random {
         self.0
     }
 
-    /// A gap between random arrivals of one a second.
+    /// Returns the gap between random arrivals with a rate of one per second.
     fn gap(&mut self) -> f64 {
         -(((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64).ln()
     }

@@ -1,4 +1,4 @@
-//! What a call takes beside the floor, what memory it takes, and how soon a server is ready.
+//! Measures latency against the baseline, memory, and the start-up time.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::setting::Setting;
 use super::support::harness::get;
 
 const KIB: usize = 1024;
-/// Floor and server take turns, so that whatever else the machine does meets both.
+/// Number of rounds. Baseline and server alternate, so that other load on the machine affects both.
 const ROUNDS: usize = 5;
 const WORKERS: usize = 8;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
-/// The rate at which memory is looked at.
+/// The rate for the measurement of memory.
 const USUAL_RATE: f64 = 1000.0;
 const STARTS: usize = 15;
 
@@ -50,7 +50,8 @@ pub async fn run(setting: &Setting) -> String {
     text
 }
 
-/// Floor and server at the same rates: a usual one, and half of what the server can do. Gives the server's p99 at that.
+/// Measures baseline and server at a typical rate and at half of the server's capacity. Returns the server's p99 at the
+/// latter.
 async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> Duration {
     let (floor, server) = (setting.floor(), setting.portcullis(10));
     let config = setting.client();
@@ -80,7 +81,7 @@ async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> 
     half
 }
 
-/// Resident memory at the usual rate, and its peak, in KiB.
+/// Returns resident memory at the typical rate, and its peak, in KiB.
 async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
     let server = setting.portcullis(0);
     let client = Client::new(&server, &setting.client()).await;
@@ -89,7 +90,7 @@ async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
     (server.status("VmRSS"), server.status("VmHWM"))
 }
 
-/// The middle of the times from the start of a process to its being ready.
+/// Returns the median time from process start to readiness.
 async fn start(setting: &Setting) -> Duration {
     let mut times = Vec::new();
     for _ in 0..STARTS {

@@ -1,11 +1,11 @@
-//! Latency, overload and endurance, with a client that sends when it is time and not when it has an answer.
+//! Measures latency, overload and endurance with an open-loop client.
 //!
-//! A client that waits for an answer before it sends again leaves out just the moments at which the server is slow
-//! ("coordinated omission"). This one has a timetable of random arrivals, and takes a request's time from the moment
-//! that stands in it. It keeps connections as three API servers do, 25 of each.
+//! A closed-loop client, which waits for an answer before its next request, omits the moments at which the server is
+//! slow ("coordinated omission"). This client follows a schedule of random arrivals, and measures from the scheduled
+//! time. It keeps connections like three API servers, 25 each.
 //!
-//! `cargo bench --bench load -- latency` (or `overload`, `soak`) prints a table; `--write` puts it into
-//! `docs/reliability.md`. `--seconds=N` and `--rate=N` change how long and how fast.
+//! `cargo bench --bench load -- latency` (or `overload`, `soak`) prints a table; `--write` writes it into
+//! `docs/reliability.md`. `--seconds=N` and `--rate=N` set duration and rate.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(dead_code, reason = "some modules are those of another benchmark")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
@@ -33,7 +33,7 @@ mod support;
 
 use setting::Setting;
 
-/// The allocator of the floor, as it is that of `portcullis`.
+/// The allocator of the baseline, the same as that of `portcullis`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

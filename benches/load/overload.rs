@@ -1,4 +1,4 @@
-//! Three times what the server can do, and afterwards.
+//! Measures an overload of three times the server's capacity, and the recovery.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,7 +25,7 @@ const PATCHES: usize = 5;
 const KEYS: usize = 8;
 /// So many ask at once when the capacity is measured: enough to keep the server busy, too few to wait.
 const WORKERS: usize = 4;
-/// Of each API server: enough for all that wait in the server when there are too many, so that none waits in the client.
+/// Connections per API server: enough for all requests in the server's queue, so that none waits in the client.
 const CONNECTIONS: usize = 100;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
 const CALM: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ pub async fn run(setting: &Setting) -> String {
     let server = setting.portcullis_of(&catalog(setting));
     let client = Client::with_connections(&server, &setting.client(), CONNECTIONS).await;
     let call = Call { path: "/mutate", body: reviews::review("xapps", &objects::composite()), share: 1 };
-    // Once before, so that everything is there.
+    // Warm-up.
     client.capacity(&call, WORKERS, CAPACITY_TIME / 5).await;
     let capacity = client.capacity(&call, WORKERS, CAPACITY_TIME).await;
     let calls = [Arc::new(call)];
@@ -67,12 +67,12 @@ pub async fn run(setting: &Setting) -> String {
     text
 }
 
-/// A Composition and what it selects from. Working out a composite's environment takes the server several times as long as
-/// the client, which can so offer three times what the server can do, and still look at the clock.
+/// Creates a Composition and its EnvironmentConfigs. A decision costs the server several times as much as the client,
+/// so the client can send three times the server's capacity and still follow its schedule.
 fn catalog(setting: &Setting) -> PathBuf {
     let folder = setting.folder("composition");
     let mut items = objects::stored(CONFIGS);
-    // With all of them a decision would take two milliseconds, and whoever waits behind it is late by that.
+    // With all of them a decision would take two milliseconds and delay the requests after it by that.
     let patches = items.iter_mut().filter_map(|item| item.pointer_mut("/spec/environment/patches")?.as_array_mut());
     patches.for_each(|patches| patches.truncate(PATCHES));
     let data = items.iter_mut().filter_map(|item| item.get_mut("data")?.as_object_mut());
@@ -119,7 +119,7 @@ fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: 
     }
 }
 
-/// How long it takes until, for a tenth of a second, 95 of a hundred are decided within `limit` again.
+/// Returns the time until 95 % are decided within `limit` again, for a tenth of a second.
 fn recovery(after: &Samples, limit: Duration) -> Duration {
     const WINDOW: Duration = Duration::from_millis(100);
     let windows = (after.time.as_millis() / WINDOW.as_millis()) as u32;
@@ -135,7 +135,7 @@ fn recovery(after: &Samples, limit: Duration) -> Duration {
     WINDOW * (0..windows).find(|window| is_calm(*window)).unwrap_or(windows)
 }
 
-/// The most memory that was resident, in KiB.
+/// Returns the peak resident memory, in KiB.
 async fn peak(server: &Process, time: Duration) -> usize {
     sleep(time).await;
     server.status("VmHWM")

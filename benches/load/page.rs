@@ -1,4 +1,4 @@
-//! Tables on their page, between markers.
+//! Writes tables into pages, between markers.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 const PAGE: &str = "docs/reliability.md";
 
-/// Prints a report, and where wanted puts it into the page.
+/// Prints a report, and with `write` also writes it into its page.
 pub fn finish(what: &str, report: &str, write: bool) {
     println!("{report}");
     if !write {
@@ -20,7 +20,7 @@ pub fn finish(what: &str, report: &str, write: bool) {
     fs::write(path, format!("{before}{begin}\n{report}\n{end}{after}")).unwrap();
 }
 
-/// What it was made by, and where.
+/// Returns a line with command and machine.
 pub fn made_by(command: &str, is_pinned: bool) -> String {
     let rustc = Command::new("rustc").arg("--version").output().unwrap().stdout;
     let rustc = String::from_utf8(rustc).unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");
@@ -41,7 +41,7 @@ pub fn met(is_met: bool) -> &'static str {
     if is_met { "met" } else { "missed" }
 }
 
-/// KiB as MiB.
+/// Formats KiB as MiB.
 pub fn mib(kib: usize) -> String {
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }

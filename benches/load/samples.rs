@@ -1,4 +1,4 @@
-//! What became of requests.
+//! The outcomes of requests.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub struct Sample {
     pub at: Duration,
     /// From then to the end of its answer.
     pub took: Duration,
-    /// The answer's status; 0 where there was none.
+    /// The status of the answer; 0 for none.
     pub status: u16,
 }
 
@@ -39,7 +39,7 @@ impl Samples {
         count as f64 / self.time.as_secs_f64()
     }
 
-    /// The time within which a part of the requests with this status had their answers.
+    /// Returns a quantile of the latency of requests with this status.
     pub fn quantile(&self, status: u16, part: f64) -> Duration {
         let mut took: Vec<_> = self.with(status).map(|sample| sample.took).collect();
         took.sort_unstable();
@@ -53,7 +53,7 @@ impl Samples {
     }
 }
 
-/// A time for people, in milliseconds.
+/// Formats a duration in milliseconds.
 pub fn millis(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }

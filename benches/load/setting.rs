@@ -1,4 +1,4 @@
-//! What all measurements share: certificates, catalogs, servers on a processor of their own.
+//! Shared parts of all measurements: certificates, catalogs, servers on a CPU of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,13 +42,13 @@ impl Setting {
         }
     }
 
-    /// A number that the command line may change, as `--name=number`.
+    /// Returns the number in the argument `--name=number`, or the default.
     pub fn number(&self, name: &str, default: u64) -> u64 {
         let given = self.arguments.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix('='));
         given.map_or(default, |number| number.parse().expect("a whole number"))
     }
 
-    /// A time that the command line may change, as `--seconds=number`.
+    /// Returns the duration in the argument `--seconds=number`, or the default.
     pub fn seconds(&self, default: u64) -> Duration {
         Duration::from_secs(self.number("--seconds", default))
     }
@@ -61,24 +61,24 @@ impl Setting {
         process::floor_by(self.command(std::env::current_exe().unwrap().to_str().unwrap()), self.mount.path())
     }
 
-    /// The server with its default settings, and so many objects in its catalog.
+    /// Starts the server with its default settings and this number of objects in its catalog.
     pub fn portcullis(&self, objects: usize) -> Process {
         self.portcullis_of(&self.catalog(objects))
     }
 
-    /// The same with another catalog.
+    /// Starts the server with another catalog.
     pub fn portcullis_of(&self, catalog: &Path) -> Process {
         process::portcullis_by(self.command(process::PORTCULLIS), self.mount.path(), catalog)
     }
 
-    /// A new folder.
+    /// Creates a folder.
     pub fn folder(&self, name: &str) -> PathBuf {
         let folder = self.folder.path().join(name);
         fs::create_dir(&folder).unwrap();
         folder
     }
 
-    /// The folder of a catalog of so many objects.
+    /// Returns the folder of a catalog with this number of objects.
     pub fn catalog(&self, objects: usize) -> PathBuf {
         let manifests = self.folder.path().join(objects.to_string());
         if !manifests.exists() {
@@ -92,16 +92,16 @@ impl Setting {
             return Command::new(program);
         }
         let mut command = Command::new("taskset");
-        // Where that is not allowed, nice says so and goes on.
+        // If that is not allowed, nice prints a warning and continues.
         command.args(["--cpu-list", SERVERS, "nice", "-n", PRIORITY, program]);
         command
     }
 }
 
-/// Holds this process, which has a single thread yet, to its processor. Fails where there is just one, or no taskset.
+/// Pins this process, while it has a single thread, to its CPU. Returns false if there is only one CPU, or no taskset.
 fn pin_client() -> bool {
     let me = std::process::id().to_string();
-    // No more than a pity where it is not allowed.
+    // The measurement is still useful if that is not allowed.
     let _ = does("renice", &["-n", PRIORITY, "-p", &me]);
     does("taskset", &["--cpu-list", "--pid", CLIENT, &me])
 }

@@ -1,5 +1,5 @@
-//! A long time of everything: all kinds of reviews, small and large and broken, while certificates rotate and the
-//! catalog changes. Memory has to stay where it was.
+//! Runs a soak test: all kinds of reviews, small, large and invalid, while certificates rotate and the catalog changes.
+//! Memory must not grow.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -45,7 +45,7 @@ pub async fn run(setting: &Setting) -> String {
             rows.push((samples, looks));
         }
     };
-    // The other two go on for ever, and end with the soak.
+    // The other two loops are endless and end with the soak test.
     tokio::select! {
         () = everything => {}
         () = rotate(setting) => {}

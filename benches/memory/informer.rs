@@ -1,4 +1,4 @@
-//! An informer of client-go with the same objects.
+//! Measures a client-go informer with the same objects.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ const SOURCES: [&str; 3] =
     [include_str!("informer/go.mod"), include_str!("informer/go.sum"), include_str!("informer/main.go")];
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/memory/informer");
 
-/// What the informer takes.
+/// The memory of the informer.
 pub struct Informer {
     pub heap: u64,
     pub memory: Memory,
@@ -27,7 +27,7 @@ struct Report {
 }
 
 impl Informer {
-    /// Has an informer list these objects; Go's heap is what is in use after a collection.
+    /// Starts an informer that lists these objects, and measures it. Go's heap is measured after a garbage collection.
     pub fn measure(kubeconfig: &Path, rows: &[Row]) -> Self {
         let program = Cache::open(&cache::key(&SOURCES)).and_then(|cache| cache.entry("informer", build)).unwrap();
         let resource = |row: &Row| format!("{}/{}/{}", row.group, row.version, row.plural);

@@ -1,10 +1,11 @@
-//! What the catalog takes: resident memory of `portcullis serve` with the objects of large clusters.
+//! Measures the memory of the catalog: resident memory of `portcullis serve` with the objects of large clusters.
 //!
-//! The objects come from files, and from a real API server by watch; there an informer of client-go holds the same objects, in
-//! a Go program that is built here. Each row is a server of its own. `peak` is the most that the process ever had.
+//! The objects come from files, and from a real API server by watch; there a client-go informer, in a Go program that
+//! is built here, holds the same objects. Each row uses its own server. `peak` is the maximum of the process.
 //!
-//! `cargo bench --bench memory` prints the tables; `-- --write` puts them into `docs/performance.md`; `-- files` and
-//! `-- cluster` measure a half. `-- soak --seconds=600` changes 200 objects a second and prints the memory every ten seconds.
+//! `cargo bench --bench memory` prints the tables; `-- --write` writes them into `docs/performance.md`; `-- files` and
+//! `-- cluster` measure one half. `-- soak --seconds=600` changes 200 objects per second and prints the memory every
+//! ten seconds.
 #![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -13,6 +14,8 @@
 mod assets;
 #[path = "../../tests/e2e/cache.rs"]
 mod cache;
+#[path = "../../tests/e2e/cleanup.rs"]
+mod cleanup;
 #[path = "../../tests/e2e/cluster.rs"]
 mod cluster;
 #[path = "../../tests/e2e/control_plane.rs"]
@@ -26,8 +29,6 @@ mod http;
 mod informer;
 #[path = "../../tests/e2e/kubectl.rs"]
 mod kubectl;
-#[path = "../../tests/e2e/litter.rs"]
-mod litter;
 mod objects;
 mod server;
 mod stage;
@@ -59,7 +60,7 @@ fn main() {
     if !has("--bench") {
         return;
     }
-    litter::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clear_on_signals().expect("a process may handle its signals");
     let certs = tempfile::tempdir().unwrap();
     let made = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"))
         .args(["certs", "--out"])
@@ -103,15 +104,15 @@ fn empty(certs: &Path) -> Memory {
     server.settled()
 }
 
-/// What was measured with some objects.
+/// The results for some objects.
 struct Measured {
     name: String,
     json: u64,
     memory: Memory,
-    /// What its metrics say of it.
+    /// The size that its metrics report.
     counted: f64,
     ready: Duration,
-    /// The time to transfer the JSON and look at every byte.
+    /// The time to transfer the JSON and read every byte.
     scanned: Duration,
     informer: Option<Informer>,
 }
@@ -153,7 +154,7 @@ fn thousands(count: usize) -> String {
     if count >= 1000 { format!("{},{:03}", count / 1000, count % 1000) } else { count.to_string() }
 }
 
-/// The rows one by one, and all at once.
+/// Returns the rows individually, and all together.
 fn runs() -> Vec<Vec<Row>> {
     ROWS.iter().map(|row| vec![*row]).chain([everything()]).collect()
 }
@@ -215,7 +216,7 @@ fn from_cluster(certs: &Path, empty: Memory) -> String {
     text
 }
 
-/// Changes objects all the time, and prints what the server takes.
+/// Changes objects continuously, and prints the memory of the server.
 fn soak(certs: &Path, length: Duration) {
     let rows: Vec<_> = ROWS.iter().map(|row| Row { count: row.count / 10, ..*row }).collect();
     let stage = Stage::with(&rows);

@@ -1,4 +1,4 @@
-//! The objects of the benchmark, of the sizes that clusters have them in.
+//! The objects of the benchmark, with sizes as in real clusters.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub struct Row {
     pub count: usize,
     /// Makes the object of a number.
     pub make: fn(usize) -> Value,
-    /// At most so many times the JSON.
+    /// Maximum memory as a multiple of the JSON.
     pub allowed: f64,
 }
 
@@ -98,7 +98,7 @@ pub fn namespaces() -> impl Iterator<Item = String> {
     (0..NAMESPACES).map(namespace)
 }
 
-/// Everything at once: a large cluster.
+/// Returns all rows together: a large cluster.
 pub fn everything() -> Vec<Row> {
     let mut rows = ROWS.to_vec();
     rows[1].count = 100_000;
@@ -140,7 +140,7 @@ const WORDS: [&str; 32] = [
     "runtime",
 ];
 
-/// Numbers that look random, the same in every run.
+/// A pseudo-random generator with a fixed seed.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! The server as a process, and what the kernel knows of its memory.
+//! The server as a process, and its memory from the kernel.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::objects::Row;
 
 /// Longer than any of these takes to be ready.
 const LIMIT: Duration = Duration::from_mins(20);
-/// The allocator gives back what is free a moment later.
+/// The allocator returns free memory with a delay.
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// A server; killed when it is dropped.
@@ -30,7 +30,7 @@ impl Drop for Server {
     }
 }
 
-/// What a process takes, in bytes.
+/// The memory of a process, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     pub resident: u64,
@@ -77,7 +77,7 @@ impl Server {
         self.begun.elapsed()
     }
 
-    /// Returns what it takes when it has settled.
+    /// Returns its memory once it is stable.
     pub fn settled(&self) -> Memory {
         thread::sleep(SETTLE);
         self.memory()

@@ -44,7 +44,7 @@ impl Stage {
 
     async fn fill(&self) {
         let client = self.cluster.client();
-        // The namespaces are no more than names: nothing but the API server looks at them.
+        // The namespaces are only names: only the API server reads them.
         let all: Api<DynamicObject> =
             Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk("", "v1", "Namespace")));
         for name in namespaces() {
@@ -60,7 +60,7 @@ impl Stage {
         }
     }
 
-    /// Lists all objects as a client that only looks at every byte: how many there are, and the time.
+    /// Lists all objects with a client that reads every byte; returns their number and the time.
     pub fn transfer(&self) -> (u64, Duration) {
         let client = self.cluster.client();
         let begun = Instant::now();
@@ -71,8 +71,8 @@ impl Stage {
         (listed, begun.elapsed())
     }
 
-    /// Changes `rate` objects a second, and calls `tell` every ten seconds.
-    pub fn change(&self, length: Duration, rate: u32, mut tell: impl FnMut(Duration, usize)) {
+    /// Changes `rate` objects per second, and calls `report` every ten seconds.
+    pub fn change(&self, length: Duration, rate: u32, mut report: impl FnMut(Duration, usize)) {
         let (client, changes, begun) = (self.cluster.client(), AtomicUsize::new(0), Instant::now());
         self.cluster.block_on(async {
             let ticks = stream::unfold(tokio::time::interval(Duration::from_secs(1) / rate), |mut every| async {
@@ -92,7 +92,7 @@ impl Stage {
             while changed.next().await.is_some() {
                 if told.elapsed() >= Duration::from_secs(10) {
                     told = Instant::now();
-                    tell(begun.elapsed(), changes.load(Ordering::Relaxed));
+                    report(begun.elapsed(), changes.load(Ordering::Relaxed));
                 }
             }
         });
@@ -111,7 +111,7 @@ fn api(client: &Client, row: &Row, number: usize) -> Api<DynamicObject> {
     }
 }
 
-/// A definition that keeps whatever stands in an object.
+/// Creates a CustomResourceDefinition that preserves all fields.
 async fn define(client: &Client, row: &Row) {
     let (plural, kind) = (row.plural, row.kind);
     let name = format!("{plural}.{}", row.group);

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn names_missing_fragments() {
         assert_eq!(located("../no/such"), Err(Lost::Missing("no".into())));
         assert_eq!(located("../base/a.yaml/x"), Err(Lost::NotAFolder("base/a.yaml".into())));
     }

@@ -1,4 +1,4 @@
-//! A server of artifacts, as source-controller is one, that can also behave as badly as a server can.
+//! An artifact server like source-controller, which can also misbehave.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -75,7 +75,7 @@ impl ArtifactServer {
         self.behaving(packed, revision, Answer::Bytes)
     }
 
-    /// The same, with another answer than the archive.
+    /// Returns the same, with another answer than the archive.
     pub fn behaving(&self, packed: &[u8], revision: &str, answer: impl Fn(Arc<[u8]>) -> Answer) -> Artifact {
         let path = format!("/gitrepository/test/{}.tar.gz", self.numbers.fetch_add(1, Ordering::Relaxed));
         self.state.answers.lock().unwrap().insert(path.clone(), answer(packed.into()));
@@ -102,7 +102,7 @@ pub fn digest_of(packed: &[u8]) -> String {
     format!("sha256:{hexadecimal}")
 }
 
-/// The archive of some files.
+/// Returns the archive of some files.
 pub fn packed<P: AsRef<str>, T: AsRef<[u8]>>(files: impl IntoIterator<Item = (P, T)>) -> Vec<u8> {
     let mut archive = Packer::new();
     for (path, text) in files {
@@ -111,7 +111,7 @@ pub fn packed<P: AsRef<str>, T: AsRef<[u8]>>(files: impl IntoIterator<Item = (P,
     archive.finish()
 }
 
-/// The archive of the files of a vector.
+/// Returns the archive of the files of a vector.
 pub fn packed_map(files: &BTreeMap<String, String>) -> Vec<u8> {
     packed(files.iter())
 }
@@ -152,7 +152,7 @@ impl Packer {
     }
 }
 
-/// An archive of a few kilobytes that unpacks to this many megabytes.
+/// Returns an archive of a few kilobytes that unpacks to this many megabytes.
 pub fn bomb(megabytes: usize) -> Vec<u8> {
     let mut archive = Packer::new();
     let zeros = vec![b' '; 1 << 20];

@@ -1,4 +1,4 @@
-//! What several tests need. Each of them uses some of it.
+//! Shared helpers of tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(dead_code, unreachable_pub)]
 
@@ -17,12 +17,12 @@ use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::yaml;
 use serde_json::Value;
 
-/// The folder of the package.
+/// Returns the folder of the package.
 pub fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A file of executed cases: from `$PORTCULLIS_VECTORS` where that is set, else from `tests/vectors`.
+/// Returns a file of executed cases: from `$PORTCULLIS_VECTORS` where that is set, else from `tests/vectors`.
 pub fn vectors(file: &str) -> Value {
     let own = repository().join("tests/vectors");
     let given = std::env::var_os("PORTCULLIS_VECTORS").map(|folder| PathBuf::from(folder).join(file));
@@ -31,13 +31,13 @@ pub fn vectors(file: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The objects in a YAML text.
+/// Returns the objects in a YAML text.
 pub fn objects(text: &str) -> Vec<Value> {
     let documents = yaml::read(text, &yaml::Limits::default()).expect("the text is YAML");
     documents.into_iter().map(|document| document.value).collect()
 }
 
-/// A request to the gate, and what is in the cluster then.
+/// A request to the gate, with the objects in the cluster.
 pub struct Case {
     pub operation: Operation,
     pub object: Value,
@@ -76,7 +76,7 @@ impl Case {
         self
     }
 
-    /// The same of a subresource, such as `status`.
+    /// Returns the same of a subresource, such as `status`.
     pub fn of(mut self, subresource: &'static str) -> Self {
         self.subresource = subresource;
         self
@@ -97,8 +97,9 @@ impl Case {
         Gate::new(Registry::standard(), self.policy.clone(), Arc::new(catalog))
     }
 
-    /// The verdict, which is the same whether all of the object is there, as from a file, or what rows say they look at,
-    /// as from an API server; and whether the catalog holds whole objects, or the parts that their kinds declare.
+    /// Returns the verdict, which is the same whether all of the object is there, as from a file, or what rows say they
+    /// look at, as from an API server; and whether the catalog holds whole objects, or the parts that their kinds
+    /// declare.
     pub fn decide(&self, phase: Phase) -> Verdict {
         let gate = self.gate();
         let verdict = block_on(gate.decide(phase, &self.request()));

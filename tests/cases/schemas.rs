@@ -1,4 +1,4 @@
-//! The structural schemas of the kinds that mutators change, as far as pruning and defaulting go.
+//! The structural schemas of the kinds that mutators change, for pruning and defaulting.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::objects;
 static OF_LANDSCAPER: LazyLock<Value> = LazyLock::new(|| objects(LANDSCAPER).remove(0));
 static OF_COMPOSITES: LazyLock<Value> = LazyLock::new(|| objects(COMPOSITE).remove(0));
 
-/// The fields of Landscaper's kinds, of their release 0.152: an end-to-end test finds those of the real definitions equal.
+/// The fields of Landscaper's kinds in release 0.152; an end-to-end test compares them with the real definitions.
 const LANDSCAPER: &str = "
 Installation:
   automaticReconcile:
@@ -98,14 +98,14 @@ writeConnectionSecretToRef: {properties: {name: {}, namespace: {}}}
 /// The kinds of Landscaper that mutators change.
 pub const LANDSCAPER_KINDS: [&str; 3] = ["Installation", "Execution", "DeployItem"];
 
-/// The schema of a kind of Landscaper's.
+/// Returns the schema of a kind of Landscaper's.
 pub fn landscaper(kind: &str) -> Option<Value> {
     let spec = OF_LANDSCAPER.get(kind)?;
     let open = json!({"x-kubernetes-preserve-unknown-fields": true});
     Some(json!({"properties": {"spec": {"properties": spec}, "status": open}}))
 }
 
-/// The schema that Crossplane's definition of a composite gives it.
+/// Returns the schema that Crossplane's definition of a composite gives it.
 pub fn composite(object: &Value, definitions: &[Value]) -> Option<Value> {
     let api_version = object["apiVersion"].as_str()?;
     let (group, version) = api_version.split_once('/')?;

@@ -1,11 +1,11 @@
-//! What an API server stores of a custom object: pruned and defaulted by the structural schema of its kind.
+//! Computes what an API server stores of a custom object: pruned and defaulted by the structural schema of its kind.
 //!
-//! The rules are those of the documentation of CustomResourceDefinitions; an end-to-end test compares the examples below
-//! with what a real API server stores.
+//! The rules are those of the documentation of CustomResourceDefinitions; an end-to-end test compares the examples
+//! below with a real API server.
 
 use serde_json::{Map, Value, json};
 
-/// The object that an API server stores, for one that comes in a request or from a webhook.
+/// Returns the object that an API server stores, for one that comes in a request or from a webhook.
 pub fn stored(object: &Value, schema: &Value) -> Value {
     let mut object = object.clone();
     prune(&mut object, Some(schema), true);
@@ -24,7 +24,7 @@ fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     schema.get("properties")?.get(name)
 }
 
-/// The schema of members that are not named; none where all of them are allowed without one.
+/// Returns the schema of members that are not named; none where all of them are allowed without one.
 fn additional(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|additional| additional.is_object())
 }
@@ -35,7 +35,7 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_root: bool) {
         Value::Object(members) => prune_object(members, schema, is_root),
         Value::Array(elements) => {
             let items = schema.and_then(|schema| schema.get("items"));
-            // Below a list that preserves unknown fields, its items say what is pruned.
+            // Below a list that preserves unknown fields, its items define what is pruned.
             let preserved = schema.filter(|schema| flag(schema, "preserve-unknown-fields"));
             match (items, preserved) {
                 (None, Some(_)) => {}
@@ -65,7 +65,7 @@ fn prune_object(members: &mut Map<String, Value>, schema: Option<&Value>, is_roo
     });
 }
 
-/// Sets the fields that are missing and have a default. A `null` that is not allowed counts as missing.
+/// Sets missing fields that have a default. A null that is not allowed is treated as missing.
 fn default(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(members) => {
@@ -97,7 +97,7 @@ fn is_nullable(schema: &Value) -> bool {
     schema.get("nullable").and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// The schema of the examples.
+/// Returns the schema of the examples.
 pub fn example_schema() -> Value {
     json!({
         "type": "object",

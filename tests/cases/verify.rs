@@ -1,11 +1,11 @@
-//! What an API server asks of the answer of a webhook.
+//! The API server's checks of a webhook's answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portcullis::admission::Phase;
 use serde_json::Value;
 
-/// What `VerifyAdmissionResponse` of the API server asks of a v1 answer, and what it does with the rest of it.
+/// Checks a v1 answer like the API server's `VerifyAdmissionResponse`, and returns the rest of it.
 pub fn verify(answer: &[u8], uid: &str, phase: Phase) -> Result<Value, String> {
     let answer: Value = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
     let require = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {answer}")) };

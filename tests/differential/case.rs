@@ -1,4 +1,4 @@
-//! A tree of files and the root that is built, as `tests/vectors/kustomize` holds them.
+//! A tree of files with the root to build, as in `tests/vectors/kustomize`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 /// Stands in the files for the absolute path of the tree.
 pub const ROOT: &str = "$ROOT";
 
-/// A tree, and what to build of it.
+/// A tree, and the folder to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// What it is about.
+    /// A description.
     pub name: String,
     /// The content of every file.
     pub files: BTreeMap<String, String>,
@@ -26,7 +26,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The case that a vector describes.
+    /// Returns the case that a vector describes.
     pub fn of_vector(vector: &Value) -> Self {
         let texts = |key: &str| {
             let map = vector[key].as_object().into_iter().flatten();
@@ -53,12 +53,12 @@ impl Case {
         vector
     }
 
-    /// The files with the absolute path of the tree in place of `$ROOT`.
+    /// Returns the files with the absolute path of the tree in place of `$ROOT`.
     pub fn files_at<'a>(&'a self, root: &'a str) -> impl Iterator<Item = (&'a str, String)> {
         self.files.iter().map(move |(path, text)| (path.as_str(), text.replace(ROOT, root)))
     }
 
-    /// The folder that is built, in a tree that stands at `root`.
+    /// Returns the folder that is built, in a tree that stands at `root`.
     pub fn build_at(&self, root: &str) -> String {
         self.build.replace(ROOT, root)
     }
@@ -85,7 +85,7 @@ impl Case {
         self.files.values().map(String::len).sum()
     }
 
-    /// Whether building it could reach for something that is not in it: the network, or git.
+    /// Returns whether building it could reach for something that is not in it: the network, or git.
     pub fn is_local(&self) -> bool {
         let remote = ["://", "http:", "https:", "git::", "github.com", "git@", "user@"];
         !self.files.values().chain(self.links.values()).any(|text| {

@@ -1,6 +1,6 @@
-//! Errors of kustomize, and which layer of the analysis has to see them.
+//! Classifies errors of kustomize by the layer of the analysis that must detect them.
 
-/// What it takes to see an error coming.
+/// The layer that must detect an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
     /// The kustomization file by itself.
@@ -11,18 +11,18 @@ pub enum Layer {
     Objects,
     /// Which object is which.
     Identity,
-    /// What is in an object: only a renderer sees all of these.
+    /// The content of an object: only a renderer detects all errors.
     Content,
-    /// Plugins, Helm, what is far away.
+    /// Plugins, Helm, remote resources.
     Outside,
-    /// An error that nobody has looked at yet.
+    /// An unclassified error.
     New,
 }
 
 use Layer::{Content, File, Identity, New, Objects, Outside, References};
 
-/// What the text of an error holds, the most telling first: kustomize wraps errors in one another, and tells with every
-/// error about a folder also that it is not a file.
+/// Parts of error texts, the most specific first: kustomize wraps errors, and reports for every error about a folder
+/// also that it is not a file.
 const SIGNS: &[(&str, Layer)] = &[
     ("index out of range [0] with length 0", References),
     ("panic: ", Content),
@@ -101,14 +101,14 @@ const SIGNS: &[(&str, Layer)] = &[
     ("trouble configuring builtin", Identity),
 ];
 
-/// The class of an error: a part of its text, and the layer.
+/// Returns the class of an error: a part of its text, and the layer.
 pub fn of(error: &str) -> (&'static str, Layer) {
     let error = error.rsplit_once("recursed accumulation of path").map_or(error, |(_, innermost)| innermost);
     SIGNS.iter().copied().find(|(sign, _)| error.contains(sign)).unwrap_or(("an error that has no class", New))
 }
 
-/// The rules that tell of an error of a class: what kustomize meets first is to be marked as the first finding. Nothing
-/// where the class is no help, as an entry that is neither a file nor a folder could be meant as either.
+/// Returns the rules that tell of an error of a class: what kustomize meets first is to be marked as the first finding.
+/// Nothing where the class is not a help, as an entry that is neither a file nor a folder could be meant as either.
 pub fn rules(class: &str) -> &'static [&'static str] {
     match class {
         "expected kind != 'Component'" => &["KZ001"],
@@ -130,7 +130,7 @@ pub fn rules(class: &str) -> &'static [&'static str] {
 }
 
 impl Layer {
-    /// Whether a tree with such an error must not be accepted.
+    /// Returns whether a tree with such an error must not be accepted.
     pub fn is_ours(self) -> bool {
         self != Content
     }

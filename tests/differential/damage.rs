@@ -1,4 +1,4 @@
-//! Mutations of any tree, on its text: what is done to the recorded cases.
+//! Random mutations of the text of recorded cases.
 
 use crate::case::Case;
 use crate::dice::Dice;
@@ -138,7 +138,7 @@ fn rename_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
     Some(())
 }
 
-/// The entries of one list become those of another.
+/// Moves the entries of one list to another.
 fn move_entry(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let (from, to) = (dice.pick(LISTS), dice.pick(LISTS));
     edit(dice, case, |_, lines| {
@@ -202,7 +202,7 @@ fn insert_mark(dice: &mut Dice, case: &mut Case) -> Option<()> {
     Some(())
 }
 
-/// One file has the content of another.
+/// Replaces one file by the content of another.
 fn copy_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let (from, to) = (some_path(dice, case)?, some_path(dice, case)?);
     let content = case.files.get(&from)?.clone();

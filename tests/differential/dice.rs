@@ -1,4 +1,4 @@
-//! Choices, made by a seed: the same seed always makes the same tree.
+//! Random choices from a seed: the same seed always gives the same tree.
 
 /// Whoever makes choices. A program of the same choices runs on the bytes of a fuzzer.
 pub struct Dice {
@@ -8,7 +8,7 @@ pub struct Dice {
 enum Source {
     /// The state of a SplitMix64.
     Seed(u64),
-    /// What is left of a fuzzer's bytes, to be read from the end. All choices are the first one after that.
+    /// The remaining bytes of a fuzzer, read from the end. After that, all choices are the first one.
     #[allow(dead_code, reason = "for the fuzz target that includes this file")]
     Bytes(Vec<u8>),
 }
@@ -38,12 +38,12 @@ impl Dice {
         }
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number() % bound as u64) as usize
     }
 
-    /// Whether something happens that does so `percent` times out of 100.
+    /// Returns whether something happens that does so `percent` times out of 100.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) >= 100 - percent
     }

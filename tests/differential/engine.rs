@@ -1,4 +1,4 @@
-//! Our own verdict.
+//! Our verdict about a tree.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
@@ -9,15 +9,15 @@ use portcullis::kustomize::{Report, Verdict, analyse};
 
 use crate::case::{Case, ROOT};
 
-/// Where the trees stand for the analysis, which never sees the disk.
+/// The path of the trees for the analysis, which does not read the disk.
 const BASE: &str = "/srv/portcullis-tree";
 
-/// What the analysis says, in short.
+/// A summary of the analysis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opinion {
     /// `None` when it panicked.
     pub verdict: Option<Verdict>,
-    /// The rule of what kustomize would meet first. Nothing if there is something that it could meet before.
+    /// The rule of the error that kustomize would report first. Empty if another error may come before it.
     pub rule: &'static str,
     /// Findings and reasons, for people to read.
     pub told: String,

@@ -14,13 +14,13 @@ mod assets;
 mod cache;
 mod case;
 mod class;
+#[allow(dead_code, reason = "the end-to-end tests need more of it")]
+#[path = "../e2e/cleanup.rs"]
+mod cleanup;
 mod damage;
 mod dice;
 mod engine;
 mod generate;
-#[allow(dead_code, reason = "the end-to-end tests need more of it")]
-#[path = "../e2e/litter.rs"]
-mod litter;
 mod minimise;
 mod oracle;
 mod tally;
@@ -64,13 +64,13 @@ struct Arguments {
     /// Builds no tree, shows the one of `--only`.
     #[arg(long)]
     show: bool,
-    /// Tells of every tree that is refused for what is in an object and accepted by us, and of every error that
-    /// has no class.
+    /// Reports every tree that is rejected because of the content of an object and accepted by us, and every
+    /// unclassified error.
     #[arg(long)]
     beyond: bool,
 }
 
-/// What both say about a tree.
+/// Both verdicts about a tree.
 struct Comparison {
     case: Case,
     opinion: Opinion,
@@ -81,21 +81,21 @@ struct Comparison {
 /// Which way they disagree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Disagreement {
-    /// We refuse it, by this rule, and it builds.
+    /// We reject it by this rule, and it builds.
     WronglyRefused(&'static str),
-    /// We accept it, and it is refused with an error of this class.
+    /// We accept it, and kustomize fails with an error of this class.
     WronglyAccepted(&'static str),
     /// The analysis panicked.
     Panicked,
-    /// It says one thing of the tree in memory, and another of the same tree on disk.
-    TwoMinds,
-    /// Both refuse it, and what we say kustomize would meet first, by this rule, is not what it meets.
+    /// Our verdict differs between the tree in memory and the same tree on disk.
+    Inconsistent,
+    /// Both reject it, but the first error that we report, by this rule, is not the first one of kustomize.
     WrongFirst(&'static str, &'static str),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    litter::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clear_on_signals().expect("a process may handle its signals");
     let kubectl = assets::kubectl().and_then(|path| Oracle::new(path).map_err(assets::AssetsError::Run));
     let oracle = match kubectl {
         Ok(oracle) => oracle,
@@ -144,7 +144,7 @@ struct Run<'a> {
     found: Mutex<Found>,
 }
 
-/// What a run has seen.
+/// The results of a run.
 #[derive(Default)]
 struct Found {
     tally: Tally,
@@ -152,7 +152,7 @@ struct Found {
 }
 
 impl Run<'_> {
-    /// Takes one tree after another until there is none left.
+    /// Processes one tree after another until none is left.
     fn work(&self) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -201,12 +201,12 @@ impl Run<'_> {
     }
 }
 
-/// The seed of a tree in the run that begins with `first`; of ten digits, as people will type it.
+/// Returns the seed of a tree in the run that begins with `first`; of ten digits, as people will type it.
 fn seed(first: u64, number: u64) -> u64 {
     Dice::new(first.wrapping_mul(0x1_0000_0001).wrapping_add(number)).number() % 10_000_000_000
 }
 
-/// The tree of a seed: two in three are made, the others are recorded cases that something was done to.
+/// Returns the tree of a seed: two in three are made, the others are recorded cases that something was done to.
 fn tree(seed: u64, recorded: &[(bool, Case)]) -> Case {
     let mut dice = Dice::new(seed);
     let mut case = if dice.chance(67) { generate::tree(&mut dice) } else { changed(&mut dice, recorded) };
@@ -217,7 +217,8 @@ fn tree(seed: u64, recorded: &[(bool, Case)]) -> Case {
     case
 }
 
-/// A recorded case that something was done to; oftener one that builds, as most changes of the others change nothing.
+/// Returns a recorded case that something was done to; oftener one that builds, as most changes of the others change
+/// nothing.
 fn changed(dice: &mut Dice, recorded: &[(bool, Case)]) -> Case {
     let builds = dice.chance(75);
     let fitting: Vec<&Case> =
@@ -227,7 +228,7 @@ fn changed(dice: &mut Dice, recorded: &[(bool, Case)]) -> Case {
     case
 }
 
-/// The recorded cases that need neither network nor git.
+/// Returns the recorded cases that need neither network nor git.
 fn recorded() -> Vec<(bool, Case)> {
     let texts = [
         include_str!("../vectors/kustomize/trees.json"),
@@ -255,7 +256,7 @@ fn compare(case: &mut Case, oracle: &Oracle) -> io::Result<Comparison> {
 impl Comparison {
     fn disagreement(&self) -> Option<Disagreement> {
         if (self.opinion.verdict, self.opinion.rule) != (self.on_disk.verdict, self.on_disk.rule) {
-            return Some(Disagreement::TwoMinds);
+            return Some(Disagreement::Inconsistent);
         }
         match (self.opinion.verdict, &self.answer) {
             (None, _) => Some(Disagreement::Panicked),
@@ -274,7 +275,7 @@ impl Comparison {
         }
     }
 
-    /// Whether people should look at it although it may be right.
+    /// Returns whether it should be examined although it may be correct.
     fn is_beyond(&self) -> bool {
         let Answer::Refuses(error) = &self.answer else { return false };
         match class::of(error).1 {

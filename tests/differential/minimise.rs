@@ -1,4 +1,4 @@
-//! A smaller tree about which the two disagree in the same way.
+//! Minimises a tree while the disagreement stays the same.
 
 use crate::case::Case;
 

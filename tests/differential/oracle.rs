@@ -1,4 +1,4 @@
-//! `kubectl kustomize`, which is always right.
+//! Runs `kubectl kustomize`, the reference.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Seek};
@@ -11,24 +11,24 @@ use portcullis::kustomize::options::Version;
 use serde_json::Value;
 
 use crate::case::Case;
-use crate::litter::Process;
+use crate::cleanup::Process;
 
 /// A build takes a tenth of a second; one that takes this long does not end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a build is looked at.
+/// Interval for checking whether a build has ended.
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// A kubectl.
 #[derive(Debug, Clone)]
 pub struct Oracle {
     program: PathBuf,
-    /// What it is, such as `v1.36.3`.
+    /// Its version, such as `v1.36.3`.
     pub kubectl: String,
     /// The kustomize in it.
     pub kustomize: Version,
 }
 
-/// What it says about a tree.
+/// The result for a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// It builds.
@@ -76,7 +76,7 @@ impl Oracle {
     }
 }
 
-/// kubectl with one thread, nobody's configuration, neither git nor a way into the network.
+/// Returns a kubectl command with one thread, without user configuration, git and network.
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("GOMAXPROCS", "1").env("GOGC", "400").env("PATH", OsStr::new("/nonexistent"));

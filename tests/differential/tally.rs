@@ -1,4 +1,4 @@
-//! How often what was said.
+//! Counts the combinations of results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,14 +9,14 @@ use crate::class::{self, Layer};
 use crate::engine::Opinion;
 use crate::oracle::Answer;
 
-/// So many letters of an error that has no class are shown: it ends with what was the matter.
+/// Maximum number of characters shown of an unclassified error; its end contains the reason.
 const SHOWN: usize = 160;
 
-/// Counts, by what kustomize says and then by what we say.
+/// Counts by kustomize's result, then by ours.
 #[derive(Debug, Default)]
 pub struct Tally {
     rows: BTreeMap<(Option<Layer>, &'static str), Counts>,
-    /// The ends of errors that have no class.
+    /// The ends of unclassified errors.
     new: BTreeSet<String>,
 }
 

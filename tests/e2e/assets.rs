@@ -1,10 +1,10 @@
-//! What the end-to-end tests run against: etcd, kube-apiserver, kubectl, Landscaper's CRDs and Crossplane's.
+//! The programs of the end-to-end tests: etcd, kube-apiserver, kubectl, and the CRDs of Landscaper and Crossplane.
 //!
-//! The programs come from the folder in `KUBEBUILDER_ASSETS`, as setup-envtest fills it; without it they are built with
+//! The programs come from the folder in `KUBEBUILDER_ASSETS`, as setup-envtest fills it; otherwise they are built with
 //! Go, once, from the versions pinned in `assets/go.mod`. The CRDs come from the folders in `PORTCULLIS_CRDS` and
 //! `PORTCULLIS_CROSSPLANE_CRDS`, or from the Go modules pinned there and in `assets/crossplane/go.mod`, which is a
-//! module of its own: its many requirements would change what the programs are built from. Helm, which renders the chart,
-//! is the program in `PORTCULLIS_HELM`, or built from `assets/helm/go.mod` in the same way.
+//! separate module because its requirements would change the versions of the programs. Helm, which renders the chart,
+//! is the program in `PORTCULLIS_HELM`, or built from `assets/helm/go.mod`.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use crate::cache::{self, Cache, CacheError};
-use crate::litter::Process;
+use crate::cleanup::Process;
 
 const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/assets");
 const GO_MOD: &str = include_str!("assets/go.mod");
@@ -62,7 +62,7 @@ struct Crds {
     module: &'static str,
     /// Their folder in the module.
     folder: &'static str,
-    /// What the names of the files begin with.
+    /// The prefix of the file names.
     prefix: &'static str,
 }
 
@@ -102,17 +102,17 @@ pub enum AssetsError {
         /// What names another folder.
         variable: &'static str,
     },
-    /// The folder somebody named is not complete.
+    /// The given folder is incomplete.
     #[error("{variable} is {}, which holds no {missing}", folder.display())]
     Incomplete {
         /// Who named the folder.
         variable: &'static str,
         /// The folder.
         folder: PathBuf,
-        /// What is not there.
+        /// The missing file.
         missing: &'static str,
     },
-    /// Go did not do what it was asked to.
+    /// Go failed.
     #[error("`{command}` in {PINS}: {status}")]
     Go {
         /// The command line.
@@ -148,25 +148,25 @@ impl Assets {
         })
     }
 
-    /// The path of one of the programs.
+    /// Returns the path of one of the programs.
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.join(name)
     }
 }
 
-/// The version of Kubernetes that `assets/go.mod` pins, such as `v1.36.3`.
+/// Returns the version of Kubernetes that `assets/go.mod` pins, such as `v1.36.3`.
 pub fn pinned_kubernetes() -> &'static str {
     let versions = GO_MOD.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "));
     versions.expect("go.mod requires k8s.io/kubernetes")
 }
 
-/// The path of kubectl, for those who need no cluster.
+/// Returns the path of kubectl, for those who need no cluster.
 pub fn kubectl() -> Result<PathBuf, AssetsError> {
     let programs = given_programs()?.map_or_else(|| built_programs(&key()), Ok)?;
     Ok(programs.join("kubectl"))
 }
 
-/// The path of Helm.
+/// Returns the path of Helm.
 pub fn helm() -> Result<PathBuf, AssetsError> {
     if let Some(given) = cache::folder_in(HELM_VARIABLE) {
         return Ok(given);
@@ -268,7 +268,7 @@ fn build_with(mut command: Command, flags: &str, package: &str, target: &Path) -
     }
 }
 
-/// Without these a built program calls itself `v0.0.0-master`, and clients judge skew and features by that.
+/// Without these a built program reports the version `v0.0.0-master`, by which clients judge skew and features.
 fn version_stamps(version: &str) -> String {
     let mut numbers = version.trim_start_matches('v').split('.');
     let mut number = || numbers.next().expect("a version has a major and a minor number");
@@ -297,7 +297,7 @@ fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Go, on the pins, for this machine: a surrounding workspace or a cross-compiling environment has no say.
+/// Returns a Go command for this machine, without influence of a surrounding workspace or cross-compilation.
 fn go() -> Command {
     let mut command = Command::new("go");
     command.current_dir(PINS).env("GOWORK", "off").env_remove("GOOS").env_remove("GOARCH");

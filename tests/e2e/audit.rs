@@ -1,4 +1,4 @@
-//! What is stored, judged: by the command, by the companion; reports written, left, moved and taken away.
+//! Tests of audits: by the command and by the controller manager; reports are written, kept, moved and deleted.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::Case;
-use crate::companion::{ACCOUNT_LEASE, Options};
 use crate::context::Context;
+use crate::controller_manager::{ACCOUNT_LEASE, Options};
 use crate::delivery_crds;
 use crate::push::{Packing, Pusher, v2};
 use crate::registry::{Options as RegistryOptions, Registry};
 use crate::sentences::{accepts, eventually, warns};
 use crate::user::User;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("audit::what_was_stored_before_a_rule_had_its_level_is_reported_until_it_is_mended", reported_until_mended),
+    ("audit::what_was_stored_before_a_rule_had_its_level_is_reported_until_it_is_mended", reports_findings_until_fixed),
     ("audit::the_companion_audits_with_the_rights_of_its_service_account", the_companion_audits),
     ("audit::an_entry_that_no_tree_matches_is_told_of_by_an_audit", an_idle_entry_is_told_of),
 ];
 
-/// Which API there is for reports, and so where they are, is the same for the whole cluster.
+/// The installed API for reports is global to the cluster, so these tests are serialized.
 static REPORTS: Mutex<()> = Mutex::new(());
 
 /// In namespaces of this prefix the rules about dry runs only record.
@@ -80,7 +80,7 @@ fn delete(ctx: &Context, namespace: &str, name: &str) {
     ctx.cluster.kubectl().args(delete).run().expect_success();
 }
 
-fn reported_until_mended(ctx: &Context) {
+fn reports_findings_until_fixed(ctx: &Context) {
     let _alone = REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
     let ns = ctx.cluster.namespace(LENIENT);
     let arguments = ["--namespace", &ns, "--report"];
@@ -103,14 +103,14 @@ fn reported_until_mended(ctx: &Context) {
     assert_eq!((&result["resources"][0]["name"], &first["summary"]["fail"]), (&json!("one"), &json!(1)));
     assert_eq!(result["properties"]["version"], env!("CARGO_PKG_VERSION"));
 
-    // What says the same already is not written.
+    // Unchanged reports are not written.
     let (_, stdout, stderr) = audit(ctx, &arguments);
     assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 unchanged"), "{stderr}");
     assert!(stdout.contains("As before:\n") && !stdout.contains("New since"), "{stdout}");
     let again = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is there");
     assert_eq!(again["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
 
-    // What is new is told apart, and what was there keeps its time.
+    // New findings are distinguished, and existing ones keep their time.
     accepts(ctx, &ns, &bad("two"));
     let (_, stdout, stderr) = audit(ctx, &arguments);
     let new = stdout.split("As before:").next().expect("it begins with what is new");
@@ -147,21 +147,21 @@ fn the_companion_audits(ctx: &Context) {
     install(ctx, "openreports.io");
     accepts(ctx, &ns, &bad("one"));
     let options = Options { arguments: &["--audit=1s"], ..Options::new(&ctx.cluster, &ns) };
-    let companion = options.start(&ctx.cluster);
+    let manager = options.start(&ctx.cluster);
     let written = eventually(|| report(ctx, "reports.openreports.io", &ns));
-    assert_eq!(written["results"][0]["policy"], "DR002", "{}", companion.log());
+    assert_eq!(written["results"][0]["policy"], "DR002", "{}", manager.log());
     let denied = "portcullis_audit_findings{rule=\"DR002\",outcome=\"fail\"} ";
-    assert_eq!(eventually(|| companion.metric(denied)), 1.0);
-    assert!(companion.metric("portcullis_audit_last_run_timestamp_seconds ").is_some_and(|at| at > 0.0));
+    assert_eq!(eventually(|| manager.metric(denied)), 1.0);
+    assert!(manager.metric("portcullis_audit_last_run_timestamp_seconds ").is_some_and(|at| at > 0.0));
     // Kinds that definitions declare are granted apart.
     let refused = |line: &str| line.contains("not audited") && line.contains(".landscaper.gardener.cloud");
-    assert!(!companion.log().lines().any(refused), "{}", companion.log());
+    assert!(!manager.log().lines().any(refused), "{}", manager.log());
     delete(ctx, &ns, "one");
     eventually(|| report(ctx, "reports.openreports.io", &ns).is_none().then_some(()));
-    companion.terminate();
+    manager.terminate();
 }
 
-/// The companion has followed the tree of the one Installation: its note says what matched.
+/// The controller manager has followed the tree of the one Installation: its note says what matched.
 fn an_idle_entry_is_told_of(ctx: &Context) {
     let ns = ctx.cluster.namespace("audit");
     let registry = Registry::start(&RegistryOptions::default());
@@ -182,10 +182,10 @@ fn an_idle_entry_is_told_of(ctx: &Context) {
     warns(ctx, &ns, &format!("{}{spec}", head("Installation", "server")), &["component overwritten"]);
     let mirror = format!("example.org={}", registry.url());
     let arguments = ["--overwrite-trees", "--registry-mirror", &mirror];
-    let companion = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    let manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
     eventually(|| {
         let (code, stdout, stderr) = audit(ctx, &["--namespace", &ns, "--rules", "OW009"]);
-        assert_eq!(code, Some(0), "{stdout}{stderr}\n{}", companion.log());
+        assert_eq!(code, Some(0), "{stdout}{stderr}\n{}", manager.log());
         stdout.contains("recorded   OW009").then(|| {
             assert!(stdout.contains("overwrites[1].source: matches no component"), "{stdout}");
             assert!(!stdout.contains("overwrites[0]"), "{stdout}");

@@ -27,7 +27,7 @@ pub enum CacheError {
 }
 
 impl Cache {
-    /// The part of the user's cache that belongs to `key`.
+    /// Returns the part of the user's cache that belongs to `key`.
     pub fn open(key: &str) -> Result<Self, CacheError> {
         let folder = root().ok_or(CacheError::Nowhere)?.join("e2e").join(key);
         fs::create_dir_all(&folder).map_err(at(&folder))?;
@@ -61,7 +61,7 @@ impl Cache {
         Ok(entry)
     }
 
-    /// An empty folder to work in. What an interrupted run left there is gone.
+    /// Returns an empty folder to work in. What an interrupted run left there is gone.
     fn draft(&self, name: &str) -> Result<PathBuf, CacheError> {
         let draft = self.folder.join(format!("{name}.draft"));
         if draft.exists() {
@@ -87,7 +87,8 @@ impl Cache {
     }
 }
 
-/// A key that changes whenever one of `parts` does: FNV-1a, as the standard library's hash may differ between releases.
+/// Returns a key that changes whenever one of `parts` does: FNV-1a, as the standard library's hash may differ between
+/// releases.
 pub fn key(parts: &[&str]) -> String {
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
     let hash =
@@ -95,7 +96,7 @@ pub fn key(parts: &[&str]) -> String {
     format!("{hash:016x}")
 }
 
-/// The folder that a variable names, if it is set: absolute, as Go runs in a folder of its own.
+/// Returns the folder that a variable names, if it is set: absolute, as Go runs in a folder of its own.
 pub fn folder_in(variable: &str) -> Option<PathBuf> {
     let value = env::var_os(variable)?;
     path::absolute(value).ok()

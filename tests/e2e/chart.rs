@@ -1,4 +1,4 @@
-//! The chart: what Helm makes of it, what the API server makes of that, and what becomes of a release.
+//! Tests of the chart: its rendering by Helm, its acceptance by the API server, and the life cycle of a release.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,32 +19,32 @@ use crate::http;
 use crate::sentences::{accepts, eventually, rejects};
 use crate::user::User;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("chart::lint_finds_nothing", lint_finds_nothing),
+    ("chart::the_chart_passes_helm_lint", the_chart_passes_helm_lint),
     ("chart::two_renderings_are_identical", two_renderings_are_identical),
-    ("chart::the_registration_is_what_manifests_writes", the_registration_is_what_manifests_writes),
-    ("chart::the_api_server_takes_every_rendering", the_api_server_takes_every_rendering),
+    ("chart::the_chart_registers_like_manifests", the_chart_registers_like_manifests),
+    ("chart::the_api_server_accepts_every_rendering", the_api_server_accepts_every_rendering),
     ("chart::unknown_values_are_refused_at_every_level", unknown_values_are_refused),
-    ("chart::values_that_do_not_go_together_are_refused", values_that_do_not_go_together),
+    ("chart::values_that_do_not_go_together_are_refused", rejects_conflicting_values),
     ("chart::with_the_dry_run_deployer_items_are_routed_to_it", with_the_dry_run_deployer_items_are_routed),
-    ("chart::pods_may_do_as_little_as_there_is", pods_may_do_as_little_as_there_is),
+    ("chart::pods_run_with_minimal_privileges", pods_run_with_minimal_privileges),
     ("chart::a_server_of_one_family_runs_under_its_rights", a_server_of_one_family_runs),
-    (
-        "chart::servers_that_keep_their_ca_get_the_rights_that_were_tried",
-        servers_that_keep_their_ca_get_the_rights_that_were_tried,
-    ),
-    ("chart::audits_obey_the_configuration", audits_obey_the_configuration),
+    ("chart::self_managed_servers_get_the_tested_rights", self_managed_servers_get_the_tested_rights),
+    ("chart::audits_use_the_configuration", audits_use_the_configuration),
     ("chart::applies_every_value_that_users_of_other_charts_expect", applies_every_expected_value),
     ("chart::rejects_an_image_with_a_tag_in_its_repository", rejects_a_tag_in_the_repository),
     ("chart::gives_the_permissions_to_an_existing_service_account", uses_an_existing_service_account),
     ("chart::checks_configuration_and_arguments_before_anything_changes", checks_configuration_and_arguments),
     ("chart::restarts_pods_only_for_changes_that_they_do_not_reload", restarts_pods_only_where_needed),
-    ("chart::verify_tells_who_answers", verify_tells_who_answers),
-    ("chart::what_is_tried_on_kind_is_judged_so", what_is_tried_on_kind_is_judged_so),
+    ("chart::verify_reports_who_answers", verify_reports_who_answers),
+    (
+        "chart::the_manifests_of_the_kind_test_are_judged_as_expected",
+        the_manifests_of_the_kind_test_are_judged_as_expected,
+    ),
 ];
 
-/// Those that no other trial can follow.
+/// Tests after which no other test can run.
 pub const LAST: &[Case] = &[("chart::unregister_takes_the_registration_away", unregister)];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
@@ -56,7 +56,7 @@ fn helm() -> Helm {
     Helm::find().expect("there is a Helm")
 }
 
-/// The values of each way to certificates.
+/// Returns the values of each way to certificates.
 fn ways() -> [Value; 4] {
     [
         json!({"certificate": {"way": "self-managed"}}),
@@ -66,14 +66,14 @@ fn ways() -> [Value; 4] {
     ]
 }
 
-/// Every choice of families but none at all.
+/// Returns every choice of families but none at all.
 fn choices() -> Vec<Vec<&'static str>> {
     let families = Registry::standard().families();
     let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
 }
 
-/// The values of a release with these families, and with all that belongs to them.
+/// Returns the values of a release with these families, and with all that belongs to them.
 fn of_families(on: &[&str]) -> Value {
     let all = Registry::standard().families();
     let families: Map<_, _> = all.into_iter().map(|one| (one.to_owned(), json!(on.contains(&one)))).collect();
@@ -95,7 +95,7 @@ fn with(mut values: Value, more: &Value) -> Value {
     values
 }
 
-fn lint_finds_nothing(_: &Context) {
+fn the_chart_passes_helm_lint(_: &Context) {
     let helm = helm();
     for values in ways() {
         let output = helm.lint(&values).expect("it runs");
@@ -103,7 +103,7 @@ fn lint_finds_nothing(_: &Context) {
     }
 }
 
-/// Nothing in it is random, and nothing depends on when it is rendered.
+/// The rendering is deterministic and does not depend on time.
 fn two_renderings_are_identical(_: &Context) {
     let helm = helm();
     for values in ways() {
@@ -113,8 +113,8 @@ fn two_renderings_are_identical(_: &Context) {
     }
 }
 
-/// Whichever families are on, and whichever way certificates come.
-fn the_registration_is_what_manifests_writes(_: &Context) {
+/// For every combination of families, and every way to issue certificates.
+fn the_chart_registers_like_manifests(_: &Context) {
     let helm = helm();
     for families in choices() {
         let rendered = helm.render(&of_families(&families)).expect("it renders");
@@ -141,7 +141,7 @@ fn compare(rendered: &Rendered, families: &[&str]) {
     }
 }
 
-/// All but what only a release has: Deployments and what belongs to them, and the rights for its certificates.
+/// Excludes objects that only a release has: Deployments and related objects, and the rights for its certificates.
 fn written_by_manifests(object: &Value) -> bool {
     const KINDS: [&str; 6] =
         ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"];
@@ -150,7 +150,7 @@ fn written_by_manifests(object: &Value) -> bool {
     (KINDS.contains(&kind) || kind.ends_with("WebhookConfiguration")) && !is_of_certificates
 }
 
-/// Without what the way to certificates decides, and with no rules for an empty list of them.
+/// Removes the parts that depend on the way to issue certificates, and empty lists of rules.
 fn by_name(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
     let named = |mut object: Value| {
         if object["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration")) {
@@ -183,7 +183,7 @@ fn files(folder: &std::path::Path) -> Vec<Value> {
 }
 
 /// Each way to certificates, with all families and with each alone, and with everything else that values can say.
-fn the_api_server_takes_every_rendering(ctx: &Context) {
+fn the_api_server_accepts_every_rendering(ctx: &Context) {
     CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, "cert-manager.io", kind, plural));
     let helm = helm();
     let all = Registry::standard().families();
@@ -253,7 +253,7 @@ fn define(ctx: &Context, group: &str, kind: &str, plural: &str) {
     });
 }
 
-/// Wherever the values have a key, another one beside it is a mistake.
+/// An unknown key beside any known key is an error.
 fn unknown_values_are_refused(_: &Context) {
     let helm = helm();
     let values = yaml::read(VALUES, &yaml::Limits::default()).expect("it is YAML").remove(0).value;
@@ -277,7 +277,7 @@ fn maps(value: &Value, place: &str, places: &mut Vec<String>) {
     }
 }
 
-fn values_that_do_not_go_together(_: &Context) {
+fn rejects_conflicting_values(_: &Context) {
     let helm = helm();
     let none: Map<_, _> =
         Registry::standard().families().into_iter().map(|one| (one.to_owned(), json!(false))).collect();
@@ -297,7 +297,7 @@ fn values_that_do_not_go_together(_: &Context) {
     }
 }
 
-/// Issue 18: the dry-run deployer ran beside real deployers, and nothing kept them away.
+/// Issue 18: the dry-run deployer ran beside real deployers, and nothing prevented those from processing items.
 fn with_the_dry_run_deployer_items_are_routed(_: &Context) {
     let rendered = |values: &Value| {
         let objects = helm().render(values).expect("it renders").objects;
@@ -305,11 +305,11 @@ fn with_the_dry_run_deployer_items_are_routed(_: &Context) {
             objects.iter().find_map(|object| object["data"]["portcullis.yaml"].as_str().map(str::to_owned));
         let policy = config::parse(&configuration.expect("there is one"), "the chart", &Registry::standard());
         let mode = policy.expect("it can be read").modes.get("dry-run").copied();
-        let companion = objects.iter().find(|object| {
+        let manager = objects.iter().find(|object| {
             object["kind"] == "Deployment"
                 && object["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-companion"))
         });
-        let arguments = companion.map(|object| object["spec"]["template"]["spec"]["containers"][0]["args"].to_string());
+        let arguments = manager.map(|object| object["spec"]["template"]["spec"]["containers"][0]["args"].to_string());
         (mode, arguments.unwrap_or_default().matches("--dry-run-type=").count())
     };
     let asked = json!({"controllers": ["dry-run-deployer"]});
@@ -321,7 +321,7 @@ fn with_the_dry_run_deployer_items_are_routed(_: &Context) {
     assert_eq!(rendered(&json!({"companion": asked, "config": kept})), (Some(Mode::Annotate), 0));
 }
 
-fn pods_may_do_as_little_as_there_is(_: &Context) {
+fn pods_run_with_minimal_privileges(_: &Context) {
     let rendered = helm().render(&of_families(&Registry::standard().families())).expect("it renders");
     let pods: Vec<_> = rendered.objects.iter().chain(&rendered.hooks).filter_map(pod).collect();
     assert_eq!(pods.len(), 5, "server, companion and three Jobs");
@@ -345,7 +345,7 @@ fn pod(object: &Value) -> Option<Value> {
 }
 
 /// Those under which `self_managed` tries it on a cluster of its own, and the arguments.
-fn servers_that_keep_their_ca_get_the_rights_that_were_tried(_: &Context) {
+fn self_managed_servers_get_the_tested_rights(_: &Context) {
     let rendered = helm().render(&json!({"certificate": {"way": "self-managed"}})).expect("it renders");
     let tried: Vec<Value> = yaml::read(include_str!("../../certs/self-managed.yaml"), &yaml::Limits::default())
         .expect("it is YAML")
@@ -372,8 +372,8 @@ fn servers_that_keep_their_ca_get_the_rights_that_were_tried(_: &Context) {
     }
 }
 
-/// The companion reads the file that the server reads, and takes the arguments as they are rendered.
-fn audits_obey_the_configuration(_: &Context) {
+/// The controller manager reads the same file as the server, and accepts the rendered arguments.
+fn audits_use_the_configuration(_: &Context) {
     let rendered = helm().render(&json!({"audit": {"enabled": true}})).expect("it renders");
     let pod = &rendered.find("Deployment", &format!("{RELEASE}-companion"))["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
@@ -425,17 +425,17 @@ fn checked(container: &Value, config: &std::path::Path) -> Option<i32> {
     Command::new(BINARY).args(here).output().expect("it runs").status.code()
 }
 
-/// A configuration is reloaded, except for what the companion reads once.
+/// A configuration is reloaded, except for the parts that the controller manager reads once.
 fn restarts_pods_only_where_needed(_: &Context) {
     let templates = |config: Value| {
         let rendered = helm().render(&json!({"audit": {"enabled": true}, "config": config})).expect("it renders");
         [RELEASE, "portcullis-companion"].map(|name| rendered.find("Deployment", name)["spec"]["template"].clone())
     };
-    let [server, companion] = templates(json!({}));
-    assert_eq!(templates(json!({"rules": {"OW": "warn"}, "composites": ["*"]})), [server.clone(), companion.clone()]);
+    let [server, manager] = templates(json!({}));
+    assert_eq!(templates(json!({"rules": {"OW": "warn"}, "composites": ["*"]})), [server.clone(), manager.clone()]);
     let [server_again, other_companion] = templates(json!({"artifactHosts": ["minio.tools:9000"]}));
     assert_eq!(server_again, server);
-    assert_ne!(other_companion, companion);
+    assert_ne!(other_companion, manager);
 }
 
 /// Issue 21, point 8. Every object and pod has the common labels; the API server accepts every rendering.
@@ -610,7 +610,7 @@ fn portcullis(ctx: &Context, user: User, arguments: &[&str]) -> Output {
 }
 
 /// As the hook of the chart does, with its rights.
-fn verify_tells_who_answers(ctx: &Context) {
+fn verify_reports_who_answers(ctx: &Context) {
     let arguments = ["verify", "--namespace=default", "--within=30"];
     let output = portcullis(ctx, User::Verify, &arguments);
     let text = String::from_utf8_lossy(&output.stdout);
@@ -640,13 +640,13 @@ fn verify_tells_who_answers(ctx: &Context) {
     );
 }
 
-/// The manifests of `make test-kind`, which needs more than there is everywhere.
-fn what_is_tried_on_kind_is_judged_so(ctx: &Context) {
+/// The manifests of `make test-kind`, which is not available everywhere.
+fn the_manifests_of_the_kind_test_are_judged_as_expected(ctx: &Context) {
     rejects(ctx, "default", include_str!("../../examples/getting-started/wrong.yaml"), &["KZ001"]);
     accepts(ctx, "default", include_str!("../../examples/getting-started/right.yaml"));
 }
 
-/// As the hook of the chart does before a release goes, with its rights. After it nothing is refused any more.
+/// Like the hook of the chart before a release is uninstalled, with its rights. Afterwards nothing is denied.
 fn unregister(ctx: &Context) {
     let output = portcullis(ctx, User::Unregister, &["unregister"]);
     let text = String::from_utf8_lossy(&output.stdout);

@@ -1,6 +1,6 @@
 //! A Kubernetes API server with its etcd, for the length of a run.
 //!
-//! There is no controller manager: nothing finalises namespaces, collects garbage or makes pods.
+//! It has no kube-controller-manager: nothing finalises namespaces, collects garbage or creates pods.
 
 use std::fs;
 use std::future::Future;
@@ -19,18 +19,18 @@ use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
 
 use crate::assets::{Assets, AssetsError};
+use crate::cleanup;
 use crate::control_plane::{AUDIT_LOG, start_api_server, start_api_server_on, start_etcd};
 use crate::daemon::{Daemon, DaemonError, PAUSE};
 use crate::delivery_crds::{self, CrdsError};
 use crate::kubectl::Kubectl;
-use crate::litter;
 use crate::user::{self, User};
 
 const GRACE: Duration = Duration::from_secs(5);
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 const COMPOSITIONS: &str = "compositions.apiextensions.crossplane.io";
-/// Compositions as clusters up to Crossplane 1.17 keep them: with an environment, and patches from and to it. What stands in
-/// there is kept whole, so that rules have to find what those clusters' schema would have.
+/// Compositions as in clusters up to Crossplane 1.17: with an environment, and patches from and to it. Its content is
+/// preserved, so that the rules must detect what the schema of those clusters would reject.
 const KEEPS_ENVIRONMENT: &str = r#"[
   {"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/environment",
    "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
@@ -62,7 +62,7 @@ struct Ports {
     etcd: u16,
 }
 
-/// Why there is no cluster.
+/// Why no cluster could be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// A program to run is missing.
@@ -74,18 +74,18 @@ pub enum ClusterError {
     /// A program does not run.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
-    /// The system refused something.
+    /// A system call failed.
     #[error("{doing} for the cluster: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Its certificate could not be made.
     #[error("making the API server's certificate: {0}")]
     Certificate(#[from] rcgen::Error),
-    /// There is no client for it.
+    /// There is not a client for it.
     #[error("making a client for the API server: {0}")]
     Client(#[from] kube::Error),
 }
@@ -117,8 +117,8 @@ impl Cluster {
         })
     }
 
-    /// Ends the API server as a node does that restarts, and starts it again where it was. It would wait a minute for its
-    /// watches, and is killed before.
+    /// Restarts the API server at the same address, as when a node restarts. It is killed, because it would wait a
+    /// minute for its watches.
     pub fn restart_api_server(&self) -> Result<(), ClusterError> {
         let mut api_server = self.api_server.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = api_server.take() {
@@ -136,7 +136,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Has etcd stand still, or go on.
+    /// Pauses or resumes etcd.
     pub fn pause_etcd(&self, paused: bool) {
         self.etcd.signal(if paused { "STOP" } else { "CONT" }).expect("it can be sent a signal");
     }
@@ -152,17 +152,17 @@ impl Cluster {
         Kubectl::new(self.assets.program("kubectl"), self.kubeconfig(user), home)
     }
 
-    /// The path of a user's kubeconfig.
+    /// Returns the path of a user's kubeconfig.
     pub fn kubeconfig(&self, user: User) -> PathBuf {
         kubeconfig_of(user, self.folder())
     }
 
-    /// A client with the administrator's rights. Its calls run in [`Cluster::block_on`].
+    /// Returns a client with the administrator's rights. Its calls run in [`Cluster::block_on`].
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// A client with the rights of `user`. Its calls run in [`Cluster::block_on`].
+    /// Returns a client with the rights of `user`. Its calls run in [`Cluster::block_on`].
     ///
     /// # Panics
     ///
@@ -176,11 +176,11 @@ impl Cluster {
         self.runtime.block_on(future)
     }
 
-    /// Creates a namespace for a trial to have for itself.
+    /// Creates a namespace for a test.
     ///
     /// # Panics
     ///
-    /// When the API server refuses it.
+    /// If the API server returns an error.
     pub fn namespace(&self, prefix: &str) -> String {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
         let name = format!("{prefix}-{number}");
@@ -192,7 +192,7 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// When the API server refuses them.
+    /// If the API server returns an error.
     pub fn apply_crds(&self) {
         for folder in self.assets.crds.iter().chain([&self.delivery_crds]) {
             self.kubectl().args(["apply", "--server-side", "-f", &folder.to_string_lossy()]).run().expect_success();
@@ -212,7 +212,7 @@ impl Cluster {
     pub fn wait_for_crds(&self) {
         let wait =
             || self.kubectl().args(["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).run();
-        // kubectl gives up on a definition that was made a moment ago and has no conditions yet
+        // kubectl fails on a definition that is too new to have conditions
         let mut output = wait();
         for _ in 0..20 {
             if output.status.success() || !output.stderr.contains(".status.conditions accessor error") {
@@ -224,17 +224,17 @@ impl Cluster {
         output.expect_success();
     }
 
-    /// What the cluster runs.
+    /// Returns the programs of the cluster.
     pub fn assets(&self) -> &Assets {
         &self.assets
     }
 
-    /// What the API server wrote down of the requests of those that a release makes, one JSON object a line.
+    /// Returns the API server's audit log of the release's users, one JSON object per line.
     pub fn audit_log(&self) -> PathBuf {
         self.folder().join(AUDIT_LOG)
     }
 
-    /// A folder that is deleted with the cluster.
+    /// Returns a folder that is deleted with the cluster.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -243,17 +243,17 @@ impl Cluster {
 fn temporary_folder() -> Result<TempDir, ClusterError> {
     let made = tempfile::Builder::new().prefix("portcullis-e2e-").tempdir();
     let folder = made.map_err(doing("making a temporary folder"))?;
-    litter::add_folder(folder.path());
+    cleanup::add_folder(folder.path());
     Ok(folder)
 }
 
-/// One thread drives all clients; the trials' own threads wait in it.
+/// One thread drives all clients; the tests' own threads block on it.
 fn new_runtime() -> Result<Runtime, ClusterError> {
     let made = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     made.map_err(doing("starting a runtime"))
 }
 
-/// What the API server reads. Gives its certificate, which vouches for itself.
+/// Writes the files of the API server. Returns its self-signed certificate.
 fn write_files(folder: &Path) -> Result<CertificateDer<'static>, ClusterError> {
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
     let made = rcgen::generate_simple_self_signed(names)?;

@@ -1,4 +1,4 @@
-//! The conformance kit, against deployers that keep the contract and deployers that each break a promise.
+//! Tests of the conformance kit, with deployers that keep the contract and deployers that each break a promise.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::Case;
-use crate::companion::Options;
+use crate::cleanup::Process;
 use crate::context::Context;
-use crate::litter::Process;
+use crate::controller_manager::Options;
 use crate::user::User;
 
-/// The trials of this file. Namespaces that begin with `kit-` let broken writes pass: see config.yaml.
+/// The tests of this file. Namespaces that begin with `kit-` let broken writes pass: see config.yaml.
 pub const CASES: &[Case] = &[
     ("conformance::a_correct_deployer_passes", a_correct_deployer_passes),
     ("conformance::finishing_in_the_wrong_order_is_seen", |ctx| is_caught(ctx, "order", "DP001")),
@@ -22,7 +22,7 @@ pub const CASES: &[Case] = &[
     ("conformance::beginning_without_a_time_is_seen", |ctx| is_caught(ctx, "pickup", "DP004")),
     ("conformance::working_on_other_types_is_seen", |ctx| is_caught(ctx, "type", "DP010")),
     ("conformance::a_deployer_that_does_nothing_fails", a_deployer_that_does_nothing_fails),
-    ("conformance::what_cannot_be_tried_is_said", what_cannot_be_tried_is_said),
+    ("conformance::reports_what_cannot_be_tested", reports_what_cannot_be_tested),
     ("conformance::the_deployer_of_dry_runs_passes", the_deployer_of_dry_runs_passes),
     ("conformance::a_broken_deployer_is_refused", a_broken_deployer_is_refused),
 ];
@@ -30,7 +30,7 @@ pub const CASES: &[Case] = &[
 const TYPE: &str = "example.org/config-map";
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/deployer");
 
-/// The example deployer, built once; where it is built depends on how we were.
+/// Returns the example deployer, built once; where it is built depends on how we were.
 fn deployer() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -67,7 +67,7 @@ fn told(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// The names of the promises with a verdict.
+/// Returns the names of the promises with a verdict.
 fn with_verdict(report: &Value, verdict: &str) -> Vec<String> {
     let promises = report["promises"].as_array().expect("it is a list").iter();
     let promises = promises.filter(|promise| promise["verdict"] == verdict);
@@ -138,14 +138,14 @@ fn a_deployer_that_does_nothing_fails(ctx: &Context) {
     }
 }
 
-fn what_cannot_be_tried_is_said(ctx: &Context) {
+fn reports_what_cannot_be_tested(ctx: &Context) {
     let output = kit(ctx, "not-there", &[]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("creating a DeployItem"), "{output:?}");
     assert_eq!(kit(ctx, "default", &["--timeout", "soon"]).status.code(), Some(2));
 }
 
-/// What the companion does with DeployItems in dry run is what any deployer has to do.
+/// The dry-run deployer of the controller manager must fulfil the contract like any deployer.
 fn the_deployer_of_dry_runs_passes(ctx: &Context) {
     const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run=true";
     const CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration=test-dry-run";
@@ -174,7 +174,7 @@ fn the_deployer_of_dry_runs_passes(ctx: &Context) {
     assert_eq!(with_verdict(&report, "kept").len(), report["promises"].as_array().map_or(0, Vec::len), "{report:#}");
 }
 
-/// Where the webhook guards, a broken deployer cannot write what it would.
+/// In namespaces with the webhook, a broken deployer cannot make an invalid write.
 fn a_broken_deployer_is_refused(ctx: &Context) {
     let ns = ctx.cluster.namespace("guarded");
     let _deployer = run(ctx, &ns, Some("order")).expect("it starts");

@@ -1,4 +1,4 @@
-//! What every trial is given.
+//! The context of every test.
 
 use std::fs;
 
@@ -8,14 +8,13 @@ use crate::collector::Collector;
 use crate::control_plane::TRACING;
 use crate::gate::{Gate, GateError, GateOptions};
 
-/// What an administrator writes so that the API server has traces. Without a rate, those requests are traced that say
-/// so themselves and come from an administrator.
+/// The administrator's tracing configuration. Without a rate, only requests of administrators with a trace are traced.
 const TRACING_CONFIGURATION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n";
 
-/// The running parts that all trials share.
+/// The running parts that all tests share.
 pub struct Context {
     // Dropped in this order.
-    /// Portcullis, when a trial of this run needs it.
+    /// Portcullis, when a test of this run needs it.
     pub gate: Option<Gate>,
     /// The API server.
     pub cluster: Cluster,
@@ -25,13 +24,13 @@ pub struct Context {
     pub collector: Collector,
 }
 
-/// Why the trials cannot begin.
+/// Why the tests cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ContextError {
-    /// There is no API server.
+    /// There is not an API server.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// There is no portcullis.
+    /// There is not a portcullis.
     #[error(transparent)]
     Gate(#[from] GateError),
 }
@@ -47,7 +46,7 @@ impl Context {
         let cluster = Cluster::start(|folder| {
             fs::write(folder.join(TRACING), tracing).expect("there is room");
         })?;
-        // Before there is any of Landscaper's kinds: it has to be ready without them, and to notice when they come.
+        // Started before Landscaper's kinds exist: the server must become ready without them, and notice them later.
         let started = gate.map(|options| Gate::start(&cluster, options)).transpose()?;
         cluster.apply_crds();
         if let Some((gate, options)) = started.as_ref().zip(gate) {

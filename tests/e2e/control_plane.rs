@@ -1,4 +1,4 @@
-//! How etcd and kube-apiserver are run.
+//! Runs etcd and kube-apiserver.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::assets::Assets;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
 use crate::http;
 
-/// What those of the release asked the API server for, one JSON object a line.
+/// The requests of the release's users to the API server, one JSON object per line.
 pub const AUDIT_LOG: &str = "audit.log";
 const ETCD_LIMIT: Duration = Duration::from_secs(30);
 const API_SERVER_LIMIT: Duration = Duration::from_mins(1);
@@ -29,8 +29,8 @@ pub fn start_etcd(assets: &Assets, folder: &Path) -> Result<(Daemon, u16), Daemo
     on_free_ports(start, DaemonError::port_was_taken)
 }
 
-/// Starts the API server with `tls.crt`, `tls.key`, `tokens.csv` and `audit-policy.yaml` of `folder`, until `is_ready` says of its port that
-/// it serves. Gives the port as well.
+/// Starts the API server with `tls.crt`, `tls.key`, `tokens.csv` and `audit-policy.yaml` of `folder`, and waits until
+/// `is_ready` holds for its port. Returns the port as well.
 pub fn start_api_server(
     assets: &Assets,
     folder: &Path,
@@ -44,7 +44,7 @@ pub fn start_api_server(
     on_free_ports(start, DaemonError::port_was_taken)
 }
 
-/// The same on a port of the caller's, until `is_ready`.
+/// Returns the same on a port of the caller's, until `is_ready`.
 pub fn start_api_server_on(
     assets: &Assets,
     folder: &Path,
@@ -95,7 +95,7 @@ fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16)
         "--authorization-mode=RBAC",
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.0.0.0/24",
-        // Nothing here makes the ServiceAccounts it asks for, or runs where an endpoint would lead.
+        // ServiceAccounts that it checks do not exist here, and endpoints lead nowhere.
         "--disable-admission-plugins=ServiceAccount",
         "--endpoint-reconciler-type=none",
     ]);
@@ -103,7 +103,7 @@ fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16)
         command.arg(format!("--admission-control-config-file={}", file(ADMISSION)));
     }
     if folder.join(TRACING).exists() {
-        // Milliseconds, so that a trial waits no longer for spans than for anything else.
+        // Milliseconds, so that a test waits no longer for spans than for anything else.
         command.arg(format!("--tracing-config-file={}", file(TRACING))).env("OTEL_BSP_SCHEDULE_DELAY", "500");
     }
     command

@@ -1,6 +1,6 @@
-//! Composition environments, as a user of kubectl meets them.
+//! Tests of composition environments, as a user of kubectl.
 //!
-//! There is no Crossplane here: a CRD stands for the one that it would make of the definition.
+//! Crossplane does not run; a CRD replaces the one that it would create from the definition.
 
 use std::fs;
 use std::process::Command;
@@ -9,24 +9,24 @@ use std::sync::{OnceLock, PoisonError};
 use serde_json::{Value, json};
 
 use crate::Case;
-use crate::companion::{ACCOUNT_LEASE, Options};
 use crate::context::Context;
+use crate::controller_manager::{ACCOUNT_LEASE, Options};
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
 use crate::user::User;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("crossplane::the_seeds_example_in_todays_spelling_is_accepted", the_seeds_example_in_todays_spelling_is_accepted),
-    ("crossplane::the_first_designs_spelling_is_answered", the_first_designs_spelling_is_answered),
+    ("crossplane::the_example_in_current_syntax_is_accepted", the_example_in_current_syntax_is_accepted),
+    ("crossplane::suggests_current_syntax_for_the_first_design", suggests_current_syntax_for_the_first_design),
     ("crossplane::each_rule_about_text_refuses_and_accepts", each_rule_about_text_refuses_and_accepts),
     ("crossplane::functions_inputs_are_judged", functions_inputs_are_judged),
-    ("crossplane::what_is_not_there_is_warned_about", what_is_not_there_is_warned_about),
-    ("crossplane::a_composite_carries_its_references_and_patches", a_composite_carries_its_references_and_patches),
-    ("crossplane::a_composite_of_functions_carries_its_patches", a_composite_of_functions_carries_its_patches),
-    ("crossplane::a_composite_refers_only_to_what_is_selected", a_composite_refers_only_to_what_is_selected),
+    ("crossplane::warns_about_missing_objects", warns_about_missing_objects),
+    ("crossplane::a_composite_gets_references_and_patches", a_composite_gets_references_and_patches),
+    ("crossplane::a_composite_of_functions_gets_patches", a_composite_of_functions_gets_patches),
+    ("crossplane::a_composite_refers_only_to_selected_configs", a_composite_refers_only_to_selected_configs),
     ("crossplane::a_patch_that_finds_nothing_is_warned_about", a_patch_that_finds_nothing_is_warned_about),
-    ("crossplane::an_environment_config_in_use_stays", an_environment_config_in_use_stays),
+    ("crossplane::denies_deletion_of_an_environment_config_in_use", denies_deletion_of_an_environment_config_in_use),
     ("crossplane::the_registration_follows_the_definitions", the_registration_follows_the_definitions),
     ("crossplane::an_environment_is_explained_from_the_cluster", an_environment_is_explained_from_the_cluster),
     ("crossplane::both_versions_of_environment_configs_are_judged", both_versions_of_environment_configs_are_judged),
@@ -75,12 +75,12 @@ pub fn kubectl(ctx: &Context, args: &[&str]) -> Output {
     ctx.cluster.kubectl().args(args).run()
 }
 
-/// The definition with its kind, and webhooks for it: once for all trials.
+/// Creates the definition with its kind, and webhooks for it, once for all tests.
 pub fn composites(ctx: &Context) {
     static READY: OnceLock<()> = OnceLock::new();
     READY.get_or_init(|| {
         let apply = ["apply", "--server-side", "-f", "-"];
-        // The rights first: a watch that is refused waits before it tries again.
+        // The rights come first, because a denied watch is retried only after a delay.
         register(ctx);
         ctx.cluster.kubectl().args(apply).stdin(format!("{DEFINITION}---\n{CRD}")).run().expect_success();
         ctx.cluster.wait_for_crds();
@@ -98,7 +98,8 @@ pub fn composites(ctx: &Context) {
     });
 }
 
-/// As `portcullis manifests --definitions` writes it, with the CA and the port that the other webhooks have.
+/// Registers the webhooks as `portcullis manifests --definitions` writes them, with the CA and port of the other
+/// webhooks.
 fn register(ctx: &Context) {
     let get = ["get", "validatingwebhookconfiguration", "portcullis", "-o", "json"];
     let registered: Value =
@@ -159,7 +160,7 @@ pub fn composite(name: &str, composition: &str, spec: &str) -> String {
     )
 }
 
-fn the_seeds_example_in_todays_spelling_is_accepted(ctx: &Context) {
+fn the_example_in_current_syntax_is_accepted(ctx: &Context) {
     composites(ctx);
     accepts(ctx, "default", CONFIGS);
     eventually(|| {
@@ -191,7 +192,7 @@ fn the_seeds_example_in_todays_spelling_is_accepted(ctx: &Context) {
     );
 }
 
-fn the_first_designs_spelling_is_answered(ctx: &Context) {
+fn suggests_current_syntax_for_the_first_design(ctx: &Context) {
     rejects(
         ctx,
         "default",
@@ -290,7 +291,7 @@ fn functions_inputs_are_judged(ctx: &Context) {
     accepts(ctx, "default", &pipeline("fn-right", &right, none));
 }
 
-fn what_is_not_there_is_warned_about(ctx: &Context) {
+fn warns_about_missing_objects(ctx: &Context) {
     accepts(ctx, "default", &environment_config("v1beta1", "there-blue", "colour: blue", "{}"));
     let reference = |name: &str| composition("there", &format!("environmentConfigs: [{{ref: {{name: {name}}}}}]\n"));
     eventually(|| {
@@ -305,7 +306,7 @@ fn what_is_not_there_is_warned_about(ctx: &Context) {
     warns(ctx, "default", &composition("there-by-label", selector), &["EN006", "existing values of colour: blue"]);
 }
 
-fn a_composite_carries_its_references_and_patches(ctx: &Context) {
+fn a_composite_gets_references_and_patches(ctx: &Context) {
     composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "carried", "", "{region: eu-7}"));
     let environment = "environmentConfigs: [{ref: {name: carried}}]\npatches:\n  - {type: ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}\n";
@@ -328,7 +329,7 @@ fn a_composite_carries_its_references_and_patches(ctx: &Context) {
     assert_eq!(version(), before, "the composite was written again");
 }
 
-fn a_composite_of_functions_carries_its_patches(ctx: &Context) {
+fn a_composite_of_functions_gets_patches(ctx: &Context) {
     composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "functional", "", "{region: us-1}"));
     let resources = "resources: [{name: settings, base: {apiVersion: v1, kind: ConfigMap}, patches: [{type: FromEnvironmentFieldPath, fromFieldPath: region, toFieldPath: data.region}]}]";
@@ -354,7 +355,7 @@ fn a_composite_of_functions_carries_its_patches(ctx: &Context) {
     );
 }
 
-fn a_composite_refers_only_to_what_is_selected(ctx: &Context) {
+fn a_composite_refers_only_to_selected_configs(ctx: &Context) {
     composites(ctx);
     for name in ["allowed", "secret"] {
         accepts(ctx, "default", &environment_config("v1beta1", name, "", "{a: b}"));
@@ -402,7 +403,7 @@ fn a_patch_that_finds_nothing_is_warned_about(ctx: &Context) {
     }
 }
 
-fn an_environment_config_in_use_stays(ctx: &Context) {
+fn denies_deletion_of_an_environment_config_in_use(ctx: &Context) {
     composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "used", "tier: gold", "{a: b}"));
     let selector = "environmentConfigs: [{type: Selector, selector: {matchLabels: [{key: tier, valueFromFieldPath: spec.parameters.stage}]}}]\n";
@@ -416,7 +417,7 @@ fn an_environment_config_in_use_stays(ctx: &Context) {
     });
     assert!(refused.contains("EN010") && refused.contains("XExample \"used-by\""), "{refused}");
     assert!(!kubectl(ctx, &delete).status.success());
-    // The composite refers to it by name, whatever its labels are; a Composition that selects it does not.
+    // The composite refers to it by name, independently of its labels; a Composition that selects it does not.
     accepts(ctx, "default", &environment_config("v1beta1", "used", "tier: silver", "{a: b}"));
     let label = |tier: &str| environment_config("v1beta1", "labelled", &format!("tier: {tier}"), "{a: b}");
     accepts(ctx, "default", &label("copper"));
@@ -436,7 +437,7 @@ fn an_environment_config_in_use_stays(ctx: &Context) {
 fn the_registration_follows_the_definitions(ctx: &Context) {
     composites(ctx);
     let ns = ctx.cluster.namespace("composites");
-    // With the companion's own rights, which are bound to these configurations.
+    // With the controller manager's own rights, which are bound to these configurations.
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
     let options = Options { arguments: &["--composites"], ..Options::new(&ctx.cluster, &ns) };
     let _companion = options.start(&ctx.cluster);

@@ -1,4 +1,4 @@
-//! A process that runs beside the trials and writes a log.
+//! A process that runs beside the tests and writes a log.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,11 +8,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::litter::Process;
+use crate::cleanup::Process;
 
-/// How often something that is waited for is looked at.
+/// Interval for polling.
 pub const PAUSE: Duration = Duration::from_millis(50);
-/// How many sets of ports are tried: another process can take a port between our look and the bind.
+/// Number of attempts to find free ports: another process can take a port between the check and the bind.
 const ATTEMPTS: usize = 3;
 const SHOWN_LINES: usize = 20;
 
@@ -31,7 +31,7 @@ pub enum DaemonError {
     Start {
         /// Which one.
         name: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// It ended before it was ready.
@@ -67,7 +67,7 @@ impl Daemon {
         Ok(Self { name, process, log: log.to_owned() })
     }
 
-    /// Waits until `ready` says so.
+    /// Waits until `ready` returns true.
     pub fn wait_until(&self, limit: Duration, ready: impl Fn() -> bool) -> Result<(), DaemonError> {
         let (name, start) = (self.name, Instant::now());
         while !ready() {
@@ -106,20 +106,20 @@ impl Daemon {
         Command::new("kill").args([&format!("-{name}"), &id]).status().map(drop)
     }
 
-    /// The most memory that it ever had resident, in bytes.
+    /// Returns the most memory that it ever had resident, in bytes.
     pub fn peak_memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
     }
 
-    /// How many lines of its log hold a text.
+    /// Counts the lines of its log that contain a text.
     pub fn logged(&self, text: &str) -> usize {
         let log = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&log).lines().filter(|line| line.contains(text)).count()
     }
 
-    /// The last lines of its log.
+    /// Returns the last lines of its log.
     pub fn log_end(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -129,13 +129,13 @@ impl Daemon {
 }
 
 impl DaemonError {
-    /// Whether it ended because somebody else has its port.
+    /// Returns whether it ended because its port was in use.
     pub fn port_was_taken(&self) -> bool {
         matches!(self, Self::Ended { log, .. } if log.to_lowercase().contains("address already in use"))
     }
 }
 
-/// Starts something on `N` free ports, on others when `port_was_taken` says of its error that one was not free.
+/// Starts something on `N` free ports, and retries with others if `port_was_taken` holds for its error.
 pub fn on_free_ports<const N: usize, T, E: From<DaemonError>>(
     start: impl Fn([u16; N]) -> Result<T, E>,
     port_was_taken: impl Fn(&E) -> bool,
@@ -145,7 +145,7 @@ pub fn on_free_ports<const N: usize, T, E: From<DaemonError>>(
     retried.unwrap_or_else(attempt)
 }
 
-/// All are held until the last is found, so that they differ.
+/// All ports are held until the last one is found, so that they differ.
 fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     let listeners = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     let mut ports = [0; N];

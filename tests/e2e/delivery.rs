@@ -1,4 +1,4 @@
-//! Trees behind objects, as a user of kubectl and as Flux's controllers meet them.
+//! Tests of trees behind objects, as a user of kubectl and as Flux's controllers.
 
 use std::sync::Arc;
 use std::thread;
@@ -14,14 +14,14 @@ use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, rejects, warns};
 use portcullis::kustomize::delivery::Artifact;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("delivery::a_misplaced_component_is_told_with_file_line_and_revision", a_misplaced_component_is_told),
-    ("delivery::a_dry_run_is_answered_the_same", a_dry_run_is_answered_the_same),
-    ("delivery::what_needs_no_tree_is_refused", what_needs_no_tree_is_refused),
+    ("delivery::reports_a_misplaced_component_with_file_line_and_revision", reports_a_misplaced_component),
+    ("delivery::answers_dry_runs_the_same", answers_dry_runs_the_same),
+    ("delivery::denies_errors_that_need_no_tree", denies_errors_that_need_no_tree),
     ("delivery::an_absent_source_is_warned_about", an_absent_source_is_warned_about),
-    ("delivery::a_status_warms_the_cache", a_status_warms_the_cache),
-    ("delivery::a_bad_revision_is_refused_at_its_source", a_bad_revision_is_refused_at_its_source),
+    ("delivery::a_source_status_prefetches_the_artifact", a_source_status_prefetches_the_artifact),
+    ("delivery::denies_a_bad_revision_at_its_source", denies_a_bad_revision_at_its_source),
     ("delivery::the_flux_vectors", the_flux_vectors),
     ("delivery::bad_servers_never_block", bad_servers_never_block),
     ("delivery::other_requests_are_not_slowed_and_memory_is_bounded", others_are_not_slowed),
@@ -33,13 +33,13 @@ pub const CASES: &[Case] = &[
     ("delivery::stored_kustomizations", stored_kustomizations),
 ];
 
-/// What the configuration of portcullis gets for these trials: the gate at the sources is on. It warns only in namespaces
-/// that `config.yaml` names.
+/// Returns the configuration for these tests: the gate at the sources is on. It only warns in namespaces that
+/// `config.yaml` names.
 pub fn configuration(host: &str) -> String {
     format!("deliveries: {{flux-sources: deny}}\nartifactHosts: [\"{host}\"]\n")
 }
 
-/// What a pod of the chart may have.
+/// The memory limit of a pod in the chart.
 const MEMORY: u64 = 1 << 30;
 
 /// How often it is asked for.
@@ -84,7 +84,7 @@ fn kustomization(name: &str, source: &str, path: &str, components: &[&str]) -> V
     })
 }
 
-/// As source-controller writes it.
+/// Sets the status like source-controller.
 fn set_status(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) -> Output {
     let apply = ["apply", "--server-side", "--force-conflicts", "--subresource=status", "--namespace", ns, "-f", "-"];
     ctx.cluster.kubectl().args(apply).stdin(status(name, artifact).to_string()).run()
@@ -105,8 +105,8 @@ fn dry_run(ctx: &Context, ns: &str, object: &Value) -> Output {
     ctx.cluster.kubectl().args(apply).stdin(object.to_string()).run()
 }
 
-/// What a trial application of a Kustomization is answered, once the answer holds `words`: the watches may lag, and a
-/// debug build takes its time for a large archive.
+/// Retries a dry-run application of a Kustomization until the answer contains `words`: watches may lag, and a debug
+/// build is slow with large archives.
 #[track_caller]
 fn answered(ctx: &Context, ns: &str, object: &Value, words: &str) -> Output {
     let begun = Instant::now();
@@ -120,13 +120,13 @@ fn answered(ctx: &Context, ns: &str, object: &Value, words: &str) -> Output {
     }
 }
 
-/// A Kustomization on a source of its own, with this artifact.
+/// Returns a Kustomization on a source of its own, with this artifact.
 fn with_artifact(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) -> Value {
     set_source(ctx, ns, name, artifact);
     kustomization(name, name, "./apps", &[])
 }
 
-fn a_misplaced_component_is_told(ctx: &Context) {
+fn reports_a_misplaced_component(ctx: &Context) {
     let ns = ctx.cluster.namespace("flux");
     let artifact = ctx.artifacts.artifact(&packed(MISPLACED), "main@sha1:3f2c");
     let object = with_artifact(ctx, &ns, "apps", &artifact);
@@ -140,7 +140,7 @@ fn a_misplaced_component_is_told(ctx: &Context) {
     accepts(ctx, &ns, &good.to_string());
 }
 
-fn a_dry_run_is_answered_the_same(ctx: &Context) {
+fn answers_dry_runs_the_same(ctx: &Context) {
     let ns = ctx.cluster.namespace("flux-dry");
     let artifact = ctx.artifacts.artifact(&packed(MISPLACED), "main@sha1:3f2c");
     let object = with_artifact(ctx, &ns, "apps", &artifact);
@@ -153,7 +153,7 @@ fn a_dry_run_is_answered_the_same(ctx: &Context) {
     assert!(dry == real.stderr && dry.contains("KZ011"), "{dry}\n{real}");
 }
 
-fn what_needs_no_tree_is_refused(ctx: &Context) {
+fn denies_errors_that_need_no_tree(ctx: &Context) {
     let ns = ctx.cluster.namespace("static");
     let refused = |components: &[&str], words: &[&str]| {
         rejects(ctx, &ns, &kustomization("bad", "none", "./apps", components).to_string(), words);
@@ -179,7 +179,7 @@ fn an_absent_source_is_warned_about(ctx: &Context) {
     warns(ctx, &ns, &object.to_string(), &["KZ041"]);
 }
 
-fn a_status_warms_the_cache(ctx: &Context) {
+fn a_source_status_prefetches_the_artifact(ctx: &Context) {
     let ns = ctx.cluster.namespace("warm");
     accepts(ctx, &ns, &repository("fleet").to_string());
     let artifact =
@@ -192,7 +192,7 @@ fn a_status_warms_the_cache(ctx: &Context) {
     assert_eq!(ctx.artifacts.requests(&artifact), 1, "the admission made a request");
 }
 
-fn a_bad_revision_is_refused_at_its_source(ctx: &Context) {
+fn denies_a_bad_revision_at_its_source(ctx: &Context) {
     for (prefix, refused) in [("gate", true), ("lenient", false)] {
         let ns = ctx.cluster.namespace(prefix);
         let good = ctx.artifacts.artifact(&packed(PLACED), "main@sha1:1");
@@ -218,8 +218,8 @@ fn vectors() -> Value {
     serde_json::from_str(&text).expect("the vectors are JSON")
 }
 
-/// Every vector, as an object and an artifact, through the API server. What Flux refuses is told; what it takes is not,
-/// but for warnings of rules that say so.
+/// Sends every vector, as an object and an artifact, through the API server. Errors of Flux are reported; others are
+/// not, except for warnings.
 fn the_flux_vectors(ctx: &Context) {
     let ns = ctx.cluster.namespace("vectors");
     for (number, case) in vectors().as_array().expect("a list").iter().enumerate() {
@@ -251,7 +251,7 @@ fn the_flux_vectors(ctx: &Context) {
 
 fn bad_servers_never_block(ctx: &Context) {
     let ns = ctx.cluster.namespace("bad-servers");
-    // each another archive: what is kept by its digest needs no server
+    // Each uses another archive, because a cached one needs no server.
     let archive = |name: &str| packed([("apps/kustomization.yaml", format!("resources: []\n# {name}\n"))]);
     let mut leading = Packer::new();
     leading.file("../../apps/kustomization.yaml", b"resources: []\n");
@@ -285,14 +285,14 @@ fn bad_servers_never_block(ctx: &Context) {
     }
 }
 
-/// What the API server counts of a webhook.
+/// Returns a webhook's counter in the API server's metrics.
 fn counted(ctx: &Context, metric: &str, webhook: &str) -> f64 {
     let metrics = ctx.cluster.kubectl().args(["get", "--raw", "/metrics"]).run().expect_success().stdout;
     let ours = |line: &&str| line.starts_with(metric) && line.contains(webhook);
     metrics.lines().filter(ours).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
-/// While many Kustomizations wait for servers that hang, drip, and send bombs, everything else is answered as ever.
+/// While many Kustomizations wait for slow and malicious servers, all other requests are answered normally.
 fn others_are_not_slowed(ctx: &Context) {
     let ns = ctx.cluster.namespace("siege");
     let nine = |name: &str| vec![name; 9].join(", ");
@@ -325,12 +325,12 @@ fn others_are_not_slowed(ctx: &Context) {
             let output = siege.join().expect("kubectl ran");
             assert!(output.status.success(), "{output}");
         }
-        // what was late is judged beside the handlers, and counts for the memory too
+        // Late artifacts are judged outside the handlers, and also use memory.
         for object in objects.iter().skip(3).step_by(4) {
             eventually_judged(ctx, &ns, object);
         }
     });
-    // an answer of ours in every case, rather than none and a policy that lets it pass
+    // Our own answer in every case, rather than a failure policy that admits the request.
     assert!(counted(ctx, "apiserver_admission_webhook_fail_open_count", ".portcullis.dev") < 1.0);
     let peak = ctx.gate.as_ref().and_then(crate::gate::Gate::peak_memory);
     if let Some(peak) = peak {
@@ -383,7 +383,7 @@ fn sveltos_trees(ctx: &Context) {
 fn ordinary_config_maps_cost_no_call(ctx: &Context) {
     let ns = ctx.cluster.namespace("ordinary");
     let calls = || counted(ctx, "apiserver_admission_webhook_request_total", "trees.portcullis.dev");
-    // other trials may send trees meanwhile: a hundred ordinary objects would show
+    // other tests may send trees meanwhile: a hundred ordinary objects would show
     let before = calls();
     let many: Vec<_> = (0..50)
         .flat_map(|number| {

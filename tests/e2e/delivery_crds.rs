@@ -1,7 +1,8 @@
-//! The definitions of the kinds that deliver trees: Flux's and Argo CD's from their Go modules, and a small one of Fleet's
-//! Bundle. `PORTCULLIS_DELIVERY_CRDS` names a folder that has them all instead.
+//! The CRDs of Flux and Argo CD from their Go modules, and a small one for Fleet's Bundle. `PORTCULLIS_DELIVERY_CRDS`
+//! names a folder with all of them instead.
 //!
-//! The modules are pinned here rather than in `assets/go.mod`, where they would have a say in how Kubernetes is built.
+//! The modules are pinned here rather than in `assets/go.mod`, where they would affect the versions of Kubernetes'
+//! dependencies.
 
 use std::fs;
 use std::io;
@@ -12,11 +13,11 @@ use crate::cache::{self, Cache, CacheError};
 
 const FLEET: &str = include_str!("crds/bundles.yaml");
 
-/// A Go module, and the files in it that are wanted.
+/// A Go module, and the required files in it.
 struct Module {
     path: &'static str,
     version: &'static str,
-    /// What go.sum would say of it.
+    /// Its hash in go.sum.
     sum: &'static str,
     folder: &'static str,
     files: &'static [&'static str],
@@ -87,7 +88,7 @@ pub enum CrdsError {
     Cache(#[from] CacheError),
 }
 
-/// The folder that has them.
+/// Returns the folder that has them.
 pub fn folder() -> Result<PathBuf, CrdsError> {
     if let Some(folder) = cache::folder_in("PORTCULLIS_DELIVERY_CRDS") {
         return Ok(folder);
@@ -101,7 +102,7 @@ pub fn folder() -> Result<PathBuf, CrdsError> {
     })
 }
 
-/// The folder that has the definitions of policy reports; a trial installs them.
+/// Returns the folder that has the definitions of policy reports; a test installs them.
 pub fn reports() -> Result<PathBuf, CrdsError> {
     let variable = "PORTCULLIS_REPORT_CRDS";
     if let Some(folder) = cache::folder_in(variable) {

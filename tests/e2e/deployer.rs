@@ -1,5 +1,5 @@
-//! The deployer contract at the real status subresource: all that Landscaper and its deployers write is admitted, and
-//! every promise that is broken is refused.
+//! Tests of the deployer contract at the real status subresource: writes of Landscaper and its deployers are admitted,
+//! and writes that break a promise are denied.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::context::Context;
 use crate::kubectl::Output;
 use crate::sentences::{accepts, rejects, warns};
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
     ("deployer::a_run_is_admitted", a_run_is_admitted),
     ("deployer::an_item_that_has_not_changed_is_finished_at_once", an_item_that_has_not_changed_is_finished_at_once),
     ("deployer::a_missing_target_ends_a_job", a_missing_target_ends_a_job),
-    ("deployer::landscaper_ends_what_nobody_picks_up", landscaper_ends_what_nobody_picks_up),
+    ("deployer::landscaper_ends_jobs_that_nobody_picks_up", landscaper_ends_jobs_that_nobody_picks_up),
     ("deployer::an_interrupt_ends_any_job", an_interrupt_ends_any_job),
     ("deployer::a_test_reconcile_brings_its_own_job", a_test_reconcile_brings_its_own_job),
     ("deployer::two_steps_are_admitted", two_steps_are_admitted),
@@ -23,18 +23,21 @@ pub const CASES: &[Case] = &[
     ("deployer::only_the_job_is_finished", only_the_job_is_finished),
     ("deployer::a_result_stays", a_result_stays),
     ("deployer::work_begins_with_a_pickup", work_begins_with_a_pickup),
-    ("deployer::only_what_is_deleted_is_uninstalled", only_what_is_deleted_is_uninstalled),
+    ("deployer::uninstalls_only_deleted_items", uninstalls_only_deleted_items),
     ("deployer::unknown_phases_are_warned_about", unknown_phases_are_warned_about),
     ("deployer::a_job_that_is_replaced_is_warned_about", a_job_that_is_replaced_is_warned_about),
     ("deployer::a_promise_is_broken_while_being_deleted", a_promise_is_broken_while_being_deleted),
     ("deployer::the_type_stays", the_type_stays),
-    ("deployer::annotations_say_what_the_spec_says", annotations_say_what_the_spec_says),
+    ("deployer::annotations_must_match_the_spec", annotations_must_match_the_spec),
     ("deployer::the_finalizer_stays", the_finalizer_stays),
     ("deployer::a_deployer_leaves_other_types_alone", a_deployer_leaves_other_types_alone),
     ("deployer::a_deployer_leaves_other_targets_alone", a_deployer_leaves_other_targets_alone),
-    ("deployer::a_type_that_nobody_serves_is_warned_about", a_type_that_nobody_serves_is_warned_about),
-    ("deployer::a_configuration_is_one_that_its_deployer_reads", a_configuration_is_one_that_its_deployer_reads),
-    ("deployer::only_true_keeps_what_is_deployed", only_true_keeps_what_is_deployed),
+    ("deployer::warns_about_a_type_without_a_deployer", warns_about_a_type_without_a_deployer),
+    (
+        "deployer::denies_configurations_that_the_deployer_cannot_read",
+        denies_configurations_that_the_deployer_cannot_read,
+    ),
+    ("deployer::only_true_keeps_deployed_objects", only_true_keeps_deployed_objects),
     ("deployer::a_backup_restores_statuses", a_backup_restores_statuses),
 ];
 
@@ -62,8 +65,8 @@ enum Generation {
 const BOTH: [Generation; 2] = [Generation::Newer, Generation::Older];
 
 impl Generation {
-    /// A write as it would have been in this generation: deletions had no phases of their own in `phase`, and only few
-    /// in `deployItemPhase`.
+    /// Converts a write to this generation: deletions had no phases of their own in `phase`, and only few in
+    /// `deployItemPhase`.
     fn written(self, mut status: Value) -> Value {
         let phase = status["phase"].as_str().map(str::to_owned);
         let (Self::Older, Some(phase)) = (self, phase) else { return status };
@@ -87,7 +90,7 @@ fn yaml(name: &str, type_name: &str, spec: &str) -> String {
     )
 }
 
-/// The API server has a warning of its own about the name of Landscaper's finalizer.
+/// The API server itself warns about the name of Landscaper's finalizer.
 #[track_caller]
 fn created(ctx: &Context, ns: &str, yaml: &str) {
     let output =
@@ -162,13 +165,13 @@ impl<'c> Item<'c> {
         Self::working(ctx).done()
     }
 
-    /// A deployer is at work.
+    /// A deployer has started.
     fn taken(self) -> Self {
         self.trigger("b").pick_up();
         self
     }
 
-    /// A job has succeeded.
+    /// The job has succeeded.
     fn done(self) -> Self {
         self.finish("Succeeded", "b");
         self
@@ -228,7 +231,7 @@ fn a_missing_target_ends_a_job(ctx: &Context) {
     }
 }
 
-fn landscaper_ends_what_nobody_picks_up(ctx: &Context) {
+fn landscaper_ends_jobs_that_nobody_picks_up(ctx: &Context) {
     for generation in BOTH {
         let ended = json!({"phase": "Failed", "jobIDFinished": "b", "lastError": error("PickupTimeout")});
         Item::of(ctx, generation).trigger("b").write(ended.clone());
@@ -336,7 +339,7 @@ fn work_begins_with_a_pickup(ctx: &Context) {
     item.write(json!({"phase": "Init", "lastReconcileTime": T2}));
 }
 
-fn only_what_is_deleted_is_uninstalled(ctx: &Context) {
+fn uninstalls_only_deleted_items(ctx: &Context) {
     let item = Item::working(ctx);
     item.refused(json!({"phase": "Deleting"}), &["DP005 status.phase", "no deletion timestamp"]);
     item.refused(json!({"phase": "DeleteFailed", "jobIDFinished": "b"}), &["DP005"]);
@@ -363,7 +366,7 @@ fn the_type_stays(ctx: &Context) {
     rejects(ctx, &item.ns, &changed, &["DP007 spec.type: the type was", "create another DeployItem"]);
 }
 
-fn annotations_say_what_the_spec_says(ctx: &Context) {
+fn annotations_must_match_the_spec(ctx: &Context) {
     let item = Item::new(ctx);
     let annotated = |kind: &str, target: &str| {
         format!(
@@ -419,13 +422,13 @@ fn a_deployer_leaves_other_targets_alone(ctx: &Context) {
     write("nowhere", "missing").expect_success();
 }
 
-fn a_type_that_nobody_serves_is_warned_about(ctx: &Context) {
+fn warns_about_a_type_without_a_deployer(ctx: &Context) {
     let ns = ctx.cluster.namespace("deployer");
     let expected = ["DP011 spec.type: no known deployer serves", "did you mean \"example.org/fenced\"?"];
     warns(ctx, &ns, &yaml("item", "example.org/fence", ""), &expected);
 }
 
-fn a_configuration_is_one_that_its_deployer_reads(ctx: &Context) {
+fn denies_configurations_that_the_deployer_cannot_read(ctx: &Context) {
     let ns = ctx.cluster.namespace("deployer");
     let wrong = yaml("item", MANIFEST, "").replace("v1alpha2", "v1beta1");
     rejects(ctx, &ns, &wrong, &["DP012 spec.config.apiVersion", "help: write manifest.deployer"]);
@@ -438,7 +441,7 @@ fn a_configuration_is_one_that_its_deployer_reads(ctx: &Context) {
     );
 }
 
-fn only_true_keeps_what_is_deployed(ctx: &Context) {
+fn only_true_keeps_deployed_objects(ctx: &Context) {
     let item = Item::new(ctx);
     let annotated = |value: &str| {
         format!(
@@ -450,7 +453,7 @@ fn only_true_keeps_what_is_deployed(ctx: &Context) {
     item.patch(&annotated("true"), &[]).expect_success();
 }
 
-/// What a backup took while a job ran breaks promises; a declared one may bring it back, but not over a job.
+/// Restoring a backup of a running job breaks promises; a declared backup may be restored, but not over a job.
 fn a_backup_restores_statuses(ctx: &Context) {
     let taken = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});
     let item = Item::new(ctx);

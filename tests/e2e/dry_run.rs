@@ -1,4 +1,4 @@
-//! Dry runs, as a user of kubectl and as Landscaper meet them.
+//! Tests of dry runs, as a user of kubectl and as Landscaper.
 
 use portcullis::landscaper::export_path::{Class, Path};
 use serde_json::{Value, json};
@@ -8,27 +8,27 @@ use crate::context::Context;
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
     ("dry_run::the_seeds_example_is_accepted", the_seeds_example_is_accepted),
-    ("dry_run::every_level_follows_the_root_at_once", every_level_follows_the_root_at_once),
-    ("dry_run::what_landscaper_wipes_comes_back", what_landscaper_wipes_comes_back),
-    ("dry_run::marks_are_taken_away_again", marks_are_taken_away_again),
+    ("dry_run::every_level_inherits_from_the_root_at_once", every_level_inherits_from_the_root_at_once),
+    ("dry_run::restores_annotations_that_landscaper_removes", restores_annotations_that_landscaper_removes),
+    ("dry_run::removes_annotations_after_the_dry_run", removes_annotations_after_the_dry_run),
     ("dry_run::an_orphan_is_refused", an_orphan_is_refused),
     ("dry_run::deletion_is_not_blocked", deletion_is_not_blocked),
     ("dry_run::without_dry_run_nothing_changes", without_dry_run_nothing_changes),
-    ("dry_run::while_nobody_answers_only_roots_can_be_written", while_nobody_answers_only_roots_can_be_written),
+    ("dry_run::without_a_server_only_roots_can_be_written", without_a_server_only_roots_can_be_written),
     ("dry_run::a_typo_is_refused", a_typo_is_refused),
-    ("dry_run::fragments_say_what_they_stand_for", fragments_say_what_they_stand_for),
+    ("dry_run::fragments_must_name_their_objects", fragments_must_name_their_objects),
     ("dry_run::exports_need_their_fragments", exports_need_their_fragments),
     ("dry_run::exports_need_a_configuration", exports_need_a_configuration),
     ("dry_run::a_configuration_without_a_dry_run_is_refused", a_configuration_without_a_dry_run_is_refused),
     ("dry_run::an_export_that_cannot_work_is_refused", an_export_that_cannot_work_is_refused),
-    ("dry_run::what_is_deployed_stays_real", what_is_deployed_stays_real),
-    ("dry_run::a_dry_run_under_way_stays_dry", a_dry_run_under_way_stays_dry),
+    ("dry_run::denies_dry_runs_of_deployed_items", denies_dry_runs_of_deployed_items),
+    ("dry_run::denies_real_runs_during_a_dry_run", denies_real_runs_during_a_dry_run),
     ("dry_run::a_configuration_in_use_is_not_deleted", a_configuration_in_use_is_not_deleted),
     ("dry_run::one_object_of_two_targets_is_warned_about", one_object_of_two_targets_is_warned_about),
-    ("dry_run::paths_find_what_kubectl_finds", paths_find_what_kubectl_finds),
+    ("dry_run::paths_find_the_same_values_as_kubectl", paths_find_the_same_values_as_kubectl),
 ];
 
 const SEED_CONTEXT: &str = include_str!("../../examples/dry-run/context.yaml");
@@ -53,7 +53,7 @@ fn configuration(fragments: &[&str]) -> String {
     )
 }
 
-/// An object with these annotations and this owner.
+/// Returns an object with these annotations and this owner.
 fn object(kind: &str, name: &str, annotations: &str, owner: &str, spec: &str) -> String {
     format!(
         "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\n  annotations: \
@@ -81,7 +81,7 @@ fn export(path: &str) -> String {
     )
 }
 
-/// The reference to an object that is there.
+/// Returns the reference to an existing object.
 fn owner(ctx: &Context, ns: &str, kind: &str, name: &str) -> String {
     let get = ["get", kind, name, "--namespace", ns, "-o", "jsonpath={.metadata.uid}"];
     let uid = ctx.cluster.kubectl().args(get).run().expect_success().stdout;
@@ -118,7 +118,7 @@ fn the_seeds_example_is_accepted(ctx: &Context) {
     assert!(shown.contains("Secret") && shown.contains("test-secret"), "{shown}");
 }
 
-/// Root, sub-installation and its Execution, each written right after the one above it.
+/// Creates root, sub-installation and Execution, each immediately after its owner.
 fn chain(ctx: &Context, ns: &str, marks: &str) -> [String; 3] {
     accepts(ctx, ns, &installation("root", marks, ""));
     let root = owner(ctx, ns, "Installation", "root");
@@ -132,7 +132,7 @@ fn is_marked(ctx: &Context, ns: &str, yaml: &str) {
     patches(ctx, ns, yaml, &[(DRY_RUN, json!("true")), (CONFIGURATION, json!("test-dry-run"))]);
 }
 
-fn every_level_follows_the_root_at_once(ctx: &Context) {
+fn every_level_inherits_from_the_root_at_once(ctx: &Context) {
     let ns = namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
     let [root, sub, execution] = chain(ctx, &ns, MARKS);
@@ -141,7 +141,7 @@ fn every_level_follows_the_root_at_once(ctx: &Context) {
     is_marked(ctx, &ns, &item("item", "", &execution, &export(".data.token")));
 }
 
-fn what_landscaper_wipes_comes_back(ctx: &Context) {
+fn restores_annotations_that_landscaper_removes(ctx: &Context) {
     let ns = namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
     chain(ctx, &ns, MARKS);
@@ -151,7 +151,7 @@ fn what_landscaper_wipes_comes_back(ctx: &Context) {
     assert_eq!((stored.pointer(DRY_RUN), &stored["metadata"]["annotations"]["a"]), (Some(&json!("true")), &json!("b")));
 }
 
-fn marks_are_taken_away_again(ctx: &Context) {
+fn removes_annotations_after_the_dry_run(ctx: &Context) {
     let ns = namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
     let [_, _, execution] = chain(ctx, &ns, MARKS);
@@ -162,7 +162,7 @@ fn marks_are_taken_away_again(ctx: &Context) {
             let written = kubectl(ctx, &ns, &["label", "--overwrite", object, "pass=1", "-o", "json"]).expect_success();
             let stored: Value = serde_json::from_str(&written.stdout).expect("kubectl writes JSON");
             let is_gone = stored.pointer(DRY_RUN).is_none() && stored.pointer(CONFIGURATION).is_none();
-            // A label that is there already would be no write.
+            // Setting an existing label would not be a write.
             kubectl(ctx, &ns, &["label", object, "pass-"]).expect_success();
             is_gone.then_some(())
         });
@@ -199,8 +199,8 @@ fn without_dry_run_nothing_changes(ctx: &Context) {
     patches(ctx, &ns, &item("item", "", &execution, ""), &[(DRY_RUN, Value::Null), (CONFIGURATION, Value::Null)]);
 }
 
-/// The same registration a second time, for this namespace alone, and with nobody at the other end.
-fn while_nobody_answers_only_roots_can_be_written(ctx: &Context) {
+/// Registers the webhooks a second time, for this namespace only, without a server.
+fn without_a_server_only_roots_can_be_written(ctx: &Context) {
     let ns = namespace(ctx);
     let [root, ..] = chain(ctx, &ns, "");
     let folder = ctx.cluster.folder().join("nobody");
@@ -241,7 +241,7 @@ fn a_typo_is_refused(ctx: &Context) {
     accepts(ctx, &ns, &installation("root", "landscaper.gardener.cloud/dry-run: \"true\"", ""));
 }
 
-fn fragments_say_what_they_stand_for(ctx: &Context) {
+fn fragments_must_name_their_objects(ctx: &Context) {
     let ns = namespace(ctx);
     let homeless = "{apiVersion: v1, kind: Secret, metadata: {name: a}}";
     rejects(ctx, &ns, &configuration(&[homeless]), &["DR002 spec.exports[0].metadata.namespace: is missing"]);
@@ -319,15 +319,15 @@ const RUNNING: &str = r#"{"phase": "Progressing", "jobID": "b", "observedGenerat
     "lastReconcileTime": "2026-01-01T12:00:00Z"}"#;
 const DONE: &str = r#"{"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "observedGeneration": 1}"#;
 
-/// What a trial application of a change is answered, once that holds `words`.
-fn is_refused_in_the_end(ctx: &Context, ns: &str, yaml: &str, words: &str) {
+/// Retries a dry-run application of a change until the answer contains `words`.
+fn is_eventually_denied(ctx: &Context, ns: &str, yaml: &str, words: &str) {
     eventually(|| {
         let apply = ["--namespace", ns, "apply", "--dry-run=server", "-f", "-"];
         ctx.cluster.kubectl().args(apply).stdin(yaml).run().stderr.contains(words).then_some(())
     });
 }
 
-fn what_is_deployed_stays_real(ctx: &Context) {
+fn denies_dry_runs_of_deployed_items(ctx: &Context) {
     let ns = namespace(ctx);
     let dry = "landscaper.gardener.cloud/dry-run: \"true\"";
     accepts(ctx, &ns, &installation("nothing-below", REAL, ""));
@@ -336,10 +336,10 @@ fn what_is_deployed_stays_real(ctx: &Context) {
     accepts(ctx, &ns, &item("item", "", &execution, ""));
     set_status(ctx, &ns, "deployitem/item", DONE);
     let words = "DR009 metadata.annotations[landscaper.gardener.cloud/dry-run]: DeployItem \"item\" is deployed";
-    is_refused_in_the_end(ctx, &ns, &installation("root", dry, ""), words);
+    is_eventually_denied(ctx, &ns, &installation("root", dry, ""), words);
 }
 
-fn a_dry_run_under_way_stays_dry(ctx: &Context) {
+fn denies_real_runs_during_a_dry_run(ctx: &Context) {
     let ns = namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
     accepts(ctx, &ns, &installation("root", MARKS, ""));
@@ -375,7 +375,7 @@ fn one_object_of_two_targets_is_warned_about(ctx: &Context) {
     warns(ctx, &ns, &both, &["DR011", "is read from two targets"]);
 }
 
-/// Where the two dialects meet: kubectl takes the same paths, and leaves out what is missing instead of failing.
+/// Paths in both dialects: kubectl accepts them too, and skips missing values instead of failing.
 const PATHS: &[&str] = &[
     ".data.token",
     ".data.tls\\.crt",
@@ -405,7 +405,7 @@ const PATHS: &[&str] = &[
     ".kind",
 ];
 
-fn paths_find_what_kubectl_finds(ctx: &Context) {
+fn paths_find_the_same_values_as_kubectl(ctx: &Context) {
     let ns = namespace(ctx);
     let fragment = r#"{"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "b"},
         "data": {"token": "x", "tls.crt": "y"}, "list": [10, 20, 30], "nested": {"only": {"deep": 1}},

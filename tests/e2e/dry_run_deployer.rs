@@ -1,4 +1,4 @@
-//! Dry runs from the root to the exports, with no deployer and no target in the cluster.
+//! Tests of dry runs from the root to the exports, without a deployer or target in the cluster.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,22 +12,22 @@ use portcullis::landscaper::dry_run::annotations::ROUTE;
 use serde_json::{Value, json};
 
 use crate::Case;
-use crate::companion::{ACCOUNT_LEASE, Options};
 use crate::context::Context;
+use crate::controller_manager::{ACCOUNT_LEASE, Options};
 use crate::helm::NAMESPACE;
 use crate::landscaper::{Landscaper, Template, name};
 use crate::proxy::{Cut, Proxy};
 use crate::sentences::{accepts, eventually};
 use crate::user::User;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
     ("dry_run_deployer::a_whole_dry_run_succeeds_with_the_seeds_exports", a_whole_dry_run_succeeds),
-    ("dry_run_deployer::the_walk_of_the_example_can_be_walked", the_walk_of_the_example_can_be_walked),
+    ("dry_run_deployer::the_commands_of_the_example_work", the_commands_of_the_example_work),
     ("dry_run_deployer::a_wrong_path_fails_at_the_first_look", a_wrong_path_fails_at_the_first_look),
-    ("dry_run_deployer::killed_at_any_write_another_goes_on", killed_at_any_write_another_goes_on),
+    ("dry_run_deployer::recovers_from_a_kill_at_any_write", recovers_from_a_kill_at_any_write),
     ("dry_run_deployer::the_conformance_kit_finds_nothing", the_conformance_kit_finds_nothing),
-    ("dry_run_deployer::it_steps_back_where_another_deployer_is_at_work", it_steps_back),
+    ("dry_run_deployer::it_steps_back_where_another_deployer_is_at_work", stops_for_another_deployer),
 ];
 
 const SEED_CONFIGURATION: &str = include_str!("../../examples/dry-run/configuration.yaml");
@@ -40,7 +40,7 @@ const MARKS: [(&str, &str); 2] = [
     ("landscaper.gardener.cloud/dry-run-configuration", "test-dry-run"),
 ];
 
-/// The export of the seed.
+/// Returns the export of the seed.
 fn exporting() -> Value {
     json!({
         "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
@@ -68,7 +68,7 @@ fn prepared(ctx: &Context, prefix: &str) -> String {
     ns
 }
 
-/// A DeployItem in dry run that belongs to nothing.
+/// Returns a DeployItem in dry run that belongs to nothing.
 fn item(landscaper: &Landscaper<'_>, config: &Value) -> Value {
     let annotations: serde_json::Map<_, _> =
         MARKS.map(|(key, text)| (key.to_owned(), text.into())).into_iter().collect();
@@ -89,13 +89,13 @@ fn exported(ctx: &Context, ns: &str, item: &Value) -> Value {
     serde_json::from_slice(&data["config"].0).expect("it is JSON")
 }
 
-/// With the Lease of the release, as it is deployed.
+/// Uses the Lease of the release.
 fn a_whole_dry_run_succeeds(ctx: &Context) {
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
     let ns = namespace(ctx);
     accepts(ctx, &ns, &SEED_INSTALLATION.replace("namespace: cu-example", &format!("namespace: {ns}")));
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
-    let companion = Options { lease: NAMESPACE, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    let manager = Options { lease: NAMESPACE, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
     let history = History::of(ctx, &landscaper);
     let subs: [(&str, Vec<Template>); 2] = [
         ("exports", vec![("test-item", MANIFEST, exporting()), ("other", MANIFEST, exporting())]),
@@ -107,7 +107,7 @@ fn a_whole_dry_run_succeeds(ctx: &Context) {
         let away = |item: &Value| item["metadata"]["annotations"]["landscaper.gardener.cloud/deployer-type"] == ROUTE;
         assert!(items.iter().all(away), "other deployers are kept off: {items:#?}");
         for item in &items {
-            assert_eq!(item["status"]["phase"], "Succeeded", "{item:#}\n{}", companion.log());
+            assert_eq!(item["status"]["phase"], "Succeeded", "{item:#}\n{}", manager.log());
             match item["spec"]["type"] == MANIFEST {
                 true => assert_eq!(exported(ctx, &ns, item), json!({"test-token": "dG9rZW4="})),
                 false => assert_eq!(item["status"]["exportRef"], Value::Null),
@@ -125,20 +125,20 @@ fn a_whole_dry_run_succeeds(ctx: &Context) {
     history.keeps_the_contract();
 }
 
-/// The commands of the page, one block after the other, with a companion beside; what is shown there comes out.
-fn the_walk_of_the_example_can_be_walked(ctx: &Context) {
+/// Runs the commands of the page, with a controller manager beside, and compares their output.
+fn the_commands_of_the_example_work(ctx: &Context) {
     const WALK: &str = include_str!("../../examples/dry-run/README.md");
     const EXAMPLE: &str = "cu-example";
-    let companion = Options { lease: "default", ..Options::new(&ctx.cluster, EXAMPLE) };
-    let companion = companion.start(&ctx.cluster);
-    eventually(|| companion.leads().then_some(()));
+    let manager = Options { lease: "default", ..Options::new(&ctx.cluster, EXAMPLE) };
+    let manager = manager.start(&ctx.cluster);
+    eventually(|| manager.leads().then_some(()));
     let blocks: Vec<_> = WALK.split("\n```").collect();
     let walked: Vec<_> = blocks.iter().filter_map(|block| block.strip_prefix("sh\n")).collect();
     let shown: Vec<_> = blocks.iter().filter_map(|block| block.strip_prefix("console\n")).skip(1).collect();
     // The first one installs it.
     let output = shell(ctx, &walked[1..].join("\n"));
     let text = String::from_utf8_lossy(&output.stdout);
-    let log = || format!("{text}\n{}\n{}", String::from_utf8_lossy(&output.stderr), companion.log());
+    let log = || format!("{text}\n{}\n{}", String::from_utf8_lossy(&output.stderr), manager.log());
     assert!(output.status.success(), "{}", log());
     assert_eq!((walked.len(), shown.len()), (5, 3), "the page has other blocks");
     for part in shown {
@@ -173,9 +173,9 @@ fn a_wrong_path_fails_at_the_first_look(ctx: &Context) {
     let ns = namespace(ctx);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
     let item = item(&landscaper, &exporting());
-    let companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
-    eventually(|| companion.leads().then_some(()));
-    // Admission refuses such a path when the item comes; here the fragment loses the field after that.
+    let manager = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    eventually(|| manager.leads().then_some(()));
+    // Admission denies such a path; here the fragment loses the field afterwards.
     let exports = json!([{"apiVersion": "v1", "kind": "Secret", "data": {"tokn": "x"},
         "metadata": {"name": "test-secret", "namespace": "example"}}]);
     landscaper.patch("DryRunConfiguration", "test-dry-run", "", &Patch::Merge(json!({"spec": {"exports": exports}})));
@@ -206,14 +206,17 @@ fn events(ctx: &Context, ns: &str, reason: &str) -> usize {
     })
 }
 
-/// Every life of an item, cut at each of its writes on either side, until there is none left to be cut at.
-fn killed_at_any_write_another_goes_on(ctx: &Context) {
+/// Interrupts the life of an item at each of its writes, before and after, until all writes are covered.
+fn recovers_from_a_kill_at_any_write(ctx: &Context) {
     const AT_ONCE: usize = 3;
     let mut first = 0;
     loop {
         let lives: Vec<_> = (first..first + AT_ONCE).flat_map(|at| [(at, Cut::Before), (at, Cut::After)]).collect();
         let cut: Vec<bool> = std::thread::scope(|scope| {
-            let running: Vec<_> = lives.iter().map(|(at, cut)| scope.spawn(|| a_life_is_cut(ctx, *at, *cut))).collect();
+            let running: Vec<_> = lives
+                .iter()
+                .map(|(at, cut)| scope.spawn(|| interrupts_a_life_at_every_write(ctx, *at, *cut)))
+                .collect();
             running.into_iter().map(|life| life.join().expect("a life is lived to its end")).collect()
         });
         first += AT_ONCE;
@@ -225,13 +228,13 @@ fn killed_at_any_write_another_goes_on(ctx: &Context) {
     }
 }
 
-/// Whether a companion was killed at a write of an item's life, after which another one brought it to its end.
-fn a_life_is_cut(ctx: &Context, at: usize, cut: Cut) -> bool {
+/// Returns whether a controller manager was killed at a write of an item's life, after which another one brought it to its end.
+fn interrupts_a_life_at_every_write(ctx: &Context, at: usize, cut: Cut) -> bool {
     let ns = namespace(ctx);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
     let proxy = Proxy::start(&ctx.cluster, at, cut);
     let kubeconfig = proxy.kubeconfig(&ctx.cluster).expect("a file can be written");
-    let mut companion = Options { kubeconfig, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
+    let mut manager = Options { kubeconfig, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
     let (history, secrets) = (History::of(ctx, &landscaper), History::of_secrets(ctx, &ns));
     let item = item(&landscaper, &exporting());
     let mut was_cut = false;
@@ -239,7 +242,7 @@ fn a_life_is_cut(ctx: &Context, at: usize, cut: Cut) -> bool {
         if !was_cut && proxy.until_cut_or(is_over) {
             was_cut = true;
             // Dropped, the first one is killed.
-            companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+            manager = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
         }
         eventually(|| is_over().then_some(()));
     };
@@ -261,12 +264,12 @@ fn a_life_is_cut(ctx: &Context, at: usize, cut: Cut) -> bool {
     was_cut
 }
 
-/// The same kit that other deployers are tried with.
+/// Uses the same kit as for other deployers.
 fn the_conformance_kit_finds_nothing(ctx: &Context) {
     // The kit writes an item of another type, which DR012 denies outside of its namespaces.
     let ns = prepared(ctx, "kit");
-    let companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
-    eventually(|| companion.leads().then_some(()));
+    let manager = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    eventually(|| manager.leads().then_some(()));
     let file = |name: &str, config: &Value| {
         let path = ctx.cluster.folder().join(format!("{ns}-{name}.yaml"));
         std::fs::write(&path, config.to_string()).expect("a file can be written");
@@ -282,10 +285,10 @@ fn the_conformance_kit_finds_nothing(ctx: &Context) {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     let promises = report["promises"].as_array().expect("it is a list");
     let kept = promises.iter().filter(|promise| promise["verdict"] == "kept").count();
-    assert!(output.status.success() && kept == promises.len(), "{report:#}\n{}", companion.log());
+    assert!(output.status.success() && kept == promises.len(), "{report:#}\n{}", manager.log());
 }
 
-fn it_steps_back(ctx: &Context) {
+fn stops_for_another_deployer(ctx: &Context) {
     let ns = namespace(ctx);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
     item(&landscaper, &exporting());
@@ -303,7 +306,7 @@ fn it_steps_back(ctx: &Context) {
     assert_eq!(untouched["status"]["jobIDFinished"], Value::Null);
 }
 
-/// All versions of objects that a watch has told of.
+/// All versions of objects from a watch.
 struct History {
     versions: Arc<Mutex<Vec<Value>>>,
     task: tokio::task::JoinHandle<()>,
@@ -347,7 +350,7 @@ impl History {
         self.versions.lock().unwrap().clone()
     }
 
-    /// Every change of a status is one that a deployer may make; the phases of the first item, in their order.
+    /// Returns every change of a status is one that a deployer may make; the phases of the first item, in their order.
     #[track_caller]
     fn keeps_the_contract(&self) -> Vec<String> {
         let versions = self.versions();
@@ -366,7 +369,7 @@ impl Drop for History {
     }
 }
 
-/// The phases of one item; the invariants are those of Landscaper's deployer contract.
+/// Returns the phases of an item; the invariants are those of Landscaper's deployer contract.
 #[track_caller]
 fn life(versions: &[&Value]) -> Vec<String> {
     let is_final = |phase: &Value| ["Succeeded", "Failed", "DeleteFailed"].iter().any(|of| phase == of);

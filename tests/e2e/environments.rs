@@ -1,5 +1,5 @@
-//! Each rule about environments both ways, as the API server and kubectl have it: one object that is refused or warned
-//! about, and one that is neither.
+//! Tests each rule about environments in both directions, with the API server and kubectl: one object with a denial or
+//! warning, and one without.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use crate::crossplane::{composite, composites, composition, environment_config, 
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, eventually_or_show, warns};
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("environments::each_rule_has_both_ways", each_rule_has_both_ways),
-    ("environments::a_change_that_breaks_a_composite_names_it_and_the_patch", a_change_that_breaks_is_named),
-    ("environments::a_schema_in_a_config_map_is_read_by_its_name", a_schema_in_a_config_map_is_read_by_its_name),
+    ("environments::each_rule_reports_and_accepts", each_rule_reports_and_accepts),
+    ("environments::a_change_that_breaks_a_composite_names_it_and_the_patch", reports_breaking_changes),
+    ("environments::reads_a_schema_from_a_config_map", reads_a_schema_from_a_config_map),
 ];
 
-/// What follows where a rule finds something.
+/// The expected result of a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Follows {
     Refusal,
@@ -27,13 +27,13 @@ enum Follows {
 
 use Follows::{Refusal, Warning};
 
-/// What somebody does.
+/// The action of the user.
 enum Act {
     Apply,
     Delete,
 }
 
-/// A rule, and what is done for it to find something and nothing.
+/// A rule, with an action that triggers it and one that does not.
 struct Ways {
     rule: &'static str,
     follows: Follows,
@@ -52,7 +52,7 @@ impl Ways {
         ctx.cluster.kubectl().args([verb, "--dry-run=server", "-f", "-"]).stdin(yaml).run()
     }
 
-    /// The catalog follows what was stored a moment ago.
+    /// Waits until the catalog has the last stored object.
     fn hold(&self, ctx: &Context) {
         eventually_or_show(|| {
             let answer = self.answer(ctx, &self.wrong);
@@ -77,7 +77,7 @@ fn by_priority(label: &str) -> String {
     selector(&format!("mode: Multiple, sortByFieldPath: data.priority, {labels}"))
 }
 
-/// A Composition that is only tried.
+/// Returns a Composition that is only tried.
 fn tried(environment: &str) -> String {
     composition("ways-tried", environment)
 }
@@ -113,7 +113,7 @@ fn of_text() -> Vec<Ways> {
     ]
 }
 
-/// Those that look at what is in the cluster.
+/// The rules that read stored objects.
 fn of_data() -> Vec<Ways> {
     let refer = |name: &str| tried(&format!("environmentConfigs: [{{ref: {{name: {name}}}}}]\n"));
     let sorted = |label: &str| tried(&by_priority(label));
@@ -150,7 +150,7 @@ fn of_data() -> Vec<Ways> {
     ]
 }
 
-/// What the second kind needs in the cluster.
+/// Stores the objects that the second kind of rules needs.
 fn store(ctx: &Context) {
     composites(ctx);
     let from = |path: &str| {
@@ -176,7 +176,7 @@ fn store(ctx: &Context) {
     ctx.cluster.kubectl().args(apply).stdin(objects.join("---\n")).run().expect_success();
 }
 
-fn each_rule_has_both_ways(ctx: &Context) {
+fn each_rule_reports_and_accepts(ctx: &Context) {
     store(ctx);
     let all: Vec<Ways> = of_text().into_iter().chain(of_data()).collect();
     let there_are: BTreeSet<_> = Registry::standard().rules().iter().map(|rule| rule.id).collect();
@@ -185,7 +185,7 @@ fn each_rule_has_both_ways(ctx: &Context) {
     all.iter().for_each(|ways| ways.hold(ctx));
 }
 
-fn a_change_that_breaks_is_named(ctx: &Context) {
+fn reports_breaking_changes(ctx: &Context) {
     composites(ctx);
     let config = |data: &str| environment_config("v1beta1", "changing", "", data);
     accepts(ctx, "default", &config("{region: eu-1}"));
@@ -208,7 +208,7 @@ fn a_change_that_breaks_is_named(ctx: &Context) {
     warns(ctx, "default", &config("{regions: [eu-1]}"), &["EN010 data", words]);
 }
 
-fn a_schema_in_a_config_map_is_read_by_its_name(ctx: &Context) {
+fn reads_a_schema_from_a_config_map(ctx: &Context) {
     for namespace in ["portcullis-system", "default"] {
         let create = ["create", "configmap", "environments", "--namespace", namespace];
         let literal = "--from-literal=shop.json={\"properties\": {\"region\": {\"type\": \"string\"}}}";

@@ -1,5 +1,4 @@
-//! Portcullis as the chart deploys it: run with the arguments that Helm rendered, under the rights that it rendered, behind
-//! the Service and the webhooks that it rendered.
+//! Portcullis as the chart deploys it: with the arguments, rights, Service and webhooks that Helm rendered.
 
 use std::fs;
 use std::io;
@@ -49,12 +48,12 @@ pub enum GateError {
     /// It does not serve.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
-    /// The system refused something.
+    /// A system call failed.
     #[error("{doing} for portcullis: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A subcommand failed.
@@ -64,18 +63,18 @@ pub enum GateError {
         subcommand: &'static str,
         /// How it ended.
         status: ExitStatus,
-        /// What it wrote to standard error.
+        /// Its standard error.
         stderr: String,
     },
     /// The chart is not rendered.
     #[error(transparent)]
     Helm(#[from] HelmError),
-    /// The API server refused a manifest.
+    /// The API server rejected a manifest.
     #[error("applying portcullis' {what}:\n{output}")]
     Apply {
         /// Which manifests.
         what: &'static str,
-        /// All that kubectl said.
+        /// The output of kubectl.
         output: Output,
     },
     /// The API server does not call the webhooks.
@@ -87,7 +86,7 @@ pub enum GateError {
 }
 
 impl Gate {
-    /// Runs portcullis under its ServiceAccount until it is ready; nobody calls it yet.
+    /// Runs portcullis under its ServiceAccount until it is ready; no webhook calls it yet.
     pub fn start(cluster: &Cluster, options: &GateOptions<'_>) -> Result<Self, GateError> {
         let taken = |error: &GateError| matches!(error, GateError::Daemon(error) if error.port_was_taken());
         on_free_ports(|ports| Self::serve(cluster, options, ports), taken)
@@ -96,10 +95,10 @@ impl Gate {
     /// Registers its webhooks and waits until they are in force.
     pub fn register(&self, cluster: &Cluster, options: &GateOptions<'_>) -> Result<(), GateError> {
         apply(cluster, "webhook configurations", &self.manifests.webhooks)?;
-        self.wait_until_in_force(cluster, options)
+        self.wait_until_active(cluster, options)
     }
 
-    /// The last lines of its log.
+    /// Returns the last lines of its log.
     pub fn log_end(&self) -> String {
         self.daemon.log_end()
     }
@@ -116,12 +115,12 @@ impl Gate {
         self.daemon.log()
     }
 
-    /// The most memory that it ever had resident, in bytes; where the system tells.
+    /// Returns its peak resident memory in bytes, if the system provides it.
     pub fn peak_memory(&self) -> Option<u64> {
         self.daemon.peak_memory()
     }
 
-    /// The whole answer, head and body, of its health and metrics port to `GET path`.
+    /// Returns the whole answer, head and body, of its health and metrics port to `GET path`.
     pub fn admin(&self, path: &str) -> io::Result<String> {
         http::get(self.admin_port, path)
     }
@@ -147,7 +146,7 @@ impl Gate {
         Ok(gate)
     }
 
-    fn wait_until_in_force(&self, cluster: &Cluster, options: &GateOptions<'_>) -> Result<(), GateError> {
+    fn wait_until_active(&self, cluster: &Cluster, options: &GateOptions<'_>) -> Result<(), GateError> {
         let start = Instant::now();
         while !(options.in_force)(cluster) {
             if start.elapsed() > deadline() {
@@ -159,14 +158,15 @@ impl Gate {
     }
 }
 
-/// Whether a webhook of `domain` refuses a trial creation of `yaml`: for [`GateOptions::in_force`].
+/// Returns whether a webhook of `domain` denies a dry-run creation of `yaml`, for [`GateOptions::in_force`].
 pub fn refuses(cluster: &Cluster, domain: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
     answer.contains(&format!("{domain}\" denied the request"))
 }
 
-/// Whether a trial creation of `yaml` is answered with a warning that holds `words`: for [`GateOptions::in_force`].
+/// Returns whether a test creation of `yaml` is answered with a warning that holds `words`: for
+/// [`GateOptions::in_force`].
 pub fn warns(cluster: &Cluster, words: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
@@ -188,7 +188,7 @@ fn prepare(folder: &Path, options: &GateOptions<'_>) -> Result<Rendered, GateErr
     Ok(rendered)
 }
 
-/// All that there is, switched on.
+/// Returns values with everything enabled.
 fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
     let config =
         options.config.map(|text| yaml::read(text, &yaml::Limits::default()).expect("it is YAML").remove(0).value);
@@ -203,7 +203,7 @@ fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
     })
 }
 
-/// The rendered arguments, with the folders that a pod would have mounted where they are here.
+/// Returns the rendered arguments, with local folders instead of mounted ones.
 pub fn arguments(rendered: &Rendered, folder: &Path) -> Vec<String> {
     let here = folder.display().to_string();
     rendered.arguments(RELEASE).into_iter().map(|argument| argument.replace("/etc/portcullis", &here)).collect()

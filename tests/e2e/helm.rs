@@ -1,4 +1,4 @@
-//! The chart, rendered by a real Helm, and taken apart.
+//! The chart, rendered by a real Helm and split into objects.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::assets::{self, AssetsError};
-pub use crate::companion::NAMESPACE;
+pub use crate::controller_manager::NAMESPACE;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/portcullis");
-/// The release of the trials: it is called as `portcullis manifests` calls things.
+/// The release of the tests: it is called as `portcullis manifests` calls things.
 pub const RELEASE: &str = "portcullis";
 
 /// Helm, with folders of its own.
@@ -25,10 +25,10 @@ pub struct Helm {
 /// Why there is no rendering.
 #[derive(Debug, thiserror::Error)]
 pub enum HelmError {
-    /// There is no Helm.
+    /// There is not a Helm.
     #[error(transparent)]
     Assets(#[from] AssetsError),
-    /// The system refused something.
+    /// A system call failed.
     #[error("running Helm: {0}")]
     Io(#[from] io::Error),
     /// Helm does not render the chart.
@@ -36,20 +36,20 @@ pub enum HelmError {
     Template {
         /// The values.
         values: String,
-        /// What it said.
+        /// Its output.
         stderr: String,
     },
-    /// What it rendered is no YAML.
+    /// The output is not valid YAML.
     #[error("what Helm rendered: {0}")]
     Yaml(String),
 }
 
-/// What a release consists of.
+/// The parts of a release.
 #[derive(Debug, Clone)]
 pub struct Rendered {
-    /// What is installed.
+    /// The installed objects.
     pub objects: Vec<Value>,
-    /// What is there only for a hook.
+    /// The objects of hooks.
     pub hooks: Vec<Value>,
 }
 
@@ -59,17 +59,17 @@ impl Helm {
         Ok(Self { program: assets::helm()?, home: TempDir::new()? })
     }
 
-    /// `helm lint --strict`.
+    /// Runs `helm lint --strict`.
     pub fn lint(&self, values: &Value) -> io::Result<Output> {
         self.run(&["lint", "--strict", CHART], values)
     }
 
-    /// `helm template`.
+    /// Runs `helm template`.
     pub fn template(&self, values: &Value) -> io::Result<Output> {
         self.run(&["template", RELEASE, CHART, "--namespace", NAMESPACE], values)
     }
 
-    /// The objects that `helm template` writes.
+    /// Returns the objects that `helm template` writes.
     pub fn render(&self, values: &Value) -> Result<Rendered, HelmError> {
         let output = self.template(values)?;
         if !output.status.success() {
@@ -101,14 +101,14 @@ impl Rendered {
         Ok(Self { objects, hooks })
     }
 
-    /// An object that is installed.
+    /// Returns an object that is installed.
     #[track_caller]
     pub fn find(&self, kind: &str, name: &str) -> &Value {
         let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
         self.objects.iter().find(is_it).unwrap_or_else(|| panic!("there is no {kind} {name}"))
     }
 
-    /// The arguments of the container in a Deployment.
+    /// Returns the arguments of the container in a Deployment.
     #[track_caller]
     pub fn arguments(&self, deployment: &str) -> Vec<String> {
         let arguments = &self.find("Deployment", deployment)["spec"]["template"]["spec"]["containers"][0]["args"];
@@ -117,7 +117,7 @@ impl Rendered {
     }
 }
 
-/// As kubectl applies them: one after the other.
+/// Returns the objects as kubectl applies them, in sequence.
 pub fn list(objects: &[Value]) -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
 }

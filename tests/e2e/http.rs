@@ -1,4 +1,4 @@
-//! Just enough HTTP to ask a health endpoint on this machine.
+//! A minimal HTTP client for health endpoints on this machine.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// The whole answer to a `GET`, head and body, as it came.
+/// Returns the whole answer to a `GET`, head and body, as it came.
 pub fn get(port: u16, path: &str) -> io::Result<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
@@ -17,7 +17,7 @@ pub fn get(port: u16, path: &str) -> io::Result<String> {
     Ok(answer)
 }
 
-/// Whether an answer came and is 200.
+/// Returns whether an answer came and is 200.
 pub fn is_ok(answer: &io::Result<String>) -> bool {
     answer.as_ref().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
 }

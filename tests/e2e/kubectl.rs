@@ -1,4 +1,4 @@
-//! kubectl, as a user runs it: with a kubeconfig, arguments and perhaps something on standard input.
+//! Runs kubectl as a user, with a kubeconfig, arguments and optional standard input.
 
 use std::fmt;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
-use crate::litter::Process;
+use crate::cleanup::Process;
 
 /// One call of kubectl, to be completed and run.
 #[must_use = "nothing happens until it is run"]
@@ -16,16 +16,16 @@ pub struct Kubectl {
     stdin: Option<String>,
 }
 
-/// What a call of kubectl gave. Its text form shows all of it.
+/// The result of a kubectl call. Its text form contains all of it.
 #[derive(Debug)]
 pub struct Output {
     /// The arguments, for people to read.
     pub shown: String,
     /// How it ended.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to standard error: errors and warnings.
+    /// Its standard error, with errors and warnings.
     pub stderr: String,
 }
 
@@ -69,11 +69,11 @@ impl Kubectl {
 }
 
 impl Output {
-    /// The output of a call that had to succeed.
+    /// Returns the output of a successful call.
     ///
     /// # Panics
     ///
-    /// When it did not, showing all that kubectl said.
+    /// If it failed, with all output of kubectl.
     #[track_caller]
     pub fn expect_success(self) -> Self {
         assert!(self.status.success(), "this was to succeed:\n{self}");

@@ -1,7 +1,7 @@
-//! Landscaper, as far as dry runs meet it: the writes of its controllers, one API call each, in the shapes that it uses.
+//! Simulates Landscaper for dry runs: the writes of its controllers, one API call each.
 //!
-//! Sub-installations and DeployItems get their names from the API server, the annotations of a sub-installation are
-//! replaced at every pass, Executions are compressed, and a job's id is handed down from the root.
+//! Sub-installations and DeployItems get generated names, the annotations of a sub-installation are replaced at every
+//! pass, Executions are compressed, and a job's id is passed down from the root.
 
 use std::io::Write as _;
 use std::time::Instant;
@@ -32,15 +32,15 @@ pub struct Landscaper<'a> {
 pub type Template = (&'static str, &'static str, Value);
 
 impl Landscaper<'_> {
-    /// Processes a root with these sub-installations, until every DeployItem is finished; gives the DeployItems.
+    /// Processes a root with these sub-installations until every DeployItem is finished; returns the DeployItems.
     ///
-    /// A second call is a second pass: whatever exists is updated.
+    /// A second call is a second pass, which updates existing objects.
     pub fn process(&self, root: &str, subs: &[(&str, Vec<Template>)], job: &str) -> Vec<Value> {
         self.start(root, subs, job);
         self.finish(root, job)
     }
 
-    /// All that comes before the deployers.
+    /// Processes the steps before the deployers.
     pub fn start(&self, root: &str, subs: &[(&str, Vec<Template>)], job: &str) {
         self.set_status("Installation", root, json!({"jobID": job, "phase": "Init", "observedGeneration": 1}));
         let root = self.get("Installation", root).expect("the root exists");
@@ -59,7 +59,7 @@ impl Landscaper<'_> {
         self.set_status("Installation", &name(&root), json!({"phase": "Progressing"}));
     }
 
-    /// Waits for the deployers, and says what came of it.
+    /// Waits for the deployers, and returns the result.
     pub fn finish(&self, root: &str, job: &str) -> Vec<Value> {
         let items = self.finished_items(job);
         let phase = match items.iter().all(|item| item.pointer("/status/phase") == Some(&json!("Succeeded"))) {
@@ -75,7 +75,7 @@ impl Landscaper<'_> {
         items
     }
 
-    /// The DeployItems, once the job of each is finished.
+    /// Returns the DeployItems, once the job of each is finished.
     pub fn finished_items(&self, job: &str) -> Vec<Value> {
         let start = Instant::now();
         loop {
@@ -89,7 +89,7 @@ impl Landscaper<'_> {
         }
     }
 
-    /// Row 1: the deployer is told that there is a job.
+    /// Row 1 of the table: requests a job from the deployer.
     pub fn trigger(&self, item: &Value, job: &str) {
         let now = Timestamp::now().round(Unit::Second).expect("seconds are a unit").to_string();
         let generation = item.pointer("/metadata/generation");
@@ -102,7 +102,7 @@ impl Landscaper<'_> {
         self.set_status("DeployItem", &name(item), status);
     }
 
-    /// Deletes a DeployItem, and tells the deployer so.
+    /// Deletes a DeployItem, and triggers the deployer.
     pub fn delete_item(&self, item: &Value, job: &str) {
         let api = self.api("DeployItem");
         self.cluster.block_on(api.delete(&name(item), &DeleteParams::default())).expect("it can be deleted");
@@ -181,13 +181,13 @@ impl Landscaper<'_> {
         serde_json::to_value(made.unwrap_or_else(|error| panic!("{kind}: {error}"))).expect("it is JSON")
     }
 
-    /// The object of that name.
+    /// Returns the object of that name.
     pub fn get(&self, kind: &str, name: &str) -> Option<Value> {
         let found = self.cluster.block_on(self.api(kind).get_opt(name)).expect("the API server answers");
         found.map(|object| serde_json::to_value(object).expect("it is JSON"))
     }
 
-    /// All objects of a kind.
+    /// Returns all objects of a kind.
     pub fn list(&self, kind: &str) -> Vec<Value> {
         let list = self.cluster.block_on(self.api(kind).list(&ListParams::default())).expect("the API server answers");
         list.items.into_iter().map(|object| serde_json::to_value(object).expect("it is JSON")).collect()
@@ -216,7 +216,7 @@ impl Landscaper<'_> {
         serde_json::to_value(patched.unwrap_or_else(|error| panic!("{kind} {name}: {error}"))).expect("it is JSON")
     }
 
-    /// The API of one of Landscaper's kinds.
+    /// Returns the API of one of Landscaper's kinds.
     pub fn api(&self, kind: &str) -> Api<DynamicObject> {
         let plural = format!("{}s", kind.to_lowercase());
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(GROUP, "v1alpha1", kind), &plural);
@@ -224,12 +224,12 @@ impl Landscaper<'_> {
     }
 }
 
-/// An object's name.
+/// Returns an object's name.
 pub fn name(object: &Value) -> String {
     object.pointer("/metadata/name").and_then(Value::as_str).expect("it has a name").to_owned()
 }
 
-/// A controller's reference to an object.
+/// Returns a controller's reference to an object.
 pub fn owner(object: &Value) -> Value {
     json!({
         "apiVersion": object["apiVersion"], "kind": object["kind"], "name": name(object),

@@ -1,27 +1,27 @@
-//! Several companions: one acts, and another takes over.
+//! Tests of leader election with several controller managers.
 
 use std::time::{Duration, Instant};
 
 use crate::Case;
-use crate::companion::{Companion, Options};
 use crate::context::Context;
+use crate::controller_manager::{ControllerManager, Options};
 use crate::daemon::PAUSE;
 use crate::proxy::{Cut, Proxy};
 use crate::sentences::eventually;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
     ("leadership::one_acts_and_another_takes_over_at_once_after_sigterm", another_takes_over_at_once_after_sigterm),
     ("leadership::another_takes_over_after_a_kill", another_takes_over_after_a_kill),
-    ("leadership::one_that_cannot_renew_has_stepped_down_when_another_leads", one_that_cannot_renew_steps_down_first),
+    ("leadership::one_that_cannot_renew_has_stepped_down_when_another_leads", steps_down_before_another_takes_over),
 ];
 
-/// A Lease that holds for longer than a test waits: it changes hands only where it is given back.
+/// A Lease with a duration longer than a test: it changes hands only if it is released.
 const LONG: [&str; 6] = ["--lease-duration", "600", "--renew-deadline", "300", "--retry-period", "0.2"];
 /// A Lease that a busy machine renews in time.
 const STEADY: [&str; 6] = ["--lease-duration", "5", "--renew-deadline", "4", "--retry-period", "0.2"];
 
-fn two(ctx: &Context, ns: &str, timing: &[&str]) -> (Companion, Companion) {
+fn two(ctx: &Context, ns: &str, timing: &[&str]) -> (ControllerManager, ControllerManager) {
     let options = Options { timing, ..Options::new(&ctx.cluster, ns) };
     let first = options.start(&ctx.cluster);
     eventually(|| first.leads().then_some(()));
@@ -29,8 +29,8 @@ fn two(ctx: &Context, ns: &str, timing: &[&str]) -> (Companion, Companion) {
     (first, second)
 }
 
-/// Longer than the Lease holds, the same one leads.
-fn stays_alone(first: &Companion, second: &Companion) {
+/// After more than the Lease duration, the same one still leads.
+fn stays_alone(first: &ControllerManager, second: &ControllerManager) {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(7) {
         assert!(first.leads() && !second.leads(), "{}\n{}", first.log(), second.log());
@@ -53,8 +53,8 @@ fn another_takes_over_after_a_kill(ctx: &Context) {
     eventually(|| second.leads().then_some(()));
 }
 
-/// The one that leads no longer reaches the API server, which is the worst: it is alive, and nobody can tell it.
-fn one_that_cannot_renew_steps_down_first(ctx: &Context) {
+/// The leader loses the connection to the API server, the worst case: it runs, and cannot be informed.
+fn steps_down_before_another_takes_over(ctx: &Context) {
     let ns = ctx.cluster.namespace("lead");
     let proxy = Proxy::start(&ctx.cluster, usize::MAX, Cut::Before);
     let kubeconfig = proxy.kubeconfig(&ctx.cluster).expect("a file can be written");

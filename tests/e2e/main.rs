@@ -1,6 +1,6 @@
-//! End-to-end tests: a real etcd and kube-apiserver, portcullis beside them, trials that act as a user with kubectl.
+//! End-to-end tests: a real etcd and kube-apiserver, portcullis, and tests that act as a user with kubectl.
 //!
-//! All trials share one cluster and run in parallel, each in a namespace of its own. To add some: write a file with a
+//! All tests share one cluster and run in parallel, each in its own namespace. To add tests, write a file with a
 //! `CASES` list, and name it below.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
@@ -13,21 +13,25 @@ mod audit;
 mod cache;
 #[path = "../cases/mod.rs"]
 mod cases;
+#[path = "../chaos_cluster/mod.rs"]
+mod chaos_cluster;
 mod chart;
+mod cleanup;
 mod cluster;
 #[allow(dead_code, reason = "shared with the tests of traces")]
 #[path = "../support/collector.rs"]
 mod collector;
-mod companion;
 mod conformance;
 mod context;
 mod control_plane;
+mod controller_manager;
 mod crossplane;
 mod daemon;
 mod delivery;
 mod delivery_crds;
 mod deployer;
 mod dry_run;
+mod dry_run_annotations;
 mod dry_run_deployer;
 mod environments;
 mod gate;
@@ -36,9 +40,7 @@ mod http;
 mod kubectl;
 mod landscaper;
 mod leadership;
-mod litter;
 mod manifests;
-mod marks;
 mod overwrite_trees;
 mod overwrites;
 mod protocol;
@@ -55,8 +57,6 @@ mod self_managed;
 mod sentences;
 mod smoke;
 mod stored;
-#[path = "../storm/mod.rs"]
-mod storm;
 #[path = "../support/mod.rs"]
 mod support;
 #[cfg(feature = "otlp")]
@@ -77,9 +77,9 @@ use crate::context::{Context, ContextError};
 use crate::gate::GateOptions;
 use crate::support::deadline;
 
-/// A trial: its name and what it does.
+/// A test with its name.
 type Case = (&'static str, fn(&Context));
-/// Filled before the first trial runs.
+/// Filled before the first test runs.
 type Stage = Arc<OnceLock<Context>>;
 
 /// Trials that do without portcullis.
@@ -96,7 +96,7 @@ const WITH_GATE: &[&[Case]] = &[
     dry_run_deployer::CASES,
     environments::CASES,
     leadership::CASES,
-    marks::CASES,
+    dry_run_annotations::CASES,
     overwrite_trees::CASES,
     overwrites::CASES,
     protocol::CASES,
@@ -106,13 +106,13 @@ const WITH_GATE: &[&[Case]] = &[
     traces::CASES,
     validation::CASES,
 ];
-/// Trials that come one after the other when all of those have ended: what ends portcullis' work, and, where nothing was
-/// left out, what looks back at all of it.
+/// Tests that run in sequence after all others: those that stop portcullis, and, unless tests were filtered out, those
+/// that check the whole run.
 const LAST: &[&[Case]] = &[chart::LAST, rights::CASES];
 
 /// Its configuration.
 const CONFIG: &str = include_str!("config.yaml");
-/// An object that a rule refuses by default: once it is refused, the webhooks are in force.
+/// An object that a rule denies by default. Once it is denied, the webhooks are active.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: ComponentVersionOverwrites
 metadata: {name: probe}
@@ -127,7 +127,7 @@ componentVersionOverwrites: missing
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    litter::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clear_on_signals().expect("a process may handle its signals");
     run(&arguments).unwrap_or_else(|error| {
         eprintln!("error: {error}");
         ExitCode::from(101)
@@ -150,7 +150,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, ContextError> {
     Ok(if conclusion.has_failed() { conclusion } else { concluded }.exit_code())
 }
 
-/// Whether no trial is left out.
+/// Returns whether no test is left out.
 fn is_whole(arguments: &Arguments) -> bool {
     arguments.filter.is_none() && arguments.skip.is_empty()
 }

@@ -1,7 +1,7 @@
-//! What the chart rendered for the portcullis of the trials, in the order in which it can be applied.
+//! The manifests that the chart rendered for portcullis, in the order of application.
 //!
-//! What does not exist outside of a cluster's network is put in its place, and nothing else: the Service leads to this
-//! machine, and the webhooks to the port that portcullis has here.
+//! Only parts that do not exist outside a cluster network are replaced: the Service and the webhooks refer to ports on
+//! this machine.
 
 use serde_json::{Value, json};
 
@@ -13,12 +13,12 @@ pub struct Manifests {
     pub foundations: String,
     /// All but the other two.
     pub others: String,
-    /// The webhook configurations: to be applied last, as until portcullis serves they refuse what they guard.
+    /// The webhook configurations, which are applied last: they deny requests until portcullis serves.
     pub webhooks: String,
 }
 
 impl Manifests {
-    /// Those of a release whose server listens on `port`.
+    /// Returns those of a release whose server listens on `port`.
     pub fn of(rendered: &Rendered, port: u16) -> Self {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         let (mut foundations, mut others, mut webhooks) = (vec![namespace], Vec::new(), Vec::new());
@@ -30,19 +30,19 @@ impl Manifests {
                 _ => others.push(object),
             }
         }
-        // What hooks may do. Their Jobs are run by the trials.
+        // What hooks may do. Their Jobs are run by the tests.
         others.extend(rendered.hooks.iter().filter(|hook| hook["kind"] != "Job").cloned());
         Self { foundations: list(&foundations), others: list(&others), webhooks: list(&webhooks) }
     }
 }
 
-/// A name that every machine has, in place of pods.
+/// Returns a name that every machine has, in place of pods.
 fn leading_here(mut service: Value) -> Value {
     service["spec"] = json!({"type": "ExternalName", "externalName": "localhost"});
     service
 }
 
-/// What stands for pods has no port of its own.
+/// Replaces references to the Service, which has no port here.
 fn calling(mut configuration: Value, port: u16) -> Value {
     for webhook in configuration["webhooks"].as_array_mut().expect("a configuration has webhooks") {
         webhook["clientConfig"]["service"]["port"] = json!(port);

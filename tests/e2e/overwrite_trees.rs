@@ -1,17 +1,17 @@
-//! Overwrites the whole way: the companion, a real registry, and every reference in the tree of a component.
+//! Tests of overwrites in component trees, with the controller manager and a real registry.
 
 use serde_json::{Value, json};
 
 use crate::Case;
-use crate::companion::{Companion, Options as CompanionOptions};
 use crate::context::Context;
+use crate::controller_manager::{ControllerManager, Options as ManagerOptions};
 use crate::push::{Packing, Pusher, v2, v3};
 use crate::registry::{Options, Registry};
 use crate::sentences::{accepts, eventually, warns};
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("overwrite_trees::the_seeds_installation_with_its_indirect_references", the_seeds_installation),
+    ("overwrite_trees::the_seeds_installation_with_its_indirect_references", resolves_the_example_installation),
     ("overwrite_trees::an_inline_descriptor_is_patched_at_admission", an_inline_descriptor_is_patched),
 ];
 
@@ -22,7 +22,7 @@ const SEED_INSTALLATION: &str = include_str!("../../examples/landscaper/installa
 const ECHO: &str = "github.com/gardener/landscaper/echo-server";
 const INGRESS: &str = "github.com/gardener/landscaper/ingress-nginx";
 
-/// What the seed's installation leads to, in the registry of its overwritten reference.
+/// Publishes the components that the example's overwritten reference leads to.
 fn publish(registry: &Registry) {
     let pusher = Pusher::new(&registry.url(), None, Some(("reader", "secret")));
     let below = "my-own-registry/components";
@@ -34,8 +34,8 @@ fn publish(registry: &Registry) {
     }
 }
 
-/// A companion that shows its log when a trial fails.
-struct Shown(Companion);
+/// A controller manager that shows its log when a test fails.
+struct Shown(ControllerManager);
 
 impl Drop for Shown {
     fn drop(&mut self) {
@@ -48,11 +48,11 @@ impl Drop for Shown {
 fn start(ctx: &Context, namespace: &str, registry: &Registry) -> Shown {
     let mirror = format!("example.org={}", registry.url());
     let arguments = ["--overwrite-trees", "--overwrite-condition", "--registry-mirror", &mirror];
-    let options = CompanionOptions { arguments: &arguments, ..CompanionOptions::new(&ctx.cluster, namespace) };
+    let options = ManagerOptions { arguments: &arguments, ..ManagerOptions::new(&ctx.cluster, namespace) };
     Shown(options.start(&ctx.cluster))
 }
 
-/// The Secret with the credentials of the registry, which the Context names.
+/// Returns the Secret with the credentials of the registry, which the Context names.
 fn pull_secret(registry: &Registry) -> String {
     let auths = json!({"auths": {registry.host(): {"username": "reader", "password": "secret"}}});
     format!(
@@ -70,7 +70,7 @@ fn in_namespace(yaml: &str, namespace: &str) -> String {
     yaml.replace("namespace: my-namespace", &format!("namespace: {namespace}"))
 }
 
-/// The patches in the ConfigMap, by component.
+/// Returns the patches in the ConfigMap, by component.
 fn patches(config_map: &Value) -> Value {
     let data = &config_map["data"];
     let source: Value = serde_json::from_str(data["source"].as_str().expect("it says its source")).unwrap();
@@ -82,7 +82,7 @@ fn patches(config_map: &Value) -> Value {
     Value::Object(source["descriptors"].as_array().unwrap().iter().map(of).collect())
 }
 
-/// A reference at `pointer` that becomes another server in this version.
+/// Returns a reference at `pointer` that becomes another server in this version.
 fn another(pointer: &str, from: &str, version: &str) -> Value {
     json!([
         {"op": "test", "path": format!("{pointer}/componentName"), "value": ECHO},
@@ -99,7 +99,7 @@ fn all_patches(version: &str) -> Value {
     })
 }
 
-fn the_seeds_installation(ctx: &Context) {
+fn resolves_the_example_installation(ctx: &Context) {
     let ns = ctx.cluster.namespace("trees");
     let registry = Registry::start(&Options { is_closed: true, ..Options::default() });
     publish(&registry);
@@ -146,13 +146,13 @@ fn the_seeds_installation(ctx: &Context) {
     eventually(|| (patches(&get(ctx, &ns, "configmap", "server-overwrites")?) == all_patches("v1.2.4")).then_some(()));
     eventually(|| events(ctx, &ns).contains("now server: version v0.1.0 -> v1.2.4").then_some(()));
 
-    // A version that does not exist is noted with those that do, and then told whoever writes the overwrites again.
+    // A version that does not exist is recorded with similar ones, and reported with the next write of the overwrites.
     let missing = in_namespace(&SEED_OVERWRITES.replace("v1.2.3", "v1.2.9"), &ns);
     accepts(ctx, &ns, &missing);
     let note = eventually(|| note(ctx, &ns).filter(|note| note["missing"][0]["nearest"] == json!(["v1.2.4"])));
     assert_eq!(note["missing"][0]["target"]["version"], "v1.2.9");
 
-    // Without the reference in the Context all of it is gone; Landscaper's condition stays, as Landscaper leaves it.
+    // Without the reference in the Context all of it is deleted; Landscaper's condition stays, as with Landscaper.
     accepts(ctx, &ns, &changed);
     let free = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n";
     let output = ctx.cluster.kubectl().args(["replace", "--namespace", &ns, "-f", "-"]).stdin(free).run();

@@ -1,4 +1,4 @@
-//! Landscaper's overwrites, as a user of kubectl meets them.
+//! Tests of Landscaper's overwrites, as a user of kubectl.
 
 use std::process::Command;
 
@@ -10,26 +10,23 @@ use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
 use crate::user::User;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
     ("overwrites::the_seeds_example_end_to_end", the_seeds_example_end_to_end),
-    ("overwrites::what_cannot_be_decoded_is_refused", what_cannot_be_decoded_is_refused),
+    ("overwrites::denies_undecodable_overwrites", denies_undecodable_overwrites),
     ("overwrites::a_dead_entry_is_warned_about", a_dead_entry_is_warned_about),
     ("overwrites::a_substitution_without_effect_is_warned_about", a_substitution_without_effect_is_warned_about),
     ("overwrites::a_source_that_matches_everything_is_warned_about", a_source_that_matches_everything_is_warned_about),
-    ("overwrites::a_name_that_names_nothing_is_warned_about", a_name_that_names_nothing_is_warned_about),
-    (
-        "overwrites::while_nobody_answers_default_contexts_can_be_written",
-        while_nobody_answers_default_contexts_can_be_written,
-    ),
-    ("overwrites::what_is_still_used_is_not_deleted", what_is_still_used_is_not_deleted),
+    ("overwrites::warns_about_names_of_missing_objects", warns_about_names_of_missing_objects),
+    ("overwrites::without_a_server_default_contexts_can_be_written", without_a_server_default_contexts_can_be_written),
+    ("overwrites::denies_deletion_of_overwrites_in_use", denies_deletion_of_overwrites_in_use),
     ("overwrites::a_context_in_use_is_not_deleted", a_context_in_use_is_not_deleted),
     ("overwrites::both_are_deleted_in_one_command", both_are_deleted_in_one_command),
     ("overwrites::a_namespace_is_deleted_unhindered", a_namespace_is_deleted_unhindered),
     ("overwrites::a_change_names_the_installations_it_changes", a_change_names_the_installations_it_changes),
     ("overwrites::warns_while_the_context_is_being_deleted", warns_while_the_context_is_being_deleted),
     ("overwrites::explain_reads_the_cluster", explain_reads_the_cluster),
-    ("overwrites::annotations_go_when_nothing_is_overwritten", annotations_go_when_nothing_is_overwritten),
+    ("overwrites::removes_annotations_when_nothing_is_overwritten", removes_annotations_when_nothing_is_overwritten),
 ];
 
 const PATCH: &str = "/metadata/annotations/portcullis.dev~1overwrite-patch";
@@ -126,7 +123,7 @@ fn text_at(object: &Value, pointer: &str) -> Value {
     serde_json::from_str(text).expect("the annotation holds JSON")
 }
 
-fn what_cannot_be_decoded_is_refused(ctx: &Context) {
+fn denies_undecodable_overwrites(ctx: &Context) {
     let ns = ctx.cluster.namespace("ow001");
     let yaml = overwrites("- source: {componentName: a}\n  substitution: {repositoryContext: example.org/x}\n");
     let apply = ["apply", "--namespace", &ns, "-f", "-"];
@@ -178,7 +175,7 @@ fn a_source_that_matches_everything_is_warned_about(ctx: &Context) {
     accepts(ctx, &ns, &overwrites("- source: {componentName: a}\n  substitution: {version: v2}\n"));
 }
 
-fn a_name_that_names_nothing_is_warned_about(ctx: &Context) {
+fn warns_about_names_of_missing_objects(ctx: &Context) {
     let ns = ctx.cluster.namespace("ow005");
     let message = format!(
         "OW005 componentVersionOverwrites: ComponentVersionOverwrites \"my-overwrites\" do not exist in namespace {ns}"
@@ -193,14 +190,14 @@ fn a_name_that_names_nothing_is_warned_about(ctx: &Context) {
         &here,
         &["OW005 spec.context: ComponentVersionOverwrites \"my-overwrites\", which Context \"default\" names"],
     );
-    // Applied one right after the other: what the catalog has not seen yet is asked of the API server.
+    // Applied in quick succession: objects that the catalog has not seen yet are read from the API server.
     let ns = ctx.cluster.namespace("ow005");
     accepts(ctx, &ns, &format!("{}---\n{CONTEXT}", to_version("v1.0.0").replace("example.org/server", "other")));
     accepts(ctx, &ns, INSTALLATION);
 }
 
 /// Landscaper's context controller retries a denied write of a default Context every 40 ms.
-fn while_nobody_answers_default_contexts_can_be_written(ctx: &Context) {
+fn without_a_server_default_contexts_can_be_written(ctx: &Context) {
     let ns = ctx.cluster.namespace("outage");
     let folder = ctx.cluster.folder().join("nobody-validating");
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
@@ -229,7 +226,7 @@ fn while_nobody_answers_default_contexts_can_be_written(ctx: &Context) {
     ctx.cluster.kubectl().args(["delete", "validatingwebhookconfiguration", "nobody"]).run().expect_success();
 }
 
-fn what_is_still_used_is_not_deleted(ctx: &Context) {
+fn denies_deletion_of_overwrites_in_use(ctx: &Context) {
     let ns = ctx.cluster.namespace("ow006");
     accepts(ctx, &ns, &to_version("v2.0.0"));
     accepts(ctx, &ns, CONTEXT);
@@ -260,7 +257,7 @@ fn a_context_in_use_is_not_deleted(ctx: &Context) {
     delete(ctx, &ns, &["context.landscaper.gardener.cloud/default"]).expect_success();
 }
 
-/// The catalog may still have the Context when the overwrites go: the API server is asked.
+/// The catalog may still have the Context when the overwrites are deleted: the API server is asked.
 fn both_are_deleted_in_one_command(ctx: &Context) {
     for _ in 0..5 {
         let ns = ctx.cluster.namespace("ow006");
@@ -270,7 +267,7 @@ fn both_are_deleted_in_one_command(ctx: &Context) {
     }
 }
 
-/// There is no namespace controller here: the trial does its work, under its name and as somebody else.
+/// There is no namespace controller here: the test does its work with another user.
 fn a_namespace_is_deleted_unhindered(ctx: &Context) {
     let ns = ctx.cluster.namespace("ow006");
     accepts(ctx, &ns, &to_version("v2.0.0"));
@@ -344,7 +341,7 @@ fn explain_reads_the_cluster(ctx: &Context) {
     assert!(text.contains("overwrites[0]  applied: sets version to v2.0.0"), "{text}");
 }
 
-fn annotations_go_when_nothing_is_overwritten(ctx: &Context) {
+fn removes_annotations_when_nothing_is_overwritten(ctx: &Context) {
     let ns = ctx.cluster.namespace("overwrites");
     accepts(ctx, &ns, &to_version("v2.0.0"));
     accepts(ctx, &ns, CONTEXT);

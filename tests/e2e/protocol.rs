@@ -1,4 +1,4 @@
-//! The ways in which a request reaches the webhooks, and what clients see of the answers.
+//! Tests of the ways in which a request reaches the webhooks, and of the answers that clients see.
 
 use kube::api::{DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
@@ -10,14 +10,14 @@ use crate::Case;
 use crate::context::Context;
 use crate::sentences::{accepts, eventually};
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
     ("protocol::a_client_sees_the_causes", a_client_sees_the_causes),
     ("protocol::server_side_apply_is_judged", server_side_apply_is_judged),
     ("protocol::a_dry_run_is_judged_and_stores_nothing", a_dry_run_is_judged_and_stores_nothing),
     ("protocol::an_object_with_a_generated_name_is_patched", an_object_with_a_generated_name_is_patched),
     ("protocol::an_update_is_judged", an_update_is_judged),
-    ("protocol::a_finalizer_comes_off_whatever_is_wrong", a_finalizer_comes_off_whatever_is_wrong),
+    ("protocol::finalizers_can_be_removed_from_invalid_objects", finalizers_can_be_removed_from_invalid_objects),
     ("protocol::decisions_are_counted", decisions_are_counted),
     ("protocol::probes_answer", probes_answer),
 ];
@@ -110,8 +110,8 @@ fn an_update_is_judged(ctx: &Context) {
     assert!(!output.status.success() && output.stderr.starts_with(expected), "{output}");
 }
 
-/// An object from before there was a webhook, on its way out: taking its finalizer off is an update of a bad object.
-fn a_finalizer_comes_off_whatever_is_wrong(ctx: &Context) {
+/// An object from before the webhook, being deleted: removing its finalizer is an update of an invalid object.
+fn finalizers_can_be_removed_from_invalid_objects(ctx: &Context) {
     let ns = ctx.cluster.namespace("finalizer");
     let held = GOOD.replace("{name: my-overwrites}", "{name: my-overwrites, finalizers: [example.org/held]}");
     accepts(ctx, &ns, &held);

@@ -1,4 +1,4 @@
-//! A way to the API server that is cut at a chosen write: what a companion meets that is killed there.
+//! A proxy to the API server that is cut at a chosen write, to simulate a controller manager that is killed there.
 
 use std::convert::Infallible;
 use std::fs;
@@ -29,11 +29,11 @@ use crate::user::User;
 pub enum Cut {
     /// The API server never hears of it.
     Before,
-    /// The API server has done it, and nobody hears its answer.
+    /// The API server has processed it, but the answer is lost.
     After,
 }
 
-/// A way to the API server, with the companion's rights. Dropped, it is gone.
+/// A proxy to the API server with the controller manager's rights. It ends on drop.
 pub struct Proxy {
     state: Arc<State>,
     port: u16,
@@ -50,10 +50,10 @@ struct State {
 }
 
 impl Proxy {
-    /// A way that is cut at the write number `at`, from 0; neither Leases nor events count.
+    /// Creates a way that is cut at the write number `at`, from 0; neither Leases nor events count.
     pub fn start(cluster: &Cluster, at: usize, cut: Cut) -> Self {
         let (writes, is_cut) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let state = Arc::new(State { client: cluster.client_as(User::Companion), at, cut, writes, is_cut });
+        let state = Arc::new(State { client: cluster.client_as(User::ControllerManager), at, cut, writes, is_cut });
         let (port, task) = cluster.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("there are ports");
             let port = listener.local_addr().expect("it is bound").port();
@@ -62,7 +62,7 @@ impl Proxy {
         Self { state, port, task }
     }
 
-    /// A kubeconfig for it.
+    /// Returns a kubeconfig for it.
     pub fn kubeconfig(&self, cluster: &Cluster) -> io::Result<PathBuf> {
         let port = self.port;
         let file = cluster.folder().join(format!("proxy-{port}.kubeconfig"));

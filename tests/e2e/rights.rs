@@ -1,7 +1,7 @@
-//! The rights that the chart grants are the ones that are needed: nothing was forbidden to those of the release in all trials,
-//! and nothing is granted to them that they never made use of.
+//! Tests that the chart grants exactly the required rights: in all tests, nothing was forbidden, and every right was
+//! used.
 //!
-//! The API server's audit log tells. So this runs after all other trials, and only if none of them was left out.
+//! This evaluates the API server's audit log, so it runs after all other tests, and only if none was filtered out.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::helm::NAMESPACE;
 use crate::user::User;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
     ("rights::nothing_that_is_needed_is_missing", nothing_is_missing),
     ("rights::nothing_is_granted_that_is_not_used", nothing_is_superfluous),
@@ -24,9 +24,9 @@ const SOURCES: &str =
     "a source is asked for only where the watch does not have it; trials have GitRepositories for all of them";
 const GONE: &str = "the Landscaper of the trials no longer has this kind";
 const LAGS: &str = "the companion asks for it only where its watch lags; of the server it is seen";
-const REPORTS: &str = "one code writes all four kinds: the companion of the trials the first ones of a namespace, the command the \
+const REPORTS: &str = "one code writes all four kinds: the manager of the trials the first ones of a namespace, the command the \
                        others, as an administrator";
-/// What is granted, and made use of only where no trial comes, by verb and resource, and why.
+/// Rights that are used only outside of the tests, by verb and resource, with the reason.
 const UNREACHED: &[(&str, &str, &str)] = &[
     ("get", "source.toolkit.fluxcd.io/buckets", SOURCES),
     ("get", "source.toolkit.fluxcd.io/externalartifacts", SOURCES),
@@ -61,13 +61,13 @@ const UNREACHED: &[(&str, &str, &str)] = &[
         "a Secret of exports that is there with other values: a dry run exports the same ones each time",
     ),
 ];
-/// The group of the composites in the trials. The chart cannot know what definitions declare; who chooses one grants it.
+/// The group of the composites in the tests. The chart cannot know what definitions declare; who chooses one grants it.
 const OF_COMPOSITES: &str = "demo.org/";
 
-/// A ConfigMap that a trial keeps in another namespace too, where it may not be read: the warning about that is the trial.
+/// A ConfigMap that a test keeps in another namespace too, where it may not be read: the warning about that is the test.
 const SCHEMA_ELSEWHERE: &str = "environments";
 
-/// Something that somebody may do, or did.
+/// A right that was granted or used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Right {
     user: &'static str,
@@ -111,7 +111,7 @@ fn lines(rights: &BTreeSet<Right>) -> String {
     rights.iter().map(|right| format!("  {right}\n")).collect()
 }
 
-/// What those of the release asked for.
+/// Returns the requests of the release's users.
 fn events(ctx: &Context) -> Vec<Value> {
     let log = fs::read_to_string(ctx.cluster.audit_log()).expect("the API server keeps a log");
     log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -131,7 +131,7 @@ fn resource(group: &str, plural: &str) -> String {
     if group.is_empty() { plural.to_owned() } else { format!("{group}/{plural}") }
 }
 
-/// What is bound to those of the release, all of whose roles are called after it.
+/// Returns the rights of the release's users, whose roles are named after it.
 fn granted(ctx: &Context) -> BTreeSet<Right> {
     let get = |kinds: &str| -> Vec<Value> {
         let answer =

@@ -1,6 +1,6 @@
-//! Rolling out: a portcullis that only looks on, and an exemption that ends.
+//! Tests of shadow mode, and of an exemption that expires.
 //!
-//! Both need a portcullis of their own, which is called for objects with a label in the namespace that the others leave out.
+//! Both need their own portcullis, which is called for labelled objects in the namespace that the others exclude.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,16 +19,16 @@ use crate::kubectl::Output;
 use crate::sentences::eventually;
 use crate::user::User;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("rollout::a_shadow_admits_and_says_what_it_would_have_denied", a_shadow_admits),
-    ("rollout::an_exemption_ends_by_itself", an_exemption_ends),
+    ("rollout::a_shadow_admits_and_says_what_it_would_have_denied", shadow_mode_admits_everything),
+    ("rollout::an_exemption_ends_by_itself", an_exemption_expires_at_its_time),
 ];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const NAMESPACE: &str = "portcullis-system";
 
-/// A portcullis that validates objects labelled `trial: NAME`. Dropped, it takes its registration away before it ends.
+/// A portcullis that validates objects labelled `test: NAME`. Dropped, it takes its registration away before it ends.
 struct Second<'c> {
     ctx: &'c Context,
     name: &'static str,
@@ -80,7 +80,7 @@ impl<'c> Second<'c> {
         self.ctx.cluster.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(text).run().expect_success();
     }
 
-    /// A trial creation of overwrites that OW001 refuses.
+    /// Returns a dry-run creation of overwrites that OW001 denies.
     fn create(&self) -> Output {
         let yaml = format!(
             "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: {0}, \
@@ -117,9 +117,9 @@ fn is_denied(output: &Output) -> bool {
     !output.status.success() && output.stderr.contains("denied the request") && output.stderr.contains("OW001")
 }
 
-fn a_shadow_admits(ctx: &Context) {
+fn shadow_mode_admits_everything(ctx: &Context) {
     let shadow = Second::start(ctx, "shadow", &["--shadow".to_owned()]);
-    // Until the API server calls it, nothing is said of it.
+    // Until the API server calls it, no finding is reported.
     let tells = |line: &str| {
         line.contains("name=\"shadow\"") && line.contains("shadow=\"deny\"") && line.contains("OW001=deny")
     };
@@ -133,7 +133,7 @@ fn a_shadow_admits(ctx: &Context) {
     assert!(shadow.admin("/metrics").contains("portcullis_shadow 1"));
 }
 
-fn an_exemption_ends(ctx: &Context) {
+fn an_exemption_expires_at_its_time(ctx: &Context) {
     let config = ctx.cluster.folder().join("exemption.yaml");
     fs::write(&config, "# none yet\n").expect("it can be written");
     let second = Second::start(ctx, "exemption", &["--config".to_owned(), config.display().to_string()]);

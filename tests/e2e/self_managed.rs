@@ -1,6 +1,6 @@
-//! Replicas that keep a CA themselves, on a cluster of their own: they put right every caBundle of ours that they meet.
+//! Tests of replicas that manage a CA themselves, on a separate cluster: they repair every one of our caBundles.
 //!
-//! They run under exactly the rights of `certs/self-managed.yaml`.
+//! They have exactly the rights of `certs/self-managed.yaml`.
 
 use std::sync::Arc;
 
@@ -9,23 +9,24 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::Value;
 
 use crate::Case;
+use crate::chaos_cluster::calls::Callers as _;
+use crate::chaos_cluster::incidents::Incident;
+use crate::chaos_cluster::stage::{Certificates, Clients, Stage};
+use crate::chaos_cluster::writers::{Writers, counted_by_the_api_server};
 use crate::context::Context;
 use crate::sentences::eventually;
-use crate::storm::calls::Callers as _;
-use crate::storm::incidents::Incident;
-use crate::storm::stage::{Certificates, Clients, Stage};
-use crate::storm::writers::{Writers, counted_by_the_api_server};
 use crate::support::client::{self, Connection};
 use crate::support::harness::review;
 use crate::support::pki::Authority;
 
-/// The trials of this file.
-pub const CASES: &[Case] = &[("self_managed::a_ca_lives_through_what_happens", a_ca_lives_through_what_happens)];
+/// The tests of this file.
+pub const CASES: &[Case] =
+    &[("self_managed::a_self_managed_ca_survives_incidents", a_self_managed_ca_survives_incidents)];
 
 /// A third of it is what replicas may be without a CA, which takes an overlap of 2 s and a busy machine's time.
 const LEAF_LIFE: u32 = 24;
 
-/// Somebody else's configuration, and in one of ours somebody else's webhook.
+/// Somebody else's configuration, and a foreign webhook in one of ours.
 const THEIRS: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: theirs}
@@ -45,20 +46,20 @@ webhooks:
   clientConfig: {url: \"https://127.0.0.1:1/\"}
 ";
 
-fn a_ca_lives_through_what_happens(_: &Context) {
+fn a_self_managed_ca_survives_incidents(_: &Context) {
     let clients = Clients { authority: Authority::new(), name: "kube-apiserver" };
     let stage = Stage::start(Certificates::SelfManaged { leaf_life: LEAF_LIFE }, Some(&clients));
-    only_the_api_server_is_taken(&stage, &clients);
+    accepts_only_the_api_server(&stage, &clients);
     replicas_agree_on_one_ca(&stage);
     no_write_fails_while_ca_and_replicas_are_replaced(&stage);
-    what_somebody_did_to_a_bundle_is_put_right(&stage);
+    repairs_changed_bundles(&stage);
     rights_are_bound_to_names(&stage);
     restores_a_deleted_secret(&stage);
-    what_is_not_ours_is_left_alone(&stage);
+    leaves_foreign_webhooks_alone(&stage);
 }
 
-/// The webhooks are in force, so the API server has shown its certificate; others have none, or another name.
-fn only_the_api_server_is_taken(stage: &Stage, clients: &Clients) {
+/// The webhooks are active, so the API server has presented its certificate; other clients have none, or another name.
+fn accepts_only_the_api_server(stage: &Stage, clients: &Clients) {
     let bundle = stage.secret("ca.crt").unwrap();
     let root = CertificateDer::from_pem_slice(bundle.as_bytes()).unwrap();
     let named = |name| client::config_with(&root, &clients.authority.client(name, &[]));
@@ -102,7 +103,7 @@ fn no_write_fails_while_ca_and_replicas_are_replaced(stage: &Stage) {
     assert_eq!(counted_by_the_api_server(stage), before, "calls that failed and were let through");
 }
 
-fn what_somebody_did_to_a_bundle_is_put_right(stage: &Stage) {
+fn repairs_changed_bundles(stage: &Stage) {
     let ca = stage.secret("ca.crt").unwrap();
     for patch in [
         r#"[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]"#,
@@ -110,12 +111,12 @@ fn what_somebody_did_to_a_bundle_is_put_right(stage: &Stage) {
     ] {
         let args = ["patch", "validatingwebhookconfiguration", "portcullis", "--type=json", "-p", patch];
         let patched = stage.cluster.kubectl().args(args).run();
-        // Whether the API server takes what is no certificate is its own affair.
+        // Whether the API server accepts an invalid certificate is not tested here.
         if patched.status.success() {
             eventually(|| stage.bundles_are(&ca).then_some(()));
         }
     }
-    stage.until_in_force();
+    stage.until_active();
 }
 
 fn rights_are_bound_to_names(stage: &Stage) {
@@ -130,14 +131,14 @@ fn rights_are_bound_to_names(stage: &Stage) {
     assert!(!can_i(&["create", "secrets", "-n", "default"]));
 }
 
-fn what_is_not_ours_is_left_alone(stage: &Stage) {
+fn leaves_foreign_webhooks_alone(stage: &Stage) {
     let kubectl = |args: &[&str]| stage.cluster.kubectl().args(args).run().expect_success().stdout;
     let args = ["apply", "--server-side", "--field-manager=theirs", "-f", "-"];
     stage.cluster.kubectl().args(args).stdin(THEIRS).run().expect_success();
     let theirs = ["get", "validatingwebhookconfiguration", "theirs", "-o", "json"];
     let version = |text: &str| serde_json::from_str::<Value>(text).unwrap()["metadata"]["resourceVersion"].clone();
     let before = version(&kubectl(&theirs));
-    // What is ours in the same configuration is put right once more: then theirs has been passed by.
+    // Our part of the same configuration is repaired again, so the foreign part has been skipped by then.
     let ours = ["patch", "validatingwebhookconfiguration", "portcullis", "--type=json", "-p"];
     kubectl(&[&ours[..], &[r#"[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]"#]].concat());
     let bundles = |kind, name| stage.bundles(kind, name);

@@ -1,6 +1,6 @@
-//! What a trial says: that somebody who applies an object has it accepted, refused, warned about or changed.
+//! Assertions of the tests: applying an object is accepted, denied, warned about, or changes the object.
 //!
-//! Each acts as a user does, with `kubectl apply -f -`, and when it does not come true shows all that kubectl said.
+//! Each uses `kubectl apply -f -` like a user, and shows kubectl's output on failure.
 
 use std::panic::{Location, resume_unwind};
 use std::thread;
@@ -14,7 +14,7 @@ use crate::deadline::deadline;
 use crate::gate::Gate;
 use crate::kubectl::Output;
 
-/// Applying `yaml` fails, and kubectl's words hold every one of `expected`.
+/// Asserts that applying `yaml` fails with an output that contains every one of `expected`.
 #[track_caller]
 pub fn rejects(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
     let output = apply(ctx, namespace, yaml, &[]);
@@ -24,7 +24,7 @@ pub fn rejects(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
     require(ctx, yaml, &output, &output.stderr, expected);
 }
 
-/// Applying `yaml` succeeds, without a warning.
+/// Asserts that applying `yaml` succeeds without a warning.
 #[track_caller]
 pub fn accepts(ctx: &Context, namespace: &str, yaml: &str) {
     let output = applied(ctx, namespace, yaml, &[]);
@@ -33,7 +33,7 @@ pub fn accepts(ctx: &Context, namespace: &str, yaml: &str) {
     }
 }
 
-/// Applying `yaml` succeeds, and the warnings hold every one of `expected`.
+/// Asserts that applying `yaml` succeeds with warnings that contain every one of `expected`.
 #[track_caller]
 pub fn warns(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
     let output = applied(ctx, namespace, yaml, &[]);
@@ -43,8 +43,8 @@ pub fn warns(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
     require(ctx, yaml, &output, &output.stderr, expected);
 }
 
-/// Applying `yaml`, one object, succeeds, and what is stored has every one of `expected`: a JSON pointer and the value
-/// there, where `null` stands for nothing.
+/// Asserts that applying `yaml`, one object, succeeds, and that the stored object has every one of `expected`: a JSON
+/// pointer and its value, or null if absent.
 #[track_caller]
 pub fn patches(ctx: &Context, namespace: &str, yaml: &str, expected: &[(&str, Value)]) {
     let output = applied(ctx, namespace, yaml, &["-o", "json"]);
@@ -78,7 +78,7 @@ fn require(ctx: &Context, yaml: &str, output: &Output, words: &str, expected: &[
     }
 }
 
-/// Ends the trial without the panic hook, which would print all of this a second time.
+/// Ends the test without the panic hook, which would print all of this a second time.
 #[track_caller]
 fn fail(ctx: &Context, yaml: &str, output: &Output, what: &str) -> ! {
     let place = Location::caller();
@@ -93,7 +93,7 @@ pub fn eventually<T>(attempt: impl Fn() -> Option<T>) -> T {
     eventually_or_show(|| attempt().ok_or_else(String::new))
 }
 
-/// The same; the panic shows why the last attempt failed.
+/// Returns the same; the panic shows why the last attempt failed.
 #[track_caller]
 pub fn eventually_or_show<T>(attempt: impl Fn() -> Result<T, String>) -> T {
     let start = Instant::now();

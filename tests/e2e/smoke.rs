@@ -1,4 +1,4 @@
-//! Trials of the harness itself: they need no portcullis, and use what the API server refuses and changes on its own.
+//! Tests of the harness itself: without portcullis, with the API server's own denials and changes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::sentences::{accepts, patches, rejects, warns};
 use crate::user::User;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
     ("smoke::the_api_server_answers_its_version", the_api_server_answers_its_version),
     ("smoke::landscapers_kinds_are_served", landscapers_kinds_are_served),
@@ -50,7 +50,7 @@ fn the_api_server_answers_its_version(ctx: &Context) {
     assert_eq!(answer.git_version, expected_version(ctx));
 }
 
-/// The pinned version; with somebody else's programs, whatever theirs says of itself.
+/// Returns the pinned version, or the version that other programs report.
 fn expected_version(ctx: &Context) -> String {
     if ctx.cluster.assets().pinned {
         return assets::pinned_kubernetes().to_owned();

@@ -1,4 +1,5 @@
-//! What an API server stores: pruned and defaulted as the tests without one expect it, and left alone when it is sent again.
+//! Tests of what an API server stores: pruned and defaulted as in the tests without a cluster, and unchanged if it is
+//! sent again.
 
 use std::fs;
 
@@ -11,13 +12,13 @@ use crate::context::Context;
 use crate::crossplane::{composite, composites, composition, environment_config};
 use crate::sentences::{accepts, eventually};
 
-/// The trials of this file that do without portcullis.
+/// The tests of this file that do without portcullis.
 pub const WITHOUT_GATE: &[Case] = &[
     ("stored::an_api_server_prunes_and_defaults_as_expected", an_api_server_prunes_and_defaults_as_expected),
     ("stored::landscapers_kinds_have_the_expected_fields", landscapers_kinds_have_the_expected_fields),
 ];
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
     ("stored::an_installation_sent_again_is_not_written", an_installation_sent_again_is_not_written),
     ("stored::a_dry_run_sent_again_is_not_written", a_dry_run_sent_again_is_not_written),
@@ -53,7 +54,7 @@ fn an_api_server_prunes_and_defaults_as_expected(ctx: &Context) {
     }
 }
 
-/// What of a schema counts for pruning and defaulting.
+/// Returns the parts of a schema that affect pruning and defaulting.
 fn outline(schema: &Value) -> Value {
     let mut outline = Map::new();
     let flags = ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "default"];
@@ -87,12 +88,12 @@ fn landscapers_kinds_have_the_expected_fields(ctx: &Context) {
     }
 }
 
-/// `kubectl apply` would note in an annotation what it was given, which is another text every time.
+/// `kubectl apply` would add an annotation with its input, which differs every time.
 fn create(namespace: &str) -> [&str; 5] {
     ["create", "--namespace", namespace, "-f", "-"]
 }
 
-/// Sends what is stored of an object again, and expects that the API server does not write it.
+/// Sends the stored object again, and asserts that the API server does not write it.
 #[track_caller]
 fn stays(ctx: &Context, namespace: &str, object: &str) {
     let get = ["get", "--namespace", namespace, object, "-o", "json"];
@@ -147,7 +148,7 @@ spec: {{}}
     stays(ctx, &namespace, "execution/child");
 }
 
-/// The definition that all trials share has no `spec.zone`.
+/// The definition that all tests share has no `spec.zone`.
 fn a_composite_sent_again_is_not_written(ctx: &Context) {
     composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "sent-again", "", "{region: eu-5, zone: a}"));

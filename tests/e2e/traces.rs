@@ -1,4 +1,4 @@
-//! Traces that begin at a client, go through the API server, and end with portcullis.
+//! Tests of traces from a client through the API server to portcullis.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use crate::collector::Arrived;
 use crate::context::Context;
 use crate::sentences::eventually;
 
-/// The trials of this file.
-pub const CASES: &[Case] = &[("traces::spans_stand_below_the_api_servers", spans_stand_below_the_api_servers)];
+/// The tests of this file.
+pub const CASES: &[Case] = &[("traces::spans_are_children_of_the_api_servers", spans_are_children_of_the_api_servers)];
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CLIENT: &str = "b7ad6b7169203331";
@@ -24,9 +24,9 @@ const INSTALLATION: &str = r#"{
     }
 }"#;
 
-/// A client has a trace, the API server continues it, and portcullis continues that: each span of ours is a child of the API
-/// server's own span of the call.
-fn spans_stand_below_the_api_servers(ctx: &Context) {
+/// A client starts a trace, the API server continues it, and portcullis continues that: each of our spans is a child of
+/// the API server's span for the call.
+fn spans_are_children_of_the_api_servers(ctx: &Context) {
     let ns = ctx.cluster.namespace("traced");
     let path = format!("/apis/landscaper.gardener.cloud/v1alpha1/namespaces/{ns}/installations?dryRun=All");
     let request = Request::post(path)

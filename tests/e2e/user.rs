@@ -1,4 +1,4 @@
-//! The people and programs that talk to the API server.
+//! The users and programs that call the API server.
 
 use std::path::Path;
 
@@ -9,48 +9,48 @@ pub enum User {
     Admin,
     /// The ServiceAccount that portcullis runs as: may do what its RBAC manifests grant.
     Portcullis,
-    /// The ServiceAccount that the companion runs as.
-    Companion,
-    /// The ServiceAccount of the hook that asks whether portcullis answers.
+    /// The ServiceAccount that the controller manager runs as.
+    ControllerManager,
+    /// The ServiceAccount of the hook that checks whether portcullis answers.
     Verify,
     /// The ServiceAccount of the hook that takes the registration away.
     Unregister,
-    /// A person without rights, until a trial grants some.
+    /// A person without rights, until a test grants some.
     Developer,
 }
 
 impl User {
     /// Everybody.
     pub const ALL: [Self; 6] =
-        [Self::Admin, Self::Portcullis, Self::Companion, Self::Verify, Self::Unregister, Self::Developer];
-    /// Those that a release makes: each may do what the chart grants, and no more.
-    pub const OF_RELEASE: [Self; 4] = [Self::Portcullis, Self::Companion, Self::Verify, Self::Unregister];
+        [Self::Admin, Self::Portcullis, Self::ControllerManager, Self::Verify, Self::Unregister, Self::Developer];
+    /// The users of a release: each has the rights that the chart grants, and no others.
+    pub const OF_RELEASE: [Self; 4] = [Self::Portcullis, Self::ControllerManager, Self::Verify, Self::Unregister];
 
-    /// The name that RBAC and audit logs know.
+    /// Returns the name that RBAC and audit logs know.
     pub fn name(self) -> &'static str {
         match self {
             Self::Admin => "admin",
             Self::Portcullis => "system:serviceaccount:portcullis-system:portcullis",
-            Self::Companion => "system:serviceaccount:portcullis-system:portcullis-companion",
+            Self::ControllerManager => "system:serviceaccount:portcullis-system:portcullis-companion",
             Self::Verify => "system:serviceaccount:portcullis-system:portcullis-verify",
             Self::Unregister => "system:serviceaccount:portcullis-system:portcullis-unregister",
             Self::Developer => "developer",
         }
     }
 
-    /// What the user shows to the API server.
+    /// Returns the user's bearer token.
     pub fn token(self) -> &'static str {
         match self {
             Self::Admin => "admin-token",
             Self::Portcullis => "portcullis-token",
-            Self::Companion => "companion-token",
+            Self::ControllerManager => "companion-token",
             Self::Verify => "verify-token",
             Self::Unregister => "unregister-token",
             Self::Developer => "developer-token",
         }
     }
 
-    /// The kubeconfig of the user for an API server on this machine, trusted by the certificate in `authority`.
+    /// Returns the kubeconfig of the user for an API server on this machine, trusted by the certificate in `authority`.
     pub fn kubeconfig(self, port: u16, authority: &Path) -> String {
         let (token, authority) = (self.token(), authority.display());
         format!(
@@ -73,7 +73,7 @@ current-context: e2e
     fn groups(self) -> &'static str {
         match self {
             Self::Admin => "system:masters",
-            Self::Portcullis | Self::Companion | Self::Verify | Self::Unregister => {
+            Self::Portcullis | Self::ControllerManager | Self::Verify | Self::Unregister => {
                 "system:serviceaccounts,system:serviceaccounts:portcullis-system"
             }
             Self::Developer => "developers",
@@ -81,13 +81,13 @@ current-context: e2e
     }
 }
 
-/// The file that tells the API server who has which token.
+/// Returns the token file of the API server.
 pub fn tokens() -> String {
     let line = |user: User| format!("{},{1},{1},\"{2}\"\n", user.token(), user.name(), user.groups());
     User::ALL.map(line).concat()
 }
 
-/// What the API server is to write down: every request of those that a release makes, without its body.
+/// Returns the audit policy: every request of the release's users, without its body.
 pub fn audit_policy() -> String {
     let users: Vec<_> = User::OF_RELEASE.map(|user| format!("{:?}", user.name())).into();
     format!(

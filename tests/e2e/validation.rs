@@ -1,17 +1,17 @@
-//! The rules that stand in for Landscaper's webhook server, switched on in namespaces that begin with `ls-`.
+//! Tests of the rules that replace Landscaper's webhook server, enabled in namespaces that begin with `ls-`.
 
 use crate::Case;
 use crate::context::Context;
 use crate::sentences::{accepts, rejects};
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("validation::off_they_say_nothing", off_they_say_nothing),
+    ("validation::rules_that_are_off_report_nothing", rules_that_are_off_report_nothing),
     ("validation::an_installation_is_judged", an_installation_is_judged),
     ("validation::a_deploy_item_is_judged", a_deploy_item_is_judged),
     ("validation::an_execution_is_judged", an_execution_is_judged),
     ("validation::a_target_is_judged", a_target_is_judged),
-    ("validation::landscapers_label_lets_pass", landscapers_label_lets_pass),
+    ("validation::landscapers_label_skips_validation", landscapers_label_skips_validation),
 ];
 
 const CONTEXT: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n";
@@ -36,7 +36,7 @@ fn namespace(ctx: &Context) -> String {
     ns
 }
 
-fn off_they_say_nothing(ctx: &Context) {
+fn rules_that_are_off_report_nothing(ctx: &Context) {
     let ns = ctx.cluster.namespace("off");
     accepts(ctx, &ns, &object("Target", "target", BOTH));
 }
@@ -87,7 +87,7 @@ fn a_target_is_judged(ctx: &Context) {
     rejects(ctx, &ns, &object("Target", "target", BOTH), &["LS010 spec: config and secretRef exclude each other"]);
 }
 
-fn landscapers_label_lets_pass(ctx: &Context) {
+fn landscapers_label_skips_validation(ctx: &Context) {
     let ns = namespace(ctx);
     let label = "{validation.landscaper.gardener.cloud/skip-validation: 'true'}";
     accepts(ctx, &ns, &labelled("Target", "target", label, BOTH));

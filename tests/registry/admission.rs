@@ -1,4 +1,4 @@
-//! Admissions of an Installation whose overwrites lead into a registry.
+//! Tests admissions of an Installation whose overwrites lead to a registry.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A registry that does what real ones should not: it is slow, lies, redirects, and asks for tokens. It remembers every
-//! request with its credentials.
+//! A fake registry that is slow, sends wrong content, redirects, and requires tokens. It records every request with its
+//! credentials.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 use crate::push::{Artifact, Packing};
 
-/// What was asked: path with query, and the `Authorization` header.
+/// A request: path with query, and the `Authorization` header.
 pub type Asked = (String, Option<String>);
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
@@ -28,7 +28,7 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// One that answers with what `answer` makes of path and `Authorization`.
+    /// Starts a registry that answers with the result of `answer` for path and `Authorization`.
     pub async fn start(answer: impl Fn(String, Option<String>) -> Answering + Clone + Send + Sync + 'static) -> Self {
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let remembered = asked.clone();
@@ -55,7 +55,7 @@ impl Fake {
     }
 }
 
-/// What a registry holds: the answers by path.
+/// The content of a registry: answers by path.
 #[derive(Clone, Default)]
 pub struct Content(Arc<Mutex<HashMap<String, Vec<u8>>>>);
 
@@ -78,7 +78,7 @@ impl Content {
         self.0.lock().unwrap().iter_mut().filter(|(path, _)| which(path)).for_each(|(_, held)| *held = with.to_vec());
     }
 
-    /// What it answers.
+    /// Returns the answer for a path.
     pub fn answer(&self, path: &str) -> Response<Body> {
         match self.0.lock().unwrap().get(path) {
             Some(held) => respond(StatusCode::OK, &[], held.clone()),
@@ -93,7 +93,7 @@ pub fn respond(status: StatusCode, headers: &[(&str, &str)], body: Vec<u8>) -> R
     response.body(Body::from(body)).unwrap()
 }
 
-/// An answer that is there at once.
+/// Returns an immediate answer.
 pub fn now(response: Response<Body>) -> Answering {
     Box::pin(std::future::ready(response))
 }

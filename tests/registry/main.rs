@@ -1,4 +1,4 @@
-//! Component trees out of OCI registries: a real one on loopback, and one that misbehaves.
+//! Tests of component trees in OCI registries: a real one on loopback, and one that misbehaves.
 //!
 //! The real one is built with Go, once; see `server.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
@@ -7,11 +7,11 @@
 mod admission;
 #[path = "../e2e/cache.rs"]
 mod cache;
+#[path = "../e2e/cleanup.rs"]
+mod cleanup;
 #[path = "../support/deadline.rs"]
 mod deadline;
 mod fake;
-#[path = "../e2e/litter.rs"]
-mod litter;
 mod misbehaving;
 #[path = "../support/pki.rs"]
 mod pki;
@@ -76,7 +76,7 @@ fn gaps(closure: &Closure) -> Vec<(String, Gap)> {
     closure.gaps().map(|(step, gap)| (closure.path_to(step), gap.clone())).collect()
 }
 
-/// Several levels with shared references, in every packing.
+/// Publishes several levels with shared references, in every packing.
 fn publish(pusher: &Pusher, below: &str) {
     let app = v2("example.org/app", "v1", &[("store", "example.org/store", "v1"), ("ui", "example.org/ui", "v1")]);
     pusher.component(below, &app, Packing::Archive);
@@ -90,12 +90,12 @@ fn publish(pusher: &Pusher, below: &str) {
     pusher.component(below, &v2("example.org/log", "v1", &[]), Packing::Archive);
 }
 
-/// Blocking work of the tests, beside the runtime.
+/// Runs blocking work of the tests outside the runtime.
 fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::spawn(work).join().expect("it does not panic")
 }
 
-/// A registry that everybody may read.
+/// Returns a registry that everybody may read.
 fn open() -> Registry {
     aside(|| {
         let registry = Registry::start(&Options::default());
@@ -113,7 +113,7 @@ fn open() -> Registry {
 }
 
 #[tokio::test]
-async fn a_tree_is_followed_to_its_leaves_in_every_packing() {
+async fn resolves_trees_in_every_packing() {
     let registry = open();
     let root = root(&at(&format!("{}/components", registry.url())), "example.org/app");
     let closure = resolve(&patient(), &root, &[], &Keyring::default()).await;
@@ -132,7 +132,7 @@ async fn a_tree_is_followed_to_its_leaves_in_every_packing() {
 }
 
 #[tokio::test]
-async fn overwrites_lead_to_other_descriptors() {
+async fn overwrites_select_other_descriptors() {
     let registry = open();
     let root = root(&at(&format!("{}/components", registry.url())), "example.org/app");
     let entries = entries(&json!([
@@ -156,7 +156,7 @@ async fn names_may_be_digests_and_the_type_may_be_written_as_the_model_does() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_missing_and_what_is_no_component_is_told() {
+async fn distinguishes_missing_and_invalid_components() {
     let registry = open();
     let url = registry.url();
     let url_of_image = url.clone();
@@ -191,7 +191,7 @@ fn keyring(host: &str, password: &str) -> Keyring {
 
 /// TLS by a private authority, and credentials from a pull secret.
 #[tokio::test]
-async fn a_closed_registry_is_read_with_its_authority_and_the_right_credentials() {
+async fn reads_a_private_registry_with_ca_and_credentials() {
     let authority = Authority::new();
     let leaf = authority.leaf();
     let root_certificate = authority.root.clone();
@@ -228,7 +228,7 @@ async fn a_closed_registry_is_read_with_its_authority_and_the_right_credentials(
 }
 
 #[tokio::test]
-async fn what_is_known_outlives_its_registry() {
+async fn known_components_outlive_their_registry() {
     let mut registry = aside(|| {
         let registry = Registry::start(&Options::default());
         publish(&Pusher::new(&registry.url(), None, None), "");
@@ -242,7 +242,7 @@ async fn what_is_known_outlives_its_registry() {
     assert_eq!(gaps(&before), []);
     registry.stop();
     assert_eq!(resolve(&component_cache, &root, &[], &Keyring::default()).await, before);
-    // What is not known is a gap that says why, without the words that Landscaper takes for an outage of a webhook.
+    // An unknown part is a gap with a reason, without the words that Landscaper treats as an outage of a webhook.
     let entries =
         entries(&json!([{"source": {"componentName": "example.org/db"}, "substitution": {"version": "v2.0.0"}}]));
     let closure = resolve(&component_cache, &root, &entries, &Keyring::default()).await;
@@ -250,7 +250,7 @@ async fn what_is_known_outlives_its_registry() {
     assert_eq!(way, "store → db");
     let Gap::Unreadable(why) = gap else { panic!("{gap:?}") };
     assert!(why.contains("cannot be reached: nothing listens on this port"), "{why}");
-    // Once it is back, so is what was missing.
+    // After the registry is back, the missing part is found.
     let registry = aside(move || {
         registry.restart();
         registry
@@ -260,9 +260,9 @@ async fn what_is_known_outlives_its_registry() {
     drop(registry);
 }
 
-/// Nothing that is known is asked for twice, whoever wants it and whatever the overwrites become.
+/// No known version is requested twice, even if overwrites change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_installations_ask_for_everything_once() {
+async fn ten_thousand_installations_request_every_version_once() {
     let world = scale::World::new().await;
     let kept = world.keep().await;
     assert_eq!((kept.complete, kept.overwritten), (scale::INSTALLATIONS_COUNT, 0));
@@ -274,9 +274,9 @@ async fn ten_thousand_installations_ask_for_everything_once() {
     assert_eq!(world.asked(), (1, 3 * 1_000), "a change of overwrites asks for nothing that is known");
 }
 
-/// Admission asks no registry, neither where one is there nor where it takes every request and never answers.
+/// Admission never contacts a registry, whether it answers or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn admission_asks_no_registry() {
+async fn admission_never_contacts_a_registry() {
     let dead = fake::Fake::start(|_, _| Box::pin(std::future::pending())).await;
     let root = root(&at(&dead.url()), "example.org/app");
     admission::admit(&dead.url());

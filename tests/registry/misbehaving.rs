@@ -1,4 +1,4 @@
-//! Registries that lie, dawdle, redirect and ask for tokens.
+//! Tests with registries that send wrong content, delay, redirect and require tokens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ async fn why(fake: &Fake) -> String {
 }
 
 #[tokio::test]
-async fn content_with_another_digest_is_refused() {
+async fn rejects_content_with_a_wrong_digest() {
     let lying = content();
     lying.replace(|path| path.contains("/blobs/"), b"{\"componentDescriptorLayer\": {}}");
     let why = why(&honest(lying).await).await;
@@ -43,7 +43,7 @@ async fn content_with_another_digest_is_refused() {
 }
 
 #[tokio::test]
-async fn a_manifest_with_another_digest_than_is_told_is_refused() {
+async fn rejects_a_manifest_with_a_wrong_digest() {
     let content = content();
     let fake = Fake::start(move |path, _| {
         let mut response = content.answer(&path);
@@ -57,14 +57,14 @@ async fn a_manifest_with_another_digest_than_is_told_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_not_read() {
+async fn rejects_oversized_content() {
     let fake = Fake::start(|_, _| now(respond(StatusCode::OK, &[], vec![b' '; 5 << 20]))).await;
     let why = why(&fake).await;
     assert!(why.contains("4194304 bytes are read at most"), "{why}");
 }
 
 #[tokio::test]
-async fn garbage_is_told_as_such() {
+async fn reports_invalid_content() {
     let fake = Fake::start(|_, _| now(respond(StatusCode::OK, &[], b"<html>".to_vec()))).await;
     assert!(why(&fake).await.contains("v1 does not have an artifact manifest"));
     let fake = Fake::start(|_, _| now(respond(StatusCode::INTERNAL_SERVER_ERROR, &[], Vec::new()))).await;
@@ -73,7 +73,7 @@ async fn garbage_is_told_as_such() {
 
 /// One slow registry costs one time-out, not one for each component.
 #[tokio::test]
-async fn a_slow_registry_is_asked_once() {
+async fn requests_a_slow_registry_once() {
     let fake = Fake::start(|_, _| {
         Box::pin(async {
             tokio::time::sleep(Duration::from_secs(60)).await;
@@ -92,7 +92,7 @@ async fn a_slow_registry_is_asked_once() {
 
 /// A tree takes its time and no more: the rest is not known yet.
 #[tokio::test]
-async fn a_tree_that_takes_too_long_is_told_as_far_as_it_is_known() {
+async fn returns_a_partial_tree_after_the_timeout() {
     let content = content();
     let fake = Fake::start(move |path, _| {
         let (content, is_slow) = (content.clone(), path.contains("/log/"));
@@ -116,7 +116,7 @@ fn keyring(host: &str) -> Keyring {
     keyring
 }
 
-/// A registry whose tokens come from `realm`.
+/// Returns a registry whose tokens come from `realm`.
 async fn behind_tokens(realm: String) -> Fake {
     let content = content();
     Fake::start(move |path, authorization| {
@@ -144,7 +144,8 @@ async fn a_token_is_fetched_once_for_each_repository_and_for_reading_only() {
     let asked = service.asked();
     assert_eq!(asked.len(), 2, "one for each repository: {asked:?}");
     assert_eq!(asked[0].0, "/token?service=test&scope=repository%3Acomponent-descriptors%2Fexample.org%2Fapp%3Apull");
-    // The token service is of the same host, so it may see who asks; the registry itself never sees the password.
+    // The token service has the same host, so it may receive the credentials; the registry itself never receives the
+    // password.
     assert!(asked.iter().all(|(_, who)| who.as_deref() == Some("Basic bWU6aGlkZGVu")), "{asked:?}");
     let seen = fake.asked();
     assert!(seen.iter().all(|(_, who)| who.as_deref().is_none_or(|who| who == "Bearer good")), "{seen:?}");
@@ -162,7 +163,7 @@ async fn a_password_is_not_sent_to_a_token_service_of_another_host() {
 }
 
 #[tokio::test]
-async fn a_redirect_takes_no_token_along() {
+async fn sends_no_token_to_redirect_targets() {
     let storage = honest(content()).await;
     let (elsewhere, asked) = (format!("http://localhost:{}", storage.address.port()), Arc::new(AtomicUsize::new(0)));
     let content = content();
@@ -188,7 +189,7 @@ async fn a_redirect_takes_no_token_along() {
 }
 
 #[tokio::test]
-async fn redirects_in_a_circle_end() {
+async fn stops_at_redirect_cycles() {
     let fake = Fake::start(|path, _| now(respond(StatusCode::FOUND, &[("location", &path)], Vec::new()))).await;
     assert!(why(&fake).await.contains("more than 5 redirects"));
     assert_eq!(fake.asked().len(), 6);

@@ -1,4 +1,4 @@
-//! Component versions, pushed as the Open Component Model's tools push them.
+//! Pushes component versions like the tools of the Open Component Model.
 
 use std::io::Write;
 
@@ -39,7 +39,7 @@ impl Packing {
     }
 }
 
-/// A component version as an artifact: what a registry is given, and gives.
+/// A component version as an artifact.
 pub struct Artifact {
     pub manifest: Vec<u8>,
     pub blobs: Vec<Vec<u8>>,
@@ -152,14 +152,14 @@ impl Pusher {
     }
 }
 
-/// A descriptor of schema v2: its references are name, component and version.
+/// Returns a descriptor of schema v2: its references are name, component and version.
 pub fn v2(name: &str, version: &str, references: &[(&str, &str, &str)]) -> Value {
     let component = json!({"name": name, "version": version, "provider": "internal", "sources": [], "resources": [],
         "repositoryContexts": [], "componentReferences": listed(references)});
     json!({"meta": {"schemaVersion": "v2"}, "component": component})
 }
 
-/// A descriptor of schema v3.
+/// Returns a descriptor of schema v3.
 pub fn v3(name: &str, version: &str, references: &[(&str, &str, &str)]) -> Value {
     json!({"apiVersion": "ocm.software/v3alpha1", "kind": "ComponentVersion", "repositoryContexts": [],
         "metadata": {"name": name, "version": version, "provider": {"name": "internal"}},

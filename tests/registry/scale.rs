@@ -1,4 +1,4 @@
-//! Ten thousand Installations over a thousand component versions: what keeping their trees asks of a registry.
+//! Counts registry requests for the trees of ten thousand Installations over a thousand component versions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ pub const INSTALLATIONS_COUNT: usize = 10_000;
 const ROOTS: usize = 100;
 const MIDDLE: usize = 300;
 const LEAVES: usize = 600;
-/// As many as the companion looks at at once.
+/// The number of workers of the controller manager.
 const WORKERS: usize = 4;
 
-/// A registry, a namespace of Installations, and what is known of their trees.
+/// A registry, a namespace of Installations, and the component cache.
 pub struct World {
     pub fake: Fake,
     pub component_cache: ComponentCache,
@@ -39,7 +39,7 @@ pub struct Kept {
 }
 
 impl World {
-    /// One whose every component version exists, a thousand in all.
+    /// Creates a registry with all component versions, a thousand in total.
     pub async fn new() -> Self {
         let content = Content::default();
         for descriptor in descriptors() {
@@ -56,7 +56,7 @@ impl World {
         self.catalog.insert(&OVERWRITES, overwrites(entries));
     }
 
-    /// Works out the record of every Installation, as the companion does.
+    /// Works out the record of every Installation, as the controller manager does.
     pub async fn keep(&self) -> Kept {
         let all = self.catalog.all(&INSTALLATIONS);
         let one = async |stored: Arc<portcullis::catalog::Stored>| {
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// The most often that any one thing was asked for, and how many requests there were.
+    /// Returns the most often that any one thing was asked for, and how many requests there were.
     pub fn asked(&self) -> (usize, usize) {
         let mut times: HashMap<String, usize> = HashMap::new();
         let asked = self.fake.asked();
@@ -113,7 +113,7 @@ fn overwrites(entries: &Value) -> Value {
            "metadata": {"name": "mine", "namespace": "ns"}, "overwrites": entries})
 }
 
-/// What is in the namespace `ns`: a Context with a registry, its overwrites, and the Installations.
+/// Returns the objects in the namespace `ns`: a Context with a registry, its overwrites, and the Installations.
 pub fn objects(registry: &str, entries: &Value) -> Vec<Value> {
     let context = json!({"type": "ociRegistry", "baseUrl": registry});
     let api = "landscaper.gardener.cloud/v1alpha1";

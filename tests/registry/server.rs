@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::cache::{self, Cache, CacheError};
+use crate::cleanup::{self, Process};
 use crate::deadline::deadline;
-use crate::litter::{self, Process};
 
 const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/registry/assets");
 const GO_MOD: &str = include_str!("assets/go.mod");
@@ -25,13 +25,13 @@ const HTPASSWD: &str = "reader:$2a$04$2DF6hoYou2xFnTqGncbMeOLa.PpiWi8VDFm/tqqQep
 /// How a registry is started.
 #[derive(Default)]
 pub struct Options {
-    /// Certificate chain and key in PEM; without, it speaks plain HTTP.
+    /// Certificate chain and key in PEM; without them it uses plain HTTP.
     pub tls: Option<(String, String)>,
-    /// Whether it wants name and password.
+    /// Whether it requires name and password.
     pub is_closed: bool,
 }
 
-/// A registry. It is gone, with all that it holds, when this is dropped.
+/// A registry. It ends with all its content on drop.
 pub struct Registry {
     folder: TempDir,
     port: u16,
@@ -42,7 +42,7 @@ pub struct Registry {
 impl Registry {
     pub fn start(options: &Options) -> Self {
         let folder = TempDir::new().expect("there is room for a folder");
-        litter::add_folder(folder.path());
+        cleanup::add_folder(folder.path());
         let port = free_port();
         fs::write(folder.path().join("config.yml"), configuration(folder.path(), port, options)).unwrap();
         let scheme = if options.tls.is_some() { "https" } else { "http" };
@@ -64,12 +64,12 @@ impl Registry {
         }
     }
 
-    /// Ends it; nobody listens on its port then.
+    /// Stops it; its port is then closed.
     pub fn stop(&mut self) {
         self.process = None;
     }
 
-    /// Host and port.
+    /// Returns host and port.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }

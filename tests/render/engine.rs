@@ -1,4 +1,4 @@
-//! What our engine makes of a tree.
+//! Builds a tree with our engine.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -9,7 +9,7 @@ use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 
 use crate::case::{Case, ROOT};
 
-/// Where the trees stand for the engine.
+/// The path of the trees for the engine.
 const BASE: &str = "/srv/portcullis-tree";
 
 /// The result of a build.
@@ -17,9 +17,9 @@ const BASE: &str = "/srv/portcullis-tree";
 pub enum Built {
     /// The text.
     Text(String),
-    /// It is refused.
+    /// The build fails.
     Refused(String),
-    /// It depends on what is not executed.
+    /// The result depends on parts that are not executed.
     Unknown(String),
     /// The engine panicked.
     Panicked,
@@ -38,7 +38,7 @@ pub fn build_tree(case: &Case) -> Result<String, Stop> {
     engine::build(&tree, &root, &options, &settings, &files)?.text()
 }
 
-/// Builds a tree, whatever happens.
+/// Builds a tree, and catches panics.
 pub fn build(case: &Case) -> Built {
     match panic::catch_unwind(AssertUnwindSafe(|| build_tree(case))) {
         Err(_) => Built::Panicked,

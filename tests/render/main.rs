@@ -1,6 +1,6 @@
 //! Random trees, built by the engine and by kustomize's own libraries: the bytes must be equal.
 //!
-//! A difference is made small and printed with its seed. `cargo test --test render -- --only SEED` tries one tree again.
+//! A difference is minimised and printed with its seed. `cargo test --test render -- --only SEED` tries one tree again.
 //! Trees whose output changes between runs of kustomize, because the order of their keys has a cycle, are counted and left
 //! out.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
@@ -12,6 +12,9 @@ mod cache;
 #[allow(dead_code, reason = "the differential test needs more of it")]
 #[path = "../differential/case.rs"]
 mod case;
+#[allow(dead_code, reason = "the end-to-end tests need more of it")]
+#[path = "../e2e/cleanup.rs"]
+mod cleanup;
 #[path = "../differential/damage.rs"]
 mod damage;
 #[path = "../differential/dice.rs"]
@@ -19,9 +22,6 @@ mod dice;
 mod engine;
 #[path = "../differential/generate/mod.rs"]
 mod generate;
-#[allow(dead_code, reason = "the end-to-end tests need more of it")]
-#[path = "../e2e/litter.rs"]
-mod litter;
 #[path = "../differential/minimise.rs"]
 mod minimise;
 mod oracle;
@@ -53,7 +53,7 @@ struct Arguments {
     only: Option<u64>,
 }
 
-/// What was seen.
+/// The counted results.
 #[derive(Default)]
 struct Counts {
     equal: usize,
@@ -64,7 +64,7 @@ struct Counts {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    litter::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clear_on_signals().expect("a process may handle its signals");
     let mut oracle = Oracle::start();
     match arguments.only {
         Some(seed) => one(seed, &mut oracle),

@@ -1,5 +1,5 @@
-//! kustomize's own libraries, in a program that builds one tree after another: a process for each would take most of the
-//! time. Go builds it once, from the versions pinned in `kustomize/go.mod`.
+//! Runs kustomize's own libraries in a program that builds one tree after another, because a process for each would
+//! take most of the time. Go builds it once, from the versions pinned in `kustomize/go.mod`.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::cache::{self, Cache, CacheError};
 use crate::case::{Case, ROOT};
-use crate::litter::Process;
+use crate::cleanup::Process;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/render/kustomize");
 const MAIN: &str = include_str!("kustomize/main.go");

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client over TLS, written out so that a test sees what is on the wire. It never sends a request twice.
+//! An HTTP/1.1 client over TLS that exposes the bytes on the wire. It never repeats a request.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,12 +23,12 @@ pub fn config(root: &CertificateDer<'static>, versions: &[&'static SupportedProt
     config_of(std::slice::from_ref(root), versions)
 }
 
-/// For a server that any of `trusted` vouches for.
+/// Returns a configuration for servers with a certificate of any of `trusted`.
 pub fn config_of(trusted: &[CertificateDer<'static>], versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
     as_the_api_server(builder(trusted, versions).with_no_client_auth())
 }
 
-/// With a certificate of the client's own.
+/// Adds a client certificate.
 pub fn config_with(root: &CertificateDer<'static>, leaf: &Leaf) -> ClientConfig {
     let chain = CertificateDer::pem_slice_iter(leaf.chain.as_bytes()).map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).unwrap();
@@ -47,7 +47,7 @@ fn builder(
         .with_root_certificates(roots)
 }
 
-/// HTTP/1.1, and no session is taken up again.
+/// Uses HTTP/1.1, without session resumption.
 fn as_the_api_server(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = rustls::client::Resumption::disabled();
@@ -90,12 +90,12 @@ impl Connection {
         self.stream.get_ref().get_ref().1.peer_certificates().unwrap()[0].clone()
     }
 
-    /// The client's end of it.
+    /// Returns the client's end of it.
     pub fn local(&self) -> SocketAddr {
         self.stream.get_ref().get_ref().0.local_addr().unwrap()
     }
 
-    /// A POST of JSON with `Content-Length`.
+    /// Returns a POST of JSON with `Content-Length`.
     pub async fn post(&mut self, path: &str, body: &[u8]) -> io::Result<Reply> {
         self.request("POST", path, &[("Content-Type", "application/json")], body).await
     }
@@ -159,8 +159,8 @@ impl Connection {
     }
 }
 
-/// What Go's client keeps for each host: up to 25 idle connections, the last one used first, the old ones closed by
-/// itself. A connection that the server has closed meanwhile is noticed only if that was seen before its use.
+/// Connection pool like Go's client for one host: up to 25 idle connections, last in first out; it closes old ones. It
+/// notices a connection that the server has closed only if that was visible before its use.
 pub struct Pool {
     address: SocketAddr,
     config: Arc<ClientConfig>,

@@ -48,7 +48,7 @@ impl Arrived {
         hex(&self.span.parent_span_id)
     }
 
-    /// An attribute, or nothing.
+    /// Returns an attribute, or nothing.
     pub fn attribute(&self, name: &str) -> &str {
         self.attributes.get(name).map_or("", String::as_str)
     }
@@ -87,22 +87,22 @@ impl Collector {
         Self { http, grpc, kept }
     }
 
-    /// As people write it.
+    /// Returns its URL.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.http)
     }
 
-    /// From now on it takes requests and answers none.
+    /// Accepts requests from now on, and answers none.
     pub fn is_stuck(&self) {
         self.kept.is_stuck.store(true, Ordering::SeqCst);
     }
 
-    /// What the last request over HTTP said in its header `Authorization`.
+    /// Returns the header `Authorization` of the last request over HTTP.
     pub fn authorization(&self) -> Option<HeaderValue> {
         self.kept.authorization.lock().unwrap().clone()
     }
 
-    /// How many requests over HTTP have come.
+    /// Counts the requests over HTTP.
     pub fn requests(&self) -> usize {
         self.kept.requests.load(Ordering::SeqCst)
     }
@@ -111,7 +111,7 @@ impl Collector {
         self.kept.spans.lock().unwrap().clone()
     }
 
-    /// The spans of a trace.
+    /// Returns the spans of a trace.
     pub fn trace(&self, id: &str) -> Vec<Arrived> {
         self.spans().into_iter().filter(|arrived| arrived.trace() == id).collect()
     }
@@ -135,7 +135,7 @@ where
 
 async fn talk_http(stream: TcpStream, kept: Arc<Kept>) {
     let answer = service_fn(|request| answer_http(request, &kept));
-    // A client that goes away is none of the collector's business.
+    // A client that closes its connection is not an error.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
 }
 

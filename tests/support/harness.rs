@@ -1,4 +1,4 @@
-//! A server on ports of its own, with a stub for the gate that does what a request's name says.
+//! A server on its own ports, with a stub of the gate that is controlled by the names of requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ pub struct Stub {
     pub gate: Semaphore,
     /// Requests that have come to a decision.
     pub begun: AtomicUsize,
-    /// Requests named `busy` compute until this door is open.
+    /// Requests named `busy` compute until this gate is open.
     door: (Mutex<bool>, Condvar),
     /// The names of requests, in the order in which they came to a decision.
     order: Mutex<Vec<String>>,
@@ -49,7 +49,7 @@ impl Stub {
         self.door.1.notify_all();
     }
 
-    /// Keeps its thread until the door is open; not for ever, or a test that fails would never end.
+    /// Blocks its thread until the gate is open, with a deadline, so that a failing test ends.
     fn compute(&self) {
         let (is_open, bell) = &self.door;
         let waited = bell.wait_timeout_while(is_open.lock().unwrap(), deadline() * 3, |open| !*open).unwrap().1;
@@ -97,12 +97,12 @@ impl Decide for Stub {
     }
 }
 
-/// A review of a widget.
+/// Returns a review of a widget.
 pub fn review(name: &str) -> Vec<u8> {
     review_of("widgets", name, 0)
 }
 
-/// A review whose object carries `padding` more bytes.
+/// Returns a review whose object has `padding` more bytes.
 pub fn review_of(plural: &str, name: &str, padding: usize) -> Vec<u8> {
     serde_json::json!({
         "apiVersion": "admission.k8s.io/v1",
@@ -161,7 +161,7 @@ impl Server {
         Connection::open(self.address, Arc::new(config)).await
     }
 
-    /// The value of a metric, by its name and labels as they are printed.
+    /// Returns the value of a metric, by its name and labels as they are printed.
     pub async fn metric(&self, name: &str) -> f64 {
         let (_, text) = get(self.admin, "/metrics").await.unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -187,7 +187,7 @@ pub async fn start(
     bound.start(Parts { decide, certificates, metrics, registry, readiness: readiness.clone() }).unwrap()
 }
 
-/// A GET on the plain port: status and body.
+/// Returns a GET on the plain port: status and body.
 pub async fn get(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

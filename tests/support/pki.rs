@@ -1,4 +1,4 @@
-//! A root, an intermediate, leaves; and a folder that rotates as the kubelet rotates a Secret mount.
+//! A root, an intermediate CA and leaves; and a folder that rotates like the kubelet's Secret mounts.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 
-/// An authority whose leaves need its intermediate: a chain of two, as cert-manager writes it.
+/// A CA with an intermediate: a chain of two, as cert-manager writes it.
 pub struct Authority {
     pub root: CertificateDer<'static>,
     intermediate: String,
@@ -38,7 +38,7 @@ impl Authority {
         self.signed(CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap())
     }
 
-    /// A client's leaf with this common name and these DNS names and URIs.
+    /// Returns a client's leaf with this common name and these DNS names and URIs.
     pub fn client(&self, name: &str, alternatives: &[&str]) -> Leaf {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -51,7 +51,7 @@ impl Authority {
         self.signed(params)
     }
 
-    /// The root in PEM.
+    /// Returns the root in PEM.
     pub fn root_pem(&self) -> String {
         pem::encode(&pem::Pem::new("CERTIFICATE", self.root.to_vec()))
     }

@@ -1,4 +1,4 @@
-//! What stands between the API server and the replicas: one address, new connections to the ready ones.
+//! A stand-in for a Service: one address, and new connections to ready replicas.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,9 +14,9 @@ use tokio::time::sleep;
 
 use super::harness::get;
 
-/// A Kubernetes Service in small: as kube-proxy does, it chooses a replica when a connection is made and lets it be
-/// from then on, and as the kubelet and the endpoint controller do, it asks each `/readyz` now and then. Bytes are
-/// copied; whatever one side closes or resets, the other side sees closed.
+/// A minimal Kubernetes Service. Like kube-proxy, it chooses a replica per connection; like the kubelet and the
+/// endpoint controller, it probes each `/readyz`. Bytes are copied; a close or reset of one side is passed to the
+/// other.
 pub struct Service {
     pub address: SocketAddr,
     replicas: Arc<Mutex<Vec<Replica>>>,
@@ -45,7 +45,7 @@ impl Service {
         Self { address, replicas, carried, runtime: Handle::current(), _tasks: tasks }
     }
 
-    /// From now on the replica is probed, by itself: one that answers late does not keep others from being left out.
+    /// Adds a replica, which is probed independently, so that a slow one does not delay the others.
     pub fn add(&self, address: SocketAddr, admin: SocketAddr) {
         self.replicas.lock().unwrap().push(Replica { address, ready: false });
         self.runtime.spawn(probe(address, admin, Arc::downgrade(&self.replicas)));
@@ -55,7 +55,7 @@ impl Service {
         self.replicas.lock().unwrap().retain(|replica| replica.address != address);
     }
 
-    /// The replica that the last connection from this address of a client was made to.
+    /// Returns the replica that the last connection from this address of a client was made to.
     pub fn replica_of(&self, client: SocketAddr) -> Option<SocketAddr> {
         self.carried.lock().unwrap().get(&client).copied()
     }
@@ -87,7 +87,7 @@ async fn forward(
     }
 }
 
-/// Until the replica is removed.
+/// Probes a replica until it is removed.
 async fn probe(address: SocketAddr, admin: SocketAddr, replicas: Weak<Mutex<Vec<Replica>>>) {
     loop {
         let answer = get(admin, "/readyz").await;
@@ -99,13 +99,13 @@ async fn probe(address: SocketAddr, admin: SocketAddr, replicas: Weak<Mutex<Vec<
     }
 }
 
-/// Notes what a probe said; whether the replica is there still.
+/// Records the result of a probe; returns whether the replica still exists.
 fn note(replicas: &mut [Replica], address: SocketAddr, answer: &io::Result<(u16, String)>) -> bool {
     let Some(known) = replicas.iter_mut().find(|known| known.address == address) else { return false };
     match answer {
         Ok((200, _)) => known.ready = true,
         Ok((_, text)) if text.contains("shutting down") => known.ready = false,
-        // A kubelet asks three times; on a machine this busy a probe that fails now and then says nothing.
+        // A kubelet probes three times; on a busy machine an occasional failed probe is not significant.
         _ => {}
     }
     true

@@ -184,7 +184,7 @@ pub fn define(scene: &Scene<'_>, api_version: &str, spec: &Value) {
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": group},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": group},
-        "subjects": [subject(User::Portcullis), subject(User::Companion)],
+        "subjects": [subject(User::Portcullis), subject(User::ControllerManager)],
     });
     scene.apply(&format!("{role}\n---\n{binding}\n---\n{definition}"));
     let established = ["wait", "--for=condition=Established", "--timeout=150s", "compositeresourcedefinition"];
@@ -197,7 +197,7 @@ pub fn define(scene: &Scene<'_>, api_version: &str, spec: &Value) {
     }
 }
 
-/// A Composition of one ConfigMap, with the EnvironmentConfigs and the patches that it names.
+/// Returns a Composition of one ConfigMap, with the EnvironmentConfigs and the patches that it names.
 fn composition(scene: &Scene<'_>, name: &str, configs: &Value, environment: &Value, patches: &Value) -> Value {
     let resources = json!({
         "apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "environment": {"patches": environment},
@@ -233,7 +233,7 @@ fn reference(scene: &Scene<'_>, name: &str) -> Value {
     json!({"type": "Reference", "ref": {"name": format!("{}-{name}", scene.namespace)}})
 }
 
-/// A composite, with what Crossplane itself reads.
+/// Returns a composite, with what Crossplane itself reads.
 fn composite(scene: &Scene<'_>, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": format!("{}.example.org/v1", scene.namespace), "kind": "XThing", "spec": spec,
            "metadata": {"name": name, "namespace": scene.namespace}})

@@ -126,7 +126,7 @@ fn source(name: &str, repository: &Repository, branch: &str) -> String {
     )
 }
 
-/// A Kustomization on the source of its name, with further fields of the spec.
+/// Returns a Kustomization on the source of its name, with further fields of the spec.
 fn kustomization(name: &str, source: &str, path: &str, more: &str) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: \

@@ -36,14 +36,14 @@ pub struct Repository {
 }
 
 impl GitServer {
-    /// Serves a new folder from now on; there is no repository in it yet.
+    /// Serves a new folder from now on; there is not a repository in it yet.
     ///
     /// # Panics
     ///
     /// When the system refuses a folder or a port.
     pub fn start() -> Self {
         let folder = TempDir::new().expect("there is room for a folder");
-        crate::litter::add_folder(folder.path());
+        crate::cleanup::add_folder(folder.path());
         let (port, root) = SERVER.get_or_init(listen);
         folder.path().clone_into(&mut root.lock().expect("nobody panics with it"));
         Self { folder, port: *port }

@@ -86,7 +86,7 @@ fn configuration(_: &Ground) -> String {
             "identities": [
                 {"users": [MANIFEST_DEPLOYER.user()], "types": [MANIFEST]},
                 {"users": [MOCK_DEPLOYER.user()], "types": [MOCK]},
-                {"users": [User::Companion.name()], "types": ["portcullis.dev/dry-run"]},
+                {"users": [User::ControllerManager.name()], "types": ["portcullis.dev/dry-run"]},
             ],
         },
     })

@@ -14,12 +14,14 @@ mod account;
 mod assets;
 #[path = "../e2e/cache.rs"]
 mod cache;
+#[path = "../e2e/cleanup.rs"]
+mod cleanup;
 #[path = "../e2e/cluster.rs"]
 mod cluster;
-#[path = "../e2e/companion.rs"]
-mod companion;
 #[path = "../e2e/control_plane.rs"]
 mod control_plane;
+#[path = "../e2e/controller_manager.rs"]
+mod controller_manager;
 mod crossplane;
 mod crossplane_one;
 #[path = "../e2e/daemon.rs"]
@@ -40,8 +42,6 @@ mod judge;
 #[path = "../e2e/kubectl.rs"]
 mod kubectl;
 mod landscaper;
-#[path = "../e2e/litter.rs"]
-mod litter;
 mod log;
 #[path = "../e2e/manifests.rs"]
 mod manifests;
@@ -97,7 +97,7 @@ struct Own {
 
 fn main() -> ExitCode {
     let (own, others) = own(std::env::args().collect());
-    litter::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clear_on_signals().expect("a process may handle its signals");
     if own.check {
         return check();
     }

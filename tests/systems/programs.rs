@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{self, Cache, CacheError};
-use crate::litter::Process;
+use crate::cleanup::Process;
 
 const PINS: &str = include_str!("assets/pins.json");
 /// Names a folder of programs that were built elsewhere, in a folder for each pin, with a folder `crds` where it has some.

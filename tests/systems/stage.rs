@@ -8,12 +8,12 @@ use std::sync::Mutex;
 use tempfile::TempDir;
 
 use crate::account;
+use crate::cleanup;
 use crate::cluster::Cluster;
-use crate::companion::{self, Companion};
+use crate::controller_manager::{self, ControllerManager};
 use crate::daemon::Daemon;
 use crate::gate::{Gate, GateOptions};
 use crate::git::GitServer;
-use crate::litter;
 use crate::programs;
 use crate::registry::{Options, Registry};
 use crate::system::System;
@@ -48,7 +48,7 @@ pub struct Ground {
 pub struct Stage {
     // Dropped in this order.
     controllers: Vec<Daemon>,
-    companion: Option<Companion>,
+    manager: Option<ControllerManager>,
     gate: Option<Gate>,
     /// The API server.
     pub cluster: Cluster,
@@ -63,7 +63,7 @@ pub struct Stage {
 impl Ground {
     fn new(system: &System) -> Self {
         let folder = TempDir::new().expect("there is room for a folder");
-        litter::add_folder(folder.path());
+        cleanup::add_folder(folder.path());
         let registry = (system.name == "landscaper").then(|| Registry::start(&Options::default()));
         let ground = Self { folder, git: GitServer::start(), registry, ports: Mutex::default() };
         (system.prepare)(&ground);
@@ -105,9 +105,9 @@ impl Stage {
         let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
         apply_crds(&cluster, system);
         let gate = (mode == Mode::With).then(|| register(&cluster, system, &ground));
-        let companion = (mode == Mode::With).then(|| reconcile(&cluster, system));
+        let manager = (mode == Mode::With).then(|| reconcile(&cluster, system));
         let controllers = (system.start)(&cluster, &ground);
-        Self { controllers, companion, gate, cluster, ground, system, mode }
+        Self { controllers, manager, gate, cluster, ground, system, mode }
     }
 
     /// Ends portcullis, and copies its recording.
@@ -130,10 +130,10 @@ impl Stage {
 
     /// Returns the last lines of all logs that name a namespace.
     pub fn logs(&self, namespace: &str) -> String {
-        let companion = self.companion.iter().map(|companion| ("reconcile", companion.log()));
+        let manager = self.manager.iter().map(|manager| ("reconcile", manager.log()));
         let controllers = self.controllers.iter().map(|daemon| (daemon.name(), read(&daemon.log())));
         let gate = self.gate.iter().map(|gate| ("serve", read(&gate.log())));
-        gate.chain(companion).chain(controllers).map(|(name, log)| tail(name, &log, namespace)).collect()
+        gate.chain(manager).chain(controllers).map(|(name, log)| tail(name, &log, namespace)).collect()
     }
 }
 
@@ -171,12 +171,12 @@ fn register(cluster: &Cluster, system: &System, ground: &Ground) -> Gate {
     gate
 }
 
-/// The companion of the release, in all namespaces.
-fn reconcile(cluster: &Cluster, system: &System) -> Companion {
-    let options = companion::Options {
+/// Returns the controller manager of the release, in all namespaces.
+fn reconcile(cluster: &Cluster, system: &System) -> ControllerManager {
+    let options = controller_manager::Options {
         namespace: "",
-        kubeconfig: cluster.kubeconfig(User::Companion),
-        lease: companion::NAMESPACE,
+        kubeconfig: cluster.kubeconfig(User::ControllerManager),
+        lease: controller_manager::NAMESPACE,
         arguments: system.reconcile,
         timing: &[],
     };

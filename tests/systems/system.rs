@@ -53,7 +53,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// A scenario in which no controller is denied anything.
+    /// Creates a scenario in which no controller is denied anything.
     pub const fn new(name: &'static str, words: &'static str, play: fn(&Scene<'_>)) -> Self {
         Self { name, words, play, denial: None, needs: None }
     }
@@ -69,14 +69,14 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// A kind of namespaced objects: `kustomize.toolkit.fluxcd.io/v1`, `Kustomization`, `kustomizations`.
+    /// Creates a kind of namespaced objects: `kustomize.toolkit.fluxcd.io/v1`, `Kustomization`, `kustomizations`.
     pub fn namespaced(api_version: &str, kind: &str, plural: &str) -> Self {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         Self { resource, namespaced: true }
     }
 
-    /// A kind of objects of the whole cluster.
+    /// Creates a kind of objects of the whole cluster.
     pub fn of_cluster(api_version: &str, kind: &str, plural: &str) -> Self {
         Self { namespaced: false, ..Self::namespaced(api_version, kind, plural) }
     }

@@ -1,10 +1,10 @@
-//! What stands in objects and in patches of them: odd scalars, keyed lists, anchors, references to other objects.
+//! Generates the content of objects and patches: odd scalars, keyed lists, anchors, references to other objects.
 
 use super::objects::{Known, NAMES};
 use super::yaml::{Yaml, map, raw, text};
 use crate::dice::Dice;
 
-/// Scalars that are not what they look like, or are printed in another way than they are written.
+/// Scalars with an unexpected type, or that are printed differently from their source.
 const SCALARS: &[&str] = &[
     "a",
     "yes",
@@ -78,7 +78,7 @@ const LONG: &[&str] = &[
 const IMAGES: &[&str] =
     &["nginx", "nginx:1.25", "\"busybox:1\"", "reg.io:5000/nginx:v1", "other@sha256:01", "1.5", "null"];
 
-/// A scalar as it stands.
+/// Returns a plain scalar.
 pub fn scalar(dice: &mut Dice) -> Yaml {
     raw(if dice.chance(8) { dice.pick(LONG) } else { dice.pick(SCALARS) })
 }
@@ -91,7 +91,7 @@ fn value(dice: &mut Dice, depth: usize) -> Yaml {
     }
 }
 
-/// A mapping with some of these keys.
+/// Returns a mapping with some of these keys.
 fn some(dice: &mut Dice, keys: &[&str], depth: usize) -> Yaml {
     let kept = keys.iter().filter(|_| dice.chance(45)).collect::<Vec<_>>();
     Yaml::Map(kept.into_iter().map(|key| ((*key).to_owned(), value(dice, depth))).collect())
@@ -109,14 +109,14 @@ fn name(dice: &mut Dice) -> Yaml {
     text(dice.pick(NAMES))
 }
 
-/// Who writes: an object, or a patch, which may say what is to be done.
+/// The context: an object, or a patch, which may contain directives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum As {
     Object,
     Patch,
 }
 
-/// A list whose elements have keys: mostly all of them, and mostly others than their neighbours'.
+/// Generates a list whose elements have keys, which are mostly complete and mostly distinct.
 fn keyed(dice: &mut Dice, form: As, keys: &[(&str, &[&str])], rest: impl Fn(&mut Dice, Yaml) -> Yaml) -> Yaml {
     let mut items = Vec::new();
     for _ in 0..dice.below(4) {
@@ -273,7 +273,7 @@ fn datum(dice: &mut Dice) -> Yaml {
     }
 }
 
-/// The rest of an object of a kind, without its header; nothing for kinds that have nothing of interest.
+/// Returns the rest of an object of a kind, without its header; nothing for kinds that have nothing of interest.
 pub fn body(dice: &mut Dice, known: &Known, form: As) -> Option<Yaml> {
     let body = match known.kind {
         "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" => workload(dice, form),
@@ -291,7 +291,7 @@ pub fn body(dice: &mut Dice, known: &Known, form: As) -> Option<Yaml> {
     Some(body)
 }
 
-/// A body that says something once and uses it again.
+/// Returns a body with an anchor and an alias.
 pub fn anchored(dice: &mut Dice, known: &Known) -> String {
     let plain = match known.kind {
         "Deployment" | "StatefulSet" => {

@@ -1,4 +1,4 @@
-//! Mistakes that people make, and some that nobody does.
+//! Generates common and uncommon mistakes.
 
 use super::yaml::{Yaml, map, raw, text};
 use super::{Forest, relative};
@@ -56,7 +56,7 @@ fn some_folder(dice: &mut Dice, forest: &Forest) -> usize {
     dice.below(forest.folders.len()).max(dice.below(forest.folders.len()))
 }
 
-/// An entry in a list where it does not belong.
+/// Adds an entry to a list that does not allow it.
 fn misplaced(dice: &mut Dice, forest: &mut Forest) {
     let (at, to) = (some_folder(dice, forest), some_folder(dice, forest));
     let entry = relative(forest.folders[at].path, forest.folders[to].path);
@@ -75,7 +75,7 @@ fn forest_has(folder: &super::Folder, key: &str) -> bool {
     folder.fields.iter().any(|(name, value)| name == key && matches!(value, Yaml::List(items) if !items.is_empty()))
 }
 
-/// An entry that leads to an odd place.
+/// Adds an entry that leads to an unusual target.
 fn reference(dice: &mut Dice, forest: &mut Forest) {
     let (at, to) = (some_folder(dice, forest), some_folder(dice, forest));
     let (from, to) = (forest.folders[at].path, &forest.folders[to]);
@@ -101,7 +101,7 @@ fn reference(dice: &mut Dice, forest: &mut Forest) {
     forest.folders[at].list(list).push(text(entry));
 }
 
-/// A file of another folder, which the restrictor refuses.
+/// Adds a file of another folder, which the load restrictor rejects.
 fn file_of_another(dice: &mut Dice, forest: &mut Forest) {
     let at = some_folder(dice, forest);
     let paths: Vec<String> = forest.files.keys().cloned().collect();
@@ -307,7 +307,7 @@ fn twice(dice: &mut Dice, forest: &mut Forest) {
     }
 }
 
-/// Damage to the text of a manifest, a patch or whatever else is referred to.
+/// Damages the text of a referenced file.
 fn object_file(dice: &mut Dice, forest: &mut Forest) {
     let paths: Vec<String> = forest.files.keys().cloned().collect();
     let Some(content) = dice.any(&paths).and_then(|path| forest.files.get_mut(path)) else { return };

@@ -1,4 +1,4 @@
-//! The fields of a kustomization file, one function each.
+//! Generates the fields of a kustomization file, one function each.
 
 use super::folder::Maker;
 use super::objects::{Known, NAMESPACES};
@@ -16,7 +16,7 @@ pub fn suffix(maker: &mut Maker<'_>) {
     renamed(maker, |name| format!("{name}{suffix}"));
 }
 
-/// Some are known by the new name from now on, the others by the old one, which patches may use as well.
+/// Renames known objects; patches may use the old names as well.
 fn renamed(maker: &mut Maker<'_>, name: impl Fn(&str) -> String) {
     for known in &mut maker.folder.exports {
         if maker.dice.chance(50) && known.kind != "Namespace" && known.kind != "CustomResourceDefinition" {
@@ -107,7 +107,7 @@ fn generator(maker: &mut Maker<'_>, list: &str, kind: &'static str) {
     maker.folder.exports.push(known);
 }
 
-/// One that changes what is there.
+/// Adds a generator that merges into an existing object.
 pub fn merging_generator(maker: &mut Maker<'_>) {
     let kinds = |known: &&Known| known.api == "v1" && (known.kind == "ConfigMap" || known.kind == "Secret");
     let there: Vec<Known> = maker.folder.exports.iter().filter(kinds).cloned().collect();

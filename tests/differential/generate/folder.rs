@@ -1,4 +1,4 @@
-//! A folder with a kustomization file.
+//! Generates a folder with a kustomization file.
 
 use super::objects::{Known, manifests};
 use super::yaml::{Yaml, map, raw, text, texts};
@@ -14,9 +14,9 @@ pub struct Folder {
     pub file_name: &'static str,
     pub component: bool,
     pub fields: Vec<(String, Yaml)>,
-    /// What stands in the file before and after the document.
+    /// Text before and after the document.
     pub around: (&'static str, &'static str),
-    /// Roughly: what a patch of another folder could be meant for.
+    /// Possible targets of patches in other folders.
     pub exports: Vec<Known>,
 }
 
@@ -29,7 +29,7 @@ pub struct Maker<'a> {
 
 type Step = fn(&mut Maker<'_>);
 
-/// What a kustomization may do besides listing resources.
+/// Parts of a kustomization other than resources.
 const STEPS: &[Step] = &[
     fields::prefix,
     fields::suffix,
@@ -62,7 +62,7 @@ const STEPS: &[Step] = &[
 ];
 
 impl Folder {
-    /// A random folder that refers to those that are there.
+    /// Creates a random folder that refers to existing ones.
     pub fn random(dice: &mut Dice, forest: &mut Forest, path: &'static str) -> Self {
         let component = if path.starts_with("comp") { dice.chance(85) } else { dice.chance(10) };
         let file_name = dice.pick(&[
@@ -87,13 +87,13 @@ impl Folder {
         maker.folder
     }
 
-    /// The text of the kustomization file.
+    /// Returns the text of the kustomization file.
     pub fn text(&self, dice: &mut Dice) -> String {
         let (before, after) = self.around;
         format!("{before}{}{after}", Yaml::Map(self.fields.clone()).document(dice))
     }
 
-    /// The items of a list, which is made if it is not there.
+    /// Returns the items of a list, which is made if it is not there.
     pub fn list(&mut self, key: &str) -> &mut Vec<Yaml> {
         let at = self.fields.iter().position(|(name, value)| name == key && matches!(value, Yaml::List(_)));
         let at = at.unwrap_or_else(|| {
@@ -115,7 +115,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Writes a file beside the kustomization file, and says how to refer to it.
+    /// Writes a file in the folder and returns the reference to it.
     pub fn file(&mut self, stem: &str, content: String) -> String {
         let number = self.forest.files.len();
         let below = if self.dice.chance(10) { "files/" } else { "" };
@@ -124,7 +124,7 @@ impl Maker<'_> {
         if self.dice.chance(8) { format!("./{name}") } else { name }
     }
 
-    /// Something that a patch could be meant for: mostly what is there.
+    /// Returns a target for a patch, mostly an existing object.
     pub fn target(&mut self) -> Known {
         let known = self.dice.any(&self.folder.exports).cloned();
         match known {
@@ -159,7 +159,7 @@ impl Maker<'_> {
         }
     }
 
-    /// An object that nothing else in this folder is; mostly nothing in the whole tree.
+    /// Returns an object that nothing else in this folder is; mostly nothing in the whole tree.
     fn new_object(&mut self) -> Option<Known> {
         let everywhere = self.dice.chance(85);
         for _ in 0..4 {
@@ -198,7 +198,7 @@ impl Maker<'_> {
         self.folder.exports.extend(exports);
     }
 
-    /// A selector of an object, by some of its properties.
+    /// Returns a selector of an object, by some of its properties.
     pub fn selector(&mut self, of: &Known) -> Yaml {
         let (group, version) = of.group_version();
         let mut selector = map([("kind", text(of.kind))]);
@@ -236,13 +236,13 @@ impl Maker<'_> {
         }
     }
 
-    /// Lines `KEY=value` of a file of environment variables, or something near to that.
+    /// Generates a file of environment variables, `KEY=value` lines, possibly invalid.
     pub fn data_file(&mut self) -> String {
         let content = self.dice.pick(&["A=1\nB=2\n", "a: b\n", "# nothing\n\nC=\n", "", "D\n", "A=1\nA=2\n", "=x\n"]);
         self.file("data", content.to_owned())
     }
 
-    /// A list of strings.
+    /// Returns a list of strings.
     pub fn texts(&mut self, of: &[&str]) -> Yaml {
         let count = 1 + self.dice.below(2);
         texts((0..count).map(|_| self.dice.pick(of)).collect::<Vec<_>>())

@@ -1,5 +1,5 @@
-//! Random trees: folders that refer to one another as people lay them out, every construct of a kustomization file in
-//! them, and mistakes.
+//! Generates random trees: folders that refer to one another in realistic layouts, every construct of a kustomization
+//! file, and mistakes.
 
 mod content;
 mod faults;
@@ -41,7 +41,7 @@ pub struct Forest {
     links: BTreeMap<String, String>,
 }
 
-/// A random tree.
+/// Returns a random tree.
 pub fn tree(dice: &mut Dice) -> Case {
     let mut forest = Forest::default();
     for path in places(dice) {
@@ -75,7 +75,7 @@ fn places(dice: &mut Dice) -> Vec<&'static str> {
     places
 }
 
-/// How a folder writes the way to another place.
+/// Returns the path from a folder to another place.
 pub fn relative(from: &str, to: &str) -> String {
     let (from, to): (Vec<_>, Vec<_>) = (from.split('/').collect(), to.split('/').collect());
     let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();

@@ -1,4 +1,4 @@
-//! Kubernetes objects.
+//! Generates Kubernetes objects.
 
 use super::content;
 use super::yaml::{Yaml, raw, text};
@@ -67,7 +67,7 @@ const POD: &str = "
 ";
 
 impl Known {
-    /// Some object.
+    /// Generates an object.
     pub fn random(dice: &mut Dice) -> Self {
         let (api, kind) = KINDS[dice.below(KINDS.len())];
         let namespace = dice.chance(20).then(|| dice.pick(NAMESPACES).to_owned());
@@ -83,12 +83,12 @@ impl Known {
         super::yaml::map([("apiVersion", text(self.api)), ("kind", text(self.kind)), ("metadata", metadata)])
     }
 
-    /// The group, which is empty for the core, and the version.
+    /// Returns the group, which is empty for the core, and the version.
     pub fn group_version(&self) -> (&'static str, &'static str) {
         self.api.split_once('/').unwrap_or(("", self.api))
     }
 
-    /// A whole manifest.
+    /// Returns a whole manifest.
     pub fn manifest(&self, dice: &mut Dice) -> String {
         format!("{}{}", self.head(dice), self.body(dice))
     }
@@ -150,7 +150,7 @@ impl Known {
     }
 }
 
-/// Keys that are no strings, that only look so, and that are there twice.
+/// Generates keys that are not strings, look unlike strings, or are duplicates.
 fn odd_keys(dice: &mut Dice) -> String {
     let keys = [
         "1",
@@ -188,7 +188,7 @@ const ANNOTATIONS: &[(&str, &str)] = &[
     ("kustomize.config.k8s.io/behavior", "merge"),
 ];
 
-/// The text of a file that holds these manifests, one of the ways there are.
+/// Generates a file with these manifests, in one of several layouts.
 pub fn manifests(dice: &mut Dice, objects: &[Known]) -> String {
     let documents: Vec<String> = objects.iter().map(|object| object.manifest(dice)).collect();
     match dice.below(12) {

@@ -1,4 +1,4 @@
-//! Patches, of both kinds and in all the places they may be written.
+//! Generates patches of both kinds, in all places that allow them.
 
 use super::content;
 use super::folder::Maker;
@@ -51,7 +51,7 @@ fn by_content(maker: &mut Maker<'_>, content: String) -> Yaml {
     }
 }
 
-/// The text of a strategic merge patch: mostly of one object.
+/// Returns the text of a strategic merge patch: mostly of one object.
 fn merges(maker: &mut Maker<'_>, known: &Known) -> String {
     let mut content = merge(maker, known);
     if maker.dice.chance(8) {
@@ -105,7 +105,7 @@ fn merge(maker: &mut Maker<'_>, known: &Known) -> String {
     format!("{header}{body}")
 }
 
-/// The text of a JSON patch.
+/// Returns the text of a JSON patch.
 fn operations(maker: &mut Maker<'_>, known: &Known) -> String {
     let count = 1 + maker.dice.below(2);
     let operations: Vec<&str> = (0..count).map(|_| operation(maker, known)).collect();

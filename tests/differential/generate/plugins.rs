@@ -1,4 +1,4 @@
-//! Generators, transformers and validators: built-in ones by their own files, and others, which are refused.
+//! Generates generators, transformers and validators: built-in ones with their own files, and unsupported ones.
 
 use super::folder::Maker;
 use super::objects::Known;

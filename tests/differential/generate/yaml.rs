@@ -1,36 +1,36 @@
-//! YAML that is written in one of the many ways in which the same can be written.
+//! Prints YAML values in one of many equivalent notations.
 
 use crate::dice::Dice;
 
 /// A value to be written.
 #[derive(Debug, Clone)]
 pub enum Yaml {
-    /// A scalar, as it stands.
+    /// A scalar, printed without quotes.
     Raw(String),
     /// A string, quoted if it needs to be.
     Text(String),
     /// A list.
     List(Vec<Yaml>),
-    /// A mapping, in this order, with whatever keys there are twice.
+    /// A mapping in this order, possibly with duplicate keys.
     Map(Vec<(String, Yaml)>),
 }
 
-/// A string.
+/// Returns a string.
 pub fn text(text: impl Into<String>) -> Yaml {
     Yaml::Text(text.into())
 }
 
-/// A scalar as it stands.
+/// Returns a scalar that is printed without quotes.
 pub fn raw(text: impl Into<String>) -> Yaml {
     Yaml::Raw(text.into())
 }
 
-/// A list of strings.
+/// Returns a list of strings.
 pub fn texts<I: IntoIterator<Item = S>, S: Into<String>>(items: I) -> Yaml {
     Yaml::List(items.into_iter().map(text).collect())
 }
 
-/// A mapping.
+/// Returns a mapping.
 pub fn map<const N: usize>(entries: [(&str, Yaml); N]) -> Yaml {
     Yaml::Map(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
@@ -44,7 +44,7 @@ impl Yaml {
         self
     }
 
-    /// The text of a document.
+    /// Returns the text of a document.
     pub fn document(&self, dice: &mut Dice) -> String {
         match self {
             Yaml::Map(entries) if entries.is_empty() => "{}\n".to_owned(),
@@ -53,7 +53,7 @@ impl Yaml {
         }
     }
 
-    /// What follows after `key:` or `-`, up to the end of the line or beyond it.
+    /// Prints the text after `key:` or `-`, to the end of the line or beyond.
     fn block(&self, dice: &mut Dice, indent: usize) -> String {
         let margin = " ".repeat(indent);
         match self {
@@ -74,7 +74,7 @@ impl Yaml {
         }
     }
 
-    /// An item of a list: a mapping begins on the line of its dash.
+    /// Returns an item of a list: a mapping begins on the line of its dash.
     fn item(&self, dice: &mut Dice, indent: usize) -> String {
         let block = self.block(dice, indent);
         match self {
@@ -99,7 +99,7 @@ impl Yaml {
     }
 }
 
-/// Whether YAML 1.1 reads it as the string it is, wherever it stands.
+/// Returns whether YAML 1.1 reads it as this string in any position.
 fn is_plain(text: &str) -> bool {
     let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan"];
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' && text.contains('/'))

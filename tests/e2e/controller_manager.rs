@@ -1,4 +1,4 @@
-//! `portcullis reconcile` as a process, beside a trial.
+//! Runs `portcullis reconcile` as a process beside a test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ use crate::user::User;
 pub const NAMESPACE: &str = "portcullis-system";
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 
-/// Held by a trial that uses the Lease of the release itself.
+/// Held by a test that uses the Lease of the release itself.
 pub static ACCOUNT_LEASE: Mutex<()> = Mutex::new(());
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-/// A companion that runs until it is dropped, which kills it.
-pub struct Companion {
+/// A controller manager that runs until it is dropped, which kills it.
+pub struct ControllerManager {
     daemon: Daemon,
     admin_port: u16,
     log: PathBuf,
@@ -44,24 +44,24 @@ pub struct Options<'a> {
     pub timing: &'a [&'a str],
 }
 
-/// Times for a trial: a kill is noticed after a second.
+/// Times for a test: a kill is noticed after a second.
 pub const QUICK: [&str; 6] = ["--lease-duration", "1", "--renew-deadline", "0.8", "--retry-period", "0.2"];
 
 impl<'a> Options<'a> {
-    /// As its ServiceAccount, with a Lease in the trial's own namespace, and the deployer of dry runs.
+    /// Uses its ServiceAccount, a Lease in the test's own namespace, and the dry-run deployer.
     pub fn new(cluster: &Cluster, namespace: &'a str) -> Self {
-        let kubeconfig = cluster.kubeconfig(User::Companion);
+        let kubeconfig = cluster.kubeconfig(User::ControllerManager);
         Self { namespace, kubeconfig, lease: namespace, arguments: &["--dry-run-deployer"], timing: &QUICK }
     }
 
     /// Starts it, and waits until it is ready.
-    pub fn start(&self, cluster: &Cluster) -> Companion {
+    pub fn start(&self, cluster: &Cluster) -> ControllerManager {
         grant_lease(cluster, self.lease);
         let taken = |error: &DaemonError| error.port_was_taken();
         on_free_ports(|[port]| self.start_on(cluster, port), taken).expect("a companion runs")
     }
 
-    fn start_on(&self, cluster: &Cluster, port: u16) -> Result<Companion, DaemonError> {
+    fn start_on(&self, cluster: &Cluster, port: u16) -> Result<ControllerManager, DaemonError> {
         let mut command = Command::new(BINARY);
         command.arg("reconcile").arg("--kubeconfig").arg(&self.kubeconfig);
         if !self.namespace.is_empty() {
@@ -72,9 +72,9 @@ impl<'a> Options<'a> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("companion-{number}.log"));
         let daemon = Daemon::start("portcullis reconcile", &mut command, &log)?;
-        let companion = Companion { daemon, admin_port: port, log };
-        companion.daemon.wait_until(deadline(), || http::is_ok(&http::get(port, "/readyz")))?;
-        Ok(companion)
+        let manager = ControllerManager { daemon, admin_port: port, log };
+        manager.daemon.wait_until(deadline(), || http::is_ok(&http::get(port, "/readyz")))?;
+        Ok(manager)
     }
 }
 
@@ -93,13 +93,13 @@ fn grant_lease(cluster: &Cluster, namespace: &str) {
     }
 }
 
-impl Companion {
-    /// Whether it acts.
+impl ControllerManager {
+    /// Returns whether it acts.
     pub fn leads(&self) -> bool {
         self.metric("portcullis_companion_leading ") == Some(1.0)
     }
 
-    /// The value of a line of its metrics that begins with `line`.
+    /// Returns the value of a line of its metrics that begins with `line`.
     pub fn metric(&self, line: &str) -> Option<f64> {
         let answer = http::get(self.admin_port, "/metrics").ok()?;
         answer.lines().find_map(|found| found.strip_prefix(line)).and_then(|value| value.trim().parse().ok())
@@ -111,7 +111,7 @@ impl Companion {
         assert!(status.success(), "{status}\n{}", self.log());
     }
 
-    /// The most memory that it ever had resident, in bytes.
+    /// Returns the most memory that it ever had resident, in bytes.
     #[allow(dead_code, reason = "asked by a benchmark")]
     pub fn peak_memory(&self) -> Option<u64> {
         self.daemon.peak_memory()

@@ -1,4 +1,4 @@
-//! The companion without a cluster: what is derived from its controllers.
+//! Tests of the files that are derived from controllers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
 
 #[test]
-fn the_committed_rights_are_the_ones_that_would_be_written() {
+fn the_committed_permissions_are_up_to_date() {
     let all = Choice::These(Registry::standard().families());
     for (folder, namespace, name, families) in [
         ("webhook-config", "portcullis-system", "portcullis", all),

@@ -1,7 +1,7 @@
-//! Writers as kubectl is one: they create, change and delete objects through the kube-apiserver, which calls the webhooks.
+//! Writers like kubectl: they create, change and delete objects through the kube-apiserver, which calls the webhooks.
 //!
-//! A call that fails is one that the API server says so of. Where the failure policy lets it through nobody would notice,
-//! so the API server's own counters are asked too. What fails because the API server is not there is no failed call.
+//! A failed call is one that the API server reports. With `failurePolicy: Ignore` the writer does not notice it, so the
+//! API server's counters are read too. Failures of the API server itself are not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,9 +19,9 @@ use super::stage::Stage;
 
 const WRITERS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(10);
-/// What the API server says of a call that failed: to the writer, where the policy is to refuse.
+/// The API server's message about a failed call, which the writer gets with `failurePolicy: Fail`.
 const FAILED: &str = "failed calling webhook";
-/// Its counters of failed calls: of those that refused, and of those that let through.
+/// Its counters of failed calls: those that denied the request, and those that admitted it.
 const COUNTERS: [(&str, &str); 2] = [
     ("apiserver_admission_webhook_rejection_count", "error_type=\"calling_webhook_error\""),
     ("apiserver_admission_webhook_fail_open_count", "portcullis.dev"),
@@ -71,7 +71,7 @@ impl Drop for Writers {
     }
 }
 
-/// Failed calls that this API server has counted since its start.
+/// Returns the failed calls that this API server has counted since its start.
 pub fn counted_by_the_api_server(stage: &Stage) -> usize {
     let request = Request::get("/metrics").body(Vec::new()).unwrap();
     let text = stage.cluster.block_on(stage.cluster.client().request_text(request)).unwrap();
@@ -128,7 +128,7 @@ impl Writer {
         sleep(PAUSE).await;
     }
 
-    /// What is there already or not there is what an answer that was lost leaves behind.
+    /// A lost answer explains an object that already exists, or no longer exists.
     fn count<T>(&self, began: Instant, result: Result<T, kube::Error>) {
         match result {
             Ok(_) => self.tally.count(began, Ok(())),

@@ -1,4 +1,4 @@
-//! A replica: the real binary, under its ServiceAccount's rights.
+//! A replica: the real binary with its ServiceAccount's rights.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -48,17 +48,17 @@ impl Replica {
         assert!(status.success(), "{status}\n{}", self.log_end());
     }
 
-    /// The last lines of its log.
+    /// Returns the last lines of its log.
     pub fn log_end(&self) -> String {
         self.daemon.log_end()
     }
 
-    /// How many lines of its log hold a text.
+    /// Counts the lines of its log that contain a text.
     pub fn logged(&self, text: &str) -> usize {
         self.daemon.logged(text)
     }
 
-    /// The value of a line of its metrics that begins with `line`.
+    /// Returns the value of a line of its metrics that begins with `line`.
     pub fn metric(&self, line: &str) -> Option<f64> {
         let answer = http::get(self.admin.port(), "/metrics").ok()?;
         answer.lines().find_map(|found| found.strip_prefix(line)).and_then(|value| value.trim().parse().ok())

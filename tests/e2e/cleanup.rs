@@ -1,6 +1,6 @@
-//! What must not outlive a run: processes and temporary folders.
+//! Cleans up processes and temporary folders that must not outlive a run.
 //!
-//! Each is cleared away by its owner's `Drop`. A signal ends the run without drops, so all are on a list here too.
+//! Their owners clean up on drop. A signal ends the run without drops, so all resources are registered here too.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How often a process that is waited for is looked at.
+/// Interval for polling a process.
 const PAUSE: Duration = Duration::from_millis(10);
 
 static LITTER: Mutex<Litter> = Mutex::new(Litter { children: Vec::new(), folders: Vec::new() });
@@ -22,22 +22,22 @@ struct Litter {
     folders: Vec<PathBuf>,
 }
 
-/// A process that never outlives the run. Dropping it kills it and waits until it is gone.
+/// A process that never outlives the run. It is killed on drop.
 pub struct Process(Arc<Mutex<Child>>);
 
 impl Process {
     /// Starts `command`.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        let mut litter = lock(&LITTER);
+        let mut cleanup = lock(&LITTER);
         let child = Arc::new(Mutex::new(command.spawn()?));
-        litter.children.retain(|child| child.strong_count() > 0);
-        litter.children.push(Arc::downgrade(&child));
+        cleanup.children.retain(|child| child.strong_count() > 0);
+        cleanup.children.push(Arc::downgrade(&child));
         Ok(Self(child))
     }
 
-    /// How it ended, if it has.
+    /// Returns how it ended, if it has.
     pub fn status(&self) -> io::Result<Option<ExitStatus>> {
-        // Once a signal has come nobody gets past this, to report as a failure what the signal killed.
+        // After a signal, nobody gets past this point, so a killed process is not reported as a failure.
         let _no_signal = lock(&LITTER);
         lock(&self.0).try_wait()
     }
@@ -47,7 +47,7 @@ impl Process {
         lock(&self.0).id()
     }
 
-    /// Waits for its end, in looks rather than in one wait, so that a signal can kill it meanwhile.
+    /// Waits for its end by polling, so that a signal can kill it in between.
     pub fn wait(&self) -> io::Result<ExitStatus> {
         loop {
             match self.status()? {
@@ -69,7 +69,7 @@ pub fn add_folder(folder: &Path) {
     lock(&LITTER).folders.push(folder.to_owned());
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP clear everything away before they end the run.
+/// Cleans up on SIGINT, SIGTERM and SIGHUP before the run ends.
 pub fn clear_on_signals() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let signals = {
@@ -97,10 +97,10 @@ async fn first(signals: Vec<(Signal, i32)>) -> i32 {
 
 /// Keeps the list locked to the end, so that nothing is started meanwhile.
 fn clear_and_exit(code: i32) -> ! {
-    let litter = lock(&LITTER);
+    let cleanup = lock(&LITTER);
     // The latest first: the API server before its etcd.
-    litter.children.iter().rev().filter_map(Weak::upgrade).for_each(|child| kill(&child));
-    for folder in &litter.folders {
+    cleanup.children.iter().rev().filter_map(Weak::upgrade).for_each(|child| kill(&child));
+    for folder in &cleanup.folders {
         // The run is over and cannot do more than try.
         let _ = fs::remove_dir_all(folder);
     }
@@ -109,12 +109,12 @@ fn clear_and_exit(code: i32) -> ! {
 
 fn kill(child: &Mutex<Child>) {
     let mut child = lock(child);
-    // Either fails only for a process that is gone already.
+    // Fails only for a process that has already ended.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// The lock, also when a trial panicked while it held it: a process can be killed all the same.
+/// Returns the lock, also when a test panicked while it held it: a process can be killed all the same.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

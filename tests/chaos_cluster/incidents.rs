@@ -1,4 +1,4 @@
-//! What happens while calls are made, and what it cost.
+//! Incidents during calls, and the failures that they cause.
 
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -8,18 +8,18 @@ use super::calls::{Callers, Failure};
 use super::stage::{Certificates, Stage};
 use crate::sentences::eventually;
 
-/// Calls go on for so long before and after, so that what an incident leaves behind is counted as its own.
+/// Time of calls before and after an incident, so that its after-effects are counted.
 const AROUND: Duration = Duration::from_millis(1_500);
 /// Longer than two thirds of the longest life that a storm gives its leaves.
 const RENEWAL: Duration = Duration::from_secs(90);
-/// Longer than that life and two overlaps, and some looks.
+/// Longer than the life of a leaf, two overlaps, and some polls.
 const CA_CHANGE: Duration = Duration::from_secs(150);
 /// The end of a connection has passed through the relay by then, on a machine that is busy.
 const NOTICED: Duration = Duration::from_secs(1);
 const LOOKS: Duration = Duration::from_millis(200);
 const ETCD_PAUSE: Duration = Duration::from_secs(4);
 
-/// Something that happens, so many times.
+/// An incident, and how often it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Incident {
     /// One of two replicas ends gracefully, and another one starts.
@@ -30,7 +30,7 @@ pub enum Incident {
     CaChange,
     /// The kube-apiserver ends and starts again.
     ApiServerRestart,
-    /// etcd stands still.
+    /// etcd is paused.
     EtcdPause,
     /// A replica is killed.
     Kill,
@@ -44,9 +44,9 @@ struct Killed {
 }
 
 impl Killed {
-    /// Whether a call failed because of it: it began before the replica was left out, or went over a connection to it
-    /// whose end nobody had noticed yet. Of the client's connections it is known which they are. The API server's are not
-    /// known, but new ones are made to the other replica, so that one that breaks off was made before.
+    /// Returns whether an incident explains a failed call: it began before the replica was removed from the endpoints,
+    /// or used a connection to it whose end had not been noticed. The client's connections are known. The API server's
+    /// are not, but new ones go to the other replica, so an interrupted one is older.
     fn excuses(&self, failure: &Failure, stage: &Stage) -> bool {
         let from = failure.what.rsplit_once("(from ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
         match from {
@@ -65,13 +65,13 @@ pub struct Outcome {
     pub times: usize,
     pub calls: usize,
     pub failures: Vec<Failure>,
-    /// Of the failures those of calls that were made to the killed replica.
+    /// The failed calls to the killed replica.
     pub on_the_killed: usize,
     pub took: Duration,
 }
 
 impl Incident {
-    /// The words of the table.
+    /// Returns the words of the table.
     pub fn words(self, certificates: &Certificates) -> &'static str {
         match (self, certificates) {
             (Self::Restart, _) => "graceful restart of one of two replicas",
@@ -84,7 +84,7 @@ impl Incident {
         }
     }
 
-    /// Has it happen so many times under calls, and counts.
+    /// Runs the incident this many times during calls, and counts the failures.
     pub fn pass(self, times: usize, stage: &Stage, callers: &[&dyn Callers]) -> Vec<Outcome> {
         let before = |callers: &&dyn Callers| (callers.tally().calls(), callers.tally().failures_after(0).len());
         let before: Vec<_> = callers.iter().map(before).collect();
@@ -133,7 +133,7 @@ fn restart(stage: &Stage) {
     stage.add_replica();
 }
 
-/// Killed first and left out then, at once: the kubelet takes a second or so to notice.
+/// Killed first and removed from the endpoints immediately afterwards: the kubelet takes a second or so to notice.
 fn kill(stage: &Stage) -> Killed {
     let replica = stage.take_replica();
     let address = replica.address;

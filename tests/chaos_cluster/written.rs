@@ -1,4 +1,4 @@
-//! What `portcullis manifests` wrote, in the order in which it can be applied.
+//! The output of `portcullis manifests`, in the order of application.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ pub struct Manifests {
     pub foundations: String,
     /// All but the other two.
     pub others: String,
-    /// The webhook configurations: to be applied last, as until portcullis serves they refuse what they guard.
+    /// The webhook configurations, which are applied last: they deny requests until portcullis serves.
     pub webhooks: String,
 }
 
@@ -40,12 +40,12 @@ impl Manifests {
     }
 }
 
-/// None for a document without an object.
+/// Returns the kind of an object; `None` for an empty document.
 fn kind(document: &str) -> Option<&str> {
     document.lines().find_map(|line| line.strip_prefix("kind:")).map(str::trim)
 }
 
-/// The yaml files of a folder and those in it, in the order of their paths.
+/// Returns the yaml files of a folder and those in it, in the order of their paths.
 fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,11 +1,11 @@
-//! The companion at work on a real API server: `portcullis reconcile --overwrite-trees` on 10 000 Installations over 1 000
-//! component versions.
+//! Measures the controller manager on a real API server: `portcullis reconcile --overwrite-trees` with 10 000
+//! Installations and 1 000 component versions.
 //!
-//! It starts with nothing known, and once more after a change of the overwrites that gives some trees another component. The
-//! registry is in this process and counts: whatever is asked for twice ends the run. What is timed includes all that the
-//! API server and its etcd do on the same machine, a write or two for each Installation.
+//! It starts with empty caches, and again after a change of the overwrites that gives some trees another component. The
+//! registry is in this process and counts requests: a repeated request ends the run. The time includes the API server
+//! and its etcd on the same machine, with one or two writes for each Installation.
 //!
-//! `cargo bench --bench companion` prints the table; `-- --write` puts it into `docs/performance.md`.
+//! `cargo bench --bench reconcile` prints the table; `-- --write` writes it into `docs/performance.md`.
 #![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -14,12 +14,14 @@
 mod assets;
 #[path = "../../tests/e2e/cache.rs"]
 mod cache;
+#[path = "../../tests/e2e/cleanup.rs"]
+mod cleanup;
 #[path = "../../tests/e2e/cluster.rs"]
 mod cluster;
-#[path = "../../tests/e2e/companion.rs"]
-mod companion;
 #[path = "../../tests/e2e/control_plane.rs"]
 mod control_plane;
+#[path = "../../tests/e2e/controller_manager.rs"]
+mod controller_manager;
 #[path = "../../tests/e2e/daemon.rs"]
 mod daemon;
 #[path = "../../tests/e2e/delivery_crds.rs"]
@@ -30,8 +32,6 @@ mod fake;
 mod http;
 #[path = "../../tests/e2e/kubectl.rs"]
 mod kubectl;
-#[path = "../../tests/e2e/litter.rs"]
-mod litter;
 #[path = "../../tests/registry/push.rs"]
 mod push;
 #[path = "../../tests/registry/scale.rs"]
@@ -50,13 +50,13 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::companion::{Companion, Options};
+use crate::controller_manager::{ControllerManager, Options};
 use crate::scale::{INSTALLATIONS_COUNT, World};
 use crate::user::User;
 
 const PAGE: &str = "docs/performance.md";
-const BEGIN: &str = "<!-- companion: begin -->";
-const END: &str = "<!-- companion: end -->";
+const BEGIN: &str = "<!-- reconcile: begin -->";
+const END: &str = "<!-- reconcile: end -->";
 const NAMESPACE: &str = "ns";
 /// What an Installation carries once its tree is kept.
 const NOTE: &str = "portcullis.dev/overwrite-tree";
@@ -74,7 +74,7 @@ fn main() {
     if !has("--bench") {
         return;
     }
-    litter::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clear_on_signals().expect("a process may handle its signals");
     let table = measured();
     println!("{table}");
     if has("--write") {
@@ -88,11 +88,11 @@ fn main() {
 /// What one pass over all Installations took.
 struct Pass {
     took: Duration,
-    /// What the registry was asked for until its end.
+    /// Number of requests to the registry so far.
     requests: usize,
-    /// The most memory that the companion had until its end, in MiB.
+    /// The most memory that the controller manager had until its end, in MiB.
     memory: u64,
-    /// What the notes say that they were worked out from.
+    /// The sources that the notes name.
     sources: HashSet<String>,
 }
 
@@ -104,11 +104,15 @@ fn measured() -> String {
     cluster.block_on(fill(&cluster.client()));
     let arguments = ["--overwrite-trees", "--registry-mirror", &mirror];
     let kubeconfig = cluster.kubeconfig(User::Admin);
-    let options =
-        Options { kubeconfig, lease: companion::NAMESPACE, arguments: &arguments, ..Options::new(&cluster, NAMESPACE) };
+    let options = Options {
+        kubeconfig,
+        lease: controller_manager::NAMESPACE,
+        arguments: &arguments,
+        ..Options::new(&cluster, NAMESPACE)
+    };
     let begin = Instant::now();
-    let companion = options.start(&cluster);
-    let run = Run { cluster: &cluster, companion: &companion, world: &world };
+    let manager = options.start(&cluster);
+    let run = Run { cluster: &cluster, manager: &manager, world: &world };
     let cold = run.pass(begin, &HashSet::new());
     let begin = Instant::now();
     cluster.block_on(overwrite(&cluster.client(), &scale::one_change()));
@@ -120,12 +124,12 @@ fn measured() -> String {
 /// What runs beside each other.
 struct Run<'r> {
     cluster: &'r Cluster,
-    companion: &'r Companion,
+    manager: &'r ControllerManager,
     world: &'r World,
 }
 
 impl Run<'_> {
-    /// Waits until every Installation has a note from another source than those before.
+    /// Waits until every Installation has a note with a new source.
     fn pass(&self, begin: Instant, before: &HashSet<String>) -> Pass {
         let sources = loop {
             let sources = self.cluster.block_on(sources(&self.cluster.client()));
@@ -134,10 +138,10 @@ impl Run<'_> {
             if new.len() == INSTALLATIONS_COUNT {
                 break new.into_iter().collect();
             }
-            assert!(begin.elapsed() < LIMIT, "{}", self.companion.log());
+            assert!(begin.elapsed() < LIMIT, "{}", self.manager.log());
             thread::sleep(Duration::from_secs(1));
         };
-        let memory = self.companion.peak_memory().unwrap_or_default() / (1 << 20);
+        let memory = self.manager.peak_memory().unwrap_or_default() / (1 << 20);
         Pass { took: begin.elapsed(), requests: self.world.asked().1, memory, sources }
     }
 }
@@ -159,7 +163,7 @@ fn api(client: &Client, kind: &str, plural: &str) -> Api<DynamicObject> {
 /// Stores the Context, the overwrites and the Installations.
 async fn fill(client: &Client) {
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
-    for name in [NAMESPACE, companion::NAMESPACE] {
+    for name in [NAMESPACE, controller_manager::NAMESPACE] {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
     }
@@ -189,7 +193,7 @@ async fn overwrite(client: &Client, entries: &Value) {
     all.patch("mine", &PatchParams::default(), &patch).await.unwrap();
 }
 
-/// What the complete notes on Installations were worked out from.
+/// Returns the sources of the complete notes on Installations.
 async fn sources(client: &Client) -> Vec<String> {
     let all = api(client, "Installation", "installations");
     let (mut sources, mut page) = (Vec::new(), ListParams::default().limit(LISTED));

@@ -1,5 +1,5 @@
-//! Calls that are counted, and a client that makes them as the API server does: it follows the caBundle that is stored,
-//! keeps 25 idle connections, and never sends a call twice.
+//! Counts calls of a client that behaves like the API server: it uses the stored caBundle, keeps 25 idle connections,
+//! and never repeats a call.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,8 +19,8 @@ use crate::support::harness::{review, review_of};
 
 /// Calls at a time, more than are pooled, so that connections are made and thrown away all along.
 const WORKERS: usize = 30;
-/// Below the lame duck's time: a connection that was idle all that time is closed by the server, and a call may begin in
-/// the very moment. HTTP/1.1 has no remedy.
+/// Less than the lame-duck period: the server closes a connection that was idle all that time, and a call may begin at
+/// that moment. HTTP/1.1 has no solution.
 const CLIENT_IDLE: Duration = Duration::from_secs(2);
 /// How late this API server hears of a changed bundle; a real one is faster.
 const BUNDLE_LAG: Duration = Duration::from_millis(500);
@@ -52,7 +52,7 @@ impl Tally {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// The failures since the first so many.
+    /// Returns the failures since the first so many.
     pub fn failures_after(&self, count: usize) -> Vec<Failure> {
         self.failures.lock().unwrap()[count..].to_vec()
     }

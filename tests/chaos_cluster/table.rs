@@ -1,22 +1,22 @@
-//! The table of docs/reliability.md.
+//! Writes the table of docs/reliability.md.
 
 use std::{fs, io};
 
-use crate::{Row, Storm};
+use crate::{Row, Run};
 
 const BEGIN: &str = "<!-- chaos -->";
 const END: &str = "<!-- /chaos -->";
 
-/// Every storm's table.
-pub fn write(storms: &[Storm]) -> String {
-    storms.iter().map(storm).collect::<Vec<_>>().join("\n")
+/// Returns every storm's table.
+pub fn write(runs: &[Run]) -> String {
+    runs.iter().map(run).collect::<Vec<_>>().join("\n")
 }
 
-fn storm(storm: &Storm) -> String {
+fn run(run: &Run) -> String {
     let head = "| incident | times | duration | calls of a client like the API server | failed | writes through the \
                 kube-apiserver | failed | failed by its metrics |\n|---|---|---|---|---|---|---|---|\n";
-    let rows: String = storm.rows.iter().map(|line| row(line) + "\n").collect();
-    format!("Certificates: {}.\n\n{head}{rows}", storm.way)
+    let rows: String = run.rows.iter().map(|line| row(line) + "\n").collect();
+    format!("Certificates: {}.\n\n{head}{rows}", run.way)
 }
 
 /// One line of a table.
@@ -43,7 +43,7 @@ fn failed(all: usize, on_the_killed: usize) -> String {
     }
 }
 
-/// Puts the text between the marks of a page.
+/// Writes the text between the markers of a page.
 pub fn put(page: &str, text: &str) -> io::Result<()> {
     let before = fs::read_to_string(page)?;
     let (head, rest) = before.split_once(BEGIN).ok_or(io::ErrorKind::InvalidData)?;

@@ -1,4 +1,4 @@
-//! The cluster, the two replicas, the address that stands for their Service, and the registration.
+//! The cluster, the two replicas, the address of their Service, and the registration.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ const SELF_MANAGED: [&str; 7] = [
     "--drain=10",
     "--log-format=text",
 ];
-/// An object that a rule refuses by default: once it is refused, the webhooks are in force.
+/// An object that a rule denies by default. Once it is denied, the webhooks are active.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: ComponentVersionOverwrites
 metadata: {name: probe}
@@ -39,13 +39,13 @@ overwrites: [{source: {}, substitution: {repositoryContext: none}}]
 
 /// Where the replicas have their certificates from.
 pub enum Certificates {
-    /// They keep a CA themselves; a leaf lasts so many seconds.
+    /// Self-managed: the replicas manage a CA; a leaf is valid for this many seconds.
     SelfManaged { leaf_life: u32 },
     /// Whoever keeps the Secret that is mounted: cert-manager, or a person.
     Mounted { authority: Box<Authority>, mount: SecretMount },
 }
 
-/// A CA of clients, and what the API server shows of it.
+/// The CA of clients, and the API server's client certificate.
 pub struct Clients {
     /// Signs clients' certificates.
     pub authority: Authority,
@@ -53,7 +53,7 @@ pub struct Clients {
     pub name: &'static str,
 }
 
-/// How the API server is told what to show to webhooks: the two files that an administrator writes.
+/// The administrator's files with the API server's client certificate for webhooks.
 const ADMISSION_CONFIGURATION: &str = "apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
 plugins:
@@ -88,7 +88,7 @@ impl Clients {
     }
 }
 
-/// What a storm passes over.
+/// The environment of the chaos tests.
 pub struct Stage {
     // Dropped in this order.
     pub replicas: Mutex<Vec<Replica>>,
@@ -99,7 +99,7 @@ pub struct Stage {
 }
 
 impl Certificates {
-    /// Those of a Secret that is mounted.
+    /// Uses certificates of a mounted Secret.
     pub fn mounted() -> Self {
         let authority = Box::new(Authority::new());
         let mount = SecretMount::new(&authority.leaf());
@@ -139,7 +139,7 @@ impl Stage {
         stage.add_replica();
         stage.add_replica();
         apply(&stage.cluster, &manifests.webhooks);
-        stage.until_in_force();
+        stage.until_active();
         stage
     }
 
@@ -157,8 +157,8 @@ impl Stage {
         self.replicas.lock().unwrap().remove(0)
     }
 
-    /// Waits until an object that a rule refuses is refused.
-    pub fn until_in_force(&self) {
+    /// Waits until an object that a rule denies is denied.
+    pub fn until_active(&self) {
         eventually(|| {
             let create = ["create", "--dry-run=server", "-f", "-"];
             let answer = self.cluster.kubectl().args(create).stdin(PROBE).run().stderr;
@@ -166,7 +166,7 @@ impl Stage {
         });
     }
 
-    /// A value of the Secret, such as `ca.crt`.
+    /// Returns a value of the Secret, such as `ca.crt`.
     pub fn secret(&self, key: &str) -> Option<String> {
         let get = ["get", "secret", "portcullis-ca", "-n", "portcullis-system", "-o", "json"];
         let output = self.cluster.kubectl().args(get).run().expect_success();
@@ -175,7 +175,7 @@ impl Stage {
         Some(String::from_utf8(text).unwrap())
     }
 
-    /// The caBundle of every webhook of a configuration.
+    /// Returns the caBundle of every webhook of a configuration.
     pub fn bundles(&self, kind: &str, name: &str) -> Vec<String> {
         let output = self.cluster.kubectl().args(["get", kind, name, "-o", "json"]).run().expect_success();
         let configuration: Value = serde_json::from_str(&output.stdout).unwrap();
@@ -184,7 +184,7 @@ impl Stage {
         webhooks.map(|webhook| String::from_utf8(bundle(webhook).unwrap_or(Ok(Vec::new())).unwrap()).unwrap()).collect()
     }
 
-    /// Whether every bundle of ours is exactly this PEM text.
+    /// Returns whether every bundle of ours is exactly this PEM text.
     pub fn bundles_are(&self, text: &str) -> bool {
         let kinds = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
         let all = kinds.iter().flat_map(|kind| {
@@ -201,7 +201,7 @@ impl Stage {
     }
 }
 
-/// What `portcullis manifests` writes for a server behind `address`.
+/// Returns the output of `portcullis manifests` for a server at `address`.
 fn manifests(cluster: &Cluster, address: SocketAddr, certificates: &Certificates) -> Manifests {
     let folder: PathBuf = cluster.folder().join("manifests");
     fs::create_dir_all(&folder).unwrap();

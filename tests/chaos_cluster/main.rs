@@ -1,7 +1,6 @@
-//! `make chaos`: the whole storm, and the table of docs/reliability.md.
+//! `make chaos`: all incidents, and the table of docs/reliability.md.
 //!
-//! Twice over: with certificates that replicas keep themselves, and with those of a mounted Secret, as cert-manager or a
-//! person keeps them. Each under both kinds of calls at once.
+//! Runs with self-managed certificates and with those of a mounted Secret, each with both kinds of calls.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is the result")]
@@ -13,16 +12,20 @@ mod artifacts;
 mod assets;
 #[path = "../e2e/cache.rs"]
 mod cache;
+#[path = "mod.rs"]
+mod chaos_cluster;
+#[path = "../e2e/cleanup.rs"]
+mod cleanup;
 #[path = "../e2e/cluster.rs"]
 mod cluster;
 #[path = "../support/collector.rs"]
 mod collector;
-#[path = "../e2e/companion.rs"]
-mod companion;
 #[path = "../e2e/context.rs"]
 mod context;
 #[path = "../e2e/control_plane.rs"]
 mod control_plane;
+#[path = "../e2e/controller_manager.rs"]
+mod controller_manager;
 #[path = "../e2e/daemon.rs"]
 mod daemon;
 #[path = "../e2e/delivery_crds.rs"]
@@ -35,14 +38,10 @@ mod helm;
 mod http;
 #[path = "../e2e/kubectl.rs"]
 mod kubectl;
-#[path = "../e2e/litter.rs"]
-mod litter;
 #[path = "../e2e/manifests.rs"]
 mod manifests;
 #[path = "../e2e/sentences.rs"]
 mod sentences;
-#[path = "mod.rs"]
-mod storm;
 #[path = "../support/mod.rs"]
 mod support;
 mod table;
@@ -52,10 +51,10 @@ mod user;
 use std::process::ExitCode;
 
 use crate::support::deadline;
-use storm::calls::{Callers, Direct};
-use storm::incidents::{Incident, Outcome};
-use storm::stage::{Certificates, Stage};
-use storm::writers::{Writers, counted_by_the_api_server};
+use chaos_cluster::calls::{Callers, Direct};
+use chaos_cluster::incidents::{Incident, Outcome};
+use chaos_cluster::stage::{Certificates, Stage};
+use chaos_cluster::writers::{Writers, counted_by_the_api_server};
 
 const RESTARTS: usize = 20;
 const ROTATIONS: usize = 5;
@@ -63,7 +62,7 @@ const ROTATIONS: usize = 5;
 const LEAF_LIFE: u32 = 75;
 
 /// What one way to certificates went through.
-struct Storm {
+struct Run {
     way: &'static str,
     rows: Vec<Row>,
 }
@@ -80,22 +79,22 @@ struct Row {
 }
 
 fn main() -> ExitCode {
-    litter::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clear_on_signals().expect("a process may handle its signals");
     let arguments: Vec<String> = std::env::args().collect();
-    let storms = [
+    let runs = [
         pass("self-managed", Certificates::SelfManaged { leaf_life: LEAF_LIFE }),
         pass("a mounted Secret (cert-manager, or your own)", Certificates::mounted()),
     ];
-    let text = table::write(&storms);
+    let text = table::write(&runs);
     println!("{text}");
     if arguments.iter().any(|argument| argument == "--write") {
         table::put("docs/reliability.md", &text).expect("the page can be written");
     }
-    let unexcused: usize = storms.iter().flat_map(|storm| &storm.rows).map(Row::unexcused).sum();
+    let unexcused: usize = runs.iter().flat_map(|run| &run.rows).map(Row::unexcused).sum();
     if unexcused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn pass(way: &'static str, certificates: Certificates) -> Storm {
+fn pass(way: &'static str, certificates: Certificates) -> Run {
     let mut incidents = vec![(Incident::Restart, RESTARTS), (Incident::Rotation, ROTATIONS)];
     if matches!(certificates, Certificates::SelfManaged { .. }) {
         incidents.push((Incident::CaChange, 1));
@@ -111,7 +110,7 @@ fn pass(way: &'static str, certificates: Certificates) -> Storm {
     });
     let rows = rows.collect();
     drop((direct, writers));
-    Storm { way, rows }
+    Run { way, rows }
 }
 
 fn row(incident: Incident, times: usize, stage: &Stage, direct: &Direct, writers: &Writers) -> Row {
@@ -129,7 +128,7 @@ fn row(incident: Incident, times: usize, stage: &Stage, direct: &Direct, writers
 }
 
 impl Row {
-    /// Failed calls that no kill excuses.
+    /// Counts failed calls that no kill explains.
     fn unexcused(&self) -> usize {
         self.direct.unexcused() + self.through.unexcused()
     }

@@ -1,25 +1,25 @@
-//! Marks reach what exists already.
+//! Tests that dry-run annotations reach existing objects.
 
 use std::sync::PoisonError;
 
 use serde_json::{Value, json};
 
 use crate::Case;
-use crate::companion::{ACCOUNT_LEASE, Options};
 use crate::context::Context;
+use crate::controller_manager::{ACCOUNT_LEASE, Options};
 use crate::landscaper::{Landscaper, name, owner};
 use crate::sentences::eventually;
 
-/// The trials of this file.
+/// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("marks::annotating_a_root_reaches_everything_below_and_so_does_its_end", a_root_reaches_everything_below),
-    ("marks::what_came_before_the_webhooks_is_marked", what_came_before_the_webhooks_is_marked),
+    ("dry_run_annotations::annotates_everything_below_a_root", annotates_everything_below_a_root),
+    ("dry_run_annotations::annotates_objects_from_before_the_webhooks", annotates_objects_from_before_the_webhooks),
 ];
 
 const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
 const CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 
-/// Root, sub-installation, its Execution and two DeployItems, by kind and name.
+/// Returns root, sub-installation, Execution and two DeployItems, by kind and name.
 fn tree(landscaper: &Landscaper<'_>, annotations: &Value) -> Vec<(&'static str, String)> {
     let spec = json!({"context": "default", "blueprint": {"inline": {"filesystem": {}}}});
     let root = json!({"metadata": {"name": "root", "annotations": annotations}, "spec": spec});
@@ -54,11 +54,11 @@ fn annotate(landscaper: &Landscaper<'_>, dry_run: &Value, configuration: &Value)
     landscaper.patch("Installation", "root", "", &patch);
 }
 
-fn a_root_reaches_everything_below(ctx: &Context) {
+fn annotates_everything_below_a_root(ctx: &Context) {
     let ns = ctx.cluster.namespace("marks");
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
     let tree = tree(&landscaper, &json!({}));
-    let companion = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
+    let manager = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
     annotate(&landscaper, &json!("true"), &json!("configuration"));
     all_say(&landscaper, &tree, &json!("true"), &json!("configuration"));
     annotate(&landscaper, &json!("true"), &json!("another"));
@@ -68,7 +68,7 @@ fn a_root_reaches_everything_below(ctx: &Context) {
     // It rests: nothing is written a second time.
     let versions = || tree.iter().map(|(kind, name)| version(&landscaper, kind, name)).collect::<Vec<_>>();
     let before = versions();
-    drop(companion);
+    drop(manager);
     let again = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
     eventually(|| again.leads().then_some(()));
     let line = "portcullis_companion_reconciled_total{controller=\"dry-run-marks\",outcome=\"done\"} ";
@@ -80,9 +80,9 @@ fn version(landscaper: &Landscaper<'_>, kind: &str, name: &str) -> Value {
     landscaper.get(kind, name).expect("it is there")["metadata"]["resourceVersion"].clone()
 }
 
-/// The webhooks leave our own namespace out, so what is created there is as if they had not been there yet. With the
-/// Lease of the release, as it is deployed.
-fn what_came_before_the_webhooks_is_marked(ctx: &Context) {
+/// The webhooks exclude our own namespace, so objects there are created as if before the webhooks. Uses the Lease of
+/// the release.
+fn annotates_objects_from_before_the_webhooks(ctx: &Context) {
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: "portcullis-system" };
     let tree = tree(&landscaper, &json!({DRY_RUN: "true", CONFIGURATION: "configuration"}));

@@ -1,0 +1,10 @@
+//! Chaos tests: two replicas of `portcullis serve` behind one address, a real kube-apiserver and etcd, continuous
+//! calls, and a series of incidents. The end-to-end tests run a part; `make chaos` runs all.
+#![allow(dead_code, reason = "the end-to-end tests use a part of it")]
+
+pub mod calls;
+pub mod incidents;
+pub mod replica;
+pub mod stage;
+pub mod writers;
+pub mod written;
