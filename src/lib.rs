@@ -13,6 +13,7 @@
 //! | [`kustomize`] | kustomize: the build engine, and rules for errors in trees |
 //! | [`landscaper`] | Landscaper: overwrites, dry runs, deployers, components |
 //! | [`crossplane`] | Crossplane: Compositions and composition environments |
+//! | [`go`] | the parts of Go's standard library that results depend on |
 //! | [`drawing`] | shared parts of drawings |
 //! | `cryptography` | the crypto provider of all TLS connections |
 //! | `https` | the HTTP client, and descriptions of its failures |
@@ -42,6 +43,7 @@ pub mod crossplane;
 mod cryptography;
 pub mod drawing;
 pub mod gate;
+pub mod go;
 mod https;
 pub mod kustomize;
 pub mod landscaper;

@@ -10,7 +10,7 @@ use portcullis::catalog::Stored;
 use portcullis::crossplane::environment::{
     Layer, LayerName, Merged, Patch, Patching, Profile, Transform, invalid_environment_patches, sort, with_kind,
 };
-use portcullis::crossplane::go::Any;
+use portcullis::go::Any;
 use serde_json::{Map, Value, json};
 
 const PROFILES: [(Profile, &str); 2] = [(Profile::Native117, "native1176"), (Profile::Function, "functionPT")];

@@ -15,7 +15,7 @@ use portcullis::crossplane::environment::{
     ActionOutcome, Computation, Ending, Layer, LayerName, Merged, Patch, Patching, Profile, Selection, SourceOutcome,
     Transform, compute, select, with_kind,
 };
-use portcullis::crossplane::go::Any;
+use portcullis::go::Any;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -1,20 +1,20 @@
-//! Tests Go's standard library in Rust with the results of Go 1.26: `tests/vectors/crossplane/go_*.json`, recorded from
-//! random inputs.
+//! Go's standard library in Rust, compared with results of Go 1.26 for random inputs: `tests/vectors/go/`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
 
 use cases::repository;
-use portcullis::crossplane::go::{
-    Any, Target, base64, floats, fmt, json as go_json, parse_bool, parse_float, parse_int, parse_quantity, regexp,
-    to_lower, to_upper, unmarshal,
+use portcullis::go::{
+    Any, Target, base64, duration, floats, fmt, format_float, format_float32, json as go_json, parse_bool, parse_float,
+    parse_int, parse_quantity, regexp, to_lower, to_upper, unmarshal,
 };
+use portcullis::kustomize::pattern::Pattern;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Returns a file of cases that were recorded for this test; other vectors have no such files.
+/// Reads a file of recorded cases.
 fn recorded(file: &str) -> Vec<Value> {
-    let path = repository().join("tests/vectors/crossplane").join(file);
+    let path = repository().join("tests/vectors/go").join(file);
     let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert!(!cases.is_empty(), "the file has cases");
     cases
@@ -86,6 +86,53 @@ fn parses_and_prints_like_go() {
 }
 
 #[test]
+fn parses_and_formats_durations_like_go() {
+    for case in recorded("durations.json") {
+        let found = match case["op"].as_str().unwrap() {
+            "parse" => duration::parse(case["s"].as_str().unwrap()).map(|nanoseconds| nanoseconds.to_string()),
+            _ => Some(duration::format(case["n"].as_str().unwrap().parse().unwrap())),
+        };
+        assert_eq!(found.as_deref(), case["outcome"]["value"].as_str(), "{case}");
+    }
+}
+
+#[test]
+fn formats_floats_like_go() {
+    for case in recorded("floats.json") {
+        let value = f64::from_bits(case["bits"].as_str().unwrap().parse().unwrap());
+        #[expect(clippy::cast_possible_truncation, reason = "Go truncates too")]
+        let single = value as f32;
+        for (name, wanted) in case.as_object().unwrap() {
+            let found = match name.as_str() {
+                "e" | "f" | "g" => format_float(value, name.chars().next().unwrap(), None),
+                "e3" => format_float(value, 'e', Some(3)),
+                "f2" => format_float(value, 'f', Some(2)),
+                "g5" => format_float(value, 'g', Some(5)),
+                "g32" => format_float32(single),
+                "json" => go_json::marshal(&value.into()),
+                "v" => fmt::plain(&Any::float(value)).unwrap(),
+                _ => continue,
+            };
+            assert_eq!(json!(found), *wanted, "{name} of {case}");
+        }
+    }
+}
+
+#[test]
+fn selects_the_same_names_as_kustomize() {
+    let cases = cases::vectors("kustomize/selectors.json");
+    let candidates = cases.as_array().unwrap().iter().find_map(|case| case["candidates"].as_array()).unwrap();
+    for case in cases.as_array().unwrap().iter().filter(|case| case["pattern"].is_string()) {
+        let found = match Pattern::new(case["pattern"].as_str().unwrap()) {
+            Ok(pattern) => candidates.iter().filter(|name| pattern.matches(name.as_str().unwrap())).cloned().collect(),
+            Err(error) => json!({"error": error.to_string()}),
+        };
+        let wanted = if case["error"].is_string() { json!({"error": case["error"]}) } else { case["names"].clone() };
+        assert_eq!(found, wanted, "{case}");
+    }
+}
+
+#[test]
 fn a_format_cannot_fill_the_memory() {
     let wide = "%1000000d".repeat(100);
     let error = fmt::sprintf(&wide, &vec![Any::Json(json!(1)); 100]).unwrap_err();
@@ -107,9 +154,9 @@ proptest! {
     fn parses_printed_numbers(bits: u64) {
         let value = f64::from_bits(bits);
         prop_assume!(value.is_finite());
-        let text = portcullis::crossplane::go::format_float(value, 'g', None);
+        let text = format_float(value, 'g', None);
         prop_assert_eq!(parse_float(&text), Ok(value));
-        let text = portcullis::crossplane::go::format_float(value, 'x', None);
+        let text = format_float(value, 'x', None);
         prop_assert_eq!(parse_float(&text), Ok(value), "{}", text);
     }
 }

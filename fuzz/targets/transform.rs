@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use portcullis::crossplane::environment::{Profile, Transform};
-use portcullis::crossplane::go::{Any, fmt, regexp};
+use portcullis::go::{Any, fmt, regexp};
 use serde_json::Value;
 
 fuzz_target!(|text: &str| {

@@ -9,7 +9,7 @@ use super::lazy::Lazy;
 use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::conformance::{self, Options, Report};
 use crate::cryptography;
-use crate::landscaper::duration;
+use crate::go::duration;
 use crate::yaml;
 
 /// The program under test.
@@ -114,11 +114,8 @@ fn annotation(text: &str) -> Result<(String, String), String> {
     pair.ok_or_else(|| "it is not KEY=VALUE".to_owned())
 }
 
-/// Parses a positive Go duration.
+/// Parses a positive duration in Go's format.
 fn duration(text: &str) -> Result<Duration, String> {
-    let nanoseconds = duration::nanoseconds(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
-    match nanoseconds.filter(|nanoseconds| *nanoseconds > 0) {
-        Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
-        None => Err("it is not a duration such as 30s or 5m".to_owned()),
-    }
+    let duration = duration::parse_unsigned(text).filter(|duration| !duration.is_zero());
+    duration.ok_or_else(|| "not a positive duration such as 30s or 5m".to_owned())
 }

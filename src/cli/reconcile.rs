@@ -18,9 +18,9 @@ use crate::audit::{self, Audit, Chosen};
 use crate::catalog::cluster;
 use crate::cryptography;
 use crate::gate::{Gate, Registry};
+use crate::go::duration;
 use crate::kustomize::delivery::Judge;
 use crate::landscaper::dry_run::run::{Deployer, TYPES};
-use crate::landscaper::duration;
 use crate::process::{self, Admin, Readiness, signalled};
 use crate::reconciler::composites;
 use crate::reconciler::registration::LEASE;
@@ -119,13 +119,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// Parses a Go duration.
+/// Parses a positive duration in Go's format.
 fn interval(text: &str) -> Result<Duration, String> {
-    let nanoseconds = duration::nanoseconds(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
-    match nanoseconds.filter(|nanoseconds| *nanoseconds > 0) {
-        Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
-        None => Err(format!("{text:?} is not an interval; write for example 30m or 6h")),
-    }
+    let interval = duration::parse_unsigned(text).filter(|interval| !interval.is_zero());
+    interval.ok_or_else(|| format!("{text:?} is not a positive duration such as 30m or 6h"))
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {

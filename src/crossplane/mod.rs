@@ -11,7 +11,6 @@
 //! | [`explain`] | explanations of an environment as text, JSON and SVG |
 //! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
 //! | [`patch_failures`] | patches that fail for every composite |
-//! | [`go`] | the parts of Go's standard library that Crossplane's results depend on |
 //! | [`kinds`] | the kinds and indexes that rules look up |
 //! | [`schema`] | the schema that a Composition declares for its environment |
 //! | [`structural`] | the schema of composites: pruning, defaults and validation, as the API server does them |
@@ -24,7 +23,6 @@ pub mod configuration;
 pub mod environment;
 pub mod explain;
 pub mod field_path;
-pub mod go;
 pub mod impact;
 pub mod kinds;
 pub mod patch_failures;

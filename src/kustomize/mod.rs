@@ -41,6 +41,7 @@ mod flux;
 pub mod merge;
 pub mod node;
 pub mod options;
+pub mod pattern;
 pub mod references;
 pub mod roots;
 pub mod rule;

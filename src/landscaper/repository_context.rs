@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 use super::decode::{Problem, problem};
 use crate::admission::{FieldPath, json};
+use crate::go::integers;
+use crate::go::json::marshal;
 
 /// A repository context.
 #[derive(Debug, Clone)]
@@ -67,7 +69,7 @@ impl RepositoryContext {
 
     /// Returns the JSON text as received.
     pub fn raw(&self) -> &str {
-        self.0.raw.get_or_init(|| json::to_go_string(&self.0.value))
+        self.0.raw.get_or_init(|| marshal(&integers(self.0.value.clone())))
     }
 
     /// Returns the repository context as a JSON value.

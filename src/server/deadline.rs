@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::go::duration;
+
 /// The API server's default for `timeoutSeconds`.
 const DEFAULT: Duration = Duration::from_secs(10);
 /// The largest `timeoutSeconds` that a webhook configuration allows.
@@ -17,35 +19,7 @@ pub(super) fn of(began: Instant, query: Option<&str>) -> Instant {
 
 fn timeout(query: &str) -> Option<Duration> {
     let text = query.split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
-    duration(text).filter(|duration| !duration.is_zero())
-}
-
-/// Parses a Go duration such as `2s`, `1.5s` or `1m30s`.
-fn duration(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut sum = Duration::ZERO;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, tail) = rest.split_at(digits);
-        let letters = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(letters);
-        let seconds = number.parse::<f64>().ok()? * seconds_of(unit)?;
-        sum = sum.checked_add(Duration::try_from_secs_f64(seconds).ok()?)?;
-        rest = tail;
-    }
-    Some(sum)
-}
-
-fn seconds_of(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "h" => 3600.0,
-        "m" => 60.0,
-        "s" => 1.0,
-        "ms" => 1e-3,
-        "us" | "µs" => 1e-6,
-        "ns" => 1e-9,
-        _ => return None,
-    })
+    duration::parse_unsigned(text).filter(|duration| !duration.is_zero())
 }
 
 #[cfg(test)]

@@ -51,7 +51,6 @@ pub mod core;
 mod dialect;
 mod end;
 mod error;
-pub mod float;
 mod json;
 mod limits;
 mod mapping;

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::float::Shortest;
 use super::scalar::Scalar;
+use crate::go::{format_float, format_float32};
 
 /// The least magnitude that Go writes into JSON with an exponent.
 const JSON_EXPONENT: f64 = 1e21;
@@ -117,15 +117,15 @@ pub(super) fn is_day(text: &str) -> bool {
 /// Returns the integer that Go's JSON has for a float without a fraction.
 pub(super) fn as_integer(float: f64) -> Option<i64> {
     // printed as its shortest digits and zeros, which need not be its exact value
-    (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| Shortest::of(float)?.positional().parse().ok())?
+    (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| format_float(float, 'f', None).parse().ok())?
 }
 
 /// Formats like `strconv.FormatFloat(float, 'g', -1, 32)`, with YAML's names for infinity and NaN.
 pub(super) fn float_key(float: f64) -> String {
     let float = float as f32;
-    match Shortest::of_single(float) {
-        Some(digits) => digits.general(),
-        None if float.is_nan() => ".nan".to_owned(),
-        None => if float > 0.0 { ".inf" } else { "-.inf" }.to_owned(),
+    match float {
+        _ if float.is_finite() => format_float32(float),
+        _ if float.is_nan() => ".nan".to_owned(),
+        _ => if float > 0.0 { ".inf" } else { "-.inf" }.to_owned(),
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::crossplane::environment::{LabelMatcherType, Profile, Selector};
 use crate::crossplane::field_path::Path;
-use crate::crossplane::go::{Any, fmt};
+use crate::go::{Any, fmt};
 
 /// Returns the labels that an EnvironmentConfig must have; `None` if one cannot be computed from the composite.
 ///

@@ -6,7 +6,7 @@ use super::reader::{Node, Reader};
 use super::transforms::Shape;
 use crate::admission::FieldPath;
 use crate::crossplane::field_path::{MAX_INDEX, Path};
-use crate::crossplane::go::regexp;
+use crate::go::regexp;
 
 impl Reader {
     /// Checks a path that a patch reads, if it is present, and returns it.

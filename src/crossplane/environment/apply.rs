@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::document::{Document, WriteError};
 use super::{Combine, Patch, Profile, StringType, Transform};
 use crate::crossplane::field_path::{Path, PathError};
-use crate::crossplane::go::fmt::{self, MISTAKE};
-use crate::crossplane::go::{Any, integers};
+use crate::go::fmt::{self, MISTAKE};
+use crate::go::{Any, integers};
 
 /// The result of a patch, step by step.
 #[derive(Debug, Clone, PartialEq)]

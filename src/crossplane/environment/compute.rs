@@ -8,7 +8,7 @@ use super::patching::{Patching, TemplateOutcome};
 use super::select::{Configs, SourceOutcome, not_fetched, select};
 use super::{Action, Declaration, Layer, LayerName, Merged, Patches, Profile, Selection};
 use crate::crossplane::field_path::Path;
-use crate::crossplane::go::{floats, quote};
+use crate::go::{floats, quote};
 
 /// The result of a Composition's environment for a composite.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Profile;
 use crate::crossplane::field_path::{MergeOptions, Path, PathError, Segment};
-use crate::crossplane::go::{integers, json as go_json};
+use crate::go::{integers, json as go_json};
 
 /// Maximum number of bytes that one computation may write. Each patch may copy what earlier patches copied, so a few
 /// patches could fill the memory. An object that the API server accepts has at most three million bytes.

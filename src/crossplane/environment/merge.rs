@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::admission::FieldPath;
-use crate::crossplane::go::floats;
+use crate::go::floats;
 
 /// The largest integer up to which a float64 represents every integer.
 const MAX_EXACT: u64 = 1 << 53;

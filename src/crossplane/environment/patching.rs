@@ -6,7 +6,7 @@ use super::apply::{Ending, PatchOutcome, apply};
 use super::document::{Document, MAX_WRITTEN, overlay};
 use super::select::loaded;
 use super::{Patch, PatchSet, PatchType, Patches, Profile, Template};
-use crate::crossplane::go::{integers, quote};
+use crate::go::{integers, quote};
 
 /// The state of a composite and its environment while patches are applied.
 ///

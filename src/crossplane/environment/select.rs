@@ -12,7 +12,7 @@ use super::sort::sort;
 use super::{EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Profile, Selection, Selector, SourceType};
 use crate::catalog::Stored;
 use crate::crossplane::field_path::{Path, PathError};
-use crate::crossplane::go::{Any, floats, fmt, quote};
+use crate::go::{Any, floats, fmt, quote};
 
 /// A lookup for EnvironmentConfigs.
 pub trait Configs {

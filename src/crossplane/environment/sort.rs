@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::Profile;
 use crate::catalog::Stored;
 use crate::crossplane::field_path::Path;
-use crate::crossplane::go::{Any, fmt, quote, type_of};
+use crate::go::{Any, fmt, quote, type_of};
 
 /// Sorts by the value at a path. Equal values are sorted by name; upstream leaves their order undefined.
 ///

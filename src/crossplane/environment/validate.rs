@@ -10,7 +10,7 @@ use super::{
     Combine, ConvertTransform, MatchPattern, MatchTransform, MathTransform, MathType, Patch, PatchType, PatternType,
     Presence, Profile, StringTransform, StringType, Transform, TransformType,
 };
-use crate::crossplane::go::{quote, regexp};
+use crate::go::{quote, regexp};
 
 /// A field error.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::{Explanation, diff_of, environment_patches, leaves, route};
 use crate::crossplane::environment::{
     Action, ActionOutcome, Ending, Merged, Patch, PatchOutcome, SourceOutcome, Step, StepOutcome, TemplateOutcome,
 };
-use crate::crossplane::go::integers;
+use crate::go::integers;
 
 pub(super) fn json(explanation: &Explanation) -> Value {
     let Explanation { composition, computation, declaration, .. } = explanation;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::environment::{Action, Computation, Declaration, Merged, Patch, PatchType, Profile, Step, compute, label};
-use super::go::integers;
 use crate::admission::patch::diff;
 use crate::catalog::Stored;
+use crate::go::integers;
 
 /// The explanation of a composite's environment.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Explanation, Leaf, leaves};
 use crate::admission::Segment;
 use crate::crossplane::environment::{ActionOutcome, Layer, Merged};
-use crate::crossplane::go::json::marshal;
+use crate::go::json::marshal;
 
 /// Maximum number of keys that are drawn.
 const MAX_ROWS: usize = 400;

@@ -8,7 +8,7 @@ use crate::admission::json;
 use crate::crossplane::environment::{
     Action, ActionOutcome, Ending, Merged, Patch, PatchOutcome, SourceOutcome, Step, StepOutcome, TemplateOutcome,
 };
-use crate::crossplane::go::integers;
+use crate::go::integers;
 
 pub(super) fn text(explanation: &Explanation) -> String {
     let Explanation { composition, computation, declaration, .. } = explanation;

@@ -1,7 +1,7 @@
 //! Errors of paths, with Crossplane's messages.
 
 use super::{MAX_DEPTH, MAX_EXPANSIONS, MAX_INDEX, Segment, text_of};
-use crate::crossplane::go::quote;
+use crate::go::quote;
 
 /// Why a text is not a valid path. Positions are byte offsets from zero.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

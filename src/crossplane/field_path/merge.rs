@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Path;
 use super::error::PathError;
-use crate::crossplane::go::type_of;
+use crate::go::type_of;
 
 /// How a value is merged with the existing value at its path.
 ///

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::crossplane::field_path::Path;
-use crate::crossplane::go::regexp;
+use crate::go::regexp;
 use crate::yaml;
 
 pub use source::{ANNOTATION, CONFIG_MAPS, FROM_ANNOTATION, confirm, declared};

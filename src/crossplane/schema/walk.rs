@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Found, MAX_PARTS, Schema, Types, is_local};
 use crate::crossplane::field_path::{Path, Segment};
-use crate::crossplane::go::regexp;
+use crate::go::regexp;
 use crate::near::nearest_first;
 
 /// Maximum number of names that are reported for a place.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::store::{is_set, member};
 use crate::admission::{FieldPath, json};
-use crate::crossplane::go::regexp;
+use crate::go::regexp;
 
 /// A violation of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]

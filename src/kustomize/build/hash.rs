@@ -5,8 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::json;
-use super::json::to_go_string;
 use super::resource::Resource;
+use crate::go::json::marshal;
 use crate::kustomize::node::{Node, Unprintable};
 
 /// How many letters of the digest are used.
@@ -34,7 +34,7 @@ pub(super) fn of(resource: &Resource) -> Result<Option<String>, Unprintable> {
     if value.is_object() {
         members.insert(optional.to_owned(), value);
     }
-    Ok(Some(encoded(&to_go_string(&Value::Object(members)))))
+    Ok(Some(encoded(&marshal(&Value::Object(members)))))
 }
 
 fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
@@ -42,11 +42,7 @@ fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
         None => Ok(json!("")),
         Some(node) => match node.text() {
             Some(text) => Ok(json!(text)),
-            None => {
-                let mut value = json::of_node(node)?;
-                json::with_floats(&mut value);
-                Ok(value)
-            }
+            None => Ok(json::with_floats(json::of_node(node)?)),
         },
     }
 }

@@ -8,8 +8,8 @@ use regex::Regex;
 
 use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
-use super::go_regex;
 use super::resource::{Resource, overwrite};
+use crate::go::regexp::{self, SyntaxError};
 use crate::kustomize::file::Image;
 use crate::kustomize::node::{Kind, Node, Origin};
 
@@ -20,8 +20,8 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 #[derive(Debug)]
 pub(super) struct Images<'s> {
     image: &'s Image,
-    /// The pattern of image names; it matches nothing if the name is not a valid regular expression.
-    pattern: Regex,
+    /// The images that are changed; none if the name is no regular expression.
+    pattern: Arc<Regex>,
     specs: &'s [FieldSpec],
     origin: Origin,
     budget: &'s Budget,
@@ -38,9 +38,9 @@ impl<'s> Images<'s> {
         specs: &'s [FieldSpec],
         origin: Origin,
         budget: &'s Budget,
-    ) -> Result<Self, regex::Error> {
+    ) -> Result<Self, SyntaxError> {
         let pattern = format!("^{}(:[a-zA-Z0-9_.{{}}-]*)?(@sha256:[a-zA-Z0-9_.{{}}-]*)?$", image.name);
-        Ok(Self { image, pattern: go_regex::compile(&pattern)?, specs, origin, budget })
+        Ok(Self { image, pattern: regexp::compile(&pattern)?, specs, origin, budget })
     }
 
     /// Changes the images of an object.

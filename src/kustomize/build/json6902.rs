@@ -59,7 +59,7 @@ impl Patch {
         for (at, operation) in self.operations.iter().enumerate() {
             apply(&mut value, operation, budget).map_err(|failed| failed.within(&format!("operation {at}")))?;
         }
-        json::with_floats(&mut value);
+        let value = json::with_floats(value);
         if !value.is_object() {
             return Err("what remains is no object".into());
         }
@@ -196,12 +196,9 @@ fn test(document: &mut Value, path: &str, wanted: &Value) -> Applied<()> {
     if is_equal(&found, wanted) { Ok(()) } else { Err(format!("`{path}` is {}", go_json::brief(&found)).into()) }
 }
 
-/// Returns whether two values are equal, numbers by what they are and not by how they are written.
+/// Reports whether two values are equal, with numbers compared by value.
 fn is_equal(a: &Value, b: &Value) -> bool {
-    let (mut a, mut b) = (a.clone(), b.clone());
-    json::with_floats(&mut a);
-    json::with_floats(&mut b);
-    a == b
+    json::with_floats(a.clone()) == json::with_floats(b.clone())
 }
 
 #[cfg(test)]

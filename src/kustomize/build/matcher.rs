@@ -2,7 +2,7 @@
 //!
 //! Source: `PathMatcher` of kyaml.
 
-use super::go_regex;
+use crate::go::regexp;
 use crate::kustomize::node::{Entry, Kind, Node, Tag, text_of};
 
 /// Which kind of node is created at the end of a path.
@@ -166,7 +166,7 @@ fn selected(
 ) -> Result<(), String> {
     let selector = step.trim_start_matches('[').trim_end_matches(']');
     let (key, pattern) = selector.split_once('=').ok_or_else(|| format!("`{step}` has no `=`"))?;
-    let expression = go_regex::compile(pattern).map_err(|error| error.to_string())?;
+    let expression = regexp::compile(pattern).map_err(|error| error.to_string())?;
     let before = found.len();
     let fits = |node: &Node| expression.is_match(text_of(node).trim());
     each(node, way, |item, way| {

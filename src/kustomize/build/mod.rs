@@ -31,7 +31,6 @@ mod crds;
 mod field_spec;
 mod finish;
 mod generate;
-mod go_regex;
 mod hash;
 mod history;
 mod id;

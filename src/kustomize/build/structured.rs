@@ -6,6 +6,7 @@ use super::json;
 use super::matcher::{self, Create};
 use super::path;
 use super::replacements::overwrite;
+use crate::go::json::{marshal, marshal_indent};
 use crate::kustomize::node::{Node, commented_text};
 use crate::yaml::{self, Limits};
 
@@ -71,5 +72,5 @@ fn write(
 fn json_text(parsed: &Node, text: &str) -> Option<String> {
     let value = json::of_node(parsed).ok()?;
     let has_lines = text.contains('\n') && text.contains("  ");
-    Some(if has_lines { json::to_go_lines(&value) } else { json::to_go_string(&value) })
+    Some(if has_lines { marshal_indent(&value) } else { marshal(&value) })
 }

@@ -10,6 +10,7 @@ use super::id::{Gvk, Id};
 use super::path;
 use super::resmap::ResMap;
 use super::stop::Failed;
+use crate::go::format_float;
 use crate::kustomize::file::Var;
 use crate::kustomize::node::{Kind, Node, Style, Tag};
 
@@ -233,9 +234,7 @@ impl Value {
         match self {
             Self::Text(text) => text.clone(),
             Self::Int(int) => int.to_string(),
-            Self::Float(float) => {
-                crate::yaml::float::Shortest::of(*float).map(|digits| digits.positional()).unwrap_or_default()
-            }
+            Self::Float(float) => format_float(*float, 'f', None),
             Self::Bool(flag) => flag.to_string(),
             Self::Other => String::new(),
         }

@@ -1,7 +1,7 @@
 //! Numbers as kustomize prints them.
 
 use super::Problem;
-use crate::yaml::float::Shortest;
+use crate::go::format_float;
 
 /// From this magnitude on Go writes a float into JSON with an exponent, and YAML reads it as a float again.
 const JSON_EXPONENT: f64 = 1e21;
@@ -10,10 +10,12 @@ const JSON_EXPONENT: f64 = 1e21;
 ///
 /// Source: `floatEncoder` of Go's encoding/json, `resolve` and `floatv` of go-yaml v2.
 pub(super) fn float(float: f64) -> Result<String, Problem> {
-    let digits = Shortest::of(float).ok_or(Problem::NotFinite)?;
+    if !float.is_finite() {
+        return Err(Problem::NotFinite);
+    }
     let is_integer = float.fract() == 0.0 && float.abs() < JSON_EXPONENT;
-    let integer = if is_integer { integer(&digits.positional()) } else { None };
-    Ok(integer.unwrap_or_else(|| digits.general()))
+    let integer = if is_integer { integer(&format_float(float, 'f', None)) } else { None };
+    Ok(integer.unwrap_or_else(|| format_float(float, 'g', None)))
 }
 
 /// Prints the integer that YAML reads in some digits, if it fits 64 bits. The digits of a float are not always its exact value.

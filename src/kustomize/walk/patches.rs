@@ -90,7 +90,7 @@ impl Walk<'_> {
         for (at, selected) in self.selected(&merge.site, target, acc) {
             match selected {
                 Selected::Yes => self.merge_into(merge, patch, at, acc),
-                Selected::Perhaps => {
+                Selected::Unknown => {
                     perhaps(acc, at, rewrites);
                     if rewrites {
                         self.doubt(&merge.site, "whether the patch applies depends on what is not known of an object");
@@ -157,13 +157,13 @@ impl Walk<'_> {
     fn selected(&mut self, site: &Site, target: &Selector, acc: &Accumulator) -> Vec<(usize, Selected)> {
         let compiled = match Compiled::new(target) {
             Ok(compiled) => compiled,
-            Err(BadSelector::Refused(text)) => {
+            Err(BadSelector::Invalid(text)) => {
                 self.report(kz014::expression(site.clone(), &text));
                 return Vec::new();
             }
-            Err(BadSelector::Unsure(text)) => {
-                self.doubt(site, format!("the expression `{text}` may mean something else in Go"));
-                return acc.objects().iter().enumerate().map(|(at, _)| (at, Selected::Perhaps)).collect();
+            Err(BadSelector::Unsupported(text)) => {
+                self.doubt(site, format!("`{text}` in a selector is not supported by this analysis"));
+                return acc.objects().iter().enumerate().map(|(at, _)| (at, Selected::Unknown)).collect();
             }
         };
         let selected: Vec<_> = acc.objects().iter().map(|object| compiled.selects(object)).enumerate().collect();
@@ -185,7 +185,7 @@ impl Walk<'_> {
         for (at, selected) in self.selected(&json.site, target, acc) {
             match selected {
                 Selected::Yes => self.json_into(json, at, rewrites, acc),
-                Selected::Perhaps => {
+                Selected::Unknown => {
                     perhaps(acc, at, rewrites);
                     self.doubt(&json.site, "whether the patch applies depends on labels, or on patches before it");
                 }

@@ -163,12 +163,12 @@ impl Walk<'_> {
         let rejects: Result<Vec<_>, _> = target.reject.iter().map(Compiled::new).collect();
         let (select, rejects) = match (Compiled::new(select), rejects) {
             (Ok(select), Ok(rejects)) => (select, rejects),
-            (Err(BadSelector::Refused(text)), _) | (_, Err(BadSelector::Refused(text))) => {
+            (Err(BadSelector::Invalid(text)), _) | (_, Err(BadSelector::Invalid(text))) => {
                 self.report(kz014::expression(site.clone(), &text));
                 return;
             }
             _ => {
-                self.doubt(site, "an expression of a target may mean something else in Go");
+                self.doubt(site, "an expression in a selector is not supported by this analysis");
                 blur_all(acc, target);
                 return;
             }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{MathTransform, MathType, Profile};
 use super::TransformError;
-use crate::crossplane::go::Any;
+use crate::go::Any;
 
 /// A number with its Go type.
 enum Number {

@@ -5,9 +5,7 @@ use serde_json::Value;
 use super::super::{ConvertTransform, Profile};
 use super::TransformError;
 use super::arithmetic::truncated;
-use crate::crossplane::go::{
-    Any, Target, fmt, format_float, parse_bool, parse_float, parse_int, parse_quantity, unmarshal,
-};
+use crate::go::{Any, Target, fmt, format_float, parse_bool, parse_float, parse_int, parse_quantity, unmarshal};
 
 impl ConvertTransform {
     pub(super) fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::super::{FallbackTo, MatchPattern, MatchTransform, PatternType};
 use super::TransformError;
-use crate::crossplane::go::{Any, floats, regexp};
+use crate::go::{Any, floats, regexp};
 
 /// Returns the value that a map has for a string.
 pub(super) fn resolve_map(pairs: &Map<String, Value>, input: &Any) -> Result<Any, TransformError> {

@@ -9,7 +9,7 @@ mod lookup;
 mod text;
 
 use super::{Profile, Transform, TransformType};
-use crate::crossplane::go::Any;
+use crate::go::Any;
 
 /// Upstream's error message of a transform that fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,8 +28,8 @@ impl TransformError {
     }
 }
 
-impl From<crate::crossplane::go::fmt::TooLong> for TransformError {
-    fn from(error: crate::crossplane::go::fmt::TooLong) -> Self {
+impl From<crate::go::fmt::TooLong> for TransformError {
+    fn from(error: crate::go::fmt::TooLong) -> Self {
         Self::new(error.to_string())
     }
 }
@@ -39,7 +39,7 @@ impl Transform {
     ///
     /// # Errors
     /// Upstream's error message. Errors of our own: a negative group, at which upstream panics, and a text of more than
-    /// [`crate::crossplane::go::fmt::MAX_TEXT`] bytes.
+    /// [`crate::go::fmt::MAX_TEXT`] bytes.
     pub fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {
         let name = self.transform_type.as_str();
         let result = match &self.transform_type {

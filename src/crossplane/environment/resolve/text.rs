@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::super::{Profile, Regexp, Replace, StringTransform, StringType};
 use super::TransformError;
-use crate::crossplane::go::fmt::{self, MAX_TEXT, TooLong};
-use crate::crossplane::go::{Any, base64, hash, quote, regexp, to_lower, to_upper};
+use crate::go::fmt::{self, MAX_TEXT, TooLong};
+use crate::go::{Any, base64, hash, quote, regexp, to_lower, to_upper};
 
 impl StringTransform {
     pub(super) fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {

@@ -37,24 +37,41 @@ fn fixed(value: f64, precision: Option<usize>) -> String {
 
 /// Returns the digits of a number, and the exponent of the first digit.
 fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
-    let text = match precision {
-        None => shortest(value),
-        Some(precision) => format!("{value:.*e}", precision.min(MAX_DIGITS)),
-    };
+    let Some(precision) = precision else { return shortest(&serde_json::to_string(&value).unwrap_or_default()) };
+    let text = format!("{value:.*e}", precision.min(MAX_DIGITS));
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let mut digits = mantissa.replace('.', "");
-    let missing = precision.map_or(0, |precision| (precision + 1).saturating_sub(digits.len()));
+    let missing = (precision + 1).saturating_sub(digits.len());
     digits.extend(std::iter::repeat_n('0', missing));
     (digits, exponent.parse().unwrap_or(0))
 }
 
-/// Returns the fewest digits that parse to the same number. If two candidates are equally near, Go takes the one with
-/// the even last digit, Rust the larger one.
-fn shortest(value: f64) -> String {
-    let text = format!("{value:e}");
-    let count = text.split_once('e').map_or(text.len(), |(mantissa, _)| mantissa.replace('.', "").len());
-    let even = format!("{value:.*e}", count.saturating_sub(1));
-    if even.parse() == Ok(value) { even } else { text }
+/// Returns the digits in a number that `serde_json` printed, without zeros at either end, and the exponent of the first
+/// digit.
+///
+/// Several numbers of digits may parse to the same float. If two of the shortest are equally near, Go and `serde_json`
+/// take the one with an even last digit; the standard library of Rust takes the larger one.
+fn shortest(json: &str) -> (String, i32) {
+    let (mantissa, exponent) = json.split_once('e').unwrap_or((json, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = [whole, fraction].concat();
+    let significant = all.trim_start_matches('0');
+    if significant.is_empty() {
+        return ("0".to_owned(), 0);
+    }
+    let signed = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
+    let first = signed(whole.len()) - signed(all.len() - significant.len()) - 1;
+    (significant.trim_end_matches('0').to_owned(), first + exponent.parse().unwrap_or(0))
+}
+
+/// Formats a `float32` in the format `g`, with the fewest digits that parse to the same number.
+pub fn format_float32(value: f32) -> String {
+    if !value.is_finite() {
+        return format_float(value.into(), 'g', None);
+    }
+    let (digits, exponent) = shortest(&serde_json::to_string(&value.abs()).unwrap_or_default());
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    format!("{sign}{}", generally(&digits, exponent, None))
 }
 
 fn scientific(value: f64, precision: Option<usize>) -> String {
@@ -73,6 +90,11 @@ fn spelled(digits: &str, exponent: i32) -> String {
 fn general(value: f64, precision: Option<usize>) -> String {
     let wanted = precision.map(|precision| precision.max(1));
     let (all, exponent) = digits(value, wanted.map(|wanted| wanted - 1));
+    generally(&all, exponent, wanted)
+}
+
+/// Formats digits in the format `g`.
+fn generally(all: &str, exponent: i32, wanted: Option<usize>) -> String {
     let significant = all.trim_end_matches('0');
     let significant = if significant.is_empty() { "0" } else { significant };
     let count = i32::try_from(significant.len()).unwrap_or(i32::MAX);

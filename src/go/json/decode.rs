@@ -1,9 +1,9 @@
 //! Decodes JSON like `encoding/json`, with Go's error messages.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-use super::format_float;
-use crate::admission::json as wire;
+use super::parse::{JsonError, MAX_DEPTH, parse};
+use crate::go::{format_float, quote};
 
 /// The Go type into which a text is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub enum Target {
 /// Decodes a text into a map or a list; `None` for `null`, which leaves them nil. All numbers are `float64`.
 ///
 /// # Errors
-/// Go's message; a message of our own for values that are nested deeper than [`wire::MAX_DEPTH`].
+/// Go's message; a message of our own for values that are nested deeper than [`MAX_DEPTH`].
 pub fn unmarshal(text: &str, target: Target) -> Result<Option<Value>, String> {
     Scanner { bytes: text.as_bytes(), at: 0, open: Vec::new() }.document()?;
-    let value = wire::parse(text).map_err(|error| match error {
-        wire::JsonError::Malformed(_) => out_of_range(text, target),
+    let value = parse(text).map_err(|error| match error {
+        JsonError::Malformed(_) => out_of_range(text, target),
         deep => deep.to_string(),
     })?;
     match (value, target) {
@@ -64,9 +64,7 @@ fn out_of_range(text: &str, target: Target) -> String {
 /// Converts all numbers of a value to `float64`.
 pub fn floats(value: Value) -> Value {
     match value {
-        Value::Number(number) => {
-            number.as_f64().and_then(serde_json::Number::from_f64).map_or(Value::Null, Value::Number)
-        }
+        Value::Number(number) => number.as_f64().and_then(Number::from_f64).map_or(Value::Null, Value::Number),
         Value::Array(items) => Value::Array(items.into_iter().map(floats).collect()),
         Value::Object(members) => {
             Value::Object(members.into_iter().map(|(key, member)| (key, floats(member))).collect())
@@ -76,10 +74,10 @@ pub fn floats(value: Value) -> Value {
 }
 
 /// Converts a value as encoding to JSON and decoding by `k8s.io/apimachinery` does: numbers without a fraction become
-/// `int64` if they fit.
+/// `int64` if they fit, others are `float64`.
 pub fn integers(value: Value) -> Value {
     match value {
-        Value::Number(number) => Value::Number(integer(&number).map_or(number, Into::into)),
+        Value::Number(number) => integer(number),
         Value::Array(items) => Value::Array(items.into_iter().map(integers).collect()),
         Value::Object(members) => {
             Value::Object(members.into_iter().map(|(key, member)| (key, integers(member))).collect())
@@ -88,13 +86,13 @@ pub fn integers(value: Value) -> Value {
     }
 }
 
-fn integer(number: &serde_json::Number) -> Option<i64> {
-    if number.is_i64() {
-        return None;
-    }
-    let value = number.as_f64()?;
+fn integer(number: Number) -> Value {
+    let Some(value) = number.as_f64().filter(|_| !number.is_i64()) else { return number.into() };
     let is_whole = value.fract() == 0.0 && value.abs() < 1e21;
-    is_whole.then(|| format_float(value, 'f', None).parse().ok()).flatten()
+    match format_float(value, 'f', None).parse::<i64>() {
+        Ok(integer) if is_whole => integer.into(),
+        _ => value.into(),
+    }
 }
 
 /// Checks the grammar, to report errors like Go.
@@ -134,7 +132,7 @@ impl Scanner<'_> {
         loop {
             self.space();
             match self.next()? {
-                b'{' | b'[' if self.open.len() >= wire::MAX_DEPTH => return Err(wire::JsonError::TooDeep.to_string()),
+                b'{' | b'[' if self.open.len() >= MAX_DEPTH => return Err(JsonError::TooDeep.to_string()),
                 b'{' => {
                     self.open.push(b'}');
                     self.space();
@@ -279,7 +277,7 @@ fn character(byte: u8) -> String {
         b'\'' => r"'\''".to_owned(),
         b'"' => "'\"'".to_owned(),
         _ => {
-            let quoted = super::quote(&String::from(char::from(byte)));
+            let quoted = quote(&String::from(char::from(byte)));
             format!("'{}'", &quoted[1..quoted.len() - 1])
         }
     }

@@ -3,7 +3,7 @@
 //! It never fails in Go: it writes mistakes into the text, such as `%!d(float64=7)`, `%!s(MISSING)` or `%!(EXTRA
 //! string=a)`. All of them contain [`MISTAKE`].
 //!
-//! Source: the documentation of Go's package fmt, and the output of Go 1.26 in `tests/vectors/crossplane/go_fmt.json`.
+//! Source: the documentation of Go's package fmt, and the output of Go 1.26 in `tests/vectors/go/go_fmt.json`.
 
 mod directive;
 mod number;

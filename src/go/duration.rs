@@ -1,0 +1,130 @@
+//! Durations like `time.ParseDuration` and `time.Duration.String`, in nanoseconds.
+
+use std::time::Duration;
+
+const SECOND: u64 = 1_000_000_000;
+/// The magnitude of the smallest `int64`.
+const MAX_MAGNITUDE: u64 = 1 << 63;
+
+/// The units in nanoseconds. Unicode has two micro signs.
+const UNITS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("ms", 1_000_000),
+    ("s", SECOND),
+    ("m", 60 * SECOND),
+    ("h", 3600 * SECOND),
+];
+
+/// Parses a duration such as `1h30m` or `-1.5s`. Returns `None` for an invalid text, or one beyond Go's 292 years.
+pub fn parse(text: &str) -> Option<i64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let magnitude = if unsigned == "0" { 0 } else { sum(unsigned)? };
+    match text.starts_with('-') {
+        true => 0_i64.checked_sub_unsigned(magnitude),
+        false => i64::try_from(magnitude).ok(),
+    }
+}
+
+/// Parses a duration that is not negative.
+pub fn parse_unsigned(text: &str) -> Option<Duration> {
+    parse(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok()).map(Duration::from_nanos)
+}
+
+/// Adds up a sequence of numbers with units.
+fn sum(mut text: &str) -> Option<u64> {
+    let mut total: u64 = 0;
+    if text.is_empty() {
+        return None;
+    }
+    while !text.is_empty() {
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, rest) = text.split_at(digits);
+        let end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let (unit, rest) = rest.split_at(end);
+        let (_, unit) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
+        total = total.checked_add(part(number, unit)?).filter(|total| *total <= MAX_MAGNITUDE)?;
+        text = rest;
+    }
+    Some(total)
+}
+
+/// Multiplies a decimal number by a unit, and truncates fractions of a nanosecond.
+fn part(number: &str, unit: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let whole = whole.checked_mul(unit).filter(|whole| *whole <= MAX_MAGNITUDE)?;
+    whole.checked_add(fraction_of(fraction, unit)).filter(|part| *part <= MAX_MAGNITUDE)
+}
+
+/// Multiplies a fraction by a unit. Go computes with floating-point numbers, so the last nanosecond may be imprecise; this
+/// function reproduces that.
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "those of Go")]
+fn fraction_of(digits: &str, unit: u64) -> u64 {
+    let (mut numerator, mut scale) = (0_u64, 1.0);
+    for digit in digits.bytes() {
+        let next = numerator * 10 + u64::from(digit - b'0');
+        if next > MAX_MAGNITUDE {
+            break;
+        }
+        numerator = next;
+        scale *= 10.0;
+        if numerator > (MAX_MAGNITUDE - 1) / 10 {
+            break;
+        }
+    }
+    (numerator as f64 * (unit as f64 / scale)) as u64
+}
+
+/// Formats nanoseconds, such as `1h30m0s`, `1.5ms` or `0s`.
+pub fn format(nanoseconds: i64) -> String {
+    let size = nanoseconds.unsigned_abs();
+    let text = match size {
+        0 => return "0s".to_owned(),
+        1..1_000 => format!("{size}ns"),
+        1_000..1_000_000 => format!("{}µs", decimal(size, 1_000)),
+        1_000_000..SECOND => format!("{}ms", decimal(size, 1_000_000)),
+        _ => {
+            let seconds = decimal(size % (60 * SECOND), SECOND);
+            match (size / (3600 * SECOND), size / (60 * SECOND) % 60) {
+                (0, 0) => format!("{seconds}s"),
+                (0, minutes) => format!("{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    };
+    if nanoseconds < 0 { format!("-{text}") } else { text }
+}
+
+/// Formats `size` as a decimal number of units, without trailing zeros.
+fn decimal(size: u64, unit: u64) -> String {
+    let places = unit.ilog10() as usize;
+    let text = format!("{}.{:0places$}", size / unit, size % unit);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn parses_formatted_durations(nanos: i64) {
+            // Go's own arithmetic loses a nanosecond in fractions of seconds in rare cases, never more.
+            let parsed = parse(&format(nanos)).unwrap();
+            prop_assert!(nanos.abs_diff(parsed) <= 1, "{nanos} {parsed}");
+        }
+
+        #[test]
+        fn accepts_any_text(any in "[0-9.hmsnuµ+-]{0,40}") {
+            let _ = parse(&any);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! JSON like Go's `encoding/json`, where `serde_json` differs.
+
+mod decode;
+mod encode;
+mod parse;
+
+pub use decode::{Target, floats, integers, unmarshal};
+pub use encode::{marshal, marshal_indent};
+pub use parse::{JsonError, MAX_DEPTH, parse};

@@ -1,0 +1,50 @@
+//! Regular expressions of selectors, which must match a whole text.
+//!
+//! Source: kustomize's `types.NewSelectorRegex`; executed cases in `tests/vectors/kustomize/selectors.json`.
+
+use std::sync::Arc;
+
+use regex::Regex;
+
+use crate::go::regexp::{self, SyntaxError};
+
+/// A compiled expression of a selector.
+#[derive(Debug)]
+pub enum Pattern {
+    /// No expression: it matches every text.
+    Any,
+    /// A text without special characters, which needs no compilation. Most selectors are names.
+    Text(String),
+    /// An expression in Go's syntax.
+    Expression(Arc<Regex>),
+}
+
+impl Pattern {
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// Go's syntax error.
+    pub fn new(text: &str) -> Result<Self, SyntaxError> {
+        if text.is_empty() {
+            return Ok(Self::Any);
+        }
+        if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte)) {
+            return Ok(Self::Text(text.to_owned()));
+        }
+        regexp::compile(&format!("^(?:{text})$")).map(Self::Expression)
+    }
+
+    /// Reports whether the expression matches a text.
+    pub fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Text(wanted) => wanted == text,
+            Self::Expression(expression) => expression.is_match(text),
+        }
+    }
+
+    /// Reports whether there is an expression.
+    pub fn is_some(&self) -> bool {
+        !matches!(self, Self::Any)
+    }
+}
