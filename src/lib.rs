@@ -8,6 +8,7 @@
 //! | [`admission`] | the protocol: reviews, requests, verdicts, patches; does not depend on rules |
 //! | [`yaml`] | YAML documents as kubectl reads them, with the position of every value |
 //! | [`authority`] | self-managed certificates: one CA in a Secret, the caBundles of the webhooks |
+//! | [`cache`] | bounded caches: LRU eviction, single flight, recent failures |
 //! | [`catalog`] | the objects that rules look up, from a cluster or from files |
 //! | [`rule`] | the types of rules and mutators |
 //! | [`kustomize`] | kustomize: the build engine, and rules for errors in trees |
@@ -35,6 +36,7 @@ pub mod admission;
 pub mod artifacts;
 pub mod audit;
 pub mod authority;
+pub mod cache;
 pub mod catalog;
 pub mod cli;
 pub mod config;

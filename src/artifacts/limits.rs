@@ -34,6 +34,8 @@ pub const SHARED: u64 = MIB;
 pub const FETCHES: usize = 4;
 /// Maximum number of running or waiting fetches.
 pub const MOST_FETCHES: usize = 256;
+/// Maximum number of remembered failures, each with its message of some hundred bytes.
+pub const MOST_FAILURES: usize = 1_000;
 /// Timeout of a fetch: many times what source-controller needs for the largest artifact.
 pub const FETCH: Duration = Duration::from_secs(30);
 /// Connect timeout. Within a cluster a connection takes a millisecond.
@@ -66,6 +68,8 @@ pub struct Limits {
     pub fetches: usize,
     /// Maximum number of running or waiting fetches.
     pub most_fetches: usize,
+    /// Maximum number of remembered failures.
+    pub most_failures: usize,
     /// Timeout of a fetch.
     pub fetch: Duration,
     /// Timeout of a connection.
@@ -88,6 +92,7 @@ impl Default for Limits {
             read: READ,
             fetches: FETCHES,
             most_fetches: MOST_FETCHES,
+            most_failures: MOST_FAILURES,
             fetch: FETCH,
             connect: CONNECT,
             failed: FAILED,

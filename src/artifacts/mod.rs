@@ -1,20 +1,19 @@
-//! Artifacts: fetches, judges and caches trees outside the request handler.
+//! The artifact cache: fetches, verifies, unpacks, judges and caches trees, outside the request handler.
 //!
 //! ```text
-//! root ─► verdict cached? ─► tree cached? ─► fetch, one per digest ─► digest correct? ─► unpack ─► judge ─► cache
+//! root ─► verdict cached? ─► tree cached? ─► fetch (single flight) ─► verify digest ─► unpack ─► judge ─► cache
 //! ```
 //!
-//! A handler waits at most until its deadline; the fetch continues and serves the next request. Artifacts are fetched
-//! only from allowed hosts, without credentials and redirects, and are unpacked only if the digest is correct. All
-//! caches are bounded; see [`limits`].
+//! A handler waits until its deadline; the fetch continues after it, and the next request finds its result. Artifacts are
+//! fetched from allowed hosts only, without credentials and without following redirects. An archive is unpacked only if
+//! its digest is correct. Everything is bounded; see [`limits`].
 
 mod fetch;
-mod flights;
-mod kept;
+mod fetches;
 pub mod limits;
 mod metrics;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures::FutureExt as _;
@@ -25,33 +24,33 @@ pub use fetch::{FetchError, OWN_HOSTS, is_allowed};
 pub use limits::Limits;
 pub use metrics::Metrics;
 
+use crate::cache::Lru;
 use crate::kustomize::Files;
 use crate::kustomize::delivery::{Artifact, At, Content, Judge, Judged, Judging, Outcome, Root, judge};
 use crate::kustomize::options::Options;
 use crate::kustomize::tree::Tree;
-use flights::Flights;
-use kept::Kept;
+use fetches::Fetches;
 
 /// Fetches and judges trees.
 pub struct Artifacts {
-    shelf: Arc<Shelf>,
-    flights: Arc<Flights>,
+    state: Arc<State>,
+    fetches: Arc<Fetches>,
 }
 
-/// The caches, and the state for judging.
-struct Shelf {
+/// The caches and limits that fetching and judging share.
+struct State {
     limits: Limits,
     metrics: Metrics,
-    trees: Mutex<Kept<String, Arc<Unpacked>>>,
-    verdicts: Mutex<Kept<Question, Arc<Judged>>>,
-    /// One root is judged at a time, which takes a millisecond; the other processors serve requests.
+    trees: Lru<String, Arc<Unpacked>>,
+    verdicts: Lru<Question, Arc<Judged>>,
+    /// One root is judged at a time, which takes a millisecond, so that requests have the processors.
     judging: Semaphore,
 }
 
-/// A fetched tree with the files parsed from it.
+/// A fetched tree, with its parsed kustomization files.
 struct Unpacked {
     tree: Arc<Tree>,
-    /// `None` if they are too large to keep.
+    /// `None` if they are too large to be cached.
     files: Option<Files>,
 }
 
@@ -61,14 +60,14 @@ impl Unpacked {
         Self { tree: Arc::new(tree), files }
     }
 
-    /// Estimates the maximum size in bytes.
+    /// Estimates its maximum size in bytes.
     fn weight(&self) -> u64 {
         let parsed = if self.files.is_some() { self.tree.kustomizations_cost() * limits::PARSED } else { 0 };
         self.tree.weight() + parsed
     }
 }
 
-/// The key of a verdict: the tree, the folder, and the build options.
+/// The key of a verdict: the tree, the folder, and how it is built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     digest: String,
@@ -77,26 +76,25 @@ struct Question {
 }
 
 impl Question {
-    /// Estimates the size in bytes.
+    /// Estimates its size in bytes.
     fn weight(&self) -> usize {
         let (At::Folder(path) | At::FolderIfAny(path)) = &self.at else { return size_of::<Self>() };
         let spec = self.options.flux.weight();
-        // The key is stored twice: in the map, and in the order of use.
-        2 * (size_of::<Self>() + self.digest.len() + path.len() + spec)
+        size_of::<Self>() + self.digest.len() + path.len() + spec
     }
 }
 
 impl Artifacts {
-    /// Creates the caches within `limits`. Must be called in the Tokio runtime that uses them.
+    /// Creates an empty cache. Fetches run on the runtime of their first caller.
     pub fn new(limits: Limits, metrics: Metrics) -> Self {
-        let shelf = Arc::new(Shelf {
-            trees: Mutex::new(Kept::new(limits.kept_trees, limits.most_trees)),
-            verdicts: Mutex::new(Kept::new(limits.kept_verdicts, limits.most_verdicts)),
+        let state = Arc::new(State {
+            trees: Lru::new(limits.kept_trees, limits.most_trees),
+            verdicts: Lru::new(limits.kept_verdicts, limits.most_verdicts),
             judging: Semaphore::new(1),
             metrics,
             limits,
         });
-        Self { flights: Flights::new(shelf.clone()), shelf }
+        Self { fetches: Fetches::new(state.clone()), state }
     }
 
     async fn outcome(&self, root: &Root, hosts: &[String], last: Instant) -> Outcome {
@@ -117,23 +115,23 @@ impl Artifacts {
         last: Instant,
     ) -> Result<Arc<Judged>, String> {
         let question = Question { digest: artifact.digest.clone(), at: root.at.clone(), options: root.options.clone() };
-        if let Some(judged) = lock(&self.shelf.verdicts).find(&question) {
-            self.shelf.metrics.verdict_kept();
+        if let Some(judged) = self.state.verdicts.get(&question) {
+            self.state.metrics.verdict_kept();
             return Ok(judged);
         }
-        let flight = self.flights.of(artifact, hosts)?;
-        let late = "it is still being fetched; apply again";
-        let unpacked = timeout_at(last.into(), flight).await.map_err(|_| late)??;
-        let (shelf, root) = (self.shelf.clone(), root.clone());
+        let fetch = self.fetches.of(artifact, hosts)?;
+        let late = "it is still being fetched; apply again in a moment";
+        let unpacked = timeout_at(last.into(), fetch.tree()).await.map_err(|_| late)??;
+        let (state, root) = (self.state.clone(), root.clone());
         let work = move || {
-            let tree = unpacked.tree.within(shelf.limits.read);
+            let tree = unpacked.tree.within(state.limits.read);
             let own = Files::default();
             let judged = Arc::new(judge(&tree, &root, unpacked.files.as_ref().unwrap_or(&own)));
             let weight = judged.weight() + question.weight();
-            lock(&shelf.verdicts).keep(question, judged.clone(), weight);
+            state.verdicts.insert(question, judged.clone(), weight);
             Ok(judged)
         };
-        self.shelf.clone().work(work, last).await
+        self.state.clone().work(work, last).await
     }
 
     async fn of_carried(
@@ -142,17 +140,17 @@ impl Artifacts {
         root: &Root,
         last: Instant,
     ) -> Result<Arc<Judged>, String> {
-        let (root, read) = (root.clone(), self.shelf.limits.read);
+        let (root, read) = (root.clone(), self.state.limits.read);
         let work = move || {
             let tree = Arc::new(unpack()?).within(read);
             Ok(Arc::new(judge(&tree, &root, &Files::default())))
         };
-        self.shelf.clone().work(work, last).await
+        self.state.clone().work(work, last).await
     }
 }
 
-impl Shelf {
-    /// Runs slow work on the blocking thread pool, one task at a time.
+impl State {
+    /// Judges on a blocking thread, one root at a time.
     async fn work(
         self: Arc<Self>,
         work: impl FnOnce() -> Result<Arc<Judged>, String> + Send + 'static,
@@ -175,8 +173,8 @@ impl Shelf {
     }
 }
 
-/// A permit for judging, released on drop.
-struct Permit(Arc<Shelf>);
+/// The permit to judge, until it is dropped.
+struct Permit(Arc<State>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
@@ -190,13 +188,8 @@ impl Judge for Artifacts {
     }
 
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]) {
-        if let Err(why) = self.flights.of(artifact, hosts) {
+        if let Err(why) = self.fetches.of(artifact, hosts) {
             tracing::debug!(url = artifact.url, why, "not fetched ahead");
         }
     }
-}
-
-/// Every change is one call, so the data is consistent even after a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,8 +4,8 @@
 //! other credentials can read. Descriptors with the same digest are stored once. During an outage of a registry, known
 //! descriptors stay in the cache.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
@@ -13,18 +13,22 @@ use tokio::time::{Instant, timeout_at};
 
 use super::closure::{Closure, Found};
 use super::descriptor::Descriptor;
-use super::lru_cache::LruCache;
 use super::{artifact, repository, versions};
+use crate::cache::{Lru, RecentFailures, SingleFlight};
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::overwrites::substitution::Entry;
 use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Mirror, Repository};
 
 /// Maximum number of descriptors of one tree that are fetched concurrently.
 const AT_ONCE: usize = 8;
-/// Number of locks for single flight: concurrent callers for the same descriptor share one fetch.
-const STRIPES: usize = 64;
+/// Maximum number of fetches in flight. Trees that need more keep them for their next attempt.
+const MAX_IN_FLIGHT: usize = 256;
 /// Maximum number of registries whose outages are remembered.
 const HOSTS: usize = 1_000;
+/// Maximum size of the entries, and of the descriptors by digest, in bytes. Both refer to the same descriptors.
+const MAX_BYTES: u64 = 128 << 20;
+/// The overhead of an entry besides its descriptor, in bytes.
+const ENTRY_BYTES: usize = 512;
 
 /// The time to live of cache entries, by result.
 #[derive(Debug, Clone, Copy)]
@@ -49,13 +53,18 @@ impl Default for Freshness {
 
 /// A cache of component descriptors that were read from OCI registries.
 pub struct ComponentCache {
+    mirrors: Vec<Mirror>,
+    in_flight: SingleFlight<Key, ()>,
+    state: Arc<State>,
+}
+
+/// The entries, and what fetches need.
+struct State {
     client: Client,
     freshness: Freshness,
-    mirrors: Vec<Mirror>,
-    entries: Mutex<LruCache<Key, Known>>,
-    by_digest: Mutex<LruCache<String, Arc<Descriptor>>>,
-    outages: Mutex<HashMap<String, (Instant, String)>>,
-    stripes: Vec<tokio::sync::Mutex<()>>,
+    entries: Lru<Key, Known>,
+    by_digest: Lru<String, Arc<Descriptor>>,
+    outages: RecentFailures<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -83,16 +92,14 @@ struct Answer {
 impl ComponentCache {
     /// Creates an empty cache.
     pub fn new(client: Client, freshness: Freshness) -> Self {
-        let stripes = (0..STRIPES).map(|_| tokio::sync::Mutex::new(())).collect();
-        Self {
+        let state = State {
+            entries: Lru::new(MAX_BYTES, usize::MAX),
+            by_digest: Lru::new(MAX_BYTES, usize::MAX),
+            outages: RecentFailures::new(freshness.failure, HOSTS),
             client,
             freshness,
-            mirrors: Vec::new(),
-            entries: Mutex::default(),
-            by_digest: Mutex::default(),
-            outages: Mutex::default(),
-            stripes,
-        }
+        };
+        Self { mirrors: Vec::new(), in_flight: SingleFlight::new(MAX_IN_FLIGHT), state: Arc::new(state) }
     }
 
     /// Reads from `mirrors` instead of the registries that they mirror.
@@ -104,7 +111,7 @@ impl ComponentCache {
     /// Looks up a component version in the cache, without a fetch.
     pub fn find(&self, reference: &ComponentReference, keyring: &Keyring) -> Found {
         match self.key(reference, keyring) {
-            Ok((key, _)) => lock(&self.entries).get(&key).map_or(Found::Pending, |known| known.found),
+            Ok((key, _)) => self.state.entries.get(&key).map_or(Found::Pending, |known| known.found),
             Err(gap) => gap,
         }
     }
@@ -131,7 +138,7 @@ impl ComponentCache {
             let wanted: Vec<_> = results
                 .filter(|reference| inside(reference).is_none())
                 .filter_map(|reference| self.key(reference, keyring).ok())
-                .filter(|(key, _)| self.is_due(key) && requested.insert(key.clone()))
+                .filter(|(key, _)| self.state.is_due(key) && requested.insert(key.clone()))
                 .collect();
             if wanted.is_empty() {
                 return closure;
@@ -163,20 +170,26 @@ impl ComponentCache {
         Ok((key, credentials))
     }
 
+    /// Waits until a component version is fetched, unless too many fetches are in flight.
+    async fn refresh(&self, key: Key, credentials: Credentials) {
+        let state = self.state.clone();
+        if let Ok(fetched) = self.in_flight.share(key.clone(), || state.refresh(key, credentials)) {
+            fetched.await;
+        }
+    }
+}
+
+impl State {
     fn is_due(&self, key: &Key) -> bool {
-        lock(&self.entries).get(key).is_none_or(|known| known.due <= Instant::now())
+        self.entries.get(key).is_none_or(|known| known.due <= Instant::now())
     }
 
-    /// Fetches a component version, unless a concurrent call has just done so.
-    async fn refresh(&self, key: Key, credentials: Credentials) {
-        let _guard = match self.stripes.get(stripe(&key)) {
-            Some(stripe) => Some(stripe.lock().await),
-            None => None,
-        };
+    /// Fetches a component version, unless an earlier fetch has just done so.
+    async fn refresh(self: Arc<Self>, key: Key, credentials: Credentials) {
         if !self.is_due(&key) {
             return;
         }
-        let before = lock(&self.entries).get(&key);
+        let before = self.entries.get(&key);
         let answer = self.fetch_unless_outage(&key, &credentials, before.as_ref()).await;
         let now = Instant::now();
         let due = now + self.time_to_live(&answer.found);
@@ -191,7 +204,7 @@ impl ComponentCache {
             Found::Descriptor(descriptor) => ENTRY_BYTES + descriptor.weight(),
             _ => ENTRY_BYTES,
         };
-        lock(&self.entries).insert(key, known, weight);
+        self.entries.insert(key, known, weight);
     }
 
     fn time_to_live(&self, found: &Found) -> Duration {
@@ -203,7 +216,7 @@ impl ComponentCache {
     }
 
     async fn fetch_unless_outage(&self, key: &Key, credentials: &Credentials, before: Option<&Known>) -> Answer {
-        if let Some(why) = self.outage(&key.repository.host) {
+        if let Some(why) = self.outages.get(&key.repository.host) {
             return Answer { found: Found::Unreadable(why), digest: None, is_outage: true };
         }
         match self.fetch(key, credentials, before).await {
@@ -211,7 +224,7 @@ impl ComponentCache {
             Err(error) => {
                 let is_outage = error.is_outage();
                 if is_outage {
-                    self.remember(&key.repository.host, error.to_string());
+                    self.outages.insert(key.repository.host.clone(), error.to_string());
                 }
                 Answer { found: Found::Unreadable(error.to_string()), digest: None, is_outage }
             }
@@ -230,7 +243,7 @@ impl ComponentCache {
         if let Some(before) = before.filter(|before| before.digest.as_ref() == Some(&manifest.digest)) {
             return Ok(Answer { found: before.found.clone(), digest: before.digest.clone(), is_outage: false });
         }
-        let kept = lock(&self.by_digest).get(&manifest.digest);
+        let kept = self.by_digest.get(&manifest.digest);
         let descriptor = match kept {
             Some(descriptor) => descriptor,
             None => match self.content(key, &manifest, credentials).await? {
@@ -238,7 +251,7 @@ impl ComponentCache {
                     let digest = Some(manifest.digest.clone());
                     let descriptor = Arc::new(Descriptor { digest, ..descriptor });
                     let weight = ENTRY_BYTES + descriptor.weight();
-                    lock(&self.by_digest).insert(manifest.digest.clone(), descriptor.clone(), weight);
+                    self.by_digest.insert(manifest.digest.clone(), descriptor.clone(), weight);
                     descriptor
                 }
                 Err(why) => return Ok(unreadable(format!("{}:{tag}: {why}", key.repository))),
@@ -278,41 +291,8 @@ impl ComponentCache {
         let nearest = versions::nearest(&key.version, &existing);
         Answer { found: Found::Missing { nearest }, digest: None, is_outage: false }
     }
-
-    fn outage(&self, host: &str) -> Option<String> {
-        let mut outages = lock(&self.outages);
-        let (until, why) = outages.get(host)?.clone();
-        if until <= Instant::now() {
-            outages.remove(host);
-            return None;
-        }
-        Some(why)
-    }
-
-    fn remember(&self, host: &str, why: String) {
-        let mut outages = lock(&self.outages);
-        if outages.len() >= HOSTS {
-            outages.clear();
-        }
-        outages.insert(host.to_owned(), (Instant::now() + self.freshness.failure, why));
-    }
 }
-
-/// The overhead of an entry besides its descriptor, in bytes.
-const ENTRY_BYTES: usize = 512;
 
 fn unreadable(why: String) -> Answer {
     Answer { found: Found::Unreadable(why), digest: None, is_outage: false }
-}
-
-fn stripe(key: &Key) -> usize {
-    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    usize::try_from(hasher.finish() % STRIPES as u64).unwrap_or_default()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No holder panics.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,7 +10,6 @@ pub mod closure;
 pub mod descriptor;
 pub mod folder;
 pub mod inline;
-mod lru_cache;
 pub mod note;
 pub mod patch;
 pub mod record;

@@ -1,0 +1,117 @@
+//! Fetches of artifacts, each at most once at a time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+
+use super::fetch::{self, FetchError, Target};
+use super::{State, Unpacked};
+use crate::cache::{RecentFailures, SharedResult, SingleFlight};
+use crate::kustomize::delivery::Artifact;
+use crate::kustomize::tree::{ArchiveLimits, Tree};
+
+/// The tree of an artifact, or why it was not fetched, as the end of a sentence.
+type Fetched = Result<Arc<Unpacked>, String>;
+/// Digest and URL. A URL may serve the wrong bytes for a digest, so each URL is fetched.
+type Key = (String, String);
+
+/// Fetches that are in flight, and those that failed recently.
+pub(super) struct Fetches {
+    me: Weak<Self>,
+    state: Arc<State>,
+    in_flight: SingleFlight<Key, Fetched>,
+    failures: RecentFailures<Key>,
+    /// Limits the concurrent fetches of each host. There are no more hosts than are allowed.
+    hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Bytes that may arrive.
+    arriving: Semaphore,
+    /// One archive is unpacked at a time.
+    unpacking: AsyncMutex<()>,
+}
+
+impl Fetches {
+    pub(super) fn new(state: Arc<State>) -> Arc<Self> {
+        let limits = state.limits.clone();
+        let arriving = usize::try_from(limits.arriving).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            in_flight: SingleFlight::new(limits.most_fetches),
+            failures: RecentFailures::new(limits.failed, limits.most_failures),
+            hosts: Mutex::default(),
+            arriving: Semaphore::new(arriving),
+            unpacking: AsyncMutex::new(()),
+            state,
+        })
+    }
+
+    /// Returns the cached tree of an artifact, or the result of its fetch, which it starts if necessary.
+    ///
+    /// # Errors
+    /// Why it is not fetched.
+    pub(super) fn of(&self, artifact: &Artifact, hosts: &[String]) -> Result<Fetch, String> {
+        if let Some(unpacked) = self.state.trees.get(&artifact.digest) {
+            return Ok(Fetch::Cached(unpacked));
+        }
+        let target = Target::of(artifact, hosts).map_err(|error| error.to_string())?;
+        let key = (artifact.digest.clone(), artifact.url.clone());
+        if let Some(why) = self.failures.get(&key) {
+            return Err(why);
+        }
+        let me = self.me.upgrade().ok_or("portcullis is stopping")?;
+        let result = self.in_flight.share(key.clone(), || me.fetch(key, target));
+        result.map(Fetch::InFlight).map_err(|_| "too many artifacts are being fetched already".to_owned())
+    }
+
+    async fn fetch(self: Arc<Self>, key: Key, target: Target) -> Fetched {
+        let fetched = self.unpacked(&key.0, &target).await;
+        self.state.metrics.fetched(fetched.is_ok());
+        fetched.map_err(|error| {
+            let why = error.to_string();
+            tracing::warn!(url = key.1, why, "artifact not fetched");
+            self.failures.insert(key, why.clone());
+            why
+        })
+    }
+
+    async fn unpacked(&self, digest: &str, target: &Target) -> Result<Arc<Unpacked>, FetchError> {
+        let limits = &self.state.limits;
+        let host = self.host(target);
+        let _permit = host.acquire().await;
+        let (packed, _arriving) = fetch::fetch(target, limits, &self.arriving).await?;
+        let _guard = self.unpacking.lock().await;
+        let bounds = ArchiveLimits { bytes: limits.unpacked, entries: limits.entries, strict: true };
+        let unpack = move || Tree::archive_within(&*packed, "/", bounds);
+        let tree = tokio::task::spawn_blocking(unpack).await.map_err(|_| FetchError::Unpacking)??;
+        let unpacked = Arc::new(Unpacked::new(tree));
+        let weight = usize::try_from(unpacked.weight()).unwrap_or(usize::MAX);
+        self.state.trees.insert(digest.to_owned(), unpacked.clone(), weight);
+        self.state.metrics.trees_weigh(self.state.trees.weight());
+        Ok(unpacked)
+    }
+
+    fn host(&self, target: &Target) -> Arc<Semaphore> {
+        let permits = self.state.limits.fetches;
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.entry(target.authority()).or_insert_with(|| Arc::new(Semaphore::new(permits))).clone()
+    }
+}
+
+/// The tree of an artifact, or the fetch of it.
+pub(super) enum Fetch {
+    Cached(Arc<Unpacked>),
+    InFlight(SharedResult<Fetched>),
+}
+
+impl Fetch {
+    /// Waits for the tree.
+    ///
+    /// # Errors
+    /// Why it was not fetched.
+    pub(super) async fn tree(self) -> Fetched {
+        match self {
+            Self::Cached(unpacked) => Ok(unpacked),
+            Self::InFlight(result) => result.await.unwrap_or_else(|| Err("it could not be unpacked".to_owned())),
+        }
+    }
+}
