@@ -19,7 +19,7 @@
 //! | `cryptography` | the crypto provider of all TLS connections |
 //! | `https` | the HTTP client, and descriptions of its failures |
 //! | [`names`] | validation of Kubernetes names |
-//! | [`near`] | suggestions ("did you mean"), by edit distance |
+//! | [`suggestion`] | suggestions ("did you mean"), by edit distance |
 //! | [`oci`] | a client for OCI registries; does not depend on components |
 //! | [`artifacts`] | fetching, judging and caching of trees outside the request handler |
 //! | [`gate`] | selects and runs rules; applies levels and exemptions; derives the registration |
@@ -50,11 +50,11 @@ mod https;
 pub mod kustomize;
 pub mod landscaper;
 pub mod names;
-pub mod near;
 pub mod oci;
 pub mod process;
 pub mod reconciler;
 pub mod recording;
 pub mod rule;
 pub mod server;
+pub mod suggestion;
 pub mod yaml;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::environment;
 use super::kinds::{self, BY_LABEL, BY_LABEL_KEY, BY_NAME_PREFIX};
 use crate::catalog::{Kind, Stored, View};
-use crate::near::nearest_first;
+use crate::suggestion::by_similarity;
 
 /// Maximum number of EnvironmentConfigs in a selection. Larger selections are truncated; nobody merges so many.
 pub const MAX_SELECTED: usize = 1000;
@@ -123,5 +123,5 @@ fn label<'s>(stored: &'s Stored, key: &str) -> Option<&'s str> {
 }
 
 fn nearest<'t>(wanted: &str, texts: impl Iterator<Item = &'t str>) -> Vec<String> {
-    nearest_first(wanted, texts, MAX_SUGGESTIONS).into_iter().map(str::to_owned).collect()
+    by_similarity(wanted, texts, MAX_SUGGESTIONS).into_iter().map(str::to_owned).collect()
 }

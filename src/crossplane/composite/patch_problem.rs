@@ -9,7 +9,7 @@ use super::computed::{Computed, reads_environment, writes_composite};
 use crate::crossplane::environment::{ActionOutcome, Ending, Patch, PatchOutcome, Read};
 use crate::crossplane::field_path::{Path, Segment};
 use crate::crossplane::schema::{Found, Schema, Types};
-use crate::near::nearest_first;
+use crate::suggestion::by_similarity;
 
 /// A problem with a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +149,7 @@ fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
         let Segment::Field(name) = segment else { return None };
         let is_ours = |key: &&String| at != "the environment" || !["apiVersion", "kind"].contains(&key.as_str());
         let keys = value.as_object()?.keys().filter(is_ours).map(String::as_str);
-        let keys = nearest_first(name, keys, KEYS);
+        let keys = by_similarity(name, keys, KEYS);
         return (!keys.is_empty()).then(|| (at, keys.join(", ")));
     }
     None

@@ -9,7 +9,7 @@ use super::problem::{Problem, Topic};
 use crate::admission::FieldPath;
 use crate::crossplane::environment::Profile;
 use crate::crossplane::structural::Structural;
-use crate::near::nearest;
+use crate::suggestion::most_similar;
 
 /// A value and its field path.
 #[derive(Debug, Clone)]
@@ -189,7 +189,7 @@ impl Reader {
             (false, true) => "Unknown field: Crossplane drops it",
             (false, false) => "Unknown field: the function ignores it",
         };
-        let help = match alike.copied().or_else(|| nearest(name, fields.iter().copied())) {
+        let help = match alike.copied().or_else(|| most_similar(name, fields.iter().copied())) {
             Some(near) => format!("write {near}"),
             None => format!("known fields: {}", fields.join(", ")),
         };

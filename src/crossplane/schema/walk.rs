@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Found, MAX_PARTS, Schema, Types, is_local};
 use crate::crossplane::field_path::{Path, Segment};
 use crate::go::regexp;
-use crate::near::nearest_first;
+use crate::suggestion::by_similarity;
 
 /// Maximum number of names that are reported for a place.
 const MAX_NAMES: usize = 8;
@@ -225,6 +225,6 @@ fn requires(parts: &[&Value], name: &str) -> bool {
 
 fn sorted(names: &[String], segment: &Segment) -> Vec<String> {
     let Segment::Field(wanted) = segment else { return Vec::new() };
-    let named = nearest_first(wanted, names.iter().map(String::as_str), MAX_NAMES);
+    let named = by_similarity(wanted, names.iter().map(String::as_str), MAX_NAMES);
     named.into_iter().map(str::to_owned).collect()
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::field_path::Path;
 use crate::admission::Operation;
-use crate::near::nearest_first;
+use crate::suggestion::by_similarity;
 pub use validate::Violation;
 
 /// The fields of `spec` that Crossplane adds to every kind of composites.
@@ -119,7 +119,7 @@ fn taken(spec: &mut Map<String, Value>) -> Map<String, Value> {
 
 fn sorted(names: Option<&Map<String, Value>>, wanted: &str) -> Vec<String> {
     let names = names.into_iter().flat_map(|members| members.keys().map(String::as_str));
-    nearest_first(wanted, names, MAX_NAMES).into_iter().map(str::to_owned).collect()
+    by_similarity(wanted, names, MAX_NAMES).into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Number, Value};
 
 use super::schema::{Fields, Type};
 use crate::admission::FieldPath;
-use crate::near;
+use crate::suggestion;
 
 /// An error that kustomize's decoder would report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Decoder {
 
     fn unknown(&mut self, key: &str, fields: &Fields, path: FieldPath) {
         let allowed: Vec<_> = fields.fields.iter().map(|(name, _)| *name).collect();
-        let near = near::nearest(key, allowed.iter().copied());
+        let near = suggestion::most_similar(key, allowed.iter().copied());
         self.faults
             .push(Fault { path, kind: FaultKind::Unknown { key: key.to_owned(), of: fields.name, allowed, near } });
     }

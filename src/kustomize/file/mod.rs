@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use crate::near::nearest;
 pub use decode::{Fault, FaultKind};
 pub use definitions::{Definitions, definitions};
 pub use kustomization::{

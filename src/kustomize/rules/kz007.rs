@@ -1,9 +1,10 @@
 //! KZ007: a wrong kind or apiVersion.
 
 use crate::admission::Level;
-use crate::kustomize::file::{COMPONENT, Kustomization, nearest};
+use crate::kustomize::file::{COMPONENT, Kustomization};
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
+use crate::suggestion::most_similar;
 
 /// The row of KZ007.
 pub(super) static RULE: TreeRule = TreeRule {
@@ -46,7 +47,7 @@ pub(in crate::kustomize) fn found(kustomization: &Kustomization, at: &dyn Fn(&st
     if ![COMPONENT, "Kustomization"].contains(&kind) {
         let finding =
             RULE.finding(at("kind"), format!("kind is {kind}")).found(kind).allowed("Kustomization or Component");
-        let near = nearest(kind, [COMPONENT, "Kustomization"].into_iter());
+        let near = most_similar(kind, [COMPONENT, "Kustomization"].into_iter());
         findings.push(match near {
             Some(near) => finding.help(format!("did you mean {near}?")),
             None => finding.help("kustomize takes no other kinds in a kustomization file"),

@@ -2,9 +2,9 @@
 
 use crate::admission::Level;
 use crate::kustomize::accumulate::Id;
-use crate::kustomize::file::nearest;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
+use crate::suggestion::most_similar;
 
 /// The row of KZ030.
 pub(super) static RULE: TreeRule = TreeRule {
@@ -137,7 +137,7 @@ pub(in crate::kustomize) fn nothing_to_patch<'a>(
     if let Some(other) = same_kind.clone().find(|other| other.name == id.name) {
         return finding.help(format!("there is {other}: apiVersion and namespace must be the same"));
     }
-    match nearest(&id.name, same_kind.map(|other| other.name.as_str())) {
+    match most_similar(&id.name, same_kind.map(|other| other.name.as_str())) {
         Some(name) => finding.help(format!("did you mean {name}?")),
         None => {
             finding.help("correct kind, name and namespace of the patch, or give it a target, which may select nothing")
@@ -162,7 +162,7 @@ pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id, before: &Id, 
 /// A finding about `replicas` for what is not there.
 pub(in crate::kustomize) fn nothing_to_scale(site: Site, name: &str, there: &[&str]) -> TreeFinding {
     let finding = RULE.finding(site, format!("there is no {name} to be scaled")).found(name);
-    match nearest(name, there.iter().copied()) {
+    match most_similar(name, there.iter().copied()) {
         Some(near) => finding.help(format!("did you mean {near}?")),
         None => {
             finding.allowed("a Deployment, StatefulSet, ReplicaSet or ReplicationController").help("correct the name")

@@ -103,7 +103,7 @@ impl Walk<'_> {
         let (folder, name) = entry.trim_end_matches('/').rsplit_once('/').unwrap_or((".", entry));
         let Ok(Located::Folder(parent)) = self.tree.locate(root, folder) else { return None };
         let names = self.tree.names(&parent);
-        let near = crate::kustomize::file::nearest(name.trim(), names.iter().map(String::as_str))?;
+        let near = crate::suggestion::most_similar(name.trim(), names.iter().map(String::as_str))?;
         Some(if folder == "." { near.to_owned() } else { format!("{folder}/{near}") })
     }
 

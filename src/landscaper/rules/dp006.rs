@@ -7,8 +7,8 @@ use crate::landscaper::deployer::phase::PHASES;
 use crate::landscaper::deployer::promises::PHASE_IS_KNOWN;
 use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::near;
 use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::suggestion;
 
 static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
@@ -98,7 +98,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     unless_kept(&RULE, &PHASE_IS_KNOWN, (request, view), |change| {
         let phase = change.new.phase_text;
         let known = PHASES.iter().map(|(_, name, _)| *name).filter(|name| !name.is_empty());
-        let near = near::nearest(phase, known).map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+        let near =
+            suggestion::most_similar(phase, known).map(|name| format!("; did you mean {name}?")).unwrap_or_default();
         Violation {
             field: phase_field(request),
             what: format!("{phase:?} is not a phase that Landscaper knows{near}"),

@@ -7,8 +7,8 @@ use crate::catalog::View;
 use crate::landscaper::deployer::configuration::Deployers;
 use crate::landscaper::deployer::responsibility::{self, Route, registered};
 use crate::landscaper::kinds::{self, ALL, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS};
-use crate::near;
 use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::suggestion;
 
 static SCOPE: [Match; 1] =
     [kinds::matches(&DEPLOY_ITEMS, &[Operation::Create], Outage::Admit).reading(responsibility::READ)];
@@ -82,7 +82,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if served.is_empty() || type_name.is_empty() || served.contains(type_name) {
         return Vec::new();
     }
-    let near = near::nearest(type_name, served.iter().map(String::as_str));
+    let near = suggestion::most_similar(type_name, served.iter().map(String::as_str));
     let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let message = format!("no known deployer serves the type {type_name:?}, so no deployer picks this up{near}");
     let help = "correct the spelling of the type, or add the type to deployers.identities in the configuration";

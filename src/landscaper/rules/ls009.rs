@@ -11,8 +11,8 @@ use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, EXECUTIONS};
 use crate::landscaper::validation::Findings;
 use crate::landscaper::validation::templates::{self, Template};
-use crate::near;
 use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::suggestion;
 
 static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
 
@@ -89,7 +89,8 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     }
     for template in &templates {
         for missing in dependencies(template).filter(|name| !names.contains_key(name)) {
-            let near = near::nearest(missing, names.keys().copied()).map(|near| format!(", did you mean {near:?}?"));
+            let near = suggestion::most_similar(missing, names.keys().copied())
+                .map(|near| format!(", did you mean {near:?}?"));
             let message = template.message(&format!("it depends on {missing:?}, which does not exist"));
             let help = format!("name a template of this Execution{}", near.unwrap_or_default());
             findings.add(template.place.clone(), message, help);
