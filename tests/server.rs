@@ -10,17 +10,19 @@ use std::time::Duration;
 
 use portcullis::server::lifecycle::Stage;
 use portcullis::server::{Certificates, Clients, Floor, Format, Pair, Telemetry, limits};
+use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use serde_json::json;
 use support::client::{self, Connection, Reply};
 use support::deadline::deadline;
 use support::harness::{Server, eventually, get, review, review_of, soon};
 use support::pki::{Authority, SecretMount};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
 
 const MIB: usize = 1024 * 1024;
 
@@ -678,18 +680,55 @@ impl io::Write for Written {
     }
 }
 
-async fn logged(format: Format) -> String {
+/// Returns what is logged while `calls` are made.
+async fn logged_during(format: Format, calls: impl AsyncFnOnce(&Server)) -> String {
     let written = Written::default();
     let (telemetry, subscriber) = Telemetry::new(format, "info", written.clone()).unwrap();
     {
         let _here = tracing::subscriber::set_default(subscriber);
-        let server = Server::start().await;
-        let mut connection = server.connect().await;
-        connection.post("/validate", &review("warned")).await.unwrap();
-        connection.post("/validate", &review_of("gadgets", "fine", 0)).await.unwrap();
+        calls(&Server::start().await).await;
     }
     drop(telemetry);
     String::from_utf8(written.0.lock().unwrap().clone()).unwrap()
+}
+
+async fn logged(format: Format) -> String {
+    let calls = async |server: &Server| {
+        let mut connection = server.connect().await;
+        connection.post("/validate", &review("warned")).await.unwrap();
+        connection.post("/validate", &review_of("gadgets", "fine", 0)).await.unwrap();
+    };
+    logged_during(format, calls).await
+}
+
+#[tokio::test]
+async fn failed_handshakes_and_connections_are_logged_with_their_peer() {
+    let peers = Mutex::new(Vec::new());
+    let fail = async |server: &Server| {
+        // A client that does not speak TLS, one that does not trust the certificate, and one that sends no HTTP.
+        let mut plain = TcpStream::connect(server.address).await.unwrap();
+        plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        peers.lock().unwrap().push(("TLS handshake failed", plain.local_addr().unwrap()));
+        let distrusting = client::config(&Authority::new().root, &[&TLS13, &TLS12]);
+        let stream = TcpStream::connect(server.address).await.unwrap();
+        peers.lock().unwrap().push(("TLS handshake failed", stream.local_addr().unwrap()));
+        let name = ServerName::try_from("localhost").unwrap();
+        assert!(TlsConnector::from(Arc::new(distrusting)).connect(name, stream).await.is_err());
+        let mut garbage = server.connect().await;
+        peers.lock().unwrap().push(("connection failed", garbage.stream.get_ref().get_ref().0.local_addr().unwrap()));
+        garbage.stream.write_all(b"no request\r\n\r\n").await.unwrap();
+        eventually("the failures are counted", async || {
+            server.metric("portcullis_failed_handshakes_total").await >= 2.0
+                && server.metric("portcullis_connections").await == 0.0
+        })
+        .await;
+    };
+    let text = logged_during(Format::Json, fail).await;
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (message, peer) in peers.into_inner().unwrap() {
+        let is_logged = |line: &serde_json::Value| line["message"] == message && line["peer"] == peer.to_string();
+        assert!(lines.iter().any(is_logged), "{message} {peer} in {text}");
+    }
 }
 
 #[tokio::test]

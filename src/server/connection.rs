@@ -54,7 +54,7 @@ impl Connections {
             Ok(Err(error)) => self.handshake_failed(&error, peer),
             Err(_) => {
                 self.metrics.failed_handshake();
-                tracing::debug!(%peer, limit = ?self.limits.handshake, "TLS handshake timed out");
+                tracing::warn!(%peer, limit = ?self.limits.handshake, "TLS handshake timed out");
             }
         }
     }
@@ -64,7 +64,12 @@ impl Connections {
         if error.get_ref().and_then(|error| error.downcast_ref()) == Some(&Error::NoCertificatesPresented) {
             self.metrics.refused_client(RefusedClient::NoCertificate);
         }
-        tracing::debug!(%peer, %error, "TLS handshake failed");
+        // TCP health checks connect and close; a TLS error may be a misconfigured caBundle.
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            tracing::debug!(%peer, %error, "TLS handshake failed");
+        } else {
+            tracing::warn!(%peer, %error, "TLS handshake failed");
+        }
     }
 
     async fn serve_http(&self, stream: TlsStream<TcpStream>, peer: SocketAddr) {
@@ -76,19 +81,19 @@ impl Connections {
         tokio::pin!(connection);
         // The connection is pinned and polled again below, so nothing is lost when another arm wins.
         tokio::select! {
-            result = connection.as_mut() => return self.ended(result, peer),
+            result = connection.as_mut() => return self.ended(result, activity.state(), peer),
             state = activity.overdue(&self.limits) => return self.timed_out(state, peer),
             () = self.shutdown.reached(Stage::Draining) => {}
         }
         tokio::select! {
-            result = connection.as_mut() => return self.ended(result, peer),
+            result = connection.as_mut() => return self.ended(result, activity.state(), peer),
             () = activity.lull() => {}
         }
         if activity.state() == State::Idle {
             connection.as_mut().graceful_shutdown();
         }
         tokio::select! {
-            result = connection => self.ended(result, peer),
+            result = connection => self.ended(result, activity.state(), peer),
             state = activity.overdue(&self.limits) => self.timed_out(state, peer),
         }
     }
@@ -114,18 +119,25 @@ impl Connections {
         })
     }
 
-    fn ended(&self, result: hyper::Result<()>, peer: SocketAddr) {
+    fn ended(&self, result: hyper::Result<()>, state: State, peer: SocketAddr) {
         let Err(error) = result else { return };
         if error.is_parse() {
             self.metrics.bad_request(BadRequest::MalformedHead);
         }
-        tracing::debug!(%peer, %error, "connection failed");
+        match state {
+            // A client that goes away between requests loses nothing.
+            State::Idle => tracing::debug!(%peer, %error, "connection failed"),
+            _ => tracing::info!(%peer, ?state, %error, "connection failed"),
+        }
     }
 
     fn timed_out(&self, state: State, peer: SocketAddr) {
         if state == State::Head {
             self.metrics.bad_request(BadRequest::SlowHead);
         }
-        tracing::debug!(%peer, ?state, "closed a connection after a timeout");
+        match state {
+            State::Idle => tracing::debug!(%peer, "closed an idle connection"),
+            _ => tracing::info!(%peer, ?state, "closed a connection after a timeout"),
+        }
     }
 }
