@@ -1,6 +1,6 @@
 //! The admission protocol: what the API server sends, and what it accepts as an answer.
 //!
-//! This module does not depend on any rule or other module. The path of a request:
+//! This module does not depend on any rule. The path of a request:
 //!
 //! ```text
 //! bytes → review::read → Review { Request } → (the gate) → Verdict → Answer → bytes
@@ -11,6 +11,7 @@
 //! set if and only if there is a patch, and warnings are capped.
 
 mod brackets;
+mod decide;
 pub mod field;
 pub mod finding;
 pub mod json;
@@ -22,6 +23,7 @@ pub(crate) mod scan;
 pub mod typed_view;
 pub mod verdict;
 
+pub use decide::Decide;
 pub use field::{FieldPath, Segment};
 pub use finding::{Finding, Level};
 pub use projection::Path;

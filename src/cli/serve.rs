@@ -5,22 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-
 use super::certificates::Serving;
 use super::configuration::{self, Configuration};
 use super::families::Families;
 use super::logging::Logging;
 use super::{OK, Unusable, inputs};
-use crate::admission::{Phase, Request, Verdict};
+use crate::admission::Decide;
 use crate::artifacts::{self, Artifacts};
 use crate::catalog::{self, Catalog, Heard, cluster, manifests};
 use crate::cryptography;
 use crate::gate::{Gate, Registry, Row};
 use crate::kustomize::delivery::Judge;
 use crate::process::{self, Telemetry};
-use crate::recording::{self, RecordedReads, RecordedTrees, Recorder};
-use crate::server::{Bound, Decide, Floor, Limits, Metrics, Options, Parts, Readiness, Traces, limits, metrics};
+use crate::recording::{self, RecordedDecisions, RecordedReads, RecordedTrees, Recorder};
+use crate::server::{Bound, Floor, Limits, Metrics, Options, Parts, Readiness, Traces, limits, metrics};
 
 /// Default maximum size of a recording, in bytes: some fifty thousand decisions about objects of typical size.
 const RECORD_LIMIT: u64 = 256 * 1024 * 1024;
@@ -131,7 +129,10 @@ async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
     let metrics = Arc::new(Metrics::register(&mut registry, rules));
     let bound = args.bind(traces.clone()).await?;
     tracing::info!(webhooks = %format!("https://{}", bound.address()), admin = %bound.admin_address(), "serving");
-    let decide = Arc::new(Decider { gate, recorder: recorder.clone() });
+    let decide: Arc<dyn Decide> = match recorder.clone() {
+        Some(recorder) => Arc::new(RecordedDecisions { decide: gate, recorder }),
+        None => gate,
+    };
     let parts = Parts { decide, certificates, metrics, registry, readiness };
     let running = bound.start(parts).map_err(|error| Unusable::because("TLS", error))?;
     running.until_signalled().await.map_err(|error| Unusable::because("the server", error))?;
@@ -227,24 +228,4 @@ fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Unusable> {
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         Unusable::new(errors.join("\n"))
     })
-}
-
-/// Adapts the gate to the server.
-struct Decider {
-    gate: Arc<Gate>,
-    recorder: Option<Arc<Recorder>>,
-}
-
-impl Decide for Decider {
-    fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
-        self.gate.handles(phase, request)
-    }
-
-    fn decide<'a>(&'a self, phase: Phase, request: &'a Request<'a>) -> BoxFuture<'a, Verdict> {
-        let decided = self.gate.decide(phase, request);
-        match &self.recorder {
-            Some(recorder) => Box::pin(recorder.decision(phase, request, decided)),
-            None => Box::pin(decided),
-        }
-    }
 }

@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use time::OffsetDateTime;
 
 use crate::admission::patch::Draft;
-use crate::admission::{Finding, Level, Operation, Phase, Refusal, Request, Verdict};
+use crate::admission::{Decide, Finding, Level, Operation, Phase, Refusal, Request, Verdict};
 use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, Settings, View};
 use crate::kustomize::delivery::{Delivery, Inline, Judge};
 use crate::rule::{Match, Mode, Mutator, Rule};
@@ -92,19 +92,25 @@ impl Gate {
         self.policy.store(Arc::new(policy));
     }
 
-    /// Returns whether any rule or mutator matches the request.
-    pub fn handles(&self, phase: Phase, request: &Request<'_>) -> bool {
+    /// Returns the rules, mutators and deliveries that match a request, or `None` if there are none.
+    fn matching(&self, phase: Phase, request: &Request<'_>) -> Option<Matching> {
         let declared_as = self.declared_as(request);
-        match phase {
-            Phase::Mutate => {
-                self.registry.mutators_for(request, declared_as).next().is_some()
-                    || self.registry.deliveries_for(request).any(|delivery| delivery.withhold.is_some())
-            }
-            Phase::Validate => {
-                self.registry.rules_for(request, declared_as).next().is_some()
-                    || self.registry.deliveries_for(request).next().is_some()
-            }
-        }
+        let deliveries = self.registry.deliveries_for(request).copied();
+        let matching = match phase {
+            Phase::Mutate => Matching {
+                declared_as,
+                rules: Vec::new(),
+                mutators: self.registry.mutators_for(request, declared_as).copied().collect(),
+                deliveries: deliveries.filter(|delivery| delivery.withhold.is_some()).collect(),
+            },
+            Phase::Validate => Matching {
+                declared_as,
+                rules: self.registry.rules_for(request, declared_as).copied().collect(),
+                mutators: Vec::new(),
+                deliveries: deliveries.collect(),
+            },
+        };
+        (!matching.is_empty()).then_some(matching)
     }
 
     /// Returns the declaration of the request's kind, if any.
@@ -113,12 +119,19 @@ impl Gate {
         self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)
     }
 
-    /// Decides about a request.
+    /// Decides about a request. If no rule matches, it is admitted unchanged.
     pub async fn decide(&self, phase: Phase, request: &Request<'_>) -> Verdict {
+        match self.matching(phase, request) {
+            Some(matching) => self.decide_by(matching, phase, request).await,
+            None => Verdict::default(),
+        }
+    }
+
+    async fn decide_by(&self, matching: Matching, phase: Phase, request: &Request<'_>) -> Verdict {
         let policy = self.policy.load();
         let mut verdict = match phase {
-            Phase::Mutate => self.mutate(request, &policy).await,
-            Phase::Validate => self.validate(request, &policy).await,
+            Phase::Mutate => self.mutate(matching, request, &policy).await,
+            Phase::Validate => self.validate(matching, request, &policy).await,
         };
         if phase == Phase::Validate && request.dry_run && verdict.refusal.is_none() && is_verify_request(request) {
             verdict.verification = Some(concat!("portcullis ", env!("CARGO_PKG_VERSION"), " answers").to_owned());
@@ -128,13 +141,10 @@ impl Gate {
         verdict
     }
 
-    async fn mutate(&self, request: &Request<'_>, policy: &Policy) -> Verdict {
-        let active = |mutator: &&&Mutator| policy.mode(mutator) != Mode::Off;
-        let declared_as = self.declared_as(request);
-        let mutators: Vec<_> = self.registry.mutators_for(request, declared_as).filter(active).copied().collect();
-        let withholds =
-            |delivery: &&&Delivery| delivery.withhold.is_some() && policy.max_level(delivery) == Level::Deny;
-        let deliveries: Vec<_> = self.registry.deliveries_for(request).filter(withholds).copied().collect();
+    async fn mutate(&self, matching: Matching, request: &Request<'_>, policy: &Policy) -> Verdict {
+        let Matching { declared_as, mut mutators, mut deliveries, .. } = matching;
+        mutators.retain(|mutator| policy.mode(mutator) != Mode::Off);
+        deliveries.retain(|delivery| policy.max_level(delivery) == Level::Deny);
         let scopes = mutators.iter().map(|mutator| mutator.scope).chain(deliveries.iter().map(|row| row.scope));
         if let Err(refusal) = read(request, declared_as, scopes) {
             return Verdict::refused(refusal);
@@ -166,11 +176,9 @@ impl Gate {
         verdict
     }
 
-    async fn validate(&self, request: &Request<'_>, policy: &Policy) -> Verdict {
-        let active = |rule: &&&Rule| policy.level(rule, &request.namespace) != Level::Off;
-        let declared_as = self.declared_as(request);
-        let rules: Vec<_> = self.registry.rules_for(request, declared_as).filter(active).copied().collect();
-        let deliveries: Vec<_> = self.registry.deliveries_for(request).copied().collect();
+    async fn validate(&self, matching: Matching, request: &Request<'_>, policy: &Policy) -> Verdict {
+        let Matching { declared_as, mut rules, deliveries, .. } = matching;
+        rules.retain(|rule| policy.level(rule, &request.namespace) != Level::Off);
         let scopes = rules.iter().map(|rule| rule.scope).chain(deliveries.iter().map(|delivery| delivery.scope));
         if let Err(refusal) = read(request, declared_as, scopes) {
             return Verdict::refused(refusal);
@@ -220,6 +228,27 @@ impl Gate {
             None => Confirmation::Unknown("the API server did not answer in time".to_owned()),
         };
         (reference, confirmation)
+    }
+}
+
+impl Decide for Gate {
+    fn decision<'a>(&'a self, phase: Phase, request: &'a Request<'a>) -> Option<BoxFuture<'a, Verdict>> {
+        let matching = self.matching(phase, request)?;
+        Some(Box::pin(self.decide_by(matching, phase, request)))
+    }
+}
+
+/// The rules, mutators and deliveries that match a request.
+struct Matching {
+    declared_as: Option<&'static Declaration>,
+    rules: Vec<&'static Rule>,
+    mutators: Vec<&'static Mutator>,
+    deliveries: Vec<&'static Delivery>,
+}
+
+impl Matching {
+    fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.mutators.is_empty() && self.deliveries.is_empty()
     }
 }
 

@@ -21,6 +21,7 @@
 
 mod answer;
 mod compare;
+mod decisions;
 pub mod line;
 mod metrics;
 mod play;
@@ -32,6 +33,7 @@ mod writer;
 
 pub use answer::Answer;
 pub use compare::{Aspect, Difference};
+pub use decisions::RecordedDecisions;
 pub use metrics::Metrics;
 pub use play::{Malformed, Recording, Replayed, replay};
 pub use reads::{RecordedReads, RecordedTrees};

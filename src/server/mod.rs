@@ -35,10 +35,6 @@
 //! In short: HTTP/1.1 over TLS; the client closes idle connections; a call on a closed connection fails; and
 //! `failurePolicy` decides what a failed call means, which may be that the object is admitted.
 
-use futures::future::BoxFuture;
-
-use crate::admission::{Phase, Request, Verdict};
-
 mod activity;
 mod body;
 pub mod certificates;
@@ -68,13 +64,5 @@ pub use metrics::Metrics;
 pub use tls::Floor;
 pub use traces::Traces;
 
+pub use crate::admission::Decide;
 pub use crate::process::{Condition, Format, Readiness, Telemetry};
-
-/// Decides about requests. Implemented by the gate.
-pub trait Decide: Send + Sync + 'static {
-    /// Returns whether any rule or mutator matches the request. If not, the server allows and counts it without parsing the object.
-    fn handles(&self, phase: Phase, request: &Request<'_>) -> bool;
-
-    /// Decides about a request. The server drops the future at `request.deadline`; a panic fails this call only.
-    fn decide<'a>(&'a self, phase: Phase, request: &'a Request<'a>) -> BoxFuture<'a, Verdict>;
-}

@@ -194,10 +194,7 @@ impl Webhook {
 
     /// Returns the verdict within the deadline, or `None` if no rule matches the request.
     async fn verdict(&self, phase: Phase, request: &Request<'_>, began: Instant) -> Option<Verdict> {
-        if !self.decide.handles(phase, request) {
-            return None;
-        }
-        let decided = self.decide.decide(phase, request);
+        let decided = self.decide.decision(phase, request)?;
         let Some(deadline) = request.deadline else { return Some(decided.await) };
         let verdict = timeout_at(deadline.into(), decided).await;
         Some(verdict.unwrap_or_else(|_| {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use portcullis::admission::patch::diff;
 use portcullis::admission::{FieldPath, Finding, Level, Phase, Request, Verdict};
@@ -88,12 +89,8 @@ impl Stub {
 }
 
 impl Decide for Stub {
-    fn handles(&self, _: Phase, request: &Request<'_>) -> bool {
-        request.resource.plural == "widgets"
-    }
-
-    fn decide<'a>(&'a self, _: Phase, request: &'a Request<'a>) -> BoxFuture<'a, Verdict> {
-        Box::pin(self.verdict(request))
+    fn decision<'a>(&'a self, _: Phase, request: &'a Request<'a>) -> Option<BoxFuture<'a, Verdict>> {
+        (request.resource.plural == "widgets").then(|| self.verdict(request).boxed())
     }
 }
 

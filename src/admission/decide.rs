@@ -1,0 +1,14 @@
+//! The interface between the server and the gate.
+
+use futures::future::BoxFuture;
+
+use super::{Phase, Request, Verdict};
+
+/// Decides about requests. The gate implements it; the server depends on this trait only.
+pub trait Decide: Send + Sync + 'static {
+    /// Decides about a request, or returns `None` if no rule or mutator matches it. The server then admits and counts it
+    /// without parsing its object.
+    ///
+    /// The server drops the future at `request.deadline`; a panic fails this call only.
+    fn decision<'a>(&'a self, phase: Phase, request: &'a Request<'a>) -> Option<BoxFuture<'a, Verdict>>;
+}

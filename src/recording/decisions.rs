@@ -1,0 +1,23 @@
+//! Records decisions between the server and the gate.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::Recorder;
+use crate::admission::{Decide, Phase, Request, Verdict};
+
+/// Makes the decisions of `decide`, and records them.
+pub struct RecordedDecisions {
+    /// What decides.
+    pub decide: Arc<dyn Decide>,
+    /// What records.
+    pub recorder: Arc<Recorder>,
+}
+
+impl Decide for RecordedDecisions {
+    fn decision<'a>(&'a self, phase: Phase, request: &'a Request<'a>) -> Option<BoxFuture<'a, Verdict>> {
+        let decided = self.decide.decision(phase, request)?;
+        Some(Box::pin(self.recorder.decision(phase, request, decided)))
+    }
+}
