@@ -1,6 +1,6 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
-.PHONY: run test test-fast test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench overload soak \
+.PHONY: run test test-fast test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench overload soak \
 	image test-kind chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
@@ -29,6 +29,20 @@ systems-table:
 ## Run all tests that need no kube-apiserver
 test-fast:
 	cargo test --locked $(FEATURES)
+
+LOOPS ?= 10
+ROUNDS ?= 3
+
+## Everything beside busy loops, ten per processor, three times: `make test-under-load LOOPS=10 ROUNDS=3`
+test-under-load:
+	cargo test --locked $(FEATURES) --no-run
+	cargo test --locked $(FEATURES) --no-run --test registry --test e2e --test differential --test render
+	@loops=; trap 'kill $$loops' EXIT; trap 'exit 130' INT TERM; \
+	for _ in $$(seq $$(($(LOOPS) * $$(nproc)))); do while :; do :; done & loops="$$loops $$!"; done; \
+	for round in $$(seq $(ROUNDS)); do \
+		echo "round $$round of $(ROUNDS), beside $(LOOPS) busy loops per processor"; \
+		$(MAKE) test || exit 1; \
+	done
 
 ## Run the tests with OCI registries, one of which is real and built with Go, once
 test-registry:

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-/// Multiplies the deadline: for machines that are slower or busier than any known.
-const VARIABLE: &str = "PORTCULLIS_TEST_PATIENCE";
+/// Multiplies the deadline, for very slow or busy machines.
+const VARIABLE: &str = "PORTCULLIS_TEST_DEADLINE_FACTOR";
 
 /// Returns the deadline for an expected event. Milliseconds on an idle machine become seconds with thirty processes per
 /// core; only a failure takes a minute.

@@ -20,7 +20,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 #[derive(Debug)]
 pub(super) struct Images<'s> {
     image: &'s Image,
-    /// The images that are changed; none if the name is no regular expression.
+    /// The pattern of image names; it matches nothing if the name is not a valid regular expression.
     pattern: Arc<Regex>,
     specs: &'s [FieldSpec],
     origin: Origin,
