@@ -50,8 +50,8 @@ use crate::gate::{Exemption, NamespaceLevels, Policy, Registry, Row};
 use crate::landscaper::deployer::configuration::{Deployers, SECTION as DEPLOYERS};
 use crate::landscaper::dry_run::MUTATOR;
 use crate::landscaper::dry_run::configuration::{DryRunFile, DryRuns, SECTION as DRY_RUNS};
-use crate::near;
 use crate::rule::Mode;
+use crate::suggestion;
 
 pub use problem::Problem;
 
@@ -230,7 +230,7 @@ impl Check<'_> {
         if families.contains(&name) || rules.contains(&name) {
             return;
         }
-        let near = near::nearest(name, families.iter().chain(&rules).copied());
+        let near = suggestion::most_similar(name, families.iter().chain(&rules).copied());
         let advice = near.map(|near| format!("did you mean {near:?}?"));
         let advice = advice
             .or_else(|| of_family(name, &rules))

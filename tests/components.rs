@@ -13,7 +13,7 @@ use portcullis::landscaper::component_reference::{Attribute, ComponentReference}
 use portcullis::landscaper::components::closure::{Closure, Component, Found, Gap, MAX_DEPTH, Target};
 use portcullis::landscaper::components::descriptor::Descriptor;
 use portcullis::landscaper::components::patch;
-use portcullis::landscaper::overwrites::substitution::{Entry, read_entries};
+use portcullis::landscaper::substitution::{Entry, read_entries};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! Tests of the dry-run deployer without a cluster: its writes must keep the promises of the contract.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
+use portcullis::landscaper::annotations::ROUTE;
 use portcullis::landscaper::deployer::machine::{State, Verdict, judge};
 use portcullis::landscaper::deployer::status::{Change, Status};
-use portcullis::landscaper::dry_run::annotations::ROUTE;
 use portcullis::landscaper::dry_run::run::{
     Configuration, Deployer, Inputs, MANAGER, NAME, OtherDeployer, Step, TYPES, secret_reference,
 };

@@ -6,7 +6,7 @@ mod cases;
 use cases::{Case, objects};
 use portcullis::admission::{Operation, Phase};
 use portcullis::gate::Policy;
-use portcullis::landscaper::overwrites::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
+use portcullis::landscaper::annotations::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
 use portcullis::rule::Mode;
 use serde_json::{Value, json};
 

@@ -10,8 +10,8 @@ use portcullis::landscaper::context::Context;
 use portcullis::landscaper::decode::Problem;
 use portcullis::landscaper::installation;
 use portcullis::landscaper::overwrites::message;
-use portcullis::landscaper::overwrites::substitution::{self, Entry, Outcome, Substitution};
 use portcullis::landscaper::repository_context::RepositoryContext;
+use portcullis::landscaper::substitution::{self, Entry, Outcome, Substitution};
 use serde_json::{Value, json};
 
 /// Returns the members of a case as JSON text: as they are spelled in it, or as an API server would send them.

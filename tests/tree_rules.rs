@@ -10,8 +10,8 @@ use portcullis::admission::{Level, Operation, Phase};
 use portcullis::catalog::{Confirm, Confirming, Reference};
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::landscaper::component_reference::ComponentReference;
-use portcullis::landscaper::components::note::{Missing, Note, fingerprint};
-use portcullis::landscaper::overwrites::substitution::read_entries;
+use portcullis::landscaper::overwrites::note::{Missing, Note, fingerprint};
+use portcullis::landscaper::substitution::read_entries;
 use serde_json::{Value, json};
 
 const CONTEXT: &str = "

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_saphyr::{Error, Location};
 
 use crate::admission::field::FieldPath;
-use crate::near;
+use crate::suggestion;
 use crate::yaml::{self, Document, Place};
 
 /// Unknown keys and values of one file that are reported; a file with more is none of ours.
@@ -48,7 +48,7 @@ impl Problem {
 
 /// Returns the message for a name that is not one of `known`.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    let advice = match near::nearest(name, known.iter().copied()) {
+    let advice = match suggestion::most_similar(name, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
         None if known.is_empty() => "there are none here".to_owned(),
         None => format!("use one of: {}", known.join(", ")),

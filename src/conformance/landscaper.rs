@@ -15,7 +15,8 @@ use time::format_description::well_known::Rfc3339;
 
 use super::record::{Recorder, api};
 use super::{ConformanceError, Options};
-use crate::landscaper::deployer::{FINALIZER, NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION};
+use crate::landscaper::annotations::{TARGET_ANNOTATION, TYPE_ANNOTATION};
+use crate::landscaper::deployer::{FINALIZER, NO_TARGET};
 use crate::landscaper::kinds::DEPLOY_ITEMS;
 
 /// The field manager of the kit.

@@ -1,4 +1,4 @@
-//! The annotations with which users control Landscaper and its deployers.
+//! The annotations of Landscaper and its deployers, and those of Portcullis on the same objects.
 //!
 //! Source: `HasIgnoreAnnotation`, `HasDeleteWithoutUninstallAnnotation`, `GetOperation` and others in Landscaper's
 //! `apis/core/v1alpha1/helper/helpers.go`. Keys and values are case-sensitive and are not trimmed.
@@ -17,6 +17,28 @@ pub const RECONCILE_IF_CHANGED: &str = "landscaper.gardener.cloud/reconcile-if-c
 pub const OPERATION: &str = "landscaper.gardener.cloud/operation";
 /// The value of [`OPERATION`] that starts a job.
 pub const RECONCILE: &str = "reconcile";
+
+/// The type of the deployer that must process a DeployItem.
+pub const TYPE_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-type";
+/// The name of the Target of a DeployItem.
+pub const TARGET_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-target-name";
+
+/// The dry-run annotation: an object is in dry run if its value is `"true"`.
+pub const DRY_RUN_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run";
+/// The name of the DryRunConfiguration, in the namespace of the object.
+pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
+/// The deployer type that routes DeployItems in dry run to the dry-run deployer.
+///
+/// Admission writes it into [`TYPE_ANNOTATION`], which deployers compare with their own type. `spec.type` stays
+/// unchanged.
+pub const ROUTE: &str = "portcullis.dev/dry-run";
+
+/// The substitution of an Installation, as a JSON Patch.
+pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
+/// The objects and values that the substitution was computed from.
+pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
+/// The summary of an Installation's component tree.
+pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";
 
 /// Returns the value of an annotation; `None` if it is missing or not a string.
 pub fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {

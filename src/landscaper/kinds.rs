@@ -1,19 +1,15 @@
 //! The kinds of Landscaper's API that rules look up, and their indexes.
 
-use super::components::note::TREE_ANNOTATION;
-use super::deployer::TYPE_ANNOTATION;
-use super::dry_run::annotations::{self, DryRunAnnotations};
-use super::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
-use super::overwrites::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
+use super::annotations::{
+    CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, PATCH_ANNOTATION, SOURCE_ANNOTATION, TREE_ANNOTATION, TYPE_ANNOTATION,
+};
+pub use super::api::{GROUP, VERSION};
+use super::dry_run_annotations::DryRunAnnotations;
+use super::owner::{self, Owner, OwnerKind};
 use super::{context, installation};
 use crate::admission::Operation;
-use crate::catalog::{EVERY, Index, Kind, Scope};
+use crate::catalog::{EVERY, Index, Kind, Reference, Scope};
 use crate::rule::{Match, Outage};
-
-/// The API group of Landscaper.
-pub const GROUP: &str = "landscaper.gardener.cloud";
-/// The only version of the API group.
-pub const VERSION: &str = "v1alpha1";
 
 /// `Context`: settings shared by Installations.
 pub static CONTEXTS: Kind = Kind {
@@ -167,7 +163,7 @@ pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
 /// Objects by their owner: `Installation/name` or `Execution/name`.
 pub static BY_OWNER: Index = Index {
     name: "owner",
-    keys: |object| annotations::owner(object).map(|owner| owner_key(owner.kind.kind, owner.name)).into_iter().collect(),
+    keys: |object| owner::owner(object).map(|owner| owner_key(owner.kind.name(), owner.name)).into_iter().collect(),
 };
 
 /// Returns the key of an owner in [`BY_OWNER`].
@@ -175,12 +171,21 @@ pub fn owner_key(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }
 
+/// Returns a catalog reference to an owner, which is in the same namespace.
+pub fn owner_reference(owner: &Owner<'_>, namespace: &str) -> Reference {
+    let kind = match owner.kind {
+        OwnerKind::Installation => &INSTALLATIONS,
+        OwnerKind::Execution => &EXECUTIONS,
+    };
+    Reference::new(kind, namespace, owner.name)
+}
+
 /// Objects in dry run by the name of the DryRunConfiguration that they use.
 pub static BY_DRY_RUN_CONFIGURATION: Index = Index {
     name: "dry-run-configuration",
     keys: |object| {
-        let mark = DryRunAnnotations::of(object);
-        keys(mark.configuration.filter(|_| mark.is_dry_run()))
+        let annotations = DryRunAnnotations::of(object);
+        keys(annotations.configuration.filter(|_| annotations.is_dry_run()))
     },
 };
 

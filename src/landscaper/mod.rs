@@ -5,6 +5,7 @@
 //! Landscaper's names.
 
 pub mod annotations;
+pub mod api;
 pub mod component_reference;
 pub mod components;
 pub mod context;
@@ -13,14 +14,17 @@ pub mod decode;
 mod deletion;
 pub mod deployer;
 pub mod dry_run;
+pub mod dry_run_annotations;
 pub mod duration;
 pub mod execution;
 pub mod export_path;
 pub mod installation;
 pub mod kinds;
 pub mod overwrites;
+pub mod owner;
 pub mod repository_context;
 mod rules;
+pub mod substitution;
 mod validation;
 
 use crate::rule::{Definition, Mutator, Rule, Section};

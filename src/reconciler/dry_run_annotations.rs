@@ -14,10 +14,11 @@ use serde_json::{Map, Value, json};
 use super::live_read::with_live_reads;
 use super::{Controller, Failure, Next, Permission, Tools};
 use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View, cluster};
-use crate::landscaper::dry_run::annotations::{self, DryRunAnnotations};
 use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consistent, wanted_annotations};
 use crate::landscaper::dry_run::owner_chain::{self, Root};
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, GROUP, INSTALLATIONS, owner_key};
+use crate::landscaper::owner::owner;
 
 /// The field manager in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-dry-run-marks";
@@ -59,7 +60,7 @@ impl Controller for AnnotationController {
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let object = change.reference();
         let of = |stored: &Arc<Stored>| {
-            let owner = annotations::owner(stored.value()).map(|owner| owner_key(owner.kind.kind, owner.name));
+            let owner = owner(stored.value()).map(|owner| owner_key(owner.kind.name(), owner.name));
             let mark = DryRunAnnotations::of(stored.value());
             (owner, mark.dry_run.map(str::to_owned), mark.configuration.map(str::to_owned))
         };

@@ -12,12 +12,12 @@ use serde_json::Value;
 use super::live_read::with_live_reads;
 use super::{Controller, Failure, Next, Permission, Severity, Tools, events};
 use crate::catalog::{Kind, Reference, Scope, cluster};
-use crate::landscaper::dry_run::annotations::DryRunAnnotations;
 use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consistent};
 use crate::landscaper::dry_run::run::{
     Configuration, Deployer, Inputs, MANAGER, OtherDeployer, RunError, Step, claims_deployment, is_routed,
     secret_reference,
 };
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, GROUP, INSTALLATIONS};
 
 /// Maximum number of writes for an item. A job takes six; the queue retries conflicts. More would be a bug.

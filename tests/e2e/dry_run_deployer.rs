@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch};
 use kube::runtime::watcher;
-use portcullis::landscaper::dry_run::annotations::ROUTE;
+use portcullis::landscaper::annotations::ROUTE;
 use serde_json::{Value, json};
 
 use crate::Case;

@@ -24,7 +24,7 @@ use std::time::Duration;
 use portcullis::landscaper::component_reference::ComponentReference;
 use portcullis::landscaper::components::cache::{ComponentCache, Freshness};
 use portcullis::landscaper::components::closure::{Closure, Gap};
-use portcullis::landscaper::overwrites::substitution::{Entry, read_entries};
+use portcullis::landscaper::substitution::{Entry, read_entries};
 use portcullis::oci::{Client, Keyring, Options as ClientOptions, digest};
 use serde_json::{Value, json};
 

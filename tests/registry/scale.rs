@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use portcullis::catalog::{Catalog, Confirmed, View};
 use portcullis::landscaper::components::cache::{ComponentCache, Freshness};
-use portcullis::landscaper::components::record::Record;
 use portcullis::landscaper::kinds::{CONTEXTS, INSTALLATIONS, OVERWRITES};
 use portcullis::landscaper::overwrites::effect::{self, Evaluation};
+use portcullis::landscaper::overwrites::record::Record;
 use portcullis::oci::{Client, Keyring, Options};
 use serde_json::{Value, json};
 

@@ -9,11 +9,11 @@ use super::fragment::{path_in, skeleton, yaml};
 use super::installations::Explanation;
 use crate::admission::json as wire;
 use crate::catalog::{Kind, Stored, View};
-use crate::landscaper::dry_run::annotations::DryRunAnnotations;
 use crate::landscaper::dry_run::export::{Export, Failure};
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::dry_run::item::items;
 use crate::landscaper::dry_run::owner_chain::{self, Root};
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, INSTALLATIONS, owner_key};
 
 /// Maximum number of objects shown per Installation.

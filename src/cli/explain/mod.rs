@@ -11,7 +11,7 @@ mod tree;
 
 use super::lazy::Lazy;
 use super::{OK, Unusable};
-use crate::landscaper::dry_run::annotations;
+use crate::landscaper::owner::owner;
 
 /// The topic to explain.
 #[derive(Debug, clap::Subcommand)]
@@ -32,7 +32,7 @@ pub(super) fn run(topic: &Topic) -> Result<u8, Unusable> {
     match topic {
         Topic::Overwrites(Lazy(args)) => tree::run(args),
         Topic::DryRun(Lazy(args)) => args.print_all(|stored, view| {
-            let wanted = args.is_about_one() || annotations::owner(stored.value()).is_none();
+            let wanted = args.is_about_one() || owner(stored.value()).is_none();
             wanted.then(|| dry_run::DryRun::of(stored, view))
         }),
         Topic::Environment(Lazy(args)) => environment::run(args),

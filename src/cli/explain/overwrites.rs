@@ -8,7 +8,7 @@ use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::installation::context_name;
 use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::message;
-use crate::landscaper::overwrites::substitution::{Entry, Outcome};
+use crate::landscaper::substitution::{Entry, Outcome};
 
 /// An Installation, and the overwrites of its component reference.
 pub(super) struct Explained {

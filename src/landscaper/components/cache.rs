@@ -16,7 +16,7 @@ use super::descriptor::Descriptor;
 use super::{artifact, repository, versions};
 use crate::cache::{Lru, RecentFailures, SingleFlight};
 use crate::landscaper::component_reference::ComponentReference;
-use crate::landscaper::overwrites::substitution::Entry;
+use crate::landscaper::substitution::Entry;
 use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Mirror, Repository};
 
 /// Maximum number of descriptors of one tree that are fetched concurrently.

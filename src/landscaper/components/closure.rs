@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::descriptor::Descriptor;
 use crate::landscaper::component_reference::ComponentReference;
-use crate::landscaper::overwrites::substitution::{Entry, Substitution};
 use crate::landscaper::repository_context::RepositoryContext;
+use crate::landscaper::substitution::{Entry, Substitution};
 
 /// Maximum depth of a tree. Real trees have less than ten levels, and overwrites cannot make a tree endless.
 pub const MAX_DEPTH: usize = 64;

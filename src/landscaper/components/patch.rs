@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::closure::Step;
 use super::descriptor::{Descriptor, REPOSITORY_LABEL, Reference};
 use crate::landscaper::component_reference::Attribute;
-use crate::landscaper::overwrites::substitution::Substitution;
+use crate::landscaper::substitution::Substitution;
 
 /// Returns the patch of a descriptor for these references; empty if none changes.
 pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) -> Patch {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::closure::{Closure, Step};
 use crate::landscaper::component_reference::Attribute;
-use crate::landscaper::overwrites::substitution::Outcome;
+use crate::landscaper::substitution::Outcome;
 
 /// Two versions of one component in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,9 +19,5 @@ pub mod status;
 
 /// The finalizer that a deployer removes when everything is uninstalled.
 pub const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
-/// The annotation with the type of the deployer that must process a DeployItem.
-pub const TYPE_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-type";
-/// The annotation with the name of the Target of a DeployItem.
-pub const TARGET_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-target-name";
-/// The value of [`TARGET_ANNOTATION`] for a DeployItem without a Target.
+/// The value of [`TARGET_ANNOTATION`](super::annotations::TARGET_ANNOTATION) for a DeployItem without a Target.
 pub const NO_TARGET: &str = ".noTargetName";

@@ -6,12 +6,12 @@
 
 use serde_json::Value;
 
+use super::NO_TARGET;
 use super::configuration::Deployer;
-use super::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::admission::Path;
 use crate::catalog::{Confirmation, Reference, View};
+use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
-use crate::landscaper::dry_run::annotations::ROUTE;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
 /// The fields that determine the responsible deployer, besides the annotations.

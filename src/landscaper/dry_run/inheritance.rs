@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::annotations::{DryRunAnnotations, ROUTE};
 use super::owner_chain::{self, Replaced, Root};
-use super::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use crate::catalog::{Reference, Stored, View};
-use crate::landscaper::deployer::TYPE_ANNOTATION;
+use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, ROUTE, TYPE_ANNOTATION};
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::INSTALLATIONS;
 
 /// The object from which an object inherits its dry-run annotations.

@@ -5,7 +5,6 @@
 //! them from a DryRunConfiguration in the same namespace instead of from the objects on the target. Landscaper does not
 //! know dry runs: Portcullis implements the inheritance, the rules and the deployer.
 
-pub mod annotations;
 pub mod configuration;
 mod definition;
 pub mod export;
@@ -21,12 +20,8 @@ pub(super) mod scopes;
 use serde_json::Value;
 
 use crate::admission::{Level, Operation, Request};
+use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use crate::rule::{Definition, Mutator};
-
-/// The dry-run annotation: an object is in dry run if its value is `"true"`.
-pub const DRY_RUN_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run";
-/// The annotation that names the DryRunConfiguration, in the namespace of the object.
-pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 
 /// The name of the mutator for dry runs.
 pub const MUTATOR: &str = "dry-run";

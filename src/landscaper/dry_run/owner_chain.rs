@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::annotations::{self, DryRunAnnotations, Owner};
 use crate::catalog::{Confirmation, Reference, Stored, View};
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
+use crate::landscaper::kinds::owner_reference;
+use crate::landscaper::owner::{self, Owner};
 
 /// The maximum length of an owner chain. Nobody nests sub-installations this deep, and it ends cycles.
 const MAX_LEVELS: usize = 64;
@@ -31,7 +33,7 @@ pub enum Root {
 
 /// Returns the root of an object, and the reference that a live read must confirm, if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
-    let Some(owner) = annotations::owner(object) else { return (Root::Own, None) };
+    let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);
     for _ in 0..MAX_LEVELS {
         let Step { reference, .. } = &step;
@@ -45,7 +47,7 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
                 None => (Root::Unknown(reference.clone()), Some(reference.clone())),
             };
         };
-        let above = annotations::owner(found.value()).map(|owner| Step::of(&owner, namespace));
+        let above = owner::owner(found.value()).map(|owner| Step::of(&owner, namespace));
         let Some(above) = above else {
             return match asked {
                 None => (Root::Of(found), Some(reference.clone())),
@@ -78,7 +80,7 @@ struct Step {
 
 impl Step {
     fn of(owner: &Owner<'_>, namespace: &str) -> Self {
-        Self { reference: owner.reference(namespace), uid: owner.uid.map(str::to_owned) }
+        Self { reference: owner_reference(owner, namespace), uid: owner.uid.map(str::to_owned) }
     }
 
     fn replaced_by(&self, now: &Stored) -> Replaced {

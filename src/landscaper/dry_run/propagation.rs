@@ -7,22 +7,23 @@
 //! In mode `apply`, the mutator also routes DeployItems in dry run to the dry-run deployer, if that processes their
 //! type. `apply` is the default if the configuration has the section `dryRun`.
 
-use super::annotations::DryRunAnnotations;
+use super::annotations_and_spec;
 use super::configuration::DryRuns;
 use super::inheritance::{Inheritance, inheritance, route, wanted_annotations};
 use super::owner_chain::Replaced;
-use super::{DRY_RUN_ANNOTATION, annotations_and_spec};
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
+use crate::landscaper::annotations::DRY_RUN_ANNOTATION;
 use crate::landscaper::deployer::responsibility::Route;
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, WRITES};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage, Spared};
 
 /// Match condition for roots: they inherit nothing, so users can write them while the webhook does not answer.
 ///
 /// Any owner reference to an object of Landscaper counts as an owner here, which is stricter than
-/// [`owner`](super::annotations::owner).
+/// [`owner`](crate::landscaper::owner::owner).
 static ROOTS: Spared = Spared {
     name: "roots",
     expression: "!has(object.metadata.ownerReferences) ||

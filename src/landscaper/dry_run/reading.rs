@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::annotations::DryRunAnnotations;
 use super::export::Failure;
 use super::item::{Item, items};
 use super::{annotations_and_spec, unless_unchanged};
 use crate::admission::{Level, Request};
 use crate::catalog::{Confirmation, Reference, Stored, View};
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, BY_DRY_RUN_CONFIGURATION, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS};
 
 /// The maximum number of DeployItems that one decision examines for a DryRunConfiguration.

@@ -6,7 +6,6 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, TestOperation};
 use serde_json::Value;
 
-use super::substitution::{self, Entry, Substitution};
 use crate::catalog::{self, View};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::components::descriptor::Reference;
@@ -15,6 +14,7 @@ use crate::landscaper::components::patch;
 use crate::landscaper::context::Context;
 use crate::landscaper::installation::{self, Location};
 use crate::landscaper::kinds::{CONTEXTS, OVERWRITES};
+use crate::landscaper::substitution::{self, Entry, Substitution};
 
 /// A ComponentVersionOverwrites object that a Context names.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@
 //! `pkg/components/model/componentoverwrites/component_overwrites.go`, and `ApplyComponentOverwrite` in
 //! `pkg/landscaper/installations/context.go`.
 
-use super::substitution::Substitution;
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::repository_context::RepositoryContext;
+use crate::landscaper::substitution::Substitution;
 
 /// The condition `ComponentReferenceOverwrite` that Landscaper sets on an Installation whose Context has overwrites.
 #[derive(Debug, Clone, PartialEq, Eq)]

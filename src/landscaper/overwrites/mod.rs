@@ -8,11 +8,12 @@ pub mod conditions;
 pub mod effect;
 pub mod message;
 mod mutator;
-pub mod substitution;
+pub mod note;
+pub mod record;
 
 use crate::rule::Mutator;
 
 /// The mutators for overwrites.
 pub static MUTATORS: &[&Mutator] = &[&mutator::MUTATOR];
 
-pub use mutator::{PATCH_ANNOTATION, SOURCE_ANNOTATION, annotations};
+pub use mutator::annotations;

@@ -13,14 +13,10 @@ use super::effect::{self, Effect, Evaluation};
 use crate::admission::patch::Draft;
 use crate::admission::{Request, json as wire};
 use crate::catalog::View;
+use crate::landscaper::annotations::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES, WRITES};
 use crate::rule::{Match, Mode, Mutated, Mutator, Outage};
-
-/// Annotation with the substitution, as a JSON Patch of the Installation.
-pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
-/// Annotation with the objects and values that the substitution was computed from.
-pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 
 /// Maximum number of changes reported as warnings: kubectl prints one line for each.
 const NAMED: usize = 12;

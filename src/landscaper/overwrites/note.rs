@@ -3,15 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::closure::{Closure, Gap, MAX_STEPS, Step};
-use super::split::splits;
+use crate::landscaper::annotations::TREE_ANNOTATION;
 use crate::landscaper::component_reference::ComponentReference;
+use crate::landscaper::components::closure::{Closure, Gap, MAX_STEPS, Step};
+use crate::landscaper::components::split::splits;
 use crate::landscaper::overwrites::effect::Effect;
-use crate::landscaper::overwrites::substitution::{Entry, Outcome};
+use crate::landscaper::substitution::{Entry, Outcome};
 use crate::oci::digest;
 
-/// The annotation with a [`Note`] as JSON.
-pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";
 /// Maximum length of each list in the annotation, to keep it small.
 const NAMED: usize = 10;
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::closure::{Closure, Component, Step};
 use super::note::Note;
-use super::patch;
 use crate::landscaper::component_reference::Attribute;
+use crate::landscaper::components::closure::{Closure, Component, Step};
+use crate::landscaper::components::patch;
 use crate::landscaper::overwrites::effect::Effect;
 use crate::oci::digest;
 

@@ -3,9 +3,10 @@
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
+use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
+use crate::landscaper::deployer::NO_TARGET;
 use crate::landscaper::deployer::responsibility::{self, Route};
-use crate::landscaper::deployer::{NO_TARGET, TARGET_ANNOTATION, TYPE_ANNOTATION};
-use crate::landscaper::dry_run::annotations::{DryRunAnnotations, ROUTE};
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 

@@ -3,9 +3,9 @@
 use super::WRITES;
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::{Reference, View};
-use crate::landscaper::dry_run::CONFIGURATION_ANNOTATION;
-use crate::landscaper::dry_run::annotations::{DryRunAnnotations, annotation};
+use crate::landscaper::annotations::CONFIGURATION_ANNOTATION;
 use crate::landscaper::dry_run::reading::{self, Configuration, Reading};
+use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 

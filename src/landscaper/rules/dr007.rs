@@ -3,8 +3,9 @@
 use super::WRITES;
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::landscaper::dry_run::annotations::{DryRunAnnotations, annotation};
-use crate::landscaper::dry_run::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, dry_run_annotations, unless_unchanged};
+use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
+use crate::landscaper::dry_run::{dry_run_annotations, unless_unchanged};
+use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 

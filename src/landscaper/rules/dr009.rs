@@ -7,10 +7,12 @@ use serde_json::Value;
 
 use crate::admission::{Finding, Level, Operation, Path, Request};
 use crate::catalog::{Confirmation, Index, Kind, Reference, Stored, View};
-use crate::landscaper::dry_run::annotations::{self, DryRunAnnotations, annotation};
+use crate::landscaper::annotations::DRY_RUN_ANNOTATION;
+use crate::landscaper::dry_run::is_running;
 use crate::landscaper::dry_run::run;
-use crate::landscaper::dry_run::{DRY_RUN_ANNOTATION, is_running};
+use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, owner_key};
+use crate::landscaper::owner::owner;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 const UPDATE: &[Operation] = &[Operation::Update];
@@ -128,7 +130,7 @@ enum Switch {
 
 impl Switch {
     fn of(request: &Request<'_>) -> Option<Self> {
-        let is_root = annotations::owner(request.object()).is_none();
+        let is_root = owner(request.object()).is_none();
         let before = DryRunAnnotations::of(request.old_object()).is_dry_run();
         match (before, DryRunAnnotations::of(request.object()).is_dry_run()) {
             (false, true) if is_root => Some(Self::ToDryRun),

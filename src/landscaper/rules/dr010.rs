@@ -6,9 +6,9 @@ use super::DELETION;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::{Confirmation, NAMESPACES, Reference, View};
 use crate::landscaper::deletion::is_terminating;
-use crate::landscaper::dry_run::annotations::DryRunAnnotations;
 use crate::landscaper::dry_run::is_running;
 use crate::landscaper::dry_run::reading::MAX_ITEMS;
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, BY_DRY_RUN_CONFIGURATION, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, INSTALLATIONS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::WRITES;
 use crate::admission::{Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::landscaper::dry_run::annotations::DryRunAnnotations;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::dry_run::item::items;
 use crate::landscaper::dry_run::reading;
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 

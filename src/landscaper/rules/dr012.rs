@@ -5,13 +5,15 @@ use serde_json::Value;
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
 use crate::catalog::{Reference, View};
+use crate::landscaper::annotations::DRY_RUN_ANNOTATION;
 use crate::landscaper::deployer::configuration::Deployers;
 use crate::landscaper::deployer::responsibility::{self, Responsible, Route};
-use crate::landscaper::dry_run::annotations::{self, DryRunAnnotations, annotation};
 use crate::landscaper::dry_run::configuration::DryRuns;
-use crate::landscaper::dry_run::{DRY_RUN_ANNOTATION, annotations_and_spec, unless_unchanged};
+use crate::landscaper::dry_run::{annotations_and_spec, unless_unchanged};
+use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS, EXECUTIONS, INSTALLATIONS, TARGETS};
+use crate::landscaper::owner::owner;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 const SPEC: &[Path] = &[&["spec"]];
@@ -125,7 +127,7 @@ fn is_in_scope(request: &Request<'_>) -> bool {
 
 /// Checks a root. Its items do not exist yet, so only deployers without target selectors count.
 fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    if annotations::owner(request.object()).is_some() || DryRuns::of(view).routes {
+    if owner(request.object()).is_some() || DryRuns::of(view).routes {
         return Vec::new();
     }
     let Some(deployers) = Deployers::of(view) else { return Vec::new() };

@@ -7,7 +7,7 @@ use crate::landscaper::context::Context;
 use crate::landscaper::decode::Problem;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
-use crate::landscaper::overwrites::substitution::Entries;
+use crate::landscaper::substitution::Entries;
 use crate::rule::{Example, Match, Outage, Page, Rule, Spared};
 
 /// Excludes Contexts without overwrites from failure policy `Fail`. Landscaper's context controller creates a Context

@@ -7,8 +7,8 @@ use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::kinds::{self, OVERWRITES};
-use crate::landscaper::overwrites::substitution::{Entries, Entry};
 use crate::landscaper::repository_context::RepositoryContext;
+use crate::landscaper::substitution::{Entries, Entry};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
@@ -237,7 +237,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::landscaper::overwrites::substitution::{Outcome, Substitution};
+    use crate::landscaper::substitution::{Outcome, Substitution};
 
     fn part() -> impl Strategy<Value = ComponentReference> {
         ("[ab]?", "[ab]?", 0..3usize).prop_map(|(component_name, version, context)| {

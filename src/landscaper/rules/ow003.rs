@@ -4,7 +4,7 @@ use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, OVERWRITES};
-use crate::landscaper::overwrites::substitution::{Entries, Entry};
+use crate::landscaper::substitution::{Entries, Entry};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];

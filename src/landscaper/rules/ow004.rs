@@ -7,7 +7,7 @@ use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::kinds::{self, OVERWRITES};
-use crate::landscaper::overwrites::substitution::Entries;
+use crate::landscaper::substitution::Entries;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];

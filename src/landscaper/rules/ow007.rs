@@ -14,7 +14,7 @@ use crate::landscaper::kinds::{
     self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
 };
 use crate::landscaper::overwrites::effect;
-use crate::landscaper::overwrites::substitution::{Entries, Entry, Substitution};
+use crate::landscaper::substitution::{Entries, Entry, Substitution};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 2] =

@@ -6,12 +6,12 @@ use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
-use crate::landscaper::components::note::{Missing, Note};
 use crate::landscaper::components::users;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::overwrites::effect::{self, Evaluation};
-use crate::landscaper::overwrites::substitution::{Entries, Entry};
+use crate::landscaper::overwrites::note::{Missing, Note};
+use crate::landscaper::substitution::{Entries, Entry};
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 2] = [

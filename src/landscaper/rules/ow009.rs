@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
-use crate::landscaper::components::note::Note;
 use crate::landscaper::components::users;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
-use crate::landscaper::overwrites::substitution::Entries;
+use crate::landscaper::overwrites::note::Note;
+use crate::landscaper::substitution::Entries;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
@@ -135,8 +135,8 @@ fn finding(field: FieldPath, count: usize) -> Finding {
 mod tests {
     use super::*;
     use crate::landscaper::component_reference::ComponentReference;
-    use crate::landscaper::components::note::fingerprint;
-    use crate::landscaper::overwrites::substitution::read_entries;
+    use crate::landscaper::overwrites::note::fingerprint;
+    use crate::landscaper::substitution::read_entries;
     use crate::yaml;
 
     /// Keeps the fingerprints in the examples current; another test runs the examples.

@@ -6,11 +6,11 @@ use crate::catalog::View;
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::components::closure::{Closure, Found};
 use crate::landscaper::components::inline::Inline;
-use crate::landscaper::components::note::Note;
 use crate::landscaper::components::split::splits;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
+use crate::landscaper::overwrites::note::Note;
 use crate::rule::{Example, Match, Outage, Page, Rule};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];

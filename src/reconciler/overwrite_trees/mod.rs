@@ -18,17 +18,17 @@ use self::pull_secrets::PullSecrets;
 use self::write::Write;
 use super::{Controller, Failure, Next, Permission, Tools, events};
 use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View};
+use crate::landscaper::annotations::{PATCH_ANNOTATION, SOURCE_ANNOTATION, TREE_ANNOTATION};
 use crate::landscaper::components::cache::ComponentCache;
 use crate::landscaper::components::closure::{Closure, Gap};
 use crate::landscaper::components::inline::Inline;
-use crate::landscaper::components::note::TREE_ANNOTATION;
-use crate::landscaper::components::record::Record;
 use crate::landscaper::context::Context;
 use crate::landscaper::kinds::{
     CONTEXTS, CONTEXTS_BY_OVERWRITES, GROUP, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
 };
 use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
-use crate::landscaper::overwrites::{PATCH_ANNOTATION, SOURCE_ANNOTATION, message};
+use crate::landscaper::overwrites::message;
+use crate::landscaper::overwrites::record::Record;
 
 /// Timeout for fetching one tree. A partial result is kept and completed next time. Shorter than the timeout of a
 /// reconciliation.

@@ -5,11 +5,12 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Pre
 use serde_json::{Map, Value, json};
 
 use crate::catalog::{Kind, Reference, Scope, cluster};
-use crate::landscaper::components::note::{Note, TREE_ANNOTATION};
-use crate::landscaper::components::record::{LABEL, MAX_PARTS, Part, Record, SUMMARY_KEY, difference, part_name};
+use crate::landscaper::annotations::{SOURCE_ANNOTATION, TREE_ANNOTATION};
 use crate::landscaper::overwrites::effect::Effect;
 use crate::landscaper::overwrites::message::Condition;
-use crate::landscaper::overwrites::{SOURCE_ANNOTATION, annotations, conditions};
+use crate::landscaper::overwrites::note::Note;
+use crate::landscaper::overwrites::record::{LABEL, MAX_PARTS, Part, Record, SUMMARY_KEY, difference, part_name};
+use crate::landscaper::overwrites::{annotations, conditions};
 use crate::oci::digest;
 use crate::reconciler::{Failure, Severity, Tools};
 

@@ -14,7 +14,7 @@ use crate::landscaper::components::cache::ComponentCache;
 use crate::landscaper::components::closure::{Closure, Found};
 use crate::landscaper::components::folder::Folder;
 use crate::landscaper::components::inline::Inline;
-use crate::landscaper::overwrites::substitution::Entry;
+use crate::landscaper::substitution::Entry;
 use crate::oci::Keyring;
 
 /// Timeout for one tree.

@@ -6,7 +6,7 @@ use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::components::closure::{Step, Target};
 use crate::landscaper::components::split::splits;
 use crate::landscaper::overwrites::effect::Effect;
-use crate::landscaper::overwrites::substitution::Outcome;
+use crate::landscaper::substitution::Outcome;
 
 pub(super) fn text(tree: &Tree) -> String {
     let Some(effect) = tree.effect() else {

@@ -18,10 +18,11 @@ mod status;
 
 use serde_json::{Value, json};
 
-use super::annotations::{DryRunAnnotations, ROUTE};
 use crate::landscaper::annotations::{self, DELETE_WITHOUT_UNINSTALL};
+use crate::landscaper::annotations::{ROUTE, TYPE_ANNOTATION};
+use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::status::{Job, Status};
-use crate::landscaper::deployer::{FINALIZER, TYPE_ANNOTATION};
+use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 
 pub use exports::{Configuration, RunError};
 pub use other_deployer::{OtherDeployer, shows_deployment};

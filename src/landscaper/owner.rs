@@ -1,0 +1,57 @@
+//! The owner of an object: the Installation or Execution in its owner references.
+
+use serde_json::Value;
+
+use super::api::GROUP;
+
+/// The kinds that own objects of Landscaper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerKind {
+    /// `Installation`.
+    Installation,
+    /// `Execution`.
+    Execution,
+}
+
+impl OwnerKind {
+    const ALL: [Self; 2] = [Self::Installation, Self::Execution];
+
+    /// Returns the name of the kind.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Installation => "Installation",
+            Self::Execution => "Execution",
+        }
+    }
+}
+
+/// The owner of an object, as named in its owner references.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner<'v> {
+    /// The kind of the owner.
+    pub kind: OwnerKind,
+    /// The name. Owners are in the same namespace.
+    pub name: &'v str,
+    /// The uid, if the owner reference has one.
+    pub uid: Option<&'v str>,
+}
+
+/// Returns the Installation or Execution that owns an object; `None` for a root.
+///
+/// Prefers the controller reference to other owner references.
+///
+/// Source: `IsRootInstallation` in Landscaper's `pkg/landscaper/installations/helper.go`, which matches owner
+/// references by group and kind, in any version.
+pub fn owner(object: &Value) -> Option<Owner<'_>> {
+    let references = object.get("metadata")?.get("ownerReferences")?.as_array()?;
+    let owners = || references.iter().filter_map(|reference| read(reference).map(|owner| (reference, owner)));
+    let controller = owners().find(|(reference, _)| reference.get("controller") == Some(&Value::Bool(true)));
+    controller.or_else(|| owners().next()).map(|(_, owner)| owner)
+}
+
+fn read(reference: &Value) -> Option<Owner<'_>> {
+    let text = |key: &str| reference.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (group, _) = text("apiVersion")?.split_once('/')?;
+    let kind = OwnerKind::ALL.into_iter().find(|kind| Some(kind.name()) == text("kind"))?;
+    (group == GROUP).then_some(Owner { kind, name: text("name")?, uid: text("uid") })
+}
