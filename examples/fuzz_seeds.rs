@@ -145,7 +145,7 @@ fn trees(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// Writes a tree in the format of the target `analysis`.
+/// Returns a tree in the format of the target `analysis`.
 fn as_text(case: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().replace("$ROOT", "/base");
     let profile = if case["flux_kustomization"].is_null() { "kubectl" } else { "flux" };
@@ -159,7 +159,7 @@ fn as_text(case: &Value) -> String {
     tree
 }
 
-/// Writes a tree in the format of the target `tree`: a byte for "not compressed", and a tar archive.
+/// Returns a tree in the format of the target `tree`: a byte for "not compressed", and a tar archive.
 fn as_archive(case: &Value) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut bytes = vec![1];
     let mut builder = tar::Builder::new(&mut bytes);
