@@ -106,7 +106,7 @@ fn schema_has_every_key_and_value_of_environment_configs() {
     assert_eq!(listed, expected);
     let refused = config::parse("environmentConfigs: {native: other}\n", "config.yaml", &Registry::standard());
     let message = refused.unwrap_err().to_string();
-    let (_, expected) = message.split_once("expected one of ").expect("the message lists the values");
+    let (_, expected) = message.split_once("use one of: ").expect("the message lists the values");
     let expected: Vec<_> = expected.lines().next().unwrap_or_default().split(", ").collect();
     assert_eq!(section["native"]["enum"], json!(expected));
 }
