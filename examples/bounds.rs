@@ -14,7 +14,7 @@ Each limit is a named constant in the code. `make generate` writes this page fro
 ";
 
 /// The modules, and their subjects.
-const MODULES: [(&str, &str); 13] = [
+const MODULES: [(&str, &str); 15] = [
     ("server", "connections and requests"),
     ("admission", "reviews and answers"),
     ("gate", "decisions"),
@@ -23,6 +23,8 @@ const MODULES: [(&str, &str); 13] = [
     ("kustomize", "trees of files"),
     ("artifacts", "fetched trees"),
     ("oci", "registries"),
+    ("cache", "caches"),
+    ("go", "values and patterns with Go's semantics"),
     ("landscaper", "Landscaper's objects and components"),
     ("crossplane", "Compositions, environments, composites"),
     ("reconciler", "the controller manager"),
