@@ -84,13 +84,13 @@ fn prints_a_table_and_a_line_per_finding() {
     let folder = folder(&[("a.yaml", overwrites("team-a", BAD)), ("b.yaml", overwrites("team-b", GOOD))]);
     let (code, stdout, stderr) = run(folder.path(), &[]);
     assert_eq!((code, &*stderr), (Some(1), ""), "{stdout}");
-    let told = [
+    let reported = [
         "rule                         denied      warned    recorded      exempt  unreadable\n",
         "OW001       undecodable",
         "\n  denied     OW001      team-a ComponentVersionOverwrites mine: overwrites[0].substitution.repositoryContext: ",
         "audited 2 objects: 1 denied at their next update, 0 other findings\n",
     ];
-    for part in told {
+    for part in reported {
         assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
     }
     assert!(!stdout.contains("team-b"), "{stdout}");
@@ -105,8 +105,8 @@ fn json_contains_each_finding_with_its_object() {
     let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((code, &report["objects"], &report["errors"]), (Some(1), &1.into(), &serde_json::json!([])));
     let finding = &report["findings"][0];
-    let told = [("rule", "OW001"), ("level", "deny"), ("result", "fail")];
-    assert!(told.iter().all(|(key, value)| finding[key] == *value), "{finding}");
+    let reported = [("rule", "OW001"), ("level", "deny"), ("result", "fail")];
+    assert!(reported.iter().all(|(key, value)| finding[key] == *value), "{finding}");
     assert_eq!(finding["path"], "overwrites[0].substitution.repositoryContext");
     assert_eq!((&finding["object"]["namespace"], &finding["new"]), (&"team-a".into(), &Value::Null));
 }

@@ -287,8 +287,8 @@ fn explain_draws_the_tree_in_every_form() {
     for part in ["components/ldap (Component)", "base (Kustomization)", "overlays/enterprise: accept"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    let told: Value = serde_json::from_str(&explain("json")).expect("it writes JSON");
-    assert_eq!(told["verdict"], "accept");
+    let reported: Value = serde_json::from_str(&explain("json")).expect("it writes JSON");
+    assert_eq!(reported["verdict"], "accept");
     assert!(explain("dot").starts_with("digraph"));
     assert!(explain("mermaid").contains("flowchart") || explain("mermaid").contains("graph"));
     assert!(explain("svg").starts_with("<svg"));

@@ -203,14 +203,14 @@ fn fields_that_the_schema_prunes_are_never_written() {
         let kept = as_stored(&once, &objects(DEFINITION)[0]);
         assert_eq!(self::case(kept.clone(), &pruned).update(kept).decide(Phase::Mutate).patch, None);
     }
-    let told = found(&case(objects(&pruned).remove(0), &pruned));
+    let reported = found(&case(objects(&pruned).remove(0), &pruned));
     let expected = "EN013 warn EN013 spec.environment.patches[0].toFieldPath: the composite's schema lacks this field, so the API \
                     server drops what is written there; spec has";
-    assert!(told.iter().any(|line| line.starts_with(expected)), "{told:?}");
-    let told = found(&case(composite(json!({"stage": "prod"})), &pruned));
+    assert!(reported.iter().any(|line| line.starts_with(expected)), "{reported:?}");
+    let reported = found(&case(composite(json!({"stage": "prod"})), &pruned));
     let expected = "EN013 warn EN013 Composition \"example\", spec.environment.patches[0]: it writes spec.settings.region, but the \
                     composite's schema lacks the field";
-    assert!(told.iter().any(|line| line.starts_with(expected)), "{told:?}");
+    assert!(reported.iter().any(|line| line.starts_with(expected)), "{reported:?}");
 }
 
 /// Issue 18, Crossplane 1: what the API server sets is another value in every request.
@@ -249,9 +249,9 @@ fn never_writes_values_that_the_schema_rejects() {
         let written = mutated(&case);
         assert_eq!(written["spec"].as_object().unwrap().len(), 2, "{written}");
         assert_eq!(written["metadata"]["labels"], json!({"example.org/vpc": "vpc-1"}), "the rest is written");
-        let told = found(&case);
+        let reported = found(&case);
         let expected = "EN013 warn EN013 Composition \"example\", spec.environment.patches[0]: it writes ";
-        assert!(told.iter().any(|line| line.starts_with(expected) && line.contains(why)), "{told:?}");
+        assert!(reported.iter().any(|line| line.starts_with(expected) && line.contains(why)), "{reported:?}");
     }
 }
 
@@ -363,14 +363,15 @@ fn users_of_an_environment_config_are_those_of_revisions() {
         deleted("base", stored.clone()),
         ["EN010 deny EN010 EnvironmentConfig \"base\" is required by XExample \"mine\""]
     );
-    let told = found(
+    let reported = found(
         &Case::new(Operation::Create, pinned)
             .stored(stored.iter().filter(|one| one["metadata"]["name"] != "base").cloned().collect()),
     );
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|line| line.starts_with("EN006 warn EN006 CompositionRevision \"example-1\", spec.environment")),
-        "{told:?}"
+        "{reported:?}"
     );
     stored.pop();
     stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
@@ -635,10 +636,13 @@ fn names_the_patch_that_a_change_breaks() {
 fn reports_a_second_matching_environment_config() {
     let second = || config("second", json!({"stage": "prod"}), json!({}));
     let created = Case::new(Operation::Create, second()).stored(using(NATIVE));
-    let told = found(&created);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("EN010 warn EN010 with this EnvironmentConfig XExample \"mine\" breaks: "), "{told:?}");
-    assert!(told[0].contains("environmentConfigs[1]") || told[0].contains("found: 2"), "{told:?}");
+    let reported = found(&created);
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(
+        reported[0].starts_with("EN010 warn EN010 with this EnvironmentConfig XExample \"mine\" breaks: "),
+        "{reported:?}"
+    );
+    assert!(reported[0].contains("environmentConfigs[1]") || reported[0].contains("found: 2"), "{reported:?}");
     let mut stored = using(NATIVE);
     stored.push(config("second", json!({}), json!({})));
     let case = Case::new(Operation::Create, second()).stored(stored.clone()).update(stored.last().unwrap().clone());
@@ -657,18 +661,21 @@ fn judges_unused_compositions_with_an_empty_composite() {
         "{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}",
         "{type: Value, key: stage, value: prod}",
     );
-    let told = updated(&stored(&fixed), |config| config["data"] = json!({"region": "eu-2"}));
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("with this data Composition \"example\" breaks: "), "{told:?}");
-    assert!(told[0].contains("resource \"bucket\", patch of data.subnet"), "{told:?}");
+    let reported = updated(&stored(&fixed), |config| config["data"] = json!({"region": "eu-2"}));
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].contains("with this data Composition \"example\" breaks: "), "{reported:?}");
+    assert!(reported[0].contains("resource \"bucket\", patch of data.subnet"), "{reported:?}");
     assert_eq!(updated(&stored(&fixed), |config| config["data"]["more"] = json!(1)), Vec::<String>::new());
 }
 
 #[test]
 fn denies_breaking_changes_if_configured() {
     let policy = config::parse("environmentConfigs: {onChange: deny}\n", "test", &Registry::standard()).unwrap();
-    let told = updated_under(policy.clone(), &using(NATIVE), |config| config["data"] = json!({}));
-    assert!(told[0].starts_with("EN010 deny EN010 data: with this data XExample \"mine\" breaks: "), "{told:?}");
+    let reported = updated_under(policy.clone(), &using(NATIVE), |config| config["data"] = json!({}));
+    assert!(
+        reported[0].starts_with("EN010 deny EN010 data: with this data XExample \"mine\" breaks: "),
+        "{reported:?}"
+    );
     let relabel = |config: &mut Value| config["metadata"]["labels"] = json!({"stage": "other"});
     assert!(updated_under(policy.clone(), &using(NATIVE), relabel)[0].starts_with("EN010 deny"));
     assert_eq!(updated_under(policy, &using(NATIVE), |config| config["data"]["more"] = json!(1)), Vec::<String>::new());
@@ -684,10 +691,10 @@ fn reports_the_number_of_unjudged_composites() {
         one["metadata"]["name"] = json!(format!("mine-{at:03}"));
         stored.push(one);
     }
-    let told = updated(&stored, |config| config["data"] = json!({}));
-    assert_eq!(told.len(), 7, "{told:?}");
-    assert!(told[5].contains("with this data 95 more objects break"), "{told:?}");
-    assert!(told[6].contains("3 more composites use it and were not checked: the limit is 100"), "{told:?}");
+    let reported = updated(&stored, |config| config["data"] = json!({}));
+    assert_eq!(reported.len(), 7, "{reported:?}");
+    assert!(reported[5].contains("with this data 95 more objects break"), "{reported:?}");
+    assert!(reported[6].contains("3 more composites use it and were not checked: the limit is 100"), "{reported:?}");
 }
 
 #[test]
@@ -703,7 +710,7 @@ fn reports_unsortable_selections() {
     let configs = |first: Value, second: Value| {
         [config("one", json!({"stage": "prod"}), first), config("two", json!({"stage": "prod"}), second)]
     };
-    let told = |composition: &str, configs: [Value; 2], is_composite: bool| {
+    let reported = |composition: &str, configs: [Value; 2], is_composite: bool| {
         let mut stored: Vec<Value> = [DEFINITION, composition].iter().flat_map(|text| objects(text)).collect();
         stored.push(config("base", json!({}), json!({})));
         stored.extend(configs);
@@ -714,16 +721,19 @@ fn reports_unsortable_selections() {
     let (one, two, text, none) =
         (json!({"priority": 1}), json!({"priority": 2}), json!({"priority": "high"}), json!({}));
     for is_composite in [true, false] {
-        assert_eq!(told(&many(fixed), configs(one.clone(), two.clone()), is_composite), Vec::<String>::new());
+        assert_eq!(reported(&many(fixed), configs(one.clone(), two.clone()), is_composite), Vec::<String>::new());
         for wrong in [configs(one.clone(), text.clone()), configs(one.clone(), none.clone())] {
-            let told = told(&many(fixed), wrong, is_composite);
-            assert_eq!(told.len(), 1, "{told:?}");
-            assert!(told[0].starts_with("EN005 warn") && told[0].contains("sort by another path"), "{told:?}");
+            let reported = reported(&many(fixed), wrong, is_composite);
+            assert_eq!(reported.len(), 1, "{reported:?}");
+            assert!(
+                reported[0].starts_with("EN005 warn") && reported[0].contains("sort by another path"),
+                "{reported:?}"
+            );
         }
     }
-    let wrong = told(&many(from), configs(one, text), true);
+    let wrong = reported(&many(from), configs(one, text), true);
     assert!(wrong.len() == 1 && wrong[0].contains("not matching types"), "{wrong:?}");
-    let nobody = told(&many(fixed), configs(none.clone(), none), false);
+    let nobody = reported(&many(fixed), configs(none.clone(), none), false);
     assert!(nobody[0].contains("no matching EnvironmentConfig has data.priority, for example one, two"), "{nobody:?}");
 }
 
@@ -920,18 +930,18 @@ fn reports_type_mismatches_but_not_optional_values() {
         let annotation = format!("annotations: {{portcullis.dev/environment-schema: '{schema}'}}");
         misspelled.replace("metadata: {name: example,", &format!("metadata: {{name: example, {annotation},"))
     };
-    let told = |composition: &str| {
+    let reported = |composition: &str| {
         let found = found(&case(composite(json!({"stage": "prod"})), composition));
         found.into_iter().filter(|line| line.starts_with("EN008")).collect::<Vec<_>>()
     };
     let of = |network: &str| {
-        told(&declaring(&format!(r#"{{"properties": {{"region": {{"type": "string"}}, "network": {network}}}}}"#)))
+        reported(&declaring(&format!(r#"{{"properties": {{"region": {{"type": "string"}}, "network": {network}}}}}"#)))
     };
     let missing = of("{}");
     assert!(missing.len() == 1 && missing[0].contains("network.optional: no such field"), "{missing:?}");
     assert_eq!(of(r#"{"properties": {"optional": {}, "vpc": {"type": "string"}}}"#), Vec::<String>::new());
     let required = r#"{"properties": {"region": {}, "network": {"required": ["optional"], "properties": {"optional": {}}}}, "required": ["network"]}"#;
-    assert!(told(&declaring(required))[0].contains("network.optional: no such field"));
+    assert!(reported(&declaring(required))[0].contains("network.optional: no such field"));
     let typed = of(r#"{"properties": {"optional": {}, "vpc": {"type": "integer"}}}"#);
     assert_eq!(
         typed,
@@ -999,13 +1009,13 @@ fn claims_get_the_warnings_of_their_composites() {
     let misspelled = NATIVE.replace("fromFieldPath: network.subnet,", "fromFieldPath: network.sub-net,");
     let stored: Vec<Value> = [&offering, CONFIGS, &misspelled].iter().flat_map(|text| objects(text)).collect();
     let claim = |spec: Value| json!({"apiVersion": "example.org/v1", "kind": "Example", "metadata": {"name": "mine", "namespace": "team"}, "spec": spec});
-    let told = |object: Value, stored: Vec<Value>| {
+    let reported = |object: Value, stored: Vec<Value>| {
         found(&Case::new(Operation::Create, object).stored(stored).policy(writing()))
     };
-    let of_claim = told(claim(json!({"stage": "prod"})), stored.clone());
-    assert_eq!(of_claim, told(composite(json!({"stage": "prod"})), stored.clone()));
+    let of_claim = reported(claim(json!({"stage": "prod"})), stored.clone());
+    assert_eq!(of_claim, reported(composite(json!({"stage": "prod"})), stored.clone()));
     assert!(of_claim.iter().any(|line| line.contains("network.sub-net: no such field")), "{of_claim:?}");
-    let missing = told(claim(json!({"stage": "prd"})), stored.clone());
+    let missing = reported(claim(json!({"stage": "prd"})), stored.clone());
     assert!(
         missing.iter().any(|line| line.starts_with("EN006 warn") && line.contains("existing values of stage: prod")),
         "{missing:?}"
@@ -1016,7 +1026,7 @@ fn claims_get_the_warnings_of_their_composites() {
     let mut composite = composite(json!({"stage": "prod", "environmentConfigRefs": [{"name": "gone"}]}));
     composite["metadata"]["name"] = json!("mine-x7");
     bound.push(composite);
-    let kept = told(claim(json!({"stage": "prod", "resourceRef": {"name": "mine-x7"}})), bound);
+    let kept = reported(claim(json!({"stage": "prod", "resourceRef": {"name": "mine-x7"}})), bound);
     assert!(kept.iter().any(|line| line.contains("gone")), "the references of its composite are kept: {kept:?}");
 }
 

@@ -656,7 +656,7 @@ fn reports_values_that_transforms_reject() {
     let vectors = cases::vectors("crossplane/compositions.json");
     let mut stored: Vec<Value> = vectors["configs"].as_array().unwrap().clone();
     stored.push(executed_definition());
-    let told = |patch: Value, resource: Value| {
+    let reported = |patch: Value, resource: Value| {
         let spec = json!({"environment": {"environmentConfigs": [{"type": "Reference", "ref": {"name": "base"}}], "patches": patch},
                           "resources": [{"name": "one", "base": {"apiVersion": "v1", "kind": "ConfigMap"}, "patches": resource}]});
         let decided = Case::new(Operation::Create, composition(&spec)).stored(stored.clone()).decide(Phase::Validate);
@@ -671,7 +671,7 @@ fn reports_values_that_transforms_reject() {
     let convert = json!({"type": "convert", "convert": {"toType": "int64"}});
     let from = |path: &str, transforms: Value| json!([{"type": "FromCompositeFieldPath", "fromFieldPath": path, "toFieldPath": "out", "transforms": transforms}]);
     for (path, transform) in [("spec.size", &map), ("spec.text", &multiply), ("spec.list[*].name", &map)] {
-        let found = told(from(path, json!([transform])), json!([]));
+        let found = reported(from(path, json!([transform])), json!([]));
         let is_it = |line: &String| line.starts_with("EN003 warn") && line.contains("spec.environment.patches[0]");
         assert!(found.iter().any(is_it), "{path}: {found:?}");
     }
@@ -682,10 +682,10 @@ fn reports_values_that_transforms_reject() {
         ("text", json!([convert])),
         ("network.subnets[*].id", json!([])),
     ] {
-        let found = told(json!([]), to(path, transforms));
+        let found = reported(json!([]), to(path, transforms));
         let expected = "EN008 warn EN008 spec.resources[0].patches[0]: fails with the data of the currently selected EnvironmentConfigs: ";
         assert!(found.iter().any(|line| line.starts_with(expected)), "{path}: {found:?}");
     }
-    assert_eq!(told(from("spec.number", json!([convert])), to("region", json!([]))), Vec::<String>::new());
-    assert_eq!(told(from("spec.size", json!([multiply])), to("size", json!([multiply]))), Vec::<String>::new());
+    assert_eq!(reported(from("spec.number", json!([convert])), to("region", json!([]))), Vec::<String>::new());
+    assert_eq!(reported(from("spec.size", json!([multiply])), to("size", json!([multiply]))), Vec::<String>::new());
 }

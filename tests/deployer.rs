@@ -325,9 +325,9 @@ fn the_page_shows_the_table_that_is_enforced() {
     assert!(drawing == explain::svg(), "docs/deployer-contract.svg is out of date: run `make generate`");
     let mermaid = explain::mermaid();
     for row in &TRANSITIONS {
-        let told =
+        let reported =
             explain::edges().into_iter().find(|edge| (edge.from, edge.to, edge.by) == (row.from, row.to, row.by));
-        assert!(told.is_some_and(|edge| edge.names.contains(&row.name)), "{row:?}");
+        assert!(reported.is_some_and(|edge| edge.names.contains(&row.name)), "{row:?}");
         assert!(mermaid.contains(row.name) && explain::text().contains(row.name), "{row:?}");
     }
 }

@@ -135,9 +135,9 @@ fn another_object_of_the_owners_name_is_not_the_owner() {
     let verdict = create(sub, [root]).decide(Phase::Mutate);
     let message = verdict.message();
     assert!(!verdict.is_allowed() && !message.contains("does not exist"), "{message}");
-    let told = "the owner, Installation \"root\", was deleted: the owner reference has uid \"old\", and the object of \
+    let reported = "the owner, Installation \"root\", was deleted: the owner reference has uid \"old\", and the object of \
                 that name has uid \"new\"";
-    assert!(message.contains(told), "{message}");
+    assert!(message.contains(reported), "{message}");
 }
 
 #[test]

@@ -649,12 +649,12 @@ fn records_the_origin_of_every_key() {
         layer("two", &data("{a: {w: 2, z: null}, s: {m: 1}}")),
         layer("three", &data("{a: {w: 3}}")),
     ]);
-    let told: Vec<_> = merged
+    let reported: Vec<_> = merged
         .overwrites()
         .iter()
         .map(|found| format!("{} {}>{} {}", found.path, found.from, found.by, found.old))
         .collect();
-    assert_eq!(told, ["a.w 1>2 2.0", "s 0>1 \"s\""]);
+    assert_eq!(reported, ["a.w 1>2 2.0", "s 0>1 \"s\""]);
     assert_eq!(merged.origins["a"].members["x"].layer, 0);
     assert_eq!(merged.origins["a"].members["z"].layer, 1);
     assert_eq!(merged.origins["a"].members["w"].replaced.len(), 2, "all that stood there before");

@@ -45,20 +45,20 @@ github.com/gardener/landscaper/echo-server v0.2.0 → my-own-echo-server v0.2.0 
 #[test]
 fn json_contains_every_entry_and_the_patches() {
     let (_, text, _) = tree(&["--output", "json"]);
-    let told: Value = serde_json::from_str(&text).unwrap();
-    let references = told[0]["references"].as_array().unwrap();
+    let reported: Value = serde_json::from_str(&text).unwrap();
+    let references = reported[0]["references"].as_array().unwrap();
     assert_eq!(references.len(), 4);
     assert!(references.iter().all(|reference| reference["entries"].as_array().unwrap().len() == 2));
     assert_eq!(references[3]["way"], "ingress → backend");
-    assert_eq!((&told[0]["complete"], &told[0]["landscaperFails"]), (&json!(true), &Value::Null));
-    let patch = &told[0]["descriptors"][0]["patch"];
+    assert_eq!((&reported[0]["complete"], &reported[0]["landscaperFails"]), (&json!(true), &Value::Null));
+    let patch = &reported[0]["descriptors"][0]["patch"];
     assert_eq!(patch[0]["path"], "/component/componentReferences/0/componentName");
-    let newer = told[0]["descriptors"]
+    let newer = reported[0]["descriptors"]
         .as_array()
         .unwrap()
         .iter()
         .find(|one| one["version"] == "v0.2.0" && one["patch"][0]["path"] == "/spec/references/0/componentName");
-    assert!(newer.is_some(), "{told:#}");
+    assert!(newer.is_some(), "{reported:#}");
 }
 
 #[test]

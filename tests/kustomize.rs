@@ -140,7 +140,7 @@ const SAYINGS: [(&str, &str); 15] = [
 /// The first finding corresponds to kustomize's error, and shows the invalid entry.
 #[test]
 fn the_first_finding_is_kustomizes_error() {
-    let mut told = 0;
+    let mut reported = 0;
     for case in FILES.iter().flat_map(|file| cases_of(file)) {
         let Some(error) = case["expect"]["error"].as_str() else { continue };
         let Some((_, rule)) = SAYINGS.iter().find(|(saying, _)| error.contains(saying)) else { continue };
@@ -150,14 +150,14 @@ fn the_first_finding_is_kustomizes_error() {
         let report = judged(&case);
         let first = report.findings.iter().find(|finding| finding.first).expect("something is refused");
         assert_eq!(first.rule, *rule, "{}: {error}", case["name"]);
-        told += 1;
+        reported += 1;
         let Some((_, rest)) = first.message.split_once('"') else { continue };
         let entry = rest.split('"').next().unwrap_or_default();
         let file = text(&case["files"][first.site.file.as_str()]).replace("$ROOT", ROOT);
         let line = file.lines().nth(first.site.place.line as usize - 1).unwrap_or_default();
         assert!(line.contains(entry), "{}: {line:?} does not show {entry:?}", case["name"]);
     }
-    assert!(told > 60, "only {told} cases");
+    assert!(reported > 60, "only {reported} cases");
 }
 
 #[test]

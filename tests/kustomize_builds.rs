@@ -47,8 +47,9 @@ fn built(case: &Value) -> Result<String, Stop> {
     let root = TreePath::from(case["build"].as_str().unwrap());
     let files = Files::default();
     let built = build(&tree, &root, &options, &settings, &files)?;
-    let warnings =
-        case["expect"]["warnings"].as_str().filter(|told| told.lines().all(|line| line.starts_with("# Warning")));
+    let warnings = case["expect"]["warnings"]
+        .as_str()
+        .filter(|reported| reported.lines().all(|line| line.starts_with("# Warning")));
     if let Some(warnings) = warnings {
         assert_eq!(built.warnings(), warnings, "{}", case["name"]);
     }
@@ -111,11 +112,11 @@ fn run(file: &Path) -> Vec<String> {
     let differences: Vec<String> = cases
         .iter()
         .filter(is_wanted)
-        .filter_map(|case| difference(case, &mut open).map(|told| format!("{}\n{told}", case["name"])))
+        .filter_map(|case| difference(case, &mut open).map(|reported| format!("{}\n{reported}", case["name"])))
         .collect();
     let agree = cases.len() - differences.len() - open.len();
     println!("{}: {agree} of {} cases agree, {} are not worked out", file.display(), cases.len(), open.len());
-    open.iter().for_each(|told| println!("  {told}"));
+    open.iter().for_each(|reported| println!("  {reported}"));
     if let Some(report) = std::env::var_os("PORTCULLIS_REPORT") {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         std::fs::write(Path::new(&report).join(name), differences.join("\n")).unwrap();

@@ -150,9 +150,9 @@ async fn shown_by_a_server() -> String {
         .spawn()
         .unwrap();
     let log = BufReader::new(child.stderr.take().unwrap());
-    let told =
+    let reported =
         log.lines().map(Result::unwrap).find_map(|line| line.split_once("admin=").map(|(_, rest)| rest.to_owned()));
-    let admin = told.unwrap().trim_matches('"').parse().unwrap();
+    let admin = reported.unwrap().trim_matches('"').parse().unwrap();
     let (_, shown) = get(admin, "/metrics").await.unwrap();
     child.kill().unwrap();
     child.wait().unwrap();

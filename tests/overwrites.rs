@@ -69,7 +69,7 @@ fn outcome(input: &Input) -> Value {
         "condition": {"type": message::CONDITION_TYPE, "status": condition.status, "reason": condition.reason,
                       "message": condition.message},
         "entries": input.entries.iter().zip(&substitution.trace)
-            .map(|(entry, outcome)| told(entry, outcome, &input.reference)).collect::<Vec<_>>(),
+            .map(|(entry, outcome)| reported(entry, outcome, &input.reference)).collect::<Vec<_>>(),
     });
     match &substitution.result.repository_context {
         Some(context) => expect["repositoryContextRaw"] = json!(context.raw()),
@@ -78,7 +78,7 @@ fn outcome(input: &Input) -> Value {
     expect
 }
 
-fn told(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> Value {
+fn reported(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> Value {
     let matched = entry.matches(original);
     match outcome {
         Outcome::NotMatched { .. } => json!({"matched": matched, "outcome": "notMatched"}),
@@ -160,8 +160,8 @@ fn an_installation_whose_context_names_missing_overwrites_is_warned_about() {
     let found = |stored: Vec<Value>| -> Vec<String> {
         let case = Case::new(Operation::Create, of("Installation", json!({"spec": {"blueprint": {}}}))).stored(stored);
         let findings = case.decide(Phase::Validate).findings;
-        let told = findings.iter().filter(|found| found.rule == "OW005");
-        told.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()
+        let reported = findings.iter().filter(|found| found.rule == "OW005");
+        reported.map(|found| format!("{} {}: {}", found.level, found.field, found.message)).collect()
     };
     let message = "warn spec.context: ComponentVersionOverwrites \"mine\", which Context \"default\" names, do not exist in \
                    namespace ns";

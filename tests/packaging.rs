@@ -51,15 +51,15 @@ fn the_charts_readme_lists_every_value_with_its_default() {
     leaves(&read("charts/portcullis/values.yaml"), "", &mut values);
     let readme = text("charts/portcullis/README.md");
     let rows = readme.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"));
-    let mut told = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     for row in rows {
         let [name, default, what] = row.splitn(3, " | ").collect::<Vec<_>>()[..] else { panic!("{row}") };
         let default: Value =
             serde_json::from_str(default.trim_matches('`')).unwrap_or_else(|error| panic!("{row}: {error}"));
         assert!(!what.trim().is_empty(), "{name} is not explained");
-        told.insert(name.trim_end_matches('`').to_owned(), default.to_string());
+        reported.insert(name.trim_end_matches('`').to_owned(), default.to_string());
     }
-    assert_eq!(told, values);
+    assert_eq!(reported, values);
 }
 
 #[test]

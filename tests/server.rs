@@ -213,13 +213,13 @@ async fn shadow_mode_admits_everything_and_records_decisions() {
     for (name, annotations) in annotations {
         let reply = soon(connection.post("/mutate?timeout=1s", &review(name))).await.unwrap();
         assert_eq!(reply.status, 200, "{name}");
-        let told = json!({"uid": format!("uid-of-{name}"), "allowed": true, "auditAnnotations": annotations});
-        assert_eq!(reply.json()["response"], told);
+        let reported = json!({"uid": format!("uid-of-{name}"), "allowed": true, "auditAnnotations": annotations});
+        assert_eq!(reply.json()["response"], reported);
     }
     let unreadable = connection.post("/validate", br#"{"request":{"uid":"u1","operation":7}}"#).await.unwrap().json();
     assert_eq!((&unreadable["response"]["uid"], &unreadable["response"]["allowed"]), (&json!("u1"), &json!(true)));
-    let told = unreadable["response"]["auditAnnotations"]["shadow"].as_str().unwrap();
-    assert!(told.starts_with("deny: this AdmissionReview cannot be read: "), "{told}");
+    let reported = unreadable["response"]["auditAnnotations"]["shadow"].as_str().unwrap();
+    assert!(reported.starts_with("deny: this AdmissionReview cannot be read: "), "{reported}");
     // An answer without a uid would be invalid for the API server.
     assert_eq!(connection.post("/validate", b"{}").await.unwrap().status, 400);
 
@@ -379,7 +379,7 @@ async fn rejects_too_many_large_bodies() {
     let most = 1 + limits::LARGE_WAITING;
     let large: Vec<_> = (0..=most).map(|_| posting(&server, review_of("widgets", "busy", limits::LARGE))).collect();
     let shed = r#"portcullis_shed_total{reason="large"}"#;
-    eventually("one is sent away", async || server.metric(shed).await == 1.0).await;
+    eventually("one is rejected", async || server.metric(shed).await == 1.0).await;
     server.stub.open();
     let mut statuses = Vec::new();
     for large in large {
@@ -611,7 +611,7 @@ async fn shutdown_loses_no_requests() {
     assert!(text.contains("[-] serving: shutting down"), "{text}");
     assert_eq!(get(server.admin, "/livez").await.unwrap().0, 200);
     let late = server.connect().await.post("/validate", &review("fine")).await.unwrap();
-    assert_eq!((late.status, late.closes()), (200, true), "a lame duck accepts, and says goodbye");
+    assert_eq!((late.status, late.closes()), (200, true), "a lame duck accepts, and closes the connection");
 
     soon(server.shutdown.reached(Stage::Draining)).await;
     soon(idle.closed()).await.unwrap();
@@ -737,7 +737,7 @@ async fn logs_one_record_per_decision() {
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let decisions: Vec<_> = lines.iter().filter(|line| line["target"] == "decision").collect();
     let [decision] = decisions[..] else { panic!("{text}") };
-    let told = [
+    let reported = [
         ("uid", json!("uid-of-warned")),
         ("webhook", json!("validate")),
         ("operation", json!("CREATE")),
@@ -750,7 +750,7 @@ async fn logs_one_record_per_decision() {
         ("allowed", json!(true)),
         ("rules", json!("OW001=warn")),
     ];
-    for (key, value) in told {
+    for (key, value) in reported {
         assert_eq!(decision[key], value, "{key}");
     }
     assert!(decision["micros"].is_u64());

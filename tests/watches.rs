@@ -155,9 +155,9 @@ async fn live_reads_time_out_and_are_counted() {
     let (mut catalog, mut registry) = (Catalog::new([&THINGS]), Registry::default());
     let reader = cluster::Reader::new(client(address, &Heard::default()));
     catalog.set_confirm(Arc::new(Counted::new(reader, &mut registry)));
-    let read = async |name: &str, patience| {
+    let read = async |name: &str, timeout| {
         let reference = Reference { kind: &THINGS, namespace: "ns".to_owned(), name: name.to_owned() };
-        catalog.within(Instant::now() + patience, catalog.confirm(&reference)).await
+        catalog.within(Instant::now() + timeout, catalog.confirm(&reference)).await
     };
     let long = deadline();
     assert!(read("a", long).await.unwrap().unwrap().is_some());

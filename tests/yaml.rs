@@ -110,10 +110,10 @@ fn aliases_and_merged_entries_have_positions_of_their_use() {
 fn reports_duplicate_keys() {
     let text = "a: &x {k: 1}\nb: [{m: 1, n: 2, m: 3}]\nc: {<<: *x, k: 2}\na: {k: 2, k: 3}\n";
     let document = one(text);
-    let told: Vec<_> =
+    let reported: Vec<_> =
         document.duplicates().into_iter().map(|it| (it.path.to_string(), it.lost.line, it.kept.column)).collect();
     let expected = [("a", 1, 1), ("a.k", 4, 11), ("b[0].m", 2, 18)];
-    assert_eq!(told, expected.map(|(path, line, column)| (path.to_owned(), line, column)));
+    assert_eq!(reported, expected.map(|(path, line, column)| (path.to_owned(), line, column)));
     assert_eq!(document.value["a"], json!({"k": 3}));
     assert_eq!(document.place(&path(&["b", "0", "m"])).map(|place| place.column), Some(21));
 }

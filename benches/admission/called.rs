@@ -129,7 +129,7 @@ impl Caller {
 
     /// Repeats a rejected call after a delay, like an API server.
     async fn again(&self, connection: Connection, reply: &Reply) -> Connection {
-        eprintln!("sent away once: something else kept the processors busy");
+        eprintln!("rejected once: other processes kept the CPUs busy");
         sleep(RETRY).await;
         if reply.closes() { Connection::open(self.address, self.client.clone()).await.unwrap() } else { connection }
     }

@@ -79,13 +79,13 @@ impl Process {
 }
 
 fn addresses_in(log: &mut BufReader<impl Read>) -> (SocketAddr, Option<SocketAddr>) {
-    let mut told = String::new();
-    while log.read_line(&mut told).unwrap() > 0 {
-        if let Some(address) = after(&told, "webhooks=https://") {
-            return (address.parse().unwrap(), after(&told, "admin=").map(|admin| admin.parse().unwrap()));
+    let mut reported = String::new();
+    while log.read_line(&mut reported).unwrap() > 0 {
+        if let Some(address) = after(&reported, "webhooks=https://") {
+            return (address.parse().unwrap(), after(&reported, "admin=").map(|admin| admin.parse().unwrap()));
         }
     }
-    panic!("the server did not start:\n{told}")
+    panic!("the server did not start:\n{reported}")
 }
 
 fn after<'t>(text: &'t str, key: &str) -> Option<&'t str> {

@@ -71,7 +71,7 @@ pub fn overwrites_object(name: &str, count: usize) -> Value {
             "source": {"componentName": format!("example.org/component-{at}"), "version": "v0.2.0"},
             "substitution": {
                 "version": "v0.2.1-fix",
-                "repositoryContext": {"type": "ociRegistry", "baseUrl": "registry.example.org/trials"},
+                "repositoryContext": {"type": "ociRegistry", "baseUrl": "registry.example.org/tests"},
             },
         })
     };

@@ -112,8 +112,9 @@ enum Builder<'a> {
 
 /// Returns the `kustomize` on the path, if any.
 fn kustomize() -> Option<Builder<'static>> {
-    let told = Command::new("kustomize").arg("version").output().ok().filter(|told| told.status.success())?;
-    Some(Builder::Kustomize(String::from_utf8_lossy(&told.stdout).trim().to_owned()))
+    let reported =
+        Command::new("kustomize").arg("version").output().ok().filter(|reported| reported.status.success())?;
+    Some(Builder::Kustomize(String::from_utf8_lossy(&reported.stdout).trim().to_owned()))
 }
 
 impl Builder<'_> {

@@ -57,10 +57,10 @@ impl Server {
         let begun = Instant::now();
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut told = String::new();
+        let mut reported = String::new();
         let admin = loop {
-            assert!(log.read_line(&mut told).unwrap() > 0, "the server did not start:\n{told}");
-            if let Some((_, admin)) = told.rsplit_once("admin=") {
+            assert!(log.read_line(&mut reported).unwrap() > 0, "the server did not start:\n{reported}");
+            if let Some((_, admin)) = reported.rsplit_once("admin=") {
                 break admin.split_whitespace().next().unwrap().rsplit(':').next().unwrap().parse().unwrap();
             }
         };

@@ -88,10 +88,10 @@ impl Stage {
                 changes.fetch_add(1, Ordering::Relaxed);
             });
             let mut changed = Box::pin(changed.buffer_unordered(AT_ONCE));
-            let mut told = begun;
+            let mut reported = begun;
             while changed.next().await.is_some() {
-                if told.elapsed() >= Duration::from_secs(10) {
-                    told = Instant::now();
+                if reported.elapsed() >= Duration::from_secs(10) {
+                    reported = Instant::now();
                     report(begun.elapsed(), changes.load(Ordering::Relaxed));
                 }
             }

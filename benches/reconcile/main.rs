@@ -24,6 +24,8 @@ mod control_plane;
 mod controller_manager;
 #[path = "../../tests/e2e/daemon.rs"]
 mod daemon;
+#[path = "../../tests/support/deadline.rs"]
+mod deadline;
 #[path = "../../tests/e2e/delivery_crds.rs"]
 mod delivery_crds;
 #[path = "../../tests/registry/fake.rs"]

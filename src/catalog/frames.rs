@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::admission::scan;
 
-/// The largest object, in bytes. etcd stores none of more than 1.5 MiB, unless it is told to.
+/// The largest object, in bytes. etcd by default rejects objects of more than 1.5 MiB.
 const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
 /// The largest of what is around the objects.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;

@@ -61,8 +61,8 @@ impl Controller for AnnotationController {
         let object = change.reference();
         let of = |stored: &Arc<Stored>| {
             let owner = owner(stored.value()).map(|owner| owner_key(owner.kind.name(), owner.name));
-            let mark = DryRunAnnotations::of(stored.value());
-            (owner, mark.dry_run.map(str::to_owned), mark.configuration.map(str::to_owned))
+            let annotations = DryRunAnnotations::of(stored.value());
+            (owner, annotations.dry_run.map(str::to_owned), annotations.configuration.map(str::to_owned))
         };
         if change.before.as_ref().map(of) == change.now.as_ref().map(of) {
             return vec![object];

@@ -107,8 +107,8 @@ impl Case {
         let request = self.request_about(Object::raw(new.as_deref()), Object::raw(old.as_deref()));
         assert_eq!(block_on(gate.decide(phase, &request)), verdict, "{} is not read as it is looked at", self.object);
         let whole = self.gate_over(Registry::standard().catalog().with_whole_objects());
-        let told = "a rule reads a part of a stored object that its kind does not declare";
-        assert_eq!(block_on(whole.decide(phase, &self.request())), verdict, "{told}: {}", self.object);
+        let reported = "a rule reads a part of a stored object that its kind does not declare";
+        assert_eq!(block_on(whole.decide(phase, &self.request())), verdict, "{reported}: {}", self.object);
         verdict
     }
 

@@ -20,7 +20,7 @@ pub struct Opinion {
     /// The rule of the error that kustomize would report first. Empty if another error may come before it.
     pub rule: &'static str,
     /// Findings and reasons, for people to read.
-    pub told: String,
+    pub reported: String,
 }
 
 /// Judges a tree in memory.
@@ -40,8 +40,8 @@ pub fn judge_folder(case: &Case, folder: &Path, version: Version) -> Opinion {
 
 fn guarded(report: impl FnOnce() -> Report) -> Opinion {
     match panic::catch_unwind(AssertUnwindSafe(report)) {
-        Err(_) => Opinion { verdict: None, rule: "panic", told: "the analysis panicked".to_owned() },
-        Ok(report) => Opinion { verdict: Some(report.verdict), rule: first(&report), told: told(&report) },
+        Err(_) => Opinion { verdict: None, rule: "panic", reported: "the analysis panicked".to_owned() },
+        Ok(report) => Opinion { verdict: Some(report.verdict), rule: first(&report), reported: reported(&report) },
     }
 }
 
@@ -58,7 +58,7 @@ fn first(report: &Report) -> &'static str {
     first.map_or("", |finding| finding.rule)
 }
 
-fn told(report: &Report) -> String {
+fn reported(report: &Report) -> String {
     let findings = report.findings.iter().filter(|finding| finding.refused).map(|finding| finding.paragraph());
     let reasons = report.reasons.iter().map(|reason| format!("unknown: {reason}"));
     findings.chain(reasons).collect::<Vec<_>>().join("\n")

@@ -118,7 +118,7 @@ fn one(seed: u64, show: bool, oracle: &Oracle) -> ExitCode {
     }
     let comparison = compare(&mut case, oracle).expect("a temporary folder can be written to");
     print_tree(&comparison.case);
-    println!("ours: {:?} {}\n{}", comparison.opinion.verdict, comparison.opinion.rule, comparison.opinion.told);
+    println!("ours: {:?} {}\n{}", comparison.opinion.verdict, comparison.opinion.rule, comparison.opinion.reported);
     println!("kustomize: {:?}", comparison.answer);
     if let Some(disagreement) = comparison.disagreement() {
         tell(&disagreement, &comparison, oracle);
@@ -297,7 +297,7 @@ fn tell(disagreement: &Disagreement, comparison: &Comparison, oracle: &Oracle) {
     let small = compare(&mut case, oracle).expect("a temporary folder can be written to");
     println!("{}, made small:", comparison.case.name);
     print_tree(&small.case);
-    println!("ours: {:?}\n{}\nkustomize: {:?}", small.opinion.verdict, small.opinion.told, small.answer);
+    println!("ours: {:?}\n{}\nkustomize: {:?}", small.opinion.verdict, small.opinion.reported, small.answer);
     match keep(&small, oracle) {
         Ok(folder) => println!("kept in {}", folder.display()),
         Err(error) => println!("the tree could not be kept: {error}"),

@@ -42,11 +42,11 @@ pub enum Answer {
 impl Oracle {
     /// Asks a kubectl for its versions.
     pub fn new(program: PathBuf) -> io::Result<Self> {
-        let told = command(&program).args(["version", "--client", "--output=json"]).output()?;
-        let told: Value = serde_json::from_slice(&told.stdout)?;
+        let reported = command(&program).args(["version", "--client", "--output=json"]).output()?;
+        let reported: Value = serde_json::from_slice(&reported.stdout)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let kustomize = text(&told["kustomizeVersion"]).parse().map_err(io::Error::other)?;
-        Ok(Self { program, kubectl: text(&told["clientVersion"]["gitVersion"]), kustomize })
+        let kustomize = text(&reported["kustomizeVersion"]).parse().map_err(io::Error::other)?;
+        Ok(Self { program, kubectl: text(&reported["clientVersion"]["gitVersion"]), kustomize })
     }
 
     /// Builds a tree that stands in `folder`.

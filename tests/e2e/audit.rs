@@ -98,8 +98,8 @@ fn reports_findings_until_fixed(ctx: &Context) {
     let first = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is written");
     assert_eq!(first["metadata"]["labels"]["app.kubernetes.io/managed-by"], "portcullis");
     let result = &first["results"][0];
-    let told = [("policy", "DR002"), ("result", "fail"), ("severity", "high"), ("source", "portcullis")];
-    assert!(told.iter().all(|(key, value)| result[key] == *value), "{result}");
+    let reported = [("policy", "DR002"), ("result", "fail"), ("severity", "high"), ("source", "portcullis")];
+    assert!(reported.iter().all(|(key, value)| result[key] == *value), "{result}");
     assert_eq!((&result["resources"][0]["name"], &first["summary"]["fail"]), (&json!("one"), &json!(1)));
     assert_eq!(result["properties"]["version"], env!("CARGO_PKG_VERSION"));
 

@@ -63,7 +63,7 @@ fn kit_for(ctx: &Context, ns: &str, more: &[&str]) -> Output {
     command.arg(ctx.cluster.kubeconfig(User::Admin)).args(more).output().expect("it is built")
 }
 
-fn told(output: &Output) -> Value {
+fn reported(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
@@ -91,7 +91,7 @@ fn a_correct_deployer_passes(ctx: &Context) {
     let failing = format!("{EXAMPLES}/failing.yaml");
     let all = ["--failing-config", &failing, "--target", "ours", "--foreign-target", "theirs", "--quiet", "1s"];
     let output = kit(ctx, &ns, &[&all[..], &["--output", "json"]].concat());
-    let report = told(&output);
+    let report = reported(&output);
     assert_eq!(output.status.code(), Some(0), "{report:#}");
     assert_eq!(with_verdict(&report, "kept").len(), report["promises"].as_array().map_or(0, Vec::len), "{report:#}");
     assert!(report["scenarios"].as_array().expect("a list").iter().all(|scenario| scenario["played"] == true));
@@ -109,7 +109,7 @@ fn is_caught(ctx: &Context, broken: &str, rule: &str) {
     let ns = ctx.cluster.namespace("kit");
     let _deployer = run(ctx, &ns, Some(broken)).expect("it starts");
     let output = kit(ctx, &ns, &["--timeout", "3s", "--quiet", "1s", "--output", "json"]);
-    let report = told(&output);
+    let report = reported(&output);
     assert_eq!(output.status.code(), Some(1), "{report:#}");
     let rules: Vec<_> = with_verdict(&report, "broken").into_iter().filter(|name| name.starts_with("DP")).collect();
     assert_eq!(rules, [rule], "{report:#}");
@@ -169,7 +169,7 @@ fn the_deployer_of_dry_runs_passes(ctx: &Context) {
         ["--type", "landscaper.gardener.cloud/kubernetes-manifest", "--config", &right, "--failing-config", &wrong];
     let marks = ["--annotation", DRY_RUN, "--annotation", CONFIGURATION, "--quiet", "1s", "--output", "json"];
     let output = kit_for(ctx, &ns, &[&item[..], &marks].concat());
-    let report = told(&output);
+    let report = reported(&output);
     assert_eq!(output.status.code(), Some(0), "{report:#}");
     assert_eq!(with_verdict(&report, "kept").len(), report["promises"].as_array().map_or(0, Vec::len), "{report:#}");
 }
@@ -179,7 +179,7 @@ fn a_broken_deployer_is_refused(ctx: &Context) {
     let ns = ctx.cluster.namespace("guarded");
     let _deployer = run(ctx, &ns, Some("order")).expect("it starts");
     let output = kit(ctx, &ns, &["--timeout", "2s", "--quiet", "1s", "--output", "json"]);
-    let report = told(&output);
+    let report = reported(&output);
     assert!(!with_verdict(&report, "broken").contains(&"DP001".to_owned()), "{report:#}");
     assert!(with_verdict(&report, "broken").contains(&"finishes".to_owned()), "{report:#}");
 }

@@ -241,10 +241,10 @@ fn the_flux_vectors(ctx: &Context) {
         let harmless = ["KZ02", "KZ04"];
         let refusals =
             output.stderr.lines().filter(|line| line.contains("KZ0") && !harmless.iter().any(|id| line.contains(id)));
-        let told: Vec<_> = refusals.collect();
+        let reported: Vec<_> = refusals.collect();
         // X7c needs git, which is not run
         let is_unknown = case["expect"]["error"].as_str().is_some_and(|error| error.contains("git fetch"));
-        assert!(told.is_empty() == (accepted || is_unknown), "{name}: {output}");
+        assert!(reported.is_empty() == (accepted || is_unknown), "{name}: {output}");
         assert!(output.status.success() || case["expect"]["stage"] == "generate", "{name}: {output}");
     }
 }
@@ -264,7 +264,7 @@ fn bad_servers_never_block(ctx: &Context) {
         |name: &str, answer: &dyn Fn(Arc<[u8]>) -> Answer| ctx.artifacts.behaving(&archive(name), "r:1", answer);
     let elsewhere = |_| Answer::Redirect("http://169.254.169.254/".to_owned());
     let another = |_| Answer::Bytes(packed(PLACED).into());
-    let trials = [
+    let tests = [
         ("missing", "answered 404", behaving("missing", &|_| Answer::Status(404))),
         ("redirect", "redirect, which is not followed", behaving("redirect", &elsewhere)),
         ("slow", "still being fetched", behaving("slow", &Answer::Drip)),
@@ -276,7 +276,7 @@ fn bad_servers_never_block(ctx: &Context) {
         ("foreign", "is not in the list of allowed artifact hosts", foreign),
         ("links", "\"passwd.yaml\" is not there", ctx.artifacts.artifact(&links.finish(), "r:1")),
     ];
-    for (name, words, artifact) in trials {
+    for (name, words, artifact) in tests {
         let object = with_artifact(ctx, &ns, name, &artifact);
         let output = answered(ctx, &ns, &object, words);
         assert!(output.status.success(), "{name} was to be accepted: {output}");

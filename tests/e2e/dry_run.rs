@@ -275,8 +275,8 @@ fn exports_need_their_fragments(ctx: &Context) {
     eventually(|| {
         let apply = ["apply", "--dry-run=server", "-f", "-"];
         let kubectl = ctx.cluster.kubectl().args(["--namespace", &ns]).args(apply);
-        let told = kubectl.stdin(configuration(&[&other])).run().expect_success().stderr;
-        told.contains("DR005 spec.exports: there is no fragment of Secret example/test-secret").then_some(())
+        let reported = kubectl.stdin(configuration(&[&other])).run().expect_success().stderr;
+        reported.contains("DR005 spec.exports: there is no fragment of Secret example/test-secret").then_some(())
     });
 }
 

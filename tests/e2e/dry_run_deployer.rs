@@ -164,8 +164,8 @@ fn is_explained(ctx: &Context, ns: &str) {
     command.args(["explain", "dry-run", "--namespace", ns, "test-installation"]);
     let output = command.arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    let told = ["dry run        yes", "configuration  test-dry-run", "= \"dG9rZW4=\"", "in dry run"];
-    assert!(told.iter().all(|part| text.contains(part)), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let reported = ["dry run        yes", "configuration  test-dry-run", "= \"dG9rZW4=\"", "in dry run"];
+    assert!(reported.iter().all(|part| text.contains(part)), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(text.matches("DeployItem ").count(), 3, "{text}");
 }
 
@@ -324,14 +324,14 @@ impl History {
 
     fn watch(ctx: &Context, api: Api<DynamicObject>) -> Self {
         let versions = Arc::new(Mutex::new(Vec::new()));
-        let (told, (ready, begun)) = (Arc::clone(&versions), tokio::sync::oneshot::channel());
+        let (reported, (ready, begun)) = (Arc::clone(&versions), tokio::sync::oneshot::channel());
         let task = async move {
             let mut ready = Some(ready);
             let mut events = watcher(api, watcher::Config::default()).boxed();
             while let Some(event) = events.next().await {
                 match event.expect("the watch goes on") {
                     watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
-                        told.lock().unwrap().push(serde_json::to_value(object).expect("it is JSON"));
+                        reported.lock().unwrap().push(serde_json::to_value(object).expect("it is JSON"));
                     }
                     watcher::Event::InitDone => drop(ready.take().map(|ready| ready.send(()))),
                     watcher::Event::Init | watcher::Event::Delete(_) => {}

@@ -136,8 +136,8 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<ExitCode, ContextError> {
     let stage = Stage::default();
-    let (without, with) = (trials(WITHOUT_GATE, &stage), trials(WITH_GATE, &stage));
-    let last = trials(if is_whole(arguments) { LAST } else { &LAST[..1] }, &stage);
+    let (without, with) = (tests(WITHOUT_GATE, &stage), tests(WITH_GATE, &stage));
+    let last = tests(if is_whole(arguments) { LAST } else { &LAST[..1] }, &stage);
     let gate_is_needed = any_runs(arguments, &with) || any_runs(arguments, &last);
     if gate_is_needed || any_runs(arguments, &without) {
         let context = start(gate_is_needed)?;
@@ -155,20 +155,20 @@ fn is_whole(arguments: &Arguments) -> bool {
     arguments.filter.is_none() && arguments.skip.is_empty()
 }
 
-fn trials(groups: &[&[Case]], stage: &Stage) -> Vec<Trial> {
+fn tests(groups: &[&[Case]], stage: &Stage) -> Vec<Trial> {
     let cases = groups.iter().copied().flatten();
-    cases.map(|(name, case)| trial(name, *case, Arc::clone(stage))).collect()
+    cases.map(|(name, case)| test(name, *case, Arc::clone(stage))).collect()
 }
 
-fn trial(name: &str, case: fn(&Context), stage: Stage) -> Trial {
+fn test(name: &str, case: fn(&Context), stage: Stage) -> Trial {
     Trial::test(name, move || {
-        case(stage.get().expect("the context is started when any trial runs"));
+        case(stage.get().expect("the context is started when any test runs"));
         Ok(())
     })
 }
 
-fn any_runs(arguments: &Arguments, trials: &[Trial]) -> bool {
-    !arguments.list && trials.iter().any(|trial| !arguments.is_filtered_out(trial))
+fn any_runs(arguments: &Arguments, tests: &[Trial]) -> bool {
+    !arguments.list && tests.iter().any(|test| !arguments.is_filtered_out(test))
 }
 
 fn start(gate_is_needed: bool) -> Result<Context, ContextError> {

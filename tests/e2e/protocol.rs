@@ -126,14 +126,14 @@ fn finalizers_can_be_removed_from_invalid_objects(ctx: &Context) {
 fn decisions_are_counted(ctx: &Context) {
     let ns = ctx.cluster.namespace("metrics");
     accepts(ctx, &ns, GOOD);
-    let metrics = ctx.gate.as_ref().expect("these trials have a gate").admin("/metrics").expect("it answers");
+    let metrics = ctx.gate.as_ref().expect("these tests have a gate").admin("/metrics").expect("it answers");
     for line in ["portcullis_decisions_total{", "portcullis_findings_total{", "portcullis_certificate_expiry"] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
 }
 
 fn probes_answer(ctx: &Context) {
-    let gate = ctx.gate.as_ref().expect("these trials have a gate");
+    let gate = ctx.gate.as_ref().expect("these tests have a gate");
     for path in ["/livez", "/readyz"] {
         let answer = gate.admin(path).expect("it answers");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");

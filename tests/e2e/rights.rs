@@ -21,10 +21,10 @@ pub const CASES: &[Case] = &[
 ];
 
 const SOURCES: &str =
-    "a source is asked for only where the watch does not have it; trials have GitRepositories for all of them";
-const GONE: &str = "the Landscaper of the trials no longer has this kind";
+    "a source is read live only if the watch does not have it; the tests have GitRepositories for all of them";
+const GONE: &str = "the Landscaper version of the tests no longer has this kind";
 const LAGS: &str = "the companion asks for it only where its watch lags; of the server it is seen";
-const REPORTS: &str = "one code writes all four kinds: the manager of the trials the first ones of a namespace, the command the \
+const REPORTS: &str = "one code writes all four kinds: the manager of the tests the first ones of a namespace, the command the \
                        others, as an administrator";
 /// Rights that are used only outside of the tests, by verb and resource, with the reason.
 const UNREACHED: &[(&str, &str, &str)] = &[

@@ -75,7 +75,7 @@ impl<'c> Second<'c> {
             .replace("operator: NotIn", "operator: In")
             .replace("[kube-system, portcullis-system]", "[portcullis-system]");
         let selector =
-            format!("    objectSelector: {{matchLabels: {{trial: {}}}}}\n    namespaceSelector:\n", self.name);
+            format!("    objectSelector: {{matchLabels: {{case: {}}}}}\n    namespaceSelector:\n", self.name);
         let text = text.replace("    namespaceSelector:\n", &selector);
         self.ctx.cluster.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(text).run().expect_success();
     }
@@ -84,7 +84,7 @@ impl<'c> Second<'c> {
     fn create(&self) -> Output {
         let yaml = format!(
             "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: {0}, \
-             labels: {{trial: {0}}}}}\noverwrites: [{{source: {{}}, substitution: {{repositoryContext: none}}}}]\n",
+             labels: {{case: {0}}}}}\noverwrites: [{{source: {{}}, substitution: {{repositoryContext: none}}}}]\n",
             self.name
         );
         let create = ["create", "--dry-run=server", "--namespace", NAMESPACE, "-f", "-"];
@@ -148,6 +148,6 @@ fn an_exemption_expires_at_its_time(ctx: &Context) {
     eventually(|| second.create().status.success().then_some(()));
     exempt(2);
     eventually(|| is_denied(&second.create()).then_some(()));
-    let told = || second.log().contains("an exemption has expired").then_some(());
-    eventually(told);
+    let reported = || second.log().contains("an exemption has expired").then_some(());
+    eventually(reported);
 }

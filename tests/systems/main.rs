@@ -156,8 +156,8 @@ fn run(own: &Own, arguments: &Arguments) -> ExitCode {
     let chapters: Vec<_> = SYSTEMS.iter().filter_map(|system| chapter(system, own, arguments)).collect();
     let table = table::render(&chapters);
     let failures: Vec<_> = chapters.iter().flat_map(failures).collect();
-    let trials = chapters.into_iter().flat_map(trials).collect();
-    let conclusion = libtest_mimic::run(arguments, trials);
+    let tests = chapters.into_iter().flat_map(tests).collect();
+    let conclusion = libtest_mimic::run(arguments, tests);
     println!("{table}\nsystems: {:.0?}", begun.elapsed());
     // Last, so that the end of a log has them.
     failures.iter().for_each(|failure| println!("{failure}"));
@@ -170,8 +170,8 @@ fn run(own: &Own, arguments: &Arguments) -> ExitCode {
 /// Plays what is asked for of a system; none, where nothing is.
 fn chapter(system: &'static System, own: &Own, arguments: &Arguments) -> Option<Chapter<'static>> {
     let is_asked = |scenario: &&Scenario| {
-        let trial = Trial::test(format!("{}::{}", system.name, scenario.name), || Ok(()));
-        !arguments.is_filtered_out(&trial)
+        let test = Trial::test(format!("{}::{}", system.name, scenario.name), || Ok(()));
+        !arguments.is_filtered_out(&test)
     };
     let lacks = |scenario: &Scenario| scenario.needs.filter(|pin| !programs::pin(pin).is_built());
     let asked: Vec<_> = system.scenarios.iter().filter(is_asked).collect();
@@ -203,7 +203,7 @@ fn excerpt(text: &str) -> String {
     lines.collect::<String>() + &more
 }
 
-fn trials(chapter: Chapter<'static>) -> Vec<Trial> {
+fn tests(chapter: Chapter<'static>) -> Vec<Trial> {
     let name = chapter.system.name;
     let judged = chapter.pairs.into_iter().map(|pair| {
         let judged = pair.judge();

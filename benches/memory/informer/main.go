@@ -63,10 +63,10 @@ func run(kubeconfig string, resources []string) error {
 	if err != nil {
 		return err
 	}
-	told := report{Heap: memory.HeapAlloc, Status: string(status)}
+	result := report{Heap: memory.HeapAlloc, Status: string(status)}
 	for _, count := range stores {
-		told.Objects += count()
+		result.Objects += count()
 	}
 	runtime.KeepAlive(factory)
-	return json.NewEncoder(os.Stdout).Encode(told)
+	return json.NewEncoder(os.Stdout).Encode(result)
 }

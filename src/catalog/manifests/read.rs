@@ -314,8 +314,8 @@ mod tests {
             found.push(format!("{}/{} {}", object.group(), object.kind, value["metadata"]["name"]));
             Ok(())
         });
-        let told = |error: ManifestError| error.to_string().rsplit_once(name).unwrap().1.to_owned();
-        (found, errors.into_iter().map(told).collect())
+        let messages = |error: ManifestError| error.to_string().rsplit_once(name).unwrap().1.to_owned();
+        (found, errors.into_iter().map(messages).collect())
     }
 
     fn things(count: usize) -> Vec<String> {

@@ -33,7 +33,7 @@ pub(super) struct DryRun {
 struct Object {
     kind: &'static str,
     name: String,
-    is_marked: bool,
+    is_annotated: bool,
     exports: Vec<Explained>,
 }
 
@@ -47,8 +47,9 @@ struct Explained {
 impl DryRun {
     pub(super) fn of(installation: &Stored, view: &View<'_>) -> Self {
         let (namespace, value) = (installation.namespace(), installation.value());
-        let (why, mark) = why(value, namespace, view);
-        let found = mark.configuration.as_ref().and_then(|name| view.find(&DRY_RUN_CONFIGURATIONS, namespace, name));
+        let (why, annotations) = why(value, namespace, view);
+        let found =
+            annotations.configuration.as_ref().and_then(|name| view.find(&DRY_RUN_CONFIGURATIONS, namespace, name));
         let nothing = Value::Null;
         let configuration = found.as_ref().map_or(&nothing, |found| found.value());
         let mut missing = BTreeMap::new();
@@ -56,15 +57,15 @@ impl DryRun {
         let explain = |(kind, stored): (&'static Kind, Arc<Stored>)| Object {
             kind: kind.kind,
             name: stored.name().to_owned(),
-            is_marked: DryRunAnnotations::of(stored.value()).is_dry_run(),
-            exports: exports(kind, &stored, configuration, mark.is_dry_run, &mut missing, view),
+            is_annotated: DryRunAnnotations::of(stored.value()).is_dry_run(),
+            exports: exports(kind, &stored, configuration, annotations.is_dry_run, &mut missing, view),
         };
         let objects = below.into_iter().map(explain).collect();
         Self {
             name: format!("{namespace}/{}", installation.name()),
             why,
-            is_dry_run: mark.is_dry_run,
-            configuration: mark.configuration.map(|name| (name, found.is_some())),
+            is_dry_run: annotations.is_dry_run,
+            configuration: annotations.configuration.map(|name| (name, found.is_some())),
             objects,
             missing: missing
                 .iter()
@@ -81,11 +82,11 @@ struct RootAnnotations {
 }
 
 fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, RootAnnotations) {
-    let word = |mark: DryRunAnnotations<'_>| RootAnnotations {
-        is_dry_run: mark.is_dry_run(),
-        configuration: mark.configuration.map(str::to_owned).filter(|_| mark.is_dry_run()),
+    let word = |annotations: DryRunAnnotations<'_>| RootAnnotations {
+        is_dry_run: annotations.is_dry_run(),
+        configuration: annotations.configuration.map(str::to_owned).filter(|_| annotations.is_dry_run()),
     };
-    let says = |mark: &DryRunAnnotations<'_>| match mark.dry_run {
+    let says = |annotations: &DryRunAnnotations<'_>| match annotations.dry_run {
         Some("true") => "yes".to_owned(),
         Some(other) if other != "false" => format!("no: its annotation says {other:?}, which is not \"true\""),
         _ => "no".to_owned(),
@@ -93,8 +94,8 @@ fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, RootAnnotati
     match owner_chain::root(value, namespace, view).0 {
         Root::Own => (says(&DryRunAnnotations::of(value)), word(DryRunAnnotations::of(value))),
         Root::Of(root) => {
-            let mark = DryRunAnnotations::of(root.value());
-            (format!("{}, as its root {:?} says", says(&mark), root.name()), word(mark))
+            let annotations = DryRunAnnotations::of(root.value());
+            (format!("{}, as its root {:?} says", says(&annotations), root.name()), word(annotations))
         }
         Root::Replaced(above) => {
             let text =
@@ -199,14 +200,14 @@ impl Explanation for DryRun {
 
 impl Object {
     fn text(&self, is_dry_run: bool) -> String {
-        let Self { kind, name, is_marked, exports } = self;
-        let mark = match (is_dry_run, is_marked) {
+        let Self { kind, name, is_annotated, exports } = self;
+        let annotations = match (is_dry_run, is_annotated) {
             (true, true) => "in dry run",
             (true, false) => "not in dry run yet: it is annotated with its next write",
             (false, true) => "still in dry run: its annotation is removed with its next write",
             (false, false) => "not in dry run",
         };
-        let mut text = format!("\n  {kind} {name}: {mark}\n");
+        let mut text = format!("\n  {kind} {name}: {annotations}\n");
         for explained in exports {
             text.push_str(&explained.text(is_dry_run));
         }
@@ -215,7 +216,7 @@ impl Object {
 
     fn json(&self, is_dry_run: bool) -> Value {
         let exports: Vec<_> = self.exports.iter().map(|explained| explained.json(is_dry_run)).collect();
-        json!({"kind": self.kind, "name": self.name, "marked": self.is_marked, "exports": exports})
+        json!({"kind": self.kind, "name": self.name, "marked": self.is_annotated, "exports": exports})
     }
 }
 

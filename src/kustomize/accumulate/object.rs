@@ -15,7 +15,7 @@ const NOT_A_NAMESPACE: &str = "_non_namespaceable_";
 /// The namespace of what says nothing.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Group, version, kind, name and namespace: what kustomize tells objects apart by (`resid.ResId`).
+/// Group, version, kind, name and namespace: the identity of an object in kustomize (`resid.ResId`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Id {

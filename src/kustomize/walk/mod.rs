@@ -151,9 +151,9 @@ impl<'a> Walk<'a> {
             return;
         }
         let reason = reason.into();
-        let told = format!("{site}: {reason}");
-        if !self.reasons.contains(&told) {
-            self.reasons.push(told);
+        let text = format!("{site}: {reason}");
+        if !self.reasons.contains(&text) {
+            self.reasons.push(text);
         }
         self.report(kz040::found(site.clone(), &reason));
     }
