@@ -92,6 +92,27 @@ fn links_of_pages_lead_somewhere() {
     assert!(missing.is_empty(), "links to nothing:\n{}", missing.join("\n"));
 }
 
+/// Returns the paths of the repository that code spans of a page name, such as `tests/docs.rs`.
+fn named_paths(text: &str) -> Vec<&str> {
+    const FOLDERS: [&str; 6] = ["src/", "tests/", "benches/", "examples/", "charts/", "webhook-config/"];
+    let is_path = |span: &&str| {
+        FOLDERS.iter().any(|folder| span.starts_with(folder)) && !span.contains([' ', '<', '*', '…', '$', '{', '\n'])
+    };
+    text.split('`').skip(1).step_by(2).filter(is_path).collect()
+}
+
+#[test]
+fn files_named_in_pages_exist() {
+    let mut missing = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        let prose = prose(&text).collect::<Vec<_>>().join("\n");
+        let paths = named_paths(&prose).into_iter().filter(|path| !repository().join(path).exists());
+        missing.extend(paths.map(|path| format!("{}: {path}", shown(&page))));
+    }
+    assert!(missing.is_empty(), "files that do not exist:\n{}", missing.join("\n"));
+}
+
 #[test]
 fn the_book_has_every_page() {
     let docs = repository().join("docs");
