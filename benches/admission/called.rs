@@ -11,7 +11,6 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use super::process::Process;
-use super::report::Memory;
 use super::support::client::{Connection, Reply};
 
 /// What an API server keeps open to a webhook.
@@ -96,6 +95,13 @@ impl Called {
         let [resident, anonymous] = ["VmRSS", "RssAnon"].map(|key| self.process.status(key));
         Memory { when: when.to_owned(), resident, anonymous }
     }
+}
+
+/// Resident memory, in KiB.
+pub struct Memory {
+    pub when: String,
+    pub resident: usize,
+    pub anonymous: usize,
 }
 
 /// Makes the same call over and over.

@@ -27,8 +27,8 @@ use rustls::ClientConfig;
 use rustls::version::TLS13;
 use tempfile::TempDir;
 
-use called::{Call, Called};
-use report::{Costs, Memory, Report};
+use called::{Call, Called, Memory};
+use report::{Costs, Report};
 use rounds::Rounds;
 use support::client;
 use support::pki::{Authority, SecretMount};

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::called::Call;
+use super::called::{Call, Memory};
 
 const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- measured: begin -->\n";
@@ -68,13 +68,6 @@ pub fn bytes(count: usize) -> String {
         0..1_000_000 => format!("{:.1} KB", count as f64 / 1e3),
         _ => format!("{:.1} MiB", count as f64 / (1024.0 * 1024.0)),
     }
-}
-
-/// Resident memory, in KiB.
-pub struct Memory {
-    pub when: String,
-    pub resident: usize,
-    pub anonymous: usize,
 }
 
 impl fmt::Display for Memory {

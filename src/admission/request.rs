@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::json::{self, JsonError};
+use super::metadata::Metadata;
 use super::scan::Jump;
 use super::{Path, TypedView, projection};
 
@@ -251,21 +252,19 @@ impl Request<'_> {
     /// Returns whether the object is being deleted (`metadata.deletionTimestamp` is set).
     ///
     /// Such an update only removes finalizers. Denying it would keep the object forever.
-    pub fn is_being_deleted(&self) -> bool {
-        let timestamp = self.object().get("metadata").and_then(|metadata| metadata.get("deletionTimestamp"));
-        timestamp.is_some_and(|time| !time.is_null())
+    pub fn is_deleting(&self) -> bool {
+        Metadata::of(self.object()).is_deleting()
     }
 
     /// Returns the object's name, or its `generateName` with a star, for messages.
     pub fn display_name(&self) -> String {
-        let text = |pointer| self.subject().pointer(pointer).and_then(Value::as_str);
+        let metadata = Metadata::of(self.subject());
         if !self.name.is_empty() {
             return self.name.to_string();
         }
-        match (text("/metadata/name"), text("/metadata/generateName")) {
-            (Some(name), _) => name.to_owned(),
-            (None, Some(prefix)) => format!("{prefix}*"),
-            (None, None) => String::new(),
+        match (metadata.name(), metadata.generate_name()) {
+            ("", Some(prefix)) => format!("{prefix}*"),
+            (name, _) => name.to_owned(),
         }
     }
 }

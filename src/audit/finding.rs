@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::admission::{Finding, Level};
+use crate::admission::{Finding, Level, Metadata};
 
 /// The rule id for objects that no rule could read.
 pub const UNREADABLE: &str = "unreadable";
@@ -32,13 +32,14 @@ pub struct Subject {
 impl Subject {
     /// Returns the reference to an object.
     pub(super) fn of(object: &Value) -> Self {
-        let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let metadata = Metadata::of(object);
         Self {
-            namespace: text("/metadata/namespace"),
-            kind: text("/kind"),
-            name: text("/metadata/name"),
-            api_version: text("/apiVersion"),
-            uid: text("/metadata/uid"),
+            namespace: metadata.namespace().to_owned(),
+            kind: text("kind"),
+            name: metadata.name().to_owned(),
+            api_version: text("apiVersion"),
+            uid: metadata.uid().unwrap_or_default().to_owned(),
         }
     }
 }

@@ -32,6 +32,7 @@ pub use metrics::Metrics;
 pub use reports::{ReportError, Reports};
 pub use target::Chosen;
 
+use crate::admission::Metadata;
 use crate::catalog::cluster;
 use crate::catalog::cluster::pages::{Item, Pages};
 use crate::catalog::{Kind, Scope};
@@ -102,7 +103,7 @@ impl Audit {
     }
 
     fn is_wanted(&self, object: &Value) -> bool {
-        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+        let namespace = Metadata::of(object).namespace();
         self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace)
     }
 

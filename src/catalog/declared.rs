@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::store::Store;
 use super::{Index, Kind, Scope};
-use crate::admission::Path;
+use crate::admission::{Metadata, Path};
 
 /// An object with this label, at `"true"`, has the kind that it declares looked at.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
@@ -224,8 +224,7 @@ impl DeclaredKinds {
 }
 
 fn is_labelled(object: &Value) -> bool {
-    let label = || object.get("metadata")?.get("labels")?.get(CHOOSING_LABEL)?.as_str();
-    label() == Some("true")
+    Metadata::of(object).label(CHOOSING_LABEL) == Some("true")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::Kind;
 use super::compression::Dictionary;
 use super::parts::{Part, Projection, Undecodable};
 use super::record::Record;
-use crate::admission::{TypedView, json};
+use crate::admission::{Metadata, TypedView, json};
 
 /// An object in the catalog: the parts that its kind declares, parsed when they are first read, with the typed view that a
 /// system makes of it.
@@ -97,7 +97,7 @@ impl Stored {
     pub fn name(&self) -> &str {
         match &self.source {
             Source::Held(held) => held.record.name(),
-            Source::Value => text(self.value(), "name"),
+            Source::Value => Metadata::of(self.value()).name(),
         }
     }
 
@@ -105,7 +105,7 @@ impl Stored {
     pub fn namespace(&self) -> &str {
         match &self.source {
             Source::Held(held) => &held.namespace,
-            Source::Value => text(self.value(), "namespace"),
+            Source::Value => Metadata::of(self.value()).namespace(),
         }
     }
 
@@ -113,8 +113,4 @@ impl Stored {
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
         self.view.get_or_compute(|| make(self.value()))
     }
-}
-
-fn text<'v>(object: &'v Value, key: &str) -> &'v str {
-    object.get("metadata").and_then(|meta| meta.get(key)?.as_str()).unwrap_or_default()
 }

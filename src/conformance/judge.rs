@@ -8,6 +8,7 @@ use super::promises::{self, TestedPromise};
 use super::record::{Record, Version};
 use super::report::{Evidence, Judged, Report, Verdict};
 use super::scenarios::{Outcome, Played};
+use crate::admission::Metadata;
 use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::deployer::promises::PROMISES;
 use crate::landscaper::deployer::status::{Change, Job};
@@ -87,6 +88,5 @@ fn judge(item: &Played, old: &Version, new: &Version, results: &mut Results) {
 }
 
 fn has_finalizer(object: &Value) -> bool {
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-    finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == FINALIZER))
+    Metadata::of(object).finalizers().any(|finalizer| finalizer == FINALIZER)
 }

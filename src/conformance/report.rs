@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::record::Version;
+use crate::admission::Metadata;
 use crate::landscaper::deployer::status::Change;
 
 /// The report about a tested deployer.
@@ -120,9 +121,8 @@ impl Evidence {
 
 /// Returns the manager of the most recent entry in `metadata.managedFields`.
 fn manager(object: &Value) -> String {
-    let fields = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let last = fields.into_iter().flatten().max_by_key(|entry| text(entry, "time"));
+    let last = Metadata::of(object).managed_fields().max_by_key(|entry| text(entry, "time"));
     last.map(|entry| text(entry, "manager")).unwrap_or_default()
 }
 

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::admission::Operation;
+use crate::admission::{Metadata, Operation};
 use crate::catalog::{Declaration, Declared, Index, Kind, Scope, Stored, View, WHOLE};
 use crate::rule::{DECLARED, Match, Outage};
 
-use super::composition::pipeline::Required;
-use super::{composite, composition};
-
-/// The API group of Compositions, CompositeResourceDefinitions and EnvironmentConfigs.
-pub const GROUP: &str = "apiextensions.crossplane.io";
+pub use super::api::GROUP;
+use super::composite_references::{composition_name, references};
+use super::composition;
+use super::composition::required::{Required, required};
 
 /// `EnvironmentConfig`: data that Compositions select. Crossplane 1.18 and later serve this version.
 pub static ENVIRONMENT_CONFIGS: Kind = environment_configs("v1beta1", &[&BY_LABEL, &BY_LABEL_KEY, &BY_NAME_PREFIX]);
@@ -43,7 +42,7 @@ pub fn served(view: &View<'_>) -> &'static Kind {
 pub static BY_LABEL: Index = Index {
     name: "label",
     keys: |object| {
-        let labels = object.get("metadata").and_then(|meta| meta.get("labels")?.as_object());
+        let labels = Metadata::of(object).labels();
         let keys = labels.into_iter().flatten().map(|(key, value)| label_key(key, value.as_str().unwrap_or_default()));
         keys.collect()
     },
@@ -53,7 +52,7 @@ pub static BY_LABEL: Index = Index {
 pub static BY_LABEL_KEY: Index = Index {
     name: "label-key",
     keys: |object| {
-        let labels = object.get("metadata").and_then(|meta| meta.get("labels")?.as_object());
+        let labels = Metadata::of(object).labels();
         labels.into_iter().flat_map(|labels| labels.keys().cloned()).collect()
     },
 };
@@ -62,7 +61,7 @@ pub static BY_LABEL_KEY: Index = Index {
 pub static BY_NAME_PREFIX: Index = Index {
     name: "beginning",
     keys: |object| {
-        let name = object.get("metadata").and_then(|meta| meta.get("name")?.as_str());
+        let name = Some(Metadata::of(object).name()).filter(|name| !name.is_empty());
         name.map(name_prefix).into_iter().collect()
     },
 };
@@ -110,7 +109,7 @@ pub static BY_REVISED: Index =
 
 /// Returns the name of the Composition that a CompositionRevision belongs to.
 pub fn revised(revision: &Value) -> Option<&str> {
-    revision.get("metadata")?.get("labels")?.get(COMPOSITION_LABEL)?.as_str()
+    Metadata::of(revision).label(COMPOSITION_LABEL)
 }
 
 /// Index of Compositions by the type of their composites: `example.org/v1, Kind=XExample`.
@@ -133,7 +132,7 @@ pub static BY_REFERRED_CONFIG: Index = Index {
     keys: |object| {
         let sources = composition::sources(object).into_iter().flat_map(|(_, selection)| selection.sources);
         let named = sources.flatten().filter_map(|source| Some(source.reference?.name));
-        let required = composition::pipeline::required(object).into_iter();
+        let required = required(object).into_iter();
         named
             .chain(required.filter_map(|one| if let Required::Named(name) = one { Some(name) } else { None }))
             .collect()
@@ -147,7 +146,7 @@ pub static BY_SELECTED_LABEL: Index = Index {
         let sources = composition::sources(object).into_iter().flat_map(|(_, selection)| selection.sources);
         let selectors = sources.flatten().filter_map(|source| source.selector);
         let keys = selectors.flat_map(|selector| selector.match_labels).map(|matcher| matcher.key);
-        let required = composition::pipeline::required(object).into_iter();
+        let required = required(object).into_iter();
         let labels = required.filter_map(|one| if let Required::Labelled(labels) = one { Some(labels) } else { None });
         keys.chain(labels.flatten().map(|(key, _)| key)).collect()
     },
@@ -237,16 +236,14 @@ fn declares(definition: &Value) -> Option<Declared> {
 }
 
 /// Index of composites by the name in their `compositionRef`.
-pub static BY_COMPOSITION: Index = Index {
-    name: "composition",
-    keys: |object| composite::composition_name(object).map(str::to_owned).into_iter().collect(),
-};
+pub static BY_COMPOSITION: Index =
+    Index { name: "composition", keys: |object| composition_name(object).map(str::to_owned).into_iter().collect() };
 
 /// Index of composites by the names of the EnvironmentConfigs that they reference.
 pub static BY_REFERENCE: Index = Index {
     name: "environment-config",
     keys: |object| {
-        let names = composite::references(object).into_iter().filter(|name| !name.is_empty());
+        let names = references(object).into_iter().filter(|name| !name.is_empty());
         names.map(str::to_owned).collect()
     },
 };
@@ -255,7 +252,7 @@ pub static BY_REFERENCE: Index = Index {
 pub static WITH_REFERENCES: Index = Index {
     name: "has-environment-configs",
     keys: |object| {
-        let has = composite::references(object).iter().any(|name| !name.is_empty());
+        let has = references(object).iter().any(|name| !name.is_empty());
         has.then(|| WITH_REFERENCES_KEY.to_owned()).into_iter().collect()
     },
 };

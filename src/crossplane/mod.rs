@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`impact`] | the impact of changing or deleting an EnvironmentConfig |
+//! | [`composite_references`] | the references in a composite |
 //! | [`composite`] | composites: which Composition and which EnvironmentConfigs one uses |
 //! | [`composition`] | Compositions: their declared environment, and problems in their text |
 //! | [`configs`] | EnvironmentConfigs in the catalog |
@@ -16,7 +17,9 @@
 //! | [`structural`] | the schema of composites: pruning, defaults and validation, as the API server does them |
 //! | [`users`] | the users of an EnvironmentConfig |
 
+pub mod api;
 pub mod composite;
+pub mod composite_references;
 pub mod composition;
 pub mod configs;
 pub mod configuration;

@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use super::composite::labels;
 use super::composition;
-use super::composition::pipeline::Required;
+use super::composition::required::Required;
 use super::configs::Configs;
 use super::environment::{EnvironmentSource, LabelMatcherType, Mode, Profile, Selector, SourceType};
 use super::kinds::{BY_REFERENCE, BY_REFERRED_CONFIG, BY_SELECTED_LABEL, COMPOSITIONS, REVISIONS};
+use crate::admission::Metadata;
 use crate::catalog::{Kind, Reference, Stored, View};
 
 /// Maximum number of Compositions, revisions and composites that are searched. A message cannot list more.
@@ -58,7 +59,7 @@ struct Search<'s> {
 }
 
 fn name(object: &Value) -> &str {
-    object.get("metadata").and_then(|meta| meta.get("name")?.as_str()).unwrap_or_default()
+    Metadata::of(object).name()
 }
 
 impl Search<'_> {
@@ -66,7 +67,7 @@ impl Search<'_> {
         for kind in self.view.declared() {
             for stored in self.view.indexed_everywhere(kind, &BY_REFERENCE, self.name, self.left) {
                 self.left = self.left.saturating_sub(1);
-                if super::composite::references(stored.value()).contains(&self.name) {
+                if super::composite_references::references(stored.value()).contains(&self.name) {
                     self.add(Reference::new(kind, stored.namespace(), stored.name()), Usage::Required);
                 }
             }
@@ -75,7 +76,7 @@ impl Search<'_> {
 
     /// Returns the Compositions or revisions that reference it, or select by a label key that it has.
     fn texts(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
-        let labels = self.config.get("metadata").and_then(|meta| meta.get("labels")?.as_object());
+        let labels = Metadata::of(self.config).labels();
         let keys = labels.into_iter().flat_map(|labels| labels.keys());
         let mut found = self.view.indexed_everywhere(kind, &BY_REFERRED_CONFIG, self.name, self.left);
         for key in keys {
@@ -89,7 +90,7 @@ impl Search<'_> {
 
     fn text(&mut self, kind: &'static Kind, text: &Stored) {
         self.left = self.left.saturating_sub(1);
-        if composition::pipeline::required(text.value()).iter().any(|required| self.is_required(required)) {
+        if composition::required::required(text.value()).iter().any(|required| self.is_required(required)) {
             self.add(Reference::new(kind, "", text.name()), Usage::PassedToFunction);
         }
         let Some(profile) = composition::profile(text.value()) else { return };
@@ -105,12 +106,10 @@ impl Search<'_> {
 
     /// Returns whether a `requiredResources` entry of a pipeline step matches it.
     fn is_required(&self, required: &Required) -> bool {
-        let own = self.config.get("metadata").and_then(|meta| meta.get("labels"));
+        let own = Metadata::of(self.config);
         match required {
             Required::Named(name) => name == self.name,
-            Required::Labelled(labels) => {
-                labels.iter().all(|(key, value)| own.and_then(|own| own.get(key)?.as_str()) == Some(value))
-            }
+            Required::Labelled(labels) => labels.iter().all(|(key, value)| own.label(key) == Some(value)),
         }
     }
 
@@ -128,8 +127,8 @@ impl Search<'_> {
     /// Returns how a selector uses it. A value that a matcher reads from the composite may be any value.
     fn selected(&self, selector: &Selector, profile: Profile) -> Option<Usage> {
         let is_fixed = |kind| kind == LabelMatcherType::Value;
-        let own = self.config.get("metadata").and_then(|meta| meta.get("labels"));
-        let label = |key: &str| own.and_then(|own| own.get(key)?.as_str());
+        let own = Metadata::of(self.config);
+        let label = |key: &str| own.label(key);
         if !selector.match_labels.iter().all(|matcher| is_fixed(matcher.kind())) {
             let may_have =
                 |key: &str, value: Option<&str>| label(key).is_some_and(|own| value.is_none_or(|it| it == own));

@@ -20,7 +20,7 @@ use futures::future::{BoxFuture, join_all};
 use time::OffsetDateTime;
 
 use crate::admission::patch::Draft;
-use crate::admission::{Decide, Finding, Level, Operation, Phase, Refusal, Request, Verdict};
+use crate::admission::{Decide, Finding, Level, Metadata, Operation, Phase, Refusal, Request, Verdict};
 use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, Settings, View};
 use crate::kustomize::delivery::{Delivery, Inline, Judge};
 use crate::rule::{Match, Mode, Mutator, Rule};
@@ -149,7 +149,7 @@ impl Gate {
         if let Err(refusal) = read(request, declared_as, scopes) {
             return Verdict::refused(refusal);
         }
-        if request.object().is_null() || request.is_being_deleted() || policy.skips(request) {
+        if request.object().is_null() || request.is_deleting() || policy.skips(request) {
             return Verdict::default();
         }
         let wants: Vec<_> = mutators.iter().filter_map(|mutator| mutator.confirm).collect();
@@ -253,10 +253,7 @@ impl Matching {
 }
 
 fn is_verify_request(request: &Request<'_>) -> bool {
-    request
-        .object()
-        .pointer("/metadata/annotations")
-        .is_some_and(|annotations| annotations.get(VERIFY_ANNOTATION).is_some())
+    Metadata::of(request.object()).annotations().is_some_and(|annotations| annotations.contains_key(VERIFY_ANNOTATION))
 }
 
 /// Returns the deadline of live reads.
@@ -288,7 +285,7 @@ fn levelled(mut finding: Finding, row: Row, request: &Request<'_>, policy: &Poli
     finding.level = Policy::levelled(finding.level, row.level(), configured);
     // Only an update of the object itself removes finalizers; an update of its status does not.
     let is_object = request.resource.subresource.is_empty();
-    if is_object && request.operation == Operation::Update && request.is_being_deleted() {
+    if is_object && request.operation == Operation::Update && request.is_deleting() {
         finding.level = finding.level.min(Level::Warn);
     }
     if policy.skips(request) || policy.exempts(row, request, now) {

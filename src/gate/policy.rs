@@ -2,11 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
 use time::OffsetDateTime;
 
 use super::Row;
-use crate::admission::{Level, Request};
+use crate::admission::{Level, Metadata, Request};
 use crate::catalog::Settings;
 use crate::kustomize::delivery::Delivery;
 use crate::rule::{Mode, Mutator, Rule};
@@ -133,8 +132,7 @@ impl Policy {
 
     /// Returns whether the object has the skip label, and the configuration honours it.
     pub fn skips(&self, request: &Request<'_>) -> bool {
-        let label = || request.subject().get("metadata")?.get("labels")?.get(SKIP_LABEL).and_then(Value::as_str);
-        self.honour_skip_label && label() == Some("true")
+        self.honour_skip_label && Metadata::of(request.subject()).label(SKIP_LABEL) == Some("true")
     }
 }
 

@@ -5,6 +5,8 @@
 
 use serde_json::Value;
 
+use crate::admission::Metadata;
+
 /// Makes Landscaper ignore an object.
 pub const IGNORE: &str = "landscaper.gardener.cloud/ignore";
 /// Makes Landscaper remove the finalizer without uninstalling.
@@ -42,7 +44,7 @@ pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";
 
 /// Returns the value of an annotation; `None` if it is missing or not a string.
 pub fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
-    object.get("metadata")?.get("annotations")?.get(key)?.as_str()
+    Metadata::of(object).annotation(key)
 }
 
 /// Reports whether a boolean annotation is set: only `"true"` counts.

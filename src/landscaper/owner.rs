@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::api::GROUP;
+use crate::admission::Metadata;
 
 /// The kinds that own objects of Landscaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +44,9 @@ pub struct Owner<'v> {
 /// Source: `IsRootInstallation` in Landscaper's `pkg/landscaper/installations/helper.go`, which matches owner
 /// references by group and kind, in any version.
 pub fn owner(object: &Value) -> Option<Owner<'_>> {
-    let references = object.get("metadata")?.get("ownerReferences")?.as_array()?;
-    let owners = || references.iter().filter_map(|reference| read(reference).map(|owner| (reference, owner)));
+    let owners = || {
+        Metadata::of(object).owner_references().filter_map(|reference| read(reference).map(|owner| (reference, owner)))
+    };
     let controller = owners().find(|(reference, _)| reference.get("controller") == Some(&Value::Bool(true)));
     controller.or_else(|| owners().next()).map(|(_, owner)| owner)
 }

@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{Controller, Failure, Next, Permission, Tools};
-use crate::admission::Path;
+use crate::admission::{Metadata, Path};
 use crate::catalog::{CHOOSING_LABEL, Catalog, Change, Kind, Reference, Scope, cluster};
 use crate::crossplane::kinds::{CLAIMS, COMPOSITES, DEFINITIONS};
 use crate::gate::registration::DECLARED_NAME;
@@ -115,9 +115,9 @@ impl Composites {
         let declarations = if with_claims { &[&COMPOSITES, &CLAIMS][..] } else { &[&COMPOSITES][..] };
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for definition in catalog.all(&DEFINITIONS) {
-            let label = || definition.value().get("metadata")?.get("labels")?.get(CHOOSING_LABEL)?.as_str();
+            let label = Metadata::of(definition.value()).label(CHOOSING_LABEL);
             let is_named = self.chosen.iter().any(|name| name == "*" || name == definition.name());
-            if is_named || label() == Some("true") {
+            if is_named || label == Some("true") {
                 let declared = declarations.iter().filter_map(|one| (one.declares)(definition.value()));
                 declared.for_each(|one| groups.entry(one.group).or_default().push(one.plural));
             }
@@ -137,7 +137,7 @@ fn patch(stored: &Value, resources: &BTreeMap<String, Vec<String>>) -> Option<js
     let rules: Value = resources.iter().map(rule).collect();
     let webhooks = stored.get("webhooks")?.as_array()?;
     let has = |webhook: &Value| webhook.get("rules").filter(|rules| !rules.is_null()).unwrap_or(&json!([])) == &rules;
-    let version = stored.pointer("/metadata/resourceVersion")?;
+    let version = Metadata::of(stored).resource_version()?;
     let mut operations = vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": version})];
     for (at, _) in webhooks.iter().enumerate().filter(|(_, webhook)| !has(webhook)) {
         operations.push(json!({"op": "add", "path": format!("/webhooks/{at}/rules"), "value": rules}));

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::live_read::with_live_reads;
 use super::{Controller, Failure, Next, Permission, Tools};
+use crate::admission::Metadata;
 use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View, cluster};
 use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consistent, wanted_annotations};
 use crate::landscaper::dry_run::owner_chain::{self, Root};
@@ -79,7 +80,9 @@ impl Controller for AnnotationController {
                 return Ok(Next::Done);
             }
             let found = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
-            let Some(stored) = found.filter(|stored| !is_going(stored)) else { return Ok(Next::Done) };
+            let Some(stored) = found.filter(|stored| !Metadata::of(stored).is_deleting()) else {
+                return Ok(Next::Done);
+            };
             let ask = |view: &View<'_>| inheritance(&stored, &object.namespace, view);
             match with_live_reads(tools, ask).await {
                 Inheritance::Root(root) if !is_consistent(&stored, root.value()) => {
@@ -100,16 +103,12 @@ fn is_as_it_should_be(object: &Reference, catalog: &Catalog) -> bool {
     let Some(stored) = catalog.find(object.kind, &object.namespace, &object.name) else { return true };
     let nothing = Confirmed::new();
     let root = || owner_chain::root(stored.value(), &object.namespace, &View::new(catalog, &nothing)).0;
-    is_going(stored.value())
+    Metadata::of(stored.value()).is_deleting()
         || match root() {
             Root::Own | Root::Orphan(_) | Root::Replaced(_) => true,
             Root::Of(root) => is_consistent(stored.value(), root.value()),
             Root::Unknown(_) => false,
         }
-}
-
-fn is_going(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
 async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) -> Result<Next, Failure> {
@@ -135,7 +134,7 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
 
 /// Returns the JSON merge patch that copies the root's annotations; it fails if the object has changed.
 fn patch(stored: &Value, root: &Value) -> Value {
-    let version = stored.pointer("/metadata/resourceVersion");
+    let version = Metadata::of(stored).resource_version();
     let members = wanted_annotations(stored, root, false).into_iter().map(|(key, text)| (key.to_owned(), text.into()));
     json!({"metadata": {"resourceVersion": version, "annotations": Value::Object(members.collect::<Map<_, _>>())}})
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::live_read::with_live_reads;
 use super::{Controller, Failure, Next, Permission, Severity, Tools, events};
+use crate::admission::Metadata;
 use crate::catalog::{Kind, Reference, Scope, cluster};
 use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consistent};
 use crate::landscaper::dry_run::run::{
@@ -260,8 +261,8 @@ async fn create(reference: &Reference, secret: Value, tools: &Tools) -> Result<(
 }
 
 async fn finished(item: &Value, result: &Result<(), RunError>, tools: &Tools) {
-    let name = item.pointer("/metadata/name").and_then(Value::as_str);
-    let namespace = item.pointer("/metadata/namespace").and_then(Value::as_str);
+    let name = Some(Metadata::of(item).name());
+    let namespace = Some(Metadata::of(item).namespace());
     match result {
         Ok(()) => {
             tracing::info!(namespace, name, "dry run succeeded");
@@ -291,8 +292,8 @@ fn success_note(item: &Value) -> &'static str {
 }
 
 async fn step_back(item: &Value, rival: &OtherDeployer, tools: &Tools) {
-    let name = item.pointer("/metadata/name").and_then(Value::as_str);
-    let namespace = item.pointer("/metadata/namespace").and_then(Value::as_str);
+    let name = Some(Metadata::of(item).name());
+    let namespace = Some(Metadata::of(item).namespace());
     tracing::warn!(namespace, name, %rival, "another deployer processes an item in dry run: the dry-run deployer stops");
     let note = format!(
         "The dry-run deployer stops: {rival}. Keep other deployers away from dry runs; see docs/dry-run-deployer.md."

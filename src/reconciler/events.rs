@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::Permission;
+use crate::admission::Metadata;
 
 /// The reporting controller in every Event.
 const REPORTER: &str = "portcullis.dev/companion";
@@ -72,13 +73,15 @@ impl Events {
 }
 
 fn reference(object: &Value) -> ObjectReference {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let text = |key| object.get(key).and_then(Value::as_str).map(str::to_owned);
+    let metadata = Metadata::of(object);
+    let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     ObjectReference {
-        api_version: text("/apiVersion"),
-        kind: text("/kind"),
-        name: text("/metadata/name"),
-        namespace: text("/metadata/namespace"),
-        uid: text("/metadata/uid"),
+        api_version: text("apiVersion"),
+        kind: text("kind"),
+        name: named(metadata.name()),
+        namespace: named(metadata.namespace()),
+        uid: metadata.uid().map(str::to_owned),
         // Without the resourceVersion, so that repeated Events on an object are aggregated across its versions.
         resource_version: None,
         field_path: None,

@@ -22,6 +22,7 @@
 mod answer;
 mod compare;
 mod decisions;
+mod entry;
 pub mod line;
 mod metrics;
 mod play;
@@ -34,7 +35,8 @@ mod writer;
 pub use answer::Answer;
 pub use compare::{Aspect, Difference};
 pub use decisions::RecordedDecisions;
+pub use entry::Options;
 pub use metrics::Metrics;
 pub use play::{Malformed, Recording, Replayed, replay};
 pub use reads::{RecordedReads, RecordedTrees};
-pub use recorder::{Options, Recorder};
+pub use recorder::Recorder;

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use time::OffsetDateTime;
 
 use super::Metrics;
+use super::entry::{Entry, Made, Options, Shared};
 use super::reads::{ASKED, Asked, lock};
 use super::review::Copied;
 use super::writer::{self, Writer};
@@ -21,60 +22,6 @@ use crate::catalog::{Catalog, Change, Coverage, Kind, Observe};
 const MAX_ENTRIES: usize = 100_000;
 /// How many bytes the decisions hold that wait for the writer: some hundred of the largest, ten thousand usual ones.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-
-/// Where a recording is written, and how much of it.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The folder; it is created where it does not exist.
-    pub folder: PathBuf,
-    /// The most bytes of the file.
-    pub limit: u64,
-    /// The families of rules that are on.
-    pub families: Vec<&'static str>,
-}
-
-/// An entry on its way to the writer.
-pub(super) enum Entry {
-    Configuration { change: u64, text: String },
-    Coverage { change: u64, kind: &'static Kind, coverage: Coverage },
-    Changed { change: u64, of: Change },
-    Decision(Box<Made>),
-    End,
-}
-
-/// A decision that was made, or given up.
-pub(super) struct Made {
-    pub(super) changes: u64,
-    pub(super) at: OffsetDateTime,
-    pub(super) phase: Phase,
-    pub(super) request: Copied,
-    pub(super) asked: Asked,
-    pub(super) verdict: Option<Verdict>,
-    pub(super) bytes: usize,
-}
-
-/// What handlers, watches and the writer share.
-pub(super) struct Shared {
-    changes: AtomicU64,
-    pub(super) queued_bytes: AtomicUsize,
-    pub(super) lost_changes: AtomicU64,
-    pub(super) lost_decisions: AtomicU64,
-    pub(super) has_ended: AtomicBool,
-    pub(super) metrics: Metrics,
-}
-
-impl Shared {
-    fn new(metrics: Metrics) -> Self {
-        Self {
-            changes: AtomicU64::new(0),
-            queued_bytes: AtomicUsize::new(0),
-            lost_changes: AtomicU64::new(0),
-            lost_decisions: AtomicU64::new(0),
-            has_ended: AtomicBool::new(false),
-            metrics,
-        }
-    }
-}
 
 /// Records decisions and what they depend on.
 pub struct Recorder {

@@ -12,8 +12,8 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::entry::{Entry, Made, Options, Shared};
 use super::line::{self, Line, LiveRead};
-use super::recorder::{Entry, Made, Options, Shared};
 use super::{Answer, redact};
 use crate::catalog::Change;
 

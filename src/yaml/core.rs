@@ -3,9 +3,9 @@
 //!
 //! Source: `resolve` of go-yaml v3.
 
-use super::node::Tag;
 use super::number;
-use super::scalar::Scalar;
+use super::scalar_value::Scalar;
+use super::tag::Tag;
 use super::time::Timestamp;
 
 /// A scalar with its type.

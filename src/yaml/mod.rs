@@ -60,8 +60,10 @@ mod number;
 mod place;
 mod reader;
 mod scalar;
+mod scalar_value;
 mod stream;
 mod strict;
+mod tag;
 mod time;
 
 use serde_json::Value;

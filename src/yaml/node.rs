@@ -6,35 +6,7 @@
 use std::sync::Arc;
 
 use super::core;
-
-/// The type of a node: the short tag of go-yaml v3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Tag {
-    /// No tag: a node that was made without one. Its text decides when it is printed.
-    None,
-    /// `!!null`
-    Null,
-    /// `!!bool`
-    Bool,
-    /// `!!int`
-    Int,
-    /// `!!float`
-    Float,
-    /// `!!str`
-    Str,
-    /// `!!timestamp`
-    Timestamp,
-    /// `!!binary`
-    Binary,
-    /// `!!merge`
-    Merge,
-    /// `!!map`
-    Map,
-    /// `!!seq`
-    Seq,
-    /// A tag that go-yaml does not know.
-    Other,
-}
+pub use super::tag::Tag;
 
 /// How a node is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::scalar::Scalar;
+use super::scalar_value::Scalar;
 use crate::go::{format_float, format_float32};
 
 /// The least magnitude that Go writes into JSON with an exponent.

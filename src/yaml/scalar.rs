@@ -9,21 +9,10 @@ use serde_json::{Number, Value};
 
 use super::error::Problem;
 use super::number;
+pub(super) use super::scalar_value::Scalar;
 
 /// Where the tags `!!str`, `!!int`, … live.
 pub(super) const NAMESPACE: &str = "tag:yaml.org,2002:";
-
-/// A scalar that has its type.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Scalar<'a> {
-    Null,
-    Bool(bool),
-    Int(i64),
-    /// Greater than any `Int`.
-    Uint(u64),
-    Float(f64),
-    Text(Cow<'a, str>),
-}
 
 /// Gives the scalar its type. A tag that go-yaml does not know makes it a string.
 pub(super) fn resolve<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Result<Scalar<'a>, Problem> {

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::crossplane_fields;
+use crate::admission::Metadata;
 use crate::catalog::{Reference, Stored, View};
+use crate::crossplane::composite_references::{composition_name, crossplane_fields};
 use crate::crossplane::kinds::{
     self, BY_COMPOSITE_TYPE, BY_REVISED, COMPOSITION_LABEL, COMPOSITIONS, DEFINITIONS, REVISIONS,
 };
@@ -120,7 +121,7 @@ impl Choosing<'_> {
             Some(name.to_owned()).filter(|name| !name.is_empty())
         };
         let selector = labels(self.inner("compositionSelector"));
-        let own = || super::composition_name(self.composite).map(str::to_owned);
+        let own = || composition_name(self.composite).map(str::to_owned);
         let default = || named("defaultCompositionRef").filter(|_| selector.is_none());
         if let Some(name) = named("enforcedCompositionRef").or_else(own).or_else(default) {
             let found = self.view.find(&COMPOSITIONS, "", &name).map(Chosen::current);
@@ -173,7 +174,7 @@ fn labels(selector: Option<&Value>) -> Option<&Map<String, Value>> {
 }
 
 fn label<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
-    object.get("metadata")?.get("labels")?.get(key)
+    Metadata::of(object).labels()?.get(key)
 }
 
 fn has_labels(object: &Value, labels: &Map<String, Value>) -> bool {

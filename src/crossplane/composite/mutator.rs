@@ -13,7 +13,7 @@ use super::write_mode::WriteMode;
 use super::writes::Writable;
 use super::{PATCHES_ANNOTATION, SOURCE_ANNOTATION};
 use crate::admission::patch::{Draft, diff};
-use crate::admission::{Operation, Request};
+use crate::admission::{Metadata, Operation, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::environment::{ActionOutcome, Profile, TemplateOutcome};
 use crate::crossplane::field_path::{Path, Segment};
@@ -201,7 +201,7 @@ fn patch_of(template: &TemplateOutcome) -> Option<JsonPatch> {
 
 fn source(computed: &Computed, view: &View<'_>) -> Value {
     let names = |stored: &Stored| {
-        let version = stored.value().pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+        let version = Metadata::of(stored.value()).resource_version();
         json!({"name": stored.name(), "resourceVersion": version})
     };
     let profile = match computed.declaration.profile {

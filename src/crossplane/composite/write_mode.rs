@@ -5,7 +5,7 @@
 //! must enable it.
 
 use super::writes::definition;
-use crate::admission::{Operation, Request};
+use crate::admission::{Metadata, Operation, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::configuration::{Native, section};
 use crate::crossplane::environment::Profile;
@@ -45,8 +45,8 @@ impl WriteMode {
 
 /// Returns whether writing at admission is enabled for composites of a definition.
 pub fn writes_are_enabled(definition: &Stored, view: &View<'_>) -> bool {
-    let annotation = || definition.value().get("metadata")?.get("annotations")?.get(WRITES_ANNOTATION)?.as_str();
-    annotation() == Some("true") || section(view).writes_to.iter().any(|name| name == "*" || name == definition.name())
+    let annotation = Metadata::of(definition.value()).annotation(WRITES_ANNOTATION);
+    annotation == Some("true") || section(view).writes_to.iter().any(|name| name == "*" || name == definition.name())
 }
 
 /// Returns whether a request creates a composite or changes its `spec`. With other requests, such as a new finalizer, the

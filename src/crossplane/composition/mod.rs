@@ -12,11 +12,14 @@ mod formats;
 pub(crate) mod labels;
 mod native;
 mod patches;
-pub mod pipeline;
+mod pipeline;
+mod place;
 pub mod problem;
 mod reader;
+pub mod required;
 mod sources;
 mod transforms;
+mod types;
 
 use std::sync::Arc;
 

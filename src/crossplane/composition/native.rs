@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::patches::{self, Place};
+use super::patches;
+use super::place::Place;
 use super::problem::Problem;
 use super::reader::{Node, Reader};
 use super::sources;

@@ -6,27 +6,13 @@
 
 use serde_json::Value;
 
-use super::declared;
+use super::place::Place;
 use super::problem::{Problem, Topic};
 use super::reader::{Node, Reader, Writes};
 use super::transforms;
-
-/// The place of a patch, which determines its allowed types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Between the composite and the environment.
-    Environment,
-    /// In a composed resource.
-    Resource,
-    /// In a patch set, which composed resources include.
-    Set,
-}
+use super::types;
 
 const PATCH: &[&str] = &["type", "fromFieldPath", "combine", "toFieldPath", "patchSetName", "transforms", "policy"];
-const OF_COMPOSITE: &[&str] =
-    &["FromCompositeFieldPath", "ToCompositeFieldPath", "CombineFromComposite", "CombineToComposite"];
-const PLAIN_OF_ENVIRONMENT: &[&str] = &["FromEnvironmentFieldPath", "ToEnvironmentFieldPath"];
-const COMBINED_OF_ENVIRONMENT: &[&str] = &["CombineFromEnvironment", "CombineToEnvironment"];
 const MERGES: &[&str] = &[
     "Replace",
     "MergeObjects",
@@ -36,16 +22,6 @@ const MERGES: &[&str] = &[
     "MergeObject",
     "AppendArray",
 ];
-
-impl Place {
-    /// Returns the types that a patch may have here; the first is the default.
-    fn types(self, is_native: bool) -> Vec<&'static str> {
-        let plain = if self == Self::Environment && is_native { &[] } else { PLAIN_OF_ENVIRONMENT };
-        let combined = if self == Self::Environment { &[] } else { COMBINED_OF_ENVIRONMENT };
-        let set: &[&str] = if self == Self::Resource { &["PatchSet"] } else { &[] };
-        [OF_COMPOSITE, plain, combined, set].concat()
-    }
-}
 
 /// Checks a list of patches.
 pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: &[&str]) {
@@ -87,7 +63,7 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
 /// integers; the first patch that writes into the environment converts its whole numbers to integers.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
-        _ if !declared::reads(kind, place) => reader.is_native(),
+        _ if !types::reads(kind, place) => reader.is_native(),
         Place::Environment => reader.writes.before,
         Place::Resource | Place::Set => reader.writes.any,
     }
@@ -115,8 +91,8 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     }
     check_policy(reader, patch);
     check_target(reader, patch, kind, place);
-    declared::check(reader, patch, kind, place);
-    declared::check_composite(reader, patch, kind, place);
+    types::check(reader, patch, kind, place);
+    types::check_composite(reader, patch, kind, place);
 }
 
 /// Returns the patch type of the first design and its current name. Crossplane 1.12 accepted these types and ignored

@@ -7,15 +7,16 @@
 use serde_json::Value;
 
 use super::native;
-use super::patches::{self, Place};
+use super::patches;
+use super::place::Place;
 use super::problem::Problem;
 use super::reader::{Node, Reader};
 use super::sources;
 
 /// API group of the input of function-environment-configs.
-pub const ENVIRONMENT_CONFIGS: &str = "environmentconfigs.fn.crossplane.io";
+pub(super) const ENVIRONMENT_CONFIGS: &str = "environmentconfigs.fn.crossplane.io";
 /// API group of the input of function-patch-and-transform.
-pub const PATCH_AND_TRANSFORM: &str = "pt.fn.crossplane.io";
+pub(super) const PATCH_AND_TRANSFORM: &str = "pt.fn.crossplane.io";
 
 /// Checks the inputs of function-environment-configs and function-patch-and-transform.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
@@ -33,36 +34,6 @@ pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
             _ => {}
         }
     }
-}
-
-/// EnvironmentConfigs that a pipeline step requests by `requirements.requiredResources` of Crossplane 2.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Required {
-    /// The EnvironmentConfig with this name.
-    Named(String),
-    /// The EnvironmentConfigs with these labels.
-    Labelled(Vec<(String, String)>),
-}
-
-/// Returns the EnvironmentConfigs that the steps of a Composition require.
-pub fn required(composition: &Value) -> Vec<Required> {
-    let steps = composition.pointer("/spec/pipeline").and_then(Value::as_array).into_iter().flatten();
-    let lists = steps.filter_map(|step| step.get("requirements")?.get("requiredResources")?.as_array());
-    lists.flatten().filter_map(one_required).collect()
-}
-
-fn one_required(resource: &Value) -> Option<Required> {
-    let text = |key: &str| resource.get(key).and_then(Value::as_str);
-    let is_of_group = text("apiVersion")?.split_once('/').is_some_and(|(group, _)| group == super::super::kinds::GROUP);
-    if !is_of_group || text("kind") != Some("EnvironmentConfig") {
-        return None;
-    }
-    if let Some(name) = text("name").filter(|name| !name.is_empty()) {
-        return Some(Required::Named(name.to_owned()));
-    }
-    let labels = resource.get("matchLabels")?.as_object().filter(|labels| !labels.is_empty())?;
-    let label = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-    Some(Required::Labelled(labels.iter().map(label).collect::<Option<_>>()?))
 }
 
 /// Returns the API group of a function's input.

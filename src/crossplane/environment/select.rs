@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::sort::sort;
 use super::{EnvironmentSource, LabelMatcher, LabelMatcherType, Mode, Profile, Selection, Selector, SourceType};
+use crate::admission::Metadata;
 use crate::catalog::Stored;
 use crate::crossplane::field_path::{Path, PathError};
 use crate::go::{Any, floats, fmt, quote};
@@ -37,7 +38,7 @@ impl Configs for [Arc<Stored>] {
 
 /// Returns the value of a label of an object.
 pub fn label<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
-    object.get("metadata")?.get("labels")?.get(key)?.as_str()
+    Metadata::of(object).label(key)
 }
 
 /// The result of a source.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::environment::{Action, Computation, Declaration, Merged, Patch, PatchType, Profile, Step, compute, label};
+use crate::admission::Metadata;
 use crate::admission::patch::diff;
 use crate::catalog::Stored;
 use crate::go::integers;
@@ -56,11 +57,12 @@ impl Explanation {
     }
 
     fn name(&self) -> String {
-        let text = |pointer| self.composite.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-        let name = if name.is_empty() { text("/metadata/generateName") } else { name };
+        let metadata = Metadata::of(&self.composite);
+        let (namespace, name) = (metadata.namespace(), metadata.name());
+        let name = if name.is_empty() { metadata.generate_name().unwrap_or_default() } else { name };
+        let kind = self.composite.get("kind").and_then(Value::as_str).unwrap_or_default();
         let slash = if namespace.is_empty() { "" } else { "/" };
-        format!("{} {namespace}{slash}{name}", text("/kind"))
+        format!("{kind} {namespace}{slash}{name}")
     }
 
     fn semantics(&self) -> &'static str {

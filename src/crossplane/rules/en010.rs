@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::with_help_in_message;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::{Reference, Stored, View};
 use crate::crossplane::configs::{Configs, ConfigsWith, ConfigsWithout};
 use crate::crossplane::configuration::on_change;
@@ -139,7 +139,7 @@ fn impact(request: &Request<'_>, view: &View<'_>) -> Impact {
     let configs = Configs::of(view);
     match request.operation {
         Operation::Delete => {
-            let name = old.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            let name = Metadata::of(old).name();
             assess(&users(old, view), name, &instead(old), &ConfigsWithout { configs, name }, view)
         }
         Operation::Create => assess(&users(new, view), &request.name, &configs, &instead(new), view),
@@ -218,8 +218,8 @@ impl Changed {
     }
 }
 
-fn labels(object: &Value) -> Option<&Value> {
-    object.get("metadata").and_then(|meta| meta.get("labels"))
+fn labels(object: &Value) -> Option<&Map<String, Value>> {
+    Metadata::of(object).labels()
 }
 
 /// Returns findings about the impact of a creation or an update.

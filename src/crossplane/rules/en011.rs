@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::WRITTEN_COMPOSITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::{Reference, Stored, View};
 use crate::crossplane::composite::composition::{Choice, choose};
-use crate::crossplane::composite::{labels, references};
+use crate::crossplane::composite::labels;
+use crate::crossplane::composite_references::references;
 use crate::crossplane::composition;
 use crate::crossplane::configs::Configs;
 use crate::crossplane::environment::{EnvironmentSource, Profile, SourceType};
@@ -150,8 +151,8 @@ fn produces(source: &EnvironmentSource, name: &str, config: Option<&Arc<Stored>>
         (SourceType::Reference, Some(reference), _) => reference.name == name,
         (SourceType::Selector, _, Some(selector)) => {
             let Some(config) = config else { return false };
-            let own = config.value().get("metadata").and_then(|meta| meta.get("labels"));
-            let has = |(key, value): (&String, &String)| own.and_then(|own| own.get(key)?.as_str()) == Some(value);
+            let own = Metadata::of(config.value());
+            let has = |(key, value): (&String, &String)| own.label(key) == Some(value);
             let wanted = labels::wanted(selector, composite, Profile::Native117);
             wanted.is_some_and(|labels| !labels.is_empty() && labels.iter().all(has))
         }

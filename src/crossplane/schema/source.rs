@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Schema, SchemaError};
+use crate::admission::Metadata;
 use crate::catalog::{Confirmation, Kind, READ_BY_NAME, Reference, Scope, View};
 
 /// The annotation that holds the schema: JSON Schema, as JSON or YAML.
@@ -66,7 +67,7 @@ fn from_config_map(text: &str, view: &View<'_>) -> Result<Arc<Schema>, SchemaErr
 }
 
 fn annotation<'v>(composition: &'v Value, name: &str) -> Option<&'v str> {
-    composition.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    Metadata::of(composition).annotation(name)
 }
 
 /// Splits a reference into namespace, name and key.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Narrowed;
+use crate::admission::Metadata;
 use crate::rule::Match;
 
 /// The label that names the builder of the tree in a ConfigMap.
@@ -26,5 +27,5 @@ pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
 
 /// Returns the value of [`LABEL`].
 pub(super) fn label(object: &Value) -> Option<&str> {
-    object.get("metadata")?.get("labels")?.get(LABEL)?.as_str()
+    Metadata::of(object).label(LABEL)
 }

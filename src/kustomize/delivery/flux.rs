@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::source::{self, Known};
 use super::{At, Content, Delivery, Look, Root, late};
-use crate::admission::{FieldPath, Finding, Level, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::{Index, Kind, Reference, Scope, View};
 use crate::kustomize::analyse;
 use crate::kustomize::file::{NAMES, Patch};
@@ -37,7 +37,7 @@ pub(super) static KUSTOMIZATIONS: Kind = Kind {
 pub(super) static BY_SOURCE: Index = Index {
     name: "source",
     keys: |object| {
-        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+        let namespace = Metadata::of(object).namespace();
         Kustomization::of(object, namespace).map(|kustomization| kustomization.source.key()).into_iter().collect()
     },
 };

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::source::EXTERNAL_ARTIFACTS;
+use crate::admission::Metadata;
 
 /// Requests an immediate reconciliation by source-controller: `flux reconcile`, and webhook receivers after a push.
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
@@ -34,14 +35,14 @@ pub(super) fn is_applied_by_flux(object: &Value) -> bool {
 
 fn is_observed(source: &Value) -> bool {
     let observed = source.pointer("/status/observedGeneration").and_then(Value::as_i64);
-    let generation = source.pointer("/metadata/generation").and_then(Value::as_i64);
+    let generation = Metadata::of(source).generation();
     // Other controllers write ExternalArtifacts, and need not set the observed generation.
     let says_nothing = observed.is_none() && source.get("kind").is_some_and(|kind| kind == EXTERNAL_ARTIFACTS.kind);
     says_nothing || generation.is_none() || generation == observed
 }
 
 fn is_requested(source: &Value) -> bool {
-    let asked = source.pointer("/metadata/annotations").and_then(|annotations| annotations.get(REQUESTED)?.as_str());
+    let asked = Metadata::of(source).annotation(REQUESTED);
     let handled = source.pointer("/status/lastHandledReconcileAt").and_then(Value::as_str);
     asked.is_some_and(|asked| Some(asked) != handled)
 }
@@ -63,7 +64,7 @@ fn shares_apply(source: &Value, object: &Value) -> bool {
 }
 
 fn owner(object: &Value) -> Option<[&str; 2]> {
-    let labels = object.pointer("/metadata/labels")?;
-    let [namespace, name] = OWNER.map(|label| labels.get(label).and_then(Value::as_str).unwrap_or_default());
+    let metadata = Metadata::of(object);
+    let [namespace, name] = OWNER.map(|label| metadata.label(label).unwrap_or_default());
     (!name.is_empty()).then_some([namespace, name])
 }

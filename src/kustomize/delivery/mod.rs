@@ -35,7 +35,7 @@ pub use tree_findings::{not_judged, tree_findings};
 use super::options::Options;
 use super::tree::Tree;
 use crate::admission::patch::Draft;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::{Kind, Reference, View};
 use crate::rule::{Definition, Match, Rule};
 
@@ -195,5 +195,5 @@ pub fn is_unchanged(request: &Request<'_>) -> bool {
 
 /// Returns the value of [`PATH_ANNOTATION`].
 fn path_annotation(object: &serde_json::Value) -> Option<&str> {
-    object.get("metadata")?.get("annotations")?.get(PATH_ANNOTATION)?.as_str()
+    Metadata::of(object).annotation(PATH_ANNOTATION)
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::flux::of_object;
 use super::{Delivery, Look, path_annotation};
-use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Path, Request};
 use crate::catalog::{Index, Kind, NAMESPACES, Reference, Scope, Stored, View};
 use crate::kustomize::finding::Site;
 use crate::kustomize::references::{is_git, is_http};
@@ -156,8 +156,8 @@ impl<'a> Stage<'a> {
     /// arbitrary.
     fn is_clearing(&self) -> bool {
         let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
-        let is_going = |stored: Arc<Stored>| stored.value().pointer("/metadata/deletionTimestamp").is_some();
-        self.request.user.is_collector() || namespace.is_some_and(is_going)
+        let is_deleting = |stored: Arc<Stored>| Metadata::of(stored.value()).is_deleting();
+        self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
     /// Judges the targets of the object's own entries.

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use super::directive;
 use super::element::{is_empty, text};
-use super::walk::Walker;
 use crate::kustomize::node::{Kind, Node};
-use crate::kustomize::schema::FieldSchema;
+use crate::kustomize::schema::{FieldSchema, Schema};
 
 /// Which walk it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,39 +17,45 @@ pub(super) enum Mode {
 }
 
 /// Returns whether a walk changes nothing in a node. Returns false if that is uncertain; the walk then decides.
-pub(super) fn is_settled(walker: Walker<'_>, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
+pub(super) fn is_settled(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;
     }
     match &node.kind {
         Kind::Scalar(text) => !node.is_null() || (mode == Mode::Untouched && !text.is_empty()),
-        Kind::Map(_) => is_settled_map(walker, node, schema, mode),
+        Kind::Map(_) => is_settled_map(schemas, node, schema, mode),
         Kind::Seq(items) => match schema.filter(|schema| schema.merges()) {
-            Some(schema) => is_settled_list(walker, items, schema, mode),
+            Some(schema) => is_settled_list(schemas, items, schema, mode),
             None => true,
         },
     }
 }
 
-fn is_settled_map(walker: Walker<'_>, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
+fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if mode == Mode::Moved && node.get(directive::KEY).is_some() {
         return false;
     }
-    let schema = schema.or_else(|| walker.of_kind(node));
+    let schema = schema.or_else(|| schema_of_kind(schemas, node));
     let is_settled_field =
-        |key: &str, value: &Node| is_settled(walker, value, schema.and_then(|schema| schema.field(key)), mode);
+        |key: &str, value: &Node| is_settled(schemas, value, schema.and_then(|schema| schema.field(key)), mode);
     node.entries().iter().all(|entry| is_settled_field(&entry.key, &entry.value))
 }
 
 /// Returns whether a walk changes nothing in a list. A list with one key does not change if its elements have distinct
 /// values of the key.
-fn is_settled_list(walker: Walker<'_>, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
+fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };
     let mut seen = HashSet::with_capacity(items.len());
     items.iter().all(|item| {
         let value = item.get(key).filter(|value| !value.is_null()).map(text).unwrap_or_default();
         let is_element = !is_empty(item) && !value.is_empty() && item.get(directive::KEY).is_none();
-        is_element && seen.insert(value) && is_settled(walker, item, schema.elements(), mode)
+        is_element && seen.insert(value) && is_settled(schemas, item, schema.elements(), mode)
     })
+}
+
+/// Returns the schema of an object by its `apiVersion` and `kind`.
+pub(super) fn schema_of_kind<'s>(schemas: &'s Schema, node: &Node) -> Option<FieldSchema<'s>> {
+    let text = |key: &str| node.get(key).filter(|value| !value.is_null()).and_then(Node::text);
+    schemas.of_kind(text("apiVersion")?, text("kind")?)
 }

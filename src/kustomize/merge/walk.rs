@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::directive::{self, Directive};
 use super::element::wrong_kind;
-use super::settled::{self, Mode};
+use super::settled::{self, Mode, schema_of_kind};
 use super::{MergeError, Problem};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
 use crate::kustomize::schema::{FieldSchema, Schema};
@@ -90,13 +90,8 @@ impl Walker<'_> {
         if let Some(fragment) = comment {
             return self.walk_typed(sources, self.schema.of_comment(&fragment));
         }
-        let schema = schema.or_else(|| sources.present().find_map(|node| self.of_kind(node)));
+        let schema = schema.or_else(|| sources.present().find_map(|node| schema_of_kind(self.schema, node)));
         self.walk_typed(sources, schema)
-    }
-
-    pub(super) fn of_kind(&self, node: &Node) -> Option<FieldSchema<'_>> {
-        let text = |key: &str| node.get(key).filter(|value| !value.is_null()).and_then(Node::text);
-        self.schema.of_kind(text("apiVersion")?, text("kind")?)
     }
 
     fn walk_typed(self, mut sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
@@ -117,7 +112,7 @@ impl Walker<'_> {
     fn map(self, mut sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
         if sources.patch.is_none()
             && let Some(dest) = &sources.dest
-            && settled::is_settled(self, dest, schema, Mode::Untouched)
+            && settled::is_settled(self.schema, dest, schema, Mode::Untouched)
         {
             return Ok(Walked::from(Side::Dest, sources.dest));
         }
@@ -146,7 +141,7 @@ impl Walker<'_> {
         let dest = merged.get(name);
         let entry = patch.and_then(|patch| patch.entries().iter().find(|entry| &*entry.key == name));
         let mode = if same { Mode::Moved } else { Mode::Untouched };
-        if entry.is_none() && dest.is_some_and(|dest| settled::is_settled(self, dest, schema, mode)) {
+        if entry.is_none() && dest.is_some_and(|dest| settled::is_settled(self.schema, dest, schema, mode)) {
             return Ok(());
         }
         let sources = match dest {

@@ -1,6 +1,6 @@
 //! KZ050: a kustomization file as an object of the API server.
 
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::PATH_ANNOTATION;
 use crate::rule::{Example, Match, Page, Rule};
@@ -58,8 +58,7 @@ resources:
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
-    let says_where =
-        request.object().pointer("/metadata/annotations").and_then(|all| all.get(PATH_ANNOTATION)).is_some();
+    let says_where = Metadata::of(request.object()).annotations().is_some_and(|all| all.contains_key(PATH_ANNOTATION));
     if request.resource.group != GROUP || says_where {
         return Vec::new();
     }

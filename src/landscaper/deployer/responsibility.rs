@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::NO_TARGET;
 use super::configuration::Deployer;
-use crate::admission::Path;
+use crate::admission::{Metadata, Path};
 use crate::catalog::{Confirmation, Reference, View};
 use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
@@ -29,7 +29,7 @@ pub struct Route<'v> {
 impl<'v> Route<'v> {
     /// Returns the routing that deployers use: annotations first, then the spec.
     pub fn of(item: &'v Value) -> Self {
-        let annotation = |key| item.pointer("/metadata/annotations").and_then(|annotations| text(annotations, key));
+        let annotation = |key| Metadata::of(item).annotation(key);
         match annotation(TYPE_ANNOTATION) {
             Some(type_name) => {
                 let target = annotation(TARGET_ANNOTATION).filter(|target| *target != NO_TARGET);

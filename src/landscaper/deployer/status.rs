@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::phase::Phase;
-use crate::admission::Path;
+use crate::admission::{Metadata, Path};
 use crate::landscaper::decode::text;
 
 /// The fields of a DeployItem's status that Landscaper and deployers exchange.
@@ -70,7 +70,7 @@ impl<'v> Status<'v> {
             reconciled: time(part("lastReconcileTime")),
             generated: time(part("jobIDGenerationTime")),
             deployer: status.get("deployer").and_then(|deployer| text(deployer, "identity")).unwrap_or_default(),
-            being_deleted: item.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()),
+            being_deleted: Metadata::of(item).is_deleting(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::admission::FieldPath;
+use crate::admission::{FieldPath, Metadata};
 
 /// The identity of an object on a target: apiVersion, kind, namespace and name.
 ///
@@ -25,12 +25,13 @@ pub struct Identity {
 impl Identity {
     /// Reads the identity of an object.
     pub fn of(object: &Value) -> Self {
-        let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let metadata = Metadata::of(object);
         Self {
-            api_version: text("/apiVersion"),
-            kind: text("/kind"),
-            namespace: text("/metadata/namespace"),
-            name: text("/metadata/name"),
+            api_version: text("apiVersion"),
+            kind: text("kind"),
+            namespace: metadata.namespace().to_owned(),
+            name: metadata.name().to_owned(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::owner_chain::{self, Replaced, Root};
+use crate::admission::Metadata;
 use crate::catalog::{Reference, Stored, View};
 use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION, ROUTE, TYPE_ANNOTATION};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
@@ -66,8 +67,7 @@ pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> Want
 /// A DeployItem in dry run is routed to the dry-run deployer if `is_routed`. After a dry run, it is routed to the
 /// deployer of its type again.
 pub fn route(object: &Value, is_dry_run: bool, is_routed: bool) -> Option<(&'static str, Option<String>)> {
-    let current = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(TYPE_ANNOTATION));
-    let was_routed = current.is_some_and(|current| current == ROUTE);
+    let was_routed = Metadata::of(object).annotation(TYPE_ANNOTATION) == Some(ROUTE);
     let of_type = || object.pointer("/spec/type").and_then(Value::as_str).map(str::to_owned);
     match is_dry_run {
         true if is_routed && !was_routed => Some((TYPE_ANNOTATION, Some(ROUTE.to_owned()))),

@@ -19,7 +19,7 @@ pub(super) mod scopes;
 
 use serde_json::Value;
 
-use crate::admission::{Level, Operation, Request};
+use crate::admission::{Level, Metadata, Operation, Request};
 use crate::landscaper::annotations::{CONFIGURATION_ANNOTATION, DRY_RUN_ANNOTATION};
 use crate::rule::{Definition, Mutator};
 
@@ -45,7 +45,7 @@ pub(super) fn unless_unchanged(
 
 /// Returns the values of the dry-run annotations of an object.
 pub(super) fn dry_run_annotations(object: &Value) -> Vec<Option<&Value>> {
-    let annotation = |key| object.get("metadata").and_then(|meta| meta.get("annotations")?.get(key));
+    let annotation = |key| Metadata::of(object).annotations().and_then(|annotations| annotations.get(key));
     vec![annotation(DRY_RUN_ANNOTATION), annotation(CONFIGURATION_ANNOTATION)]
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::admission::Metadata;
 use crate::catalog::{Confirmation, Reference, Stored, View};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::owner_reference;
@@ -84,13 +85,13 @@ impl Step {
     }
 
     fn replaced_by(&self, now: &Stored) -> Replaced {
-        let present = now.value().pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let present = Metadata::of(now.value()).uid().unwrap_or_default().to_owned();
         Replaced { by: self.reference.clone(), uid: self.uid.clone().unwrap_or_default(), present }
     }
 
     /// Reports whether an object is the referenced owner, and not a later object with the same name.
     fn is(&self, found: &Stored) -> bool {
-        let uid = found.value().pointer("/metadata/uid").and_then(Value::as_str);
+        let uid = Metadata::of(found.value()).uid();
         self.uid.is_none() || uid.is_none() || self.uid.as_deref() == uid
     }
 }

@@ -6,6 +6,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, TestOperation};
 use serde_json::Value;
 
+use crate::admission::Metadata;
 use crate::catalog::{self, View};
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::components::descriptor::Reference;
@@ -149,7 +150,7 @@ pub fn find(namespace: &str, name: &str, view: &View<'_>) -> Option<Overwrites> 
     let stored = view.find(&OVERWRITES, namespace, name)?;
     Some(Overwrites {
         name: name.to_owned(),
-        generation: stored.value().get("metadata").and_then(|metadata| metadata.get("generation")?.as_i64()),
+        generation: Metadata::of(stored.value()).generation(),
         entries: stored.view(entries),
     })
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::effect::{self, Effect, Evaluation};
 use crate::admission::patch::Draft;
-use crate::admission::{Request, json as wire};
+use crate::admission::{Metadata, Request, json as wire};
 use crate::catalog::View;
 use crate::landscaper::annotations::{PATCH_ANNOTATION, SOURCE_ANNOTATION};
 use crate::landscaper::installation;
@@ -73,8 +73,8 @@ struct Restored(Value);
 
 impl Restored {
     fn of(installation: &Value) -> Option<Self> {
-        let annotations = installation.get("metadata")?.get("annotations")?;
-        let read = |key: &str| wire::parse(annotations.get(key)?.as_str()?).ok();
+        let metadata = Metadata::of(installation);
+        let read = |key: &str| wire::parse(metadata.annotation(key)?).ok();
         if read(SOURCE_ANNOTATION)?.get("mode")? != "apply" {
             return None;
         }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::admission::Metadata;
 use crate::landscaper::annotations::TREE_ANNOTATION;
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::components::closure::{Closure, Gap, MAX_STEPS, Step};
@@ -76,7 +77,7 @@ impl Note {
 
     /// Reads the annotation of an Installation; `None` if it is missing or not valid.
     pub fn read(installation: &Value) -> Option<Self> {
-        let text = installation.get("metadata")?.get("annotations")?.get(TREE_ANNOTATION)?.as_str()?;
+        let text = Metadata::of(installation).annotation(TREE_ANNOTATION)?;
         serde_json::from_str(text).ok()
     }
 

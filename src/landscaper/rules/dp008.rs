@@ -1,7 +1,7 @@
 //! DP008: reports annotations that route a DeployItem to another deployer than its spec does.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::deployer::NO_TARGET;
@@ -79,11 +79,11 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
         (TYPE_ANNOTATION, specified.type_name, "spec.type"),
         (TARGET_ANNOTATION, specified.target.unwrap_or(NO_TARGET), "spec.target.name"),
     ];
-    let annotations = request.object().pointer("/metadata/annotations");
+    let metadata = Metadata::of(request.object());
     // The mutator `dry-run` routes items in dry run to the dry-run deployer.
     let is_dry_run = DryRunAnnotations::of(request.object()).is_dry_run();
     let judge = |(key, wanted, spec): (&str, &str, &str)| {
-        let written = annotations?.get(key)?.as_str().filter(|written| !written.is_empty() && *written != wanted)?;
+        let written = metadata.annotation(key).filter(|written| !written.is_empty() && *written != wanted)?;
         if is_dry_run && (key, written) == (TYPE_ANNOTATION, ROUTE) {
             return None;
         }

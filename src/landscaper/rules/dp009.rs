@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::UPDATE;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::deployer::FINALIZER;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
@@ -89,7 +89,7 @@ spec:
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let was_removed = has_finalizer(request.old_object()) && !has_finalizer(request.object());
-    if !was_removed || request.is_being_deleted() {
+    if !was_removed || request.is_deleting() {
         return Vec::new();
     }
     let message =
@@ -99,6 +99,5 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
 }
 
 fn has_finalizer(object: &Value) -> bool {
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-    finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == FINALIZER))
+    Metadata::of(object).finalizers().any(|finalizer| finalizer == FINALIZER)
 }

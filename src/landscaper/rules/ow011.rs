@@ -6,12 +6,10 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::{Confirmation, NAMESPACES, Reference, Stored, View};
-use crate::landscaper::deletion::{is_being_deleted, is_terminating};
+use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS};
 use crate::rule::{Example, Match, Outage, Page, Rule};
@@ -79,7 +77,7 @@ spec:
 
 /// Returns the live reads before a finding: the Context may be gone, and the namespace may be terminating.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    if request.is_being_deleted() || context_being_deleted(request, view).is_none() {
+    if request.is_deleting() || context_being_deleted(request, view).is_none() {
         return Vec::new();
     }
     vec![reference(request), Reference::new(&NAMESPACES, "", &request.namespace)]
@@ -88,7 +86,7 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     // Without an answer from the API server, the Context may have been created again.
     let is_unknown = matches!(view.confirmation(&reference(request)), Some(Confirmation::Unknown(_)));
-    if is_unknown || request.is_being_deleted() || is_terminating(&request.namespace, view) {
+    if is_unknown || request.is_deleting() || is_terminating(&request.namespace, view) {
         return Vec::new();
     }
     context_being_deleted(request, view).map(|context| finding(&context)).into_iter().collect()
@@ -100,12 +98,12 @@ fn reference(request: &Request<'_>) -> Reference {
 
 fn context_being_deleted(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Stored>> {
     let name = installation::context_name(request.object());
-    view.find(&CONTEXTS, &request.namespace, name).filter(|context| is_being_deleted(context.value()))
+    view.find(&CONTEXTS, &request.namespace, name).filter(|context| Metadata::of(context.value()).is_deleting())
 }
 
 fn finding(context: &Stored) -> Finding {
     let name = context.name();
-    let since = context.value().pointer("/metadata/deletionTimestamp").and_then(Value::as_str).unwrap_or_default();
+    let since = Metadata::of(context.value()).deletion_timestamp().unwrap_or_default();
     let message = format!("Context {name:?} is being deleted since {since}: when it is gone, this Installation fails");
     let help = "set spec.context to another Context, or create this one again after its deletion";
     RULE.finding(FieldPath::of(["spec", "context"]), message).found(name).help(help)

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::admission::{FieldPath, Finding, Operation, Request};
+use crate::admission::{FieldPath, Finding, Metadata, Operation, Request};
 use crate::rule::Rule;
 
 /// The label that excludes an object from Landscaper's webhook server if its value is `"true"`.
@@ -26,10 +26,7 @@ const MAX_FINDINGS: usize = 500;
 /// Reports whether the API server would not call Landscaper's webhook server: it does so only if the label selector excludes
 /// the object before and after the change.
 pub(super) fn is_bypassed(request: &Request<'_>) -> bool {
-    let skips = |object: &Value| {
-        object.pointer("/metadata/labels").and_then(|labels| labels.get(SKIP_LABEL)).and_then(Value::as_str)
-            == Some("true")
-    };
+    let skips = |object: &Value| Metadata::of(object).label(SKIP_LABEL) == Some("true");
     skips(request.object()) && (request.operation != Operation::Update || skips(request.old_object()))
 }
 

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use self::pull_secrets::PullSecrets;
 use self::write::Write;
 use super::{Controller, Failure, Next, Permission, Tools, events};
+use crate::admission::Metadata;
 use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View};
 use crate::landscaper::annotations::{PATCH_ANNOTATION, SOURCE_ANNOTATION, TREE_ANNOTATION};
 use crate::landscaper::components::cache::ComponentCache;
@@ -133,7 +134,7 @@ impl Controller for OverwriteTrees {
                 return Ok(Next::Done);
             }
             match tools.catalog.find(&INSTALLATIONS, &object.namespace, &object.name) {
-                Some(stored) if !is_going(stored.value()) => self.keep(object, &stored, tools).await,
+                Some(stored) if !Metadata::of(stored.value()).is_deleting() => self.keep(object, &stored, tools).await,
                 // Its ConfigMaps are garbage collected.
                 _ => Ok(Next::Done),
             }
@@ -148,9 +149,10 @@ impl OverwriteTrees {
         let at = |pointer: &str| value.pointer(pointer).cloned().unwrap_or_default();
         let annotations = [PATCH_ANNOTATION, SOURCE_ANNOTATION, TREE_ANNOTATION].map(|key| own(value, key));
         let conditions = if self.settings.writes_condition { at("/status/conditions") } else { Value::Null };
-        let (going, uid) = (at("/metadata/deletionTimestamp"), at("/metadata/uid"));
+        let metadata = Metadata::of(value);
+        let (is_deleting, uid) = (metadata.is_deleting(), metadata.uid());
         let spec = (at("/spec/context"), at("/spec/componentDescriptor"));
-        Some(serde_json::json!([annotations, conditions, going, uid, spec.0, spec.1]))
+        Some(serde_json::json!([annotations, conditions, is_deleting, uid, spec.0, spec.1]))
     }
 
     async fn keep(&self, object: &Reference, stored: &Stored, tools: &Tools) -> Result<Next, Failure> {
@@ -197,7 +199,7 @@ impl OverwriteTrees {
 }
 
 fn own(object: &Value, annotation: &str) -> Option<String> {
-    object.get("metadata")?.get("annotations")?.get(annotation)?.as_str().map(str::to_owned)
+    Metadata::of(object).annotation(annotation).map(str::to_owned)
 }
 
 fn next(closure: &Closure) -> Duration {
@@ -207,10 +209,6 @@ fn next(closure: &Closure) -> Duration {
         false if is_pending => Duration::ZERO,
         false => INCOMPLETE_INTERVAL,
     }
-}
-
-fn is_going(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
 fn installations(namespace: &str, context: &str, catalog: &Catalog) -> Vec<Reference> {

@@ -4,6 +4,7 @@ use k8s_openapi::jiff::{Timestamp, Unit};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Map, Value, json};
 
+use crate::admission::Metadata;
 use crate::catalog::{Kind, Reference, Scope, cluster};
 use crate::landscaper::annotations::{SOURCE_ANNOTATION, TREE_ANNOTATION};
 use crate::landscaper::overwrites::effect::Effect;
@@ -99,7 +100,7 @@ impl Write<'_> {
             return Ok(None);
         }
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let version = stored.pointer("/metadata/resourceVersion");
+        let version = Metadata::of(&stored).resource_version();
         let mut members: Map<String, Value> = Map::new();
         for key in stored.get("data").and_then(Value::as_object).into_iter().flat_map(Map::keys) {
             members.insert(key.clone(), Value::Null);
@@ -113,7 +114,7 @@ impl Write<'_> {
     async fn delete(&self, name: &str) -> Result<Option<String>, Failure> {
         let reference = self.config_map(name);
         let Some(stored) = self.stored(&reference).await? else { return Ok(None) };
-        let uid = stored.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
+        let uid = Metadata::of(&stored).uid().map(str::to_owned);
         let params =
             DeleteParams { preconditions: Some(Preconditions { uid, resource_version: None }), ..Default::default() };
         match cluster::api(&self.tools.client, &reference).delete(name, &params).await {
@@ -127,9 +128,8 @@ impl Write<'_> {
     async fn stored(&self, reference: &Reference) -> Result<Option<Value>, Failure> {
         let read = cluster::read(&self.tools.client, reference).await;
         let Some(stored) = read.map_err(Failure::api("reading its ConfigMap"))? else { return Ok(None) };
-        let owners = stored.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        let uid = self.installation.pointer("/metadata/uid");
-        if uid.is_some() && owners.into_iter().flatten().any(|owner| owner.get("uid") == uid) {
+        let uid = Metadata::of(self.installation).uid();
+        if uid.is_some_and(|uid| Metadata::of(&stored).is_owned_by(uid)) {
             return Ok(Some(stored));
         }
         Err(Failure::Unknown(format!("ConfigMap {:?} belongs to another owner and is not changed", reference.name)))
@@ -153,7 +153,7 @@ impl Write<'_> {
                     "apiVersion": self.installation.get("apiVersion"),
                     "kind": self.installation.get("kind"),
                     "name": self.object.name,
-                    "uid": self.installation.pointer("/metadata/uid"),
+                    "uid": Metadata::of(self.installation).uid(),
                 }],
             },
             "data": part.data,
@@ -175,7 +175,7 @@ impl Write<'_> {
             return Ok(());
         }
         let members: Map<_, _> = wanted.into_iter().map(|(key, text)| (key.to_owned(), text.into())).collect();
-        let version = self.installation.pointer("/metadata/resourceVersion");
+        let version = Metadata::of(self.installation).resource_version();
         let patch = json!({"metadata": {"resourceVersion": version, "annotations": members}});
         self.patch("", patch, "writing its annotations").await
     }
@@ -193,7 +193,7 @@ impl Write<'_> {
         let now = Timestamp::now().round(Unit::Second).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
         let stored = installation.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
         let Some(conditions) = conditions::with(&stored, condition, &now) else { return Ok(()) };
-        let version = installation.pointer("/metadata/resourceVersion");
+        let version = Metadata::of(&installation).resource_version();
         // Required in a status; Landscaper writes 0 before it has observed anything.
         let observed = installation.pointer("/status/observedGeneration").cloned().unwrap_or(json!(0));
         let status = json!({"observedGeneration": observed, "conditions": conditions});

@@ -18,6 +18,7 @@ mod status;
 
 use serde_json::{Value, json};
 
+use crate::admission::Metadata;
 use crate::landscaper::annotations::{self, DELETE_WITHOUT_UNINSTALL};
 use crate::landscaper::annotations::{ROUTE, TYPE_ANNOTATION};
 use crate::landscaper::deployer::FINALIZER;
@@ -134,7 +135,7 @@ impl Deployer {
 
     /// Reports whether the next write needs [`Inputs`] that must be read.
     pub fn reads(&self, item: &Value) -> bool {
-        status::stage(item) == Stage::Working && !is_being_deleted(item) && has_finalizer(item)
+        status::stage(item) == Stage::Working && !Metadata::of(item).is_deleting() && has_finalizer(item)
     }
 
     /// Returns the next write for an item.
@@ -149,7 +150,7 @@ impl Deployer {
         if let Some(other) = other_deployer::of(item, stage, inputs.reporters) {
             return Step::Yield(other);
         }
-        let is_deletion = is_being_deleted(item);
+        let is_deletion = Metadata::of(item).is_deleting();
         match stage {
             Stage::Waiting => Step::Status(status::pick_up(self, item, is_deletion, inputs.now)),
             _ if is_deletion => self.delete(item),
@@ -196,13 +197,8 @@ impl Deployer {
     }
 }
 
-fn is_being_deleted(item: &Value) -> bool {
-    item.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
-}
-
 fn finalizers(item: &Value) -> Vec<&str> {
-    let list = item.pointer("/metadata/finalizers").and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(Value::as_str).collect()
+    Metadata::of(item).finalizers().collect()
 }
 
 fn has_finalizer(item: &Value) -> bool {
@@ -216,6 +212,6 @@ fn with_finalizers<'v>(item: &'v Value, change: impl FnOnce(&mut Vec<&'v str>)) 
     json!({"metadata": {"resourceVersion": version(item), "finalizers": finalizers}})
 }
 
-fn version(object: &Value) -> &Value {
-    object.pointer("/metadata/resourceVersion").unwrap_or(&Value::Null)
+fn version(object: &Value) -> Option<&str> {
+    Metadata::of(object).resource_version()
 }

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::{FINALIZER, MANAGER, NAME, Stage, finalizers, status};
+use crate::admission::Metadata;
 
 /// A sign that another deployer processes the item.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +97,7 @@ fn foreign_finalizer(item: &Value) -> Option<&str> {
 
 /// Returns the managers of a field from `metadata.managedFields`; empty if there are no entries.
 fn writers<'v>(item: &'v Value, pointer: &str) -> Vec<&'v str> {
-    let entries = item.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let entries = Metadata::of(item).managed_fields();
     let wrote = |entry: &&Value| entry.pointer(pointer).is_some();
-    entries.into_iter().flatten().filter(wrote).filter_map(|entry| entry.get("manager")?.as_str()).collect()
+    entries.filter(wrote).filter_map(|entry| entry.get("manager")?.as_str()).collect()
 }

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::version;
+use crate::admission::Metadata;
 
 const KEY: &str = "config";
 
@@ -49,9 +50,7 @@ pub(super) fn manifest(item: &Value, name: &str, values: &Value) -> Value {
 
 /// Reports whether the item owns a Secret.
 pub(super) fn belongs_to(secret: &Value, item: &Value) -> bool {
-    let owners = secret.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    let uid = metadata(item, "uid");
-    uid.is_some() && owners.into_iter().flatten().any(|owner| owner.get("uid").and_then(Value::as_str) == uid)
+    Metadata::of(item).uid().is_some_and(|uid| Metadata::of(secret).is_owned_by(uid))
 }
 
 /// Reports whether a Secret contains exactly these values.

@@ -1,0 +1,139 @@
+//! The metadata of an object.
+
+use serde_json::{Map, Value};
+
+/// A view of the `metadata` of an object. Fields that are missing, `null` or of another type are absent.
+#[derive(Debug, Clone, Copy)]
+pub struct Metadata<'v>(&'v Value);
+
+impl<'v> Metadata<'v> {
+    /// Returns the metadata of an object, which may have none.
+    pub fn of(object: &'v Value) -> Self {
+        Self(object.get("metadata").unwrap_or(&Value::Null))
+    }
+
+    fn text(self, key: &str) -> Option<&'v str> {
+        self.0.get(key)?.as_str()
+    }
+
+    fn list(self, key: &str) -> impl Iterator<Item = &'v Value> {
+        self.0.get(key).and_then(Value::as_array).into_iter().flatten()
+    }
+
+    /// Returns the name; empty if it is absent.
+    pub fn name(self) -> &'v str {
+        self.text("name").unwrap_or_default()
+    }
+
+    /// Returns the prefix from which the API server generates a name.
+    pub fn generate_name(self) -> Option<&'v str> {
+        self.text("generateName")
+    }
+
+    /// Returns the namespace; empty if it is absent.
+    pub fn namespace(self) -> &'v str {
+        self.text("namespace").unwrap_or_default()
+    }
+
+    /// Returns the uid.
+    pub fn uid(self) -> Option<&'v str> {
+        self.text("uid")
+    }
+
+    /// Returns the resourceVersion.
+    pub fn resource_version(self) -> Option<&'v str> {
+        self.text("resourceVersion")
+    }
+
+    /// Returns the generation.
+    pub fn generation(self) -> Option<i64> {
+        self.0.get("generation")?.as_i64()
+    }
+
+    /// Returns all labels.
+    pub fn labels(self) -> Option<&'v Map<String, Value>> {
+        self.0.get("labels")?.as_object()
+    }
+
+    /// Returns the value of a label.
+    pub fn label(self, key: &str) -> Option<&'v str> {
+        self.labels()?.get(key)?.as_str()
+    }
+
+    /// Returns all annotations.
+    pub fn annotations(self) -> Option<&'v Map<String, Value>> {
+        self.0.get("annotations")?.as_object()
+    }
+
+    /// Returns the value of an annotation.
+    pub fn annotation(self, key: &str) -> Option<&'v str> {
+        self.annotations()?.get(key)?.as_str()
+    }
+
+    /// Returns the owner references.
+    pub fn owner_references(self) -> impl Iterator<Item = &'v Value> {
+        self.list("ownerReferences")
+    }
+
+    /// Reports whether an owner reference has this uid.
+    pub fn is_owned_by(self, uid: &str) -> bool {
+        self.owner_references().any(|owner| owner.get("uid").is_some_and(|own| own == uid))
+    }
+
+    /// Returns the finalizers.
+    pub fn finalizers(self) -> impl Iterator<Item = &'v str> {
+        self.list("finalizers").filter_map(Value::as_str)
+    }
+
+    /// Returns the entries of `managedFields`.
+    pub fn managed_fields(self) -> impl Iterator<Item = &'v Value> {
+        self.list("managedFields")
+    }
+
+    /// Returns the time at which the deletion was requested.
+    pub fn deletion_timestamp(self) -> Option<&'v str> {
+        self.text("deletionTimestamp")
+    }
+
+    /// Reports whether the object is being deleted: it has a `deletionTimestamp`, and finalizers keep it.
+    pub fn is_deleting(self) -> bool {
+        self.0.get("deletionTimestamp").is_some_and(|time| !time.is_null())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn reads_the_fields_of_an_object() {
+        let object = json!({"metadata": {
+            "name": "a", "namespace": "b", "uid": "u", "generation": 3, "labels": {"l": "1"}, "annotations": {"n": "2", "m": 3},
+            "ownerReferences": [{"uid": "o"}], "finalizers": ["f"], "deletionTimestamp": "2026-01-01T00:00:00Z",
+        }});
+        let metadata = Metadata::of(&object);
+        assert_eq!((metadata.name(), metadata.namespace(), metadata.uid()), ("a", "b", Some("u")));
+        assert_eq!(
+            (metadata.generation(), metadata.label("l"), metadata.annotation("n")),
+            (Some(3), Some("1"), Some("2"))
+        );
+        assert_eq!(
+            (metadata.annotation("m"), metadata.annotation("x"), metadata.resource_version()),
+            (None, None, None)
+        );
+        assert!(metadata.is_owned_by("o") && !metadata.is_owned_by("u") && metadata.is_deleting());
+        assert_eq!(metadata.finalizers().collect::<Vec<_>>(), ["f"]);
+    }
+
+    #[test]
+    fn null_is_absent() {
+        for object in
+            [json!({}), json!({"metadata": null}), json!({"metadata": {"deletionTimestamp": null, "labels": null}})]
+        {
+            let metadata = Metadata::of(&object);
+            assert!(!metadata.is_deleting() && metadata.labels().is_none() && metadata.name().is_empty(), "{object}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The references in a composite: its Composition and its EnvironmentConfigs.
+
+use serde_json::Value;
+
+/// Returns the object with Crossplane's own fields: `spec`, or `spec.crossplane` since Crossplane 2.
+pub(super) fn crossplane_fields(composite: &Value) -> Option<&Value> {
+    let spec = composite.get("spec")?;
+    Some(spec.get("crossplane").filter(|inner| inner.is_object()).unwrap_or(spec))
+}
+
+/// Returns the name of the Composition in `compositionRef`.
+pub fn composition_name(composite: &Value) -> Option<&str> {
+    crossplane_fields(composite)?.get("compositionRef")?.get("name")?.as_str().filter(|name| !name.is_empty())
+}
+
+/// Returns the names in `spec.environmentConfigRefs`, in order; an empty name for a reference without one.
+pub fn references(composite: &Value) -> Vec<&str> {
+    let list = composite.get("spec").and_then(|spec| spec.get("environmentConfigRefs")?.as_array());
+    let references = list.into_iter().flatten();
+    references.map(|reference| reference.get("name").and_then(Value::as_str).unwrap_or_default()).collect()
+}

@@ -1,0 +1,27 @@
+//! The places where patches may be, and the types that they may have there.
+
+/// The place of a patch, which determines its allowed types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Between the composite and the environment.
+    Environment,
+    /// In a composed resource.
+    Resource,
+    /// In a patch set, which composed resources include.
+    Set,
+}
+
+const OF_COMPOSITE: &[&str] =
+    &["FromCompositeFieldPath", "ToCompositeFieldPath", "CombineFromComposite", "CombineToComposite"];
+const PLAIN_OF_ENVIRONMENT: &[&str] = &["FromEnvironmentFieldPath", "ToEnvironmentFieldPath"];
+const COMBINED_OF_ENVIRONMENT: &[&str] = &["CombineFromEnvironment", "CombineToEnvironment"];
+
+impl Place {
+    /// Returns the types that a patch may have here; the first is the default.
+    pub(super) fn types(self, is_native: bool) -> Vec<&'static str> {
+        let plain = if self == Self::Environment && is_native { &[] } else { PLAIN_OF_ENVIRONMENT };
+        let combined = if self == Self::Environment { &[] } else { COMBINED_OF_ENVIRONMENT };
+        let set: &[&str] = if self == Self::Resource { &["PatchSet"] } else { &[] };
+        [OF_COMPOSITE, plain, combined, set].concat()
+    }
+}

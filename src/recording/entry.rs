@@ -1,0 +1,66 @@
+//! The entries that a recorder queues for its writer.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+
+use time::OffsetDateTime;
+
+use super::Metrics;
+use super::reads::Asked;
+use super::review::Copied;
+use crate::admission::{Phase, Verdict};
+use crate::catalog::{Change, Coverage, Kind};
+
+/// The options of a recording.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The folder, which is created if it does not exist.
+    pub folder: PathBuf,
+    /// Maximum size of the file in bytes.
+    pub limit: u64,
+    /// The families of rules that are on.
+    pub families: Vec<&'static str>,
+}
+
+/// An entry in the queue of the writer.
+pub(super) enum Entry {
+    Configuration { change: u64, text: String },
+    Coverage { change: u64, kind: &'static Kind, coverage: Coverage },
+    Changed { change: u64, of: Change },
+    Decision(Box<Made>),
+    End,
+}
+
+/// A decision that was made or abandoned.
+pub(super) struct Made {
+    pub(super) changes: u64,
+    pub(super) at: OffsetDateTime,
+    pub(super) phase: Phase,
+    pub(super) request: Copied,
+    pub(super) asked: Asked,
+    pub(super) verdict: Option<Verdict>,
+    pub(super) bytes: usize,
+}
+
+/// The state that handlers, watches and the writer share.
+pub(super) struct Shared {
+    pub(super) changes: AtomicU64,
+    pub(super) queued_bytes: AtomicUsize,
+    pub(super) lost_changes: AtomicU64,
+    pub(super) lost_decisions: AtomicU64,
+    pub(super) has_ended: AtomicBool,
+    pub(super) metrics: Metrics,
+}
+
+impl Shared {
+    pub(super) fn new(metrics: Metrics) -> Self {
+        Self {
+            changes: AtomicU64::new(0),
+            queued_bytes: AtomicUsize::new(0),
+            lost_changes: AtomicU64::new(0),
+            lost_decisions: AtomicU64::new(0),
+            has_ended: AtomicBool::new(false),
+            metrics,
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The value of a scalar.
+
+use std::borrow::Cow;
+
+/// A scalar that has its type.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Scalar<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Greater than any `Int`.
+    Uint(u64),
+    Float(f64),
+    Text(Cow<'a, str>),
+}

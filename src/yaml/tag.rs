@@ -1,0 +1,30 @@
+//! The tags of nodes.
+
+/// The type of a node: the short tag of go-yaml v3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tag {
+    /// No tag: a node that was made without one. Its text decides when it is printed.
+    None,
+    /// `!!null`
+    Null,
+    /// `!!bool`
+    Bool,
+    /// `!!int`
+    Int,
+    /// `!!float`
+    Float,
+    /// `!!str`
+    Str,
+    /// `!!timestamp`
+    Timestamp,
+    /// `!!binary`
+    Binary,
+    /// `!!merge`
+    Merge,
+    /// `!!map`
+    Map,
+    /// `!!seq`
+    Seq,
+    /// A tag that go-yaml does not know.
+    Other,
+}
