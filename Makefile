@@ -97,7 +97,7 @@ lint:
 
 ## Write the files that are derived from the code: pages of rules and limits, webhook-config/, parts of the chart
 generate:
-	cargo run --quiet $(FEATURES) -- rules --write docs/rules
+	cargo run --quiet $(FEATURES) -- rules --output markdown > target/rules.md && mv target/rules.md docs/rules/README.md
 	cargo run --quiet $(FEATURES) -- manifests --out webhook-config
 	cargo run --quiet $(FEATURES) -- manifests --chart --out charts/portcullis/templates
 	cargo run --quiet $(FEATURES) -- explain deployer --output svg > docs/deployer-contract.svg

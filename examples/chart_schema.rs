@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use portcullis::gate::{Registry, Row};
+use portcullis::gate::Registry;
 use serde_json::json;
 
 fn main() {
@@ -18,7 +18,7 @@ fn main() {
 pub(crate) fn updated(schema: &str) -> String {
     let registry = Registry::standard();
     let mut rules: Vec<&str> = registry.families();
-    rules.extend(registry.rows().into_iter().map(Row::id));
+    rules.extend(registry.ids());
     let mutators = registry.mutators().iter().map(|mutator| mutator.name).collect();
     let deliveries = registry.deliveries().iter().map(|delivery| delivery.name).collect();
     let definitions = [("ruleOrFamily", rules), ("mutator", mutators), ("delivery", deliveries)];

@@ -6,8 +6,16 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use portcullis::landscaper::deployer::configuration::SECTION as DEPLOYERS;
 use serde_json::{Value, json};
+
+const DEPLOYERS: &str = "\
+deployers:
+  landscaper:
+    users: [\"system:serviceaccount:landscaper:landscaper\"]
+  identities:
+    - users: [\"system:serviceaccount:landscaper:manifest-deployer\"]
+      types: [landscaper.gardener.cloud/kubernetes-manifest]
+";
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -71,7 +79,7 @@ fn configurations(into: &Path) -> Outcome {
     for (number, text) in shown.enumerate() {
         fs::write(into.join(format!("configuration/{number}")), text)?;
     }
-    fs::write(into.join("configuration/deployers"), DEPLOYERS.example)?;
+    fs::write(into.join("configuration/deployers"), DEPLOYERS)?;
     fs::copy(root.join("tests/e2e/config.yaml"), into.join("configuration/e2e"))?;
     Ok(())
 }

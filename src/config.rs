@@ -46,7 +46,7 @@ use time::{Date, OffsetDateTime};
 
 use crate::admission::Level;
 use crate::crossplane::configuration::{self as environments, EnvironmentConfigs};
-use crate::gate::{Exemption, NamespaceLevels, Policy, Registry, Row};
+use crate::gate::{Exemption, NamespaceLevels, Policy, Registry};
 use crate::landscaper::deployer::configuration::{Deployers, SECTION as DEPLOYERS};
 use crate::landscaper::dry_run::MUTATOR;
 use crate::landscaper::dry_run::configuration::{DryRunFile, DryRuns, SECTION as DRY_RUNS};
@@ -197,7 +197,7 @@ impl Check<'_> {
         if let Some(problem) = deployers.value.problem() {
             self.report(problem, &deployers);
         }
-        policy.settings = std::mem::take(&mut policy.settings).with(DEPLOYERS.name, deployers.value.to_value());
+        policy.settings = std::mem::take(&mut policy.settings).with(DEPLOYERS, deployers.value.to_value());
     }
 
     /// With a dry-run deployer, the default mode of the mutator `dry-run` is `apply`.
@@ -213,7 +213,7 @@ impl Check<'_> {
         if section.is_some() || routes {
             let types = section.map(|section| section.value).unwrap_or_default().types;
             let dry_runs = DryRuns { types, routes }.to_value();
-            policy.settings = std::mem::take(&mut policy.settings).with(DRY_RUNS.name, dry_runs);
+            policy.settings = std::mem::take(&mut policy.settings).with(DRY_RUNS, dry_runs);
         }
     }
 
@@ -226,7 +226,7 @@ impl Check<'_> {
 
     fn rule<T>(&mut self, name: &str, place: &Spanned<T>) {
         let families = self.registry.families();
-        let rules: Vec<_> = self.registry.rows().into_iter().map(Row::id).collect();
+        let rules = self.registry.ids();
         if families.contains(&name) || rules.contains(&name) {
             return;
         }
@@ -310,7 +310,9 @@ mod tests {
 
     #[test]
     fn reads_deployer_identities() {
-        let policy = read(DEPLOYERS.example).unwrap();
+        const EXAMPLE: &str = "deployers:\n  identities:\n    - users: [system:serviceaccount:a:b]\n      types: \
+                               [landscaper.gardener.cloud/kubernetes-manifest]\n";
+        let policy = read(EXAMPLE).unwrap();
         let section = policy.settings.section("deployers").unwrap();
         assert_eq!(section.value()["identities"][0]["types"][0], "landscaper.gardener.cloud/kubernetes-manifest");
         let error = read("deployers:\n  identities:\n    - types: [a]\n").unwrap_err();

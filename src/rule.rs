@@ -8,17 +8,44 @@ use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
 use crate::catalog::{Declaration, Kind, Reference, View};
 
-/// One rule: a row of the registry. Everything that names rules is derived from these rows: the registration, the rule
-/// pages, metrics labels, `portcullis rules`.
-pub struct Rule {
+/// The definition of a rule, of a check of requests or of trees. Everything that names rules is derived from definitions:
+/// levels in the configuration, metrics labels, `portcullis rules`, SARIF.
+#[derive(Debug)]
+pub struct RuleInfo {
     /// Stable id, such as `OW001`. It never changes its meaning.
     pub id: &'static str,
     /// Stable name in words, such as `repository-context-not-an-object`.
     pub name: &'static str,
-    /// The level of its findings where the configuration says nothing.
+    /// Level of its findings unless the configuration sets another one.
     pub level: Level,
-    /// One line: what it says no to.
+    /// One line: what it reports.
     pub summary: &'static str,
+    /// Its page, `docs/rules/<ID>.md`, as Markdown.
+    pub page: &'static str,
+}
+
+impl RuleInfo {
+    /// Returns the family, which is the letters of the id: `OW`.
+    pub fn family(&self) -> &'static str {
+        self.id.trim_end_matches(|c: char| c.is_ascii_digit())
+    }
+
+    /// Returns a finding of this rule at its default level.
+    pub fn finding(&self, field: FieldPath, message: impl Into<String>) -> Finding {
+        Finding::new(self.id, self.level, field, message)
+    }
+
+    /// Returns the text below a heading of the second level on the page, empty if there is no such heading.
+    pub fn section(&self, heading: &str) -> &'static str {
+        let mut sections = self.page.split("\n## ").filter_map(|section| section.split_once('\n'));
+        sections.find(|(title, _)| *title == heading).map(|(_, text)| text.trim()).unwrap_or_default()
+    }
+}
+
+/// A rule about requests.
+pub struct Rule {
+    /// Its definition.
+    pub info: RuleInfo,
     /// The requests it looks at.
     pub scope: &'static [Match],
     /// The kinds it looks up.
@@ -27,42 +54,13 @@ pub struct Rule {
     pub confirm: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// What it finds.
     pub check: fn(&Request<'_>, &View<'_>) -> Vec<Finding>,
-    /// Its page.
-    pub page: Page,
 }
 
 impl Rule {
-    /// The letters of its id: `OW`.
-    pub fn family(&self) -> &'static str {
-        self.id.trim_end_matches(|c: char| c.is_ascii_digit())
-    }
-
-    /// A finding of this rule at its default level.
+    /// Returns a finding of this rule at its default level.
     pub fn finding(&self, field: FieldPath, message: impl Into<String>) -> Finding {
-        Finding::new(self.id, self.level, field, message)
+        self.info.finding(field, message)
     }
-}
-
-/// The page of a rule, `docs/rules/<ID>.md`. The examples are run by a test: the wrong one is found, the right one is not.
-pub struct Page {
-    /// What it looks for, and why that matters.
-    pub why: &'static str,
-    /// Manifests in which the rule finds something.
-    pub wrong: Example,
-    /// Manifests in which it finds nothing.
-    pub right: Example,
-    /// How to mend it.
-    pub mend: &'static str,
-}
-
-/// An example of a page.
-pub struct Example {
-    /// What is in the cluster already, as YAML documents.
-    pub stored: &'static str,
-    /// What is done.
-    pub operation: Operation,
-    /// The object it is done to, as YAML.
-    pub object: &'static str,
 }
 
 /// A change of objects: computed for every request, sent back as a JSON Patch.
@@ -87,19 +85,6 @@ pub struct Mutator {
 
 /// What became of a mutation: what the user should know of it, or why the request cannot go on without it.
 pub type Mutated = Result<Vec<String>, Box<Finding>>;
-
-/// A section of the configuration file that a system reads.
-#[derive(Debug)]
-pub struct Section {
-    /// Its key in the file.
-    pub name: &'static str,
-    /// The rules that look at it.
-    pub rules: &'static [&'static str],
-    /// The configuration that the examples of these rules' pages are judged under.
-    pub example: &'static str,
-    /// Who does what those examples show.
-    pub user: &'static str,
-}
 
 /// A CustomResourceDefinition of ours: a kind that a system adds.
 #[derive(Debug)]

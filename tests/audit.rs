@@ -8,10 +8,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use cases::objects;
+use cases::pages::Page;
 use futures::executor::block_on;
 use portcullis::admission::Level;
 use portcullis::audit::{Audit, Audited, Chosen, Outcome};
-use portcullis::config;
 use portcullis::gate::{Gate, Policy, Registry};
 use serde_json::Value;
 
@@ -28,26 +28,20 @@ fn audited(policy: Policy, objects: Vec<Value>) -> Audited {
     block_on(audit.objects(objects, |_| ()))
 }
 
-/// What the wrong example of a rule's page leaves in a cluster.
+/// Audits what the reported example of a rule's page leaves in a cluster.
 fn of_page(id: &str) -> Audited {
-    let registry = Registry::standard();
-    let rule = registry.rule(id).unwrap();
-    let mut policy = registry.section_of(id).map_or_else(Policy::default, |section| {
-        config::parse(section.example, "the page", &registry).expect("the example is a configuration")
-    });
-    if rule.level == Level::Off {
-        policy.levels.insert(id.to_owned(), Level::Deny);
-    }
-    let (mut stored, object) = (objects(rule.page.wrong.stored), objects(rule.page.wrong.object).remove(0));
+    let page = Page::of(Registry::standard().info(id).unwrap());
+    let example = &page.reported[0];
+    let (mut stored, object) = (objects(example.stored), example.object().expect("the example is a request"));
     let names = |object: &Value| ["/kind", "/metadata/name"].map(|part| object.pointer(part).cloned());
     stored.retain(|other| names(other) != names(&object));
     stored.push(object);
-    audited(policy, stored)
+    audited(page.policy(), stored)
 }
 
 #[test]
 fn every_rule_about_state_finds_stored_objects() {
-    let rules: Vec<_> = Registry::standard().rules().iter().map(|rule| rule.id).collect();
+    let rules: Vec<_> = Registry::standard().rules().iter().map(|rule| rule.info.id).collect();
     let finds = |id: &str| of_page(id).entries.iter().any(|entry| entry.rule == id);
     let silent: Vec<_> = rules.into_iter().filter(|id| !finds(id)).collect();
     assert_eq!(silent, OF_CHANGES);

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use cases::pages::Page;
 use cases::structural::{example_schema, examples, stored};
 use cases::{Case, objects, repository, schemas, vectors};
 use futures::executor::block_on;
@@ -196,10 +197,10 @@ impl Tally {
 fn mutation_of_rule_examples_is_idempotent() {
     let mut tally = Tally::default();
     for rule in Registry::standard().rules() {
-        for (which, example) in [("wrong", &rule.page.wrong), ("right", &rule.page.right)] {
+        for (name, example) in Page::of(&rule.info).examples() {
             let around = objects(example.stored);
-            let all = [objects(example.object), around.clone()].concat();
-            tally.check_all(&format!("{} {which}", rule.id), &all, &around);
+            let all = [example.object().into_iter().collect(), around.clone()].concat();
+            tally.check_all(&name, &all, &around);
         }
     }
     assert!(tally.objects > 300, "{}", tally.objects);

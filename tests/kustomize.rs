@@ -1,4 +1,4 @@
-//! Tests kustomize trees with the executed verdicts of `tests/vectors/kustomize`, and the rules' pages.
+//! Tests kustomize trees with the executed verdicts of `tests/vectors/kustomize`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, reason = "what is left open is told")]
 
@@ -9,12 +9,11 @@ use std::path::Path;
 use cases::{repository, vectors};
 use portcullis::kustomize::delivery::flux_spec;
 use portcullis::kustomize::finding::{Fix, TreeFinding};
-use portcullis::kustomize::options::{FluxSpec, Options, PostBuild, Profile};
+use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::references::{Repository, is_git};
 use portcullis::kustomize::roots::{references, roots};
-use portcullis::kustomize::rule::TreeExample;
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
-use portcullis::kustomize::{Files, Report, Verdict, analyse, tree_rules};
+use portcullis::kustomize::{Files, Report, Verdict, analyse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -283,27 +282,6 @@ fn verdicts_for_whole_specs_equal_fluxs() {
     println!("{agreed} agree; {} unknown: {unknown:#?}", unknown.len());
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
     assert!(agreed > 2 * unknown.len(), "{agreed} agree, {} are unknown", unknown.len());
-}
-
-fn found(example: &TreeExample) -> Report {
-    let files = example.files.iter().fold(Memory::new(), |files, (path, content)| files.file(path, content));
-    let components = example.components.iter().map(|entry| (*entry).to_owned()).collect();
-    let substitute = example.substitute.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let post_build = (!example.substitute.is_empty()).then(|| PostBuild { substitute, ..PostBuild::default() });
-    let flux = FluxSpec { components, post_build, ..FluxSpec::default() };
-    let options = Options { flux, ..Options::of(example.profile) };
-    analyse(&Tree::new(files, ROOT), &TreePath::from(example.root), &options)
-}
-
-#[test]
-fn examples_of_pages_have_their_findings() {
-    for rule in tree_rules() {
-        let finds = |report: &Report| report.findings.iter().any(|finding| finding.rule == rule.id);
-        let (wrong, right) = (found(&rule.page.wrong), found(&rule.page.right));
-        assert!(finds(&wrong), "{}: the wrong example is not found: {:#?}", rule.id, wrong.findings);
-        assert!(!finds(&right), "{}: the right example is found: {:#?}", rule.id, right.findings);
-        assert_eq!(right.verdict, Verdict::Accept, "{}: {:#?}", rule.id, right.findings);
-    }
 }
 
 /// Generates texts similar to those of users and attackers.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use portcullis::admission::Level;
 use portcullis::catalog::metrics::{Counted, show};
 use portcullis::catalog::{Confirm, Confirming, Heard, Reference};
-use portcullis::gate::{self, Row};
+use portcullis::gate;
 use portcullis::process::{self, Format, Telemetry};
 use portcullis::{artifacts, audit, authority, reconciler, recording, server};
 use prometheus_client::encoding::text;
@@ -51,7 +51,7 @@ impl Confirm for Nobody {
 fn everything() -> String {
     let mut registry = process::registry();
     let rules = gate::Registry::standard();
-    server::Metrics::register(&mut registry, rules.rows().into_iter().map(Row::id));
+    server::Metrics::register(&mut registry, rules.ids().into_iter());
     artifacts::Metrics::register(&mut registry);
     let (telemetry, _) = Telemetry::new(Format::Text, "info", std::io::sink()).unwrap();
     process::register_log(&mut registry, &telemetry);

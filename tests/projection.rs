@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cases::pages::Page;
 use cases::{Case, repository};
 use futures::executor::block_on;
 use portcullis::admission::{FieldPath, Finding, Level, Operation, Phase, Request, Verdict};
@@ -20,7 +21,7 @@ use portcullis::catalog::View;
 use portcullis::config;
 use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::landscaper::kinds::INSTALLATIONS;
-use portcullis::rule::{Example, Match, Page, Rule};
+use portcullis::rule::{Match, Rule, RuleInfo};
 use portcullis::yaml;
 use serde_json::{Value, json};
 
@@ -63,9 +64,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 fn groups() -> BTreeMap<String, Vec<Value>> {
     let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for rule in Registry::standard().rules() {
-        for (name, example) in [("wrong", &rule.page.wrong), ("right", &rule.page.right)] {
-            let group = groups.entry(format!("{} {name}", rule.id)).or_default();
-            collect(&json!([example.stored, example.object]), group);
+        for (name, example) in Page::of(&rule.info).examples() {
+            collect(&json!([example.stored, example.object()]), groups.entry(name).or_default());
         }
     }
     let mut paths = Vec::new();
@@ -107,15 +107,13 @@ fn groups() -> BTreeMap<String, Vec<Value>> {
 fn policy(registry: &Registry) -> Policy {
     let mut policy = Policy { composites: HashSet::from(["*".to_owned()]), ..Policy::default() };
     for rule in registry.rules() {
-        if rule.level == Level::Off {
-            policy.levels.insert(rule.id.to_owned(), Level::Deny);
+        if rule.info.level == Level::Off {
+            policy.levels.insert(rule.info.id.to_owned(), Level::Deny);
         }
     }
-    let sections: BTreeSet<&str> =
-        registry.rules().iter().filter_map(|rule| Some(registry.section_of(rule.id)?.example)).collect();
-    let text: Vec<&str> = sections.into_iter().collect();
-    policy.settings =
-        config::parse(&text.join("\n"), "the pages", registry).expect("they are a configuration").settings;
+    let sections: BTreeSet<_> = registry.rules().iter().map(|rule| Page::of(&rule.info).configuration).collect();
+    let text = sections.into_iter().collect::<String>();
+    policy.settings = config::parse(&text, "the pages", registry).expect("they are a configuration").settings;
     policy
 }
 
@@ -176,17 +174,18 @@ fn rules_read_only_what_kinds_declare() {
 
 /// A rule that reads what its kind does not declare.
 static CURIOUS: Rule = Rule {
-    id: "XX001",
-    name: "curious",
-    level: Level::Deny,
-    summary: "an Installation whose stored phase is Failed",
+    info: RuleInfo {
+        id: "XX001",
+        name: "curious",
+        level: Level::Deny,
+        summary: "an Installation whose stored phase is Failed",
+        page: "",
+    },
     scope: &[Match::written("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
     looks_up: &[&INSTALLATIONS],
     confirm: None,
     check: curious,
-    page: Page { why: "", wrong: NOTHING, right: NOTHING, mend: "" },
 };
-const NOTHING: Example = Example { stored: "", operation: Operation::Create, object: "" };
 
 fn curious(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let stored = view.find(&INSTALLATIONS, &request.namespace, &request.name);

@@ -6,75 +6,98 @@ mod cases;
 
 use std::collections::{BTreeSet, HashMap};
 
+use cases::pages::{Example, FINDINGS, HEADINGS, Page};
 use cases::{Case, objects, repository};
 use futures::executor::block_on;
 use portcullis::admission::{FieldPath, Finding, Level, Operation, Phase, Refusal, Verdict, Version};
-use portcullis::config;
 use portcullis::gate::registration::{Choice, Registration};
 use portcullis::gate::{Exemption, NamespaceLevels, Policy, Registry, pages};
-use portcullis::rule::{Example, Match, Outage, Rule};
+use portcullis::kustomize::Verdict::Accept;
+use portcullis::rule::{Match, Outage, RuleInfo};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// Returns the example as the page tells it: under the configuration that it shows, and with the rule itself switched
-/// on.
-fn judged(rule: &Rule, example: &Example) -> Verdict {
-    let mut policy = Policy::default();
-    if rule.level == Level::Off {
-        policy.levels.insert(rule.id.to_owned(), Level::Deny);
+/// Rewrites the blocks with findings if the environment variable `UPDATE_PAGES` is set.
+fn update(page: &Page) {
+    let path = repository().join(format!("docs/rules/{}.md", page.info.id));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let fence = format!("```{FINDINGS}\n");
+    let mut parts = text.split(&fence);
+    let mut updated = parts.next().unwrap().to_owned();
+    for (part, example) in parts.zip(&page.reported) {
+        let (_, after) = part.split_at(part.find("```").unwrap());
+        updated += &format!("{fence}{}\n{after}", page.run(example).join("\n"));
     }
-    judged_under(rule, example, policy)
+    std::fs::write(path, updated).unwrap();
 }
 
-/// Returns the example under `policy`, with the section of the configuration that the page shows.
-fn judged_under(rule: &Rule, example: &Example, mut policy: Policy) -> Verdict {
-    let registry = Registry::standard();
-    let section = registry.section_of(rule.id);
-    if let Some(section) = section {
-        let shown = config::parse(section.example, "the page", &registry).expect("the example is a configuration");
-        policy.settings = shown.settings;
+/// After a change of a message, `UPDATE_PAGES=1 cargo test --test rules pages` writes the findings into the pages.
+#[test]
+fn pages_show_what_is_reported_and_what_is_not() {
+    let mut wrong = Vec::new();
+    for page in Page::all() {
+        if std::env::var_os("UPDATE_PAGES").is_some() {
+            update(&page);
+            continue;
+        }
+        let id = page.info.id;
+        assert!(!page.reported.is_empty() && !page.not_reported.is_empty(), "{id}: an example is missing");
+        for (name, example) in page.examples() {
+            let (found, expected) = (page.run(example).join("\n"), example.findings.unwrap_or_default().trim_end());
+            if found != expected {
+                wrong.push(format!("{name} expects\n{expected}\nand not\n{found}"));
+            }
+        }
+        let level = if page.info.level == Level::Off { Level::Deny } else { page.info.level };
+        for example in &page.reported {
+            let expected = format!("{level} {id} ");
+            let findings = page.run(example);
+            assert!(findings.iter().any(|finding| finding.starts_with(&expected)), "{id}: {findings:#?}");
+        }
+        let is_accepted = |example: &Example| example.analyse().is_none_or(|report| report.verdict == Accept);
+        assert!(page.not_reported.iter().all(is_accepted), "{id}: kustomize would refuse the tree");
     }
-    let (object, stored) = (objects(example.object).remove(0), objects(example.stored));
-    let is_same =
-        |old: &&Value| ["/kind", "/metadata/name"].iter().all(|part| old.pointer(part) == object.pointer(part));
-    let old = stored.iter().find(is_same).filter(|_| example.operation == Operation::Update).cloned();
-    let case = Case { old, ..Case::new(example.operation, object) };
-    let subresource = rule.scope.first().expect("it looks at something").subresource;
-    let user = section.map_or("somebody", |section| section.user);
-    case.stored(stored).policy(policy).of(subresource).user(user).decide(Phase::Validate)
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 #[test]
-fn examples_of_pages_are_judged_as_shown() {
-    for rule in Registry::standard().rules() {
-        let wrong = judged(rule, &rule.page.wrong);
-        let found: Vec<_> = wrong.findings.iter().filter(|finding| finding.rule == rule.id).collect();
-        assert!(!found.is_empty(), "{}: nothing is found in the wrong example", rule.id);
-        let level = if rule.level == Level::Off { Level::Deny } else { rule.level };
-        assert!(found.iter().all(|finding| finding.level == level), "{}: {found:?}", rule.id);
-        let right = judged(rule, &rule.page.right);
-        assert_eq!(right.findings, [], "{}: something is found in the right example", rule.id);
+fn pages_have_title_summary_level_and_headings() {
+    for info in Registry::standard().infos() {
+        let RuleInfo { id, name, level, summary, page } = *info;
+        let mut summary = summary.to_owned();
+        summary[..1].make_ascii_uppercase();
+        let head = format!("# {id}: {name}\n\n{summary}.\n\nDefault level: `{level}`.\n\n## ");
+        assert!(page.starts_with(&head), "docs/rules/{id}.md does not begin with\n{head}");
+        let headings: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!(headings, HEADINGS, "docs/rules/{id}.md");
+        assert!(HEADINGS.iter().all(|heading| !info.section(heading).is_empty()), "docs/rules/{id}.md is incomplete");
     }
+}
+
+/// Returns the first reported example of every page that is a request.
+fn reported() -> Vec<(Page, Verdict)> {
+    let pages = Page::all().into_iter().filter(|page| page.reported[0].object().is_some());
+    pages.map(|page| (page.decide(&page.reported[0]), page)).map(|(verdict, page)| (page, verdict)).collect()
 }
 
 #[test]
 fn ids_and_names_are_unique_and_in_order() {
     let registry = Registry::standard();
-    let ids: Vec<_> = registry.rules().iter().map(|rule| rule.id).collect();
+    let ids: Vec<_> = registry.rules().iter().map(|rule| rule.info.id).collect();
     let mut sorted = ids.clone();
     sorted.sort_unstable();
     sorted.dedup();
     assert_eq!(ids, sorted);
 }
 
-/// Landscaper treats these words as an outage and retries forever.
+/// Landscaper reads these words as an outage and retries forever.
 #[test]
-fn no_message_reads_like_an_outage() {
-    for rule in Registry::standard().rules() {
-        let message = judged(rule, &rule.page.wrong).message() + rule.summary + rule.page.mend;
+fn messages_do_not_read_like_an_outage() {
+    for (Page { info, .. }, verdict) in reported() {
+        let message = verdict.message() + info.summary + info.section("How to fix");
         for words in ["connection refused", "context deadline exceeded", "failed to call webhook", "proxy error"] {
-            assert!(!message.contains(words), "{}: {message}", rule.id);
+            assert!(!message.contains(words), "{}: {message}", info.id);
         }
     }
 }
@@ -115,11 +138,9 @@ fn texts(value: &Value) -> Vec<String> {
 /// Issue 18, Flux 7.
 #[test]
 fn no_denial_makes_flux_delete() {
-    for rule in Registry::standard().rules() {
-        let case = Case::new(rule.page.wrong.operation, objects(rule.page.wrong.object).remove(0));
-        let mut verdict = judged(rule, &rule.page.wrong);
-        let words = [rule.summary, rule.page.why, rule.page.mend].concat();
-        assert!(!would_delete(&words) && !would_delete(&verdict.message()), "{}", rule.id);
+    for (page, mut verdict) in reported() {
+        let case = page.reported[0].case(Policy::default()).expect("the example is a request");
+        assert!(!would_delete(&verdict.message()), "{}", page.info.id);
         for finding in &mut verdict.findings {
             finding.level = Level::Deny;
             for text in [&mut finding.found, &mut finding.allowed, &mut finding.help, &mut finding.place] {
@@ -130,8 +151,8 @@ fn no_denial_makes_flux_delete() {
         }
         deletes_nothing(&verdict, &case);
     }
-    for rule in portcullis::kustomize::tree_rules() {
-        assert!(!would_delete(&[rule.summary, rule.page.why, rule.page.mend].concat()), "{}", rule.id);
+    for info in Registry::standard().infos() {
+        assert!(!would_delete(&[info.summary, info.page].concat()), "{}", info.id);
     }
 }
 
@@ -156,12 +177,9 @@ proptest! {
 }
 
 #[test]
-fn the_committed_pages_are_up_to_date() {
-    let folder = repository().join("docs/rules");
-    for (file, text) in pages::all(&Registry::standard()) {
-        let committed = std::fs::read_to_string(folder.join(&file)).unwrap_or_default();
-        assert!(committed == text, "docs/rules/{file} is out of date: run `make generate`");
-    }
+fn the_index_lists_every_rule() {
+    let committed = std::fs::read_to_string(repository().join("docs/rules/README.md")).unwrap_or_default();
+    assert!(committed == pages::index(&Registry::standard()), "docs/rules/README.md is out of date: `make generate`");
 }
 
 #[test]
@@ -294,7 +312,7 @@ fn disabled_families_are_absent() {
     let only = Registry::standard().only(&["OW", "KZ"]);
     assert_eq!(only.families(), ["KZ", "OW"]);
     assert!(only.mutators().iter().all(|mutator| mutator.family == "OW") && !only.mutators().is_empty());
-    assert!(only.row("OW001").is_some() && only.row("KZ001").is_some() && only.row("DR001").is_none());
+    assert!(only.info("OW001").is_some() && only.info("KZ001").is_some() && only.info("DR001").is_none());
     assert!(!only.deliveries().is_empty() && Registry::standard().only(&["OW"]).deliveries().is_empty());
 }
 
@@ -387,12 +405,13 @@ fn an_exemption_expires() {
 /// Every rule can be tried at level `audit`: it records, and neither denies nor warns.
 #[test]
 fn every_rule_can_start_at_audit() {
-    for rule in Registry::standard().rules() {
-        let policy = Policy { levels: levels([(rule.id, Level::Audit)]), ..Policy::default() };
-        let verdict = judged_under(rule, &rule.page.wrong, policy);
-        let of_rule: Vec<_> = verdict.findings.iter().filter(|finding| finding.rule == rule.id).collect();
-        assert!(!of_rule.is_empty(), "{}: it no longer records", rule.id);
-        assert!(of_rule.iter().all(|finding| finding.level == Level::Audit), "{}: {of_rule:?}", rule.id);
+    for page in Page::all().into_iter().filter(|page| page.reported[0].object().is_some()) {
+        let id = page.info.id;
+        let policy = Policy { levels: levels([(id, Level::Audit)]), ..page.policy() };
+        let verdict = page.decide_under(&page.reported[0], policy);
+        let of_rule: Vec<_> = verdict.findings.iter().filter(|finding| finding.rule == id).collect();
+        assert!(!of_rule.is_empty(), "{id}: it no longer records");
+        assert!(of_rule.iter().all(|finding| finding.level == Level::Audit), "{id}: {of_rule:?}");
     }
 }
 

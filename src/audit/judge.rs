@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::finding::{Audited, Entry, Subject};
 use super::target::{Chosen, Served, Target};
 use crate::admission::{Level, Object, Operation, Phase, Refusal, Request, Resource, User, Verdict, json};
-use crate::gate::{Gate, Row};
+use crate::gate::Gate;
 
 /// The user name of audit requests, for rules and exemptions.
 pub(super) const USER: &str = "portcullis:audit";
@@ -55,7 +55,7 @@ pub(super) async fn judge(gate: &Gate, chosen: &Chosen, target: &Target, object:
 }
 
 fn is_chosen(gate: &Gate, chosen: &Chosen, rule: &str) -> bool {
-    gate.registry().row(rule).is_some_and(|row: Row| chosen.has(row.id(), row.family()))
+    gate.registry().info(rule).is_some_and(|info| chosen.has(info.id, info.family()))
 }
 
 fn add(entries: &mut Vec<Entry>, subject: &Subject, verdict: Verdict, is_wanted: impl Fn(&str) -> bool) {

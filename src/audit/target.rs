@@ -38,7 +38,8 @@ impl Chosen {
     }
 
     fn asks(&self, rule: &Rule, policy: &Policy) -> bool {
-        self.has(rule.id, rule.family()) && policy.may_report(rule.id, rule.family(), rule.level)
+        self.has(rule.info.id, rule.info.family())
+            && policy.may_report(rule.info.id, rule.info.family(), rule.info.level)
     }
 }
 
@@ -78,7 +79,8 @@ type Asked<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
 fn scopes<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Asked<'r> {
     let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
     let of_rules = rules.flat_map(|rule| rule.scope.iter().map(move |scope| (scope, Some(*rule))));
-    let asks_trees = registry.rows().iter().any(|row| row.is_of_trees() && chosen.has(row.id(), row.family()));
+    let asks_trees =
+        registry.infos().iter().any(|info| registry.is_about_trees(info) && chosen.has(info.id, info.family()));
     let deliveries = registry.deliveries().iter().filter(|_| asks_trees);
     of_rules.chain(deliveries.flat_map(|delivery| delivery.scope.iter().map(|scope| (scope, None)))).collect()
 }
@@ -118,8 +120,8 @@ impl Target {
             self.subresources.push(scope.subresource);
         }
         match rule {
-            Some(rule) if looks_at(Operation::Update) => self.asked.insert(rule.id),
-            Some(rule) => self.of_creation.insert(rule.id),
+            Some(rule) if looks_at(Operation::Update) => self.asked.insert(rule.info.id),
+            Some(rule) => self.of_creation.insert(rule.info.id),
             None => false,
         };
     }

@@ -13,7 +13,7 @@ use super::{DENIED, OK, UNUSABLE, Unusable, inputs, pretty, print, say};
 use crate::artifacts::{self, Artifacts};
 use crate::audit::{Audit, Audited, Chosen, Entry, Outcome, ReportError, Reports};
 use crate::cryptography;
-use crate::gate::{Gate, Registry, Row};
+use crate::gate::{Gate, Registry};
 use crate::process;
 
 /// The output format of findings.
@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 impl Args {
     fn check(&self, registry: &Registry) -> Result<(), Unusable> {
         let mut names = registry.families();
-        names.extend(registry.rows().into_iter().map(Row::id));
+        names.extend(registry.ids());
         match self.rules.iter().find(|rule| !names.contains(&rule.as_str())) {
             Some(rule) => Err(Unusable::new(format!("unknown rule {rule:?}; `portcullis rules` lists the rules"))),
             None => Ok(()),

@@ -1,7 +1,5 @@
 //! `portcullis rules`: prints the rules, their levels, and their pages.
 
-use std::path::PathBuf;
-
 use super::{OK, Unusable, pretty, print};
 use crate::gate::{Registry, pages};
 
@@ -24,17 +22,13 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, short, value_enum, default_value = "text")]
     output: Output,
-    /// Write the page of every rule, and their index, into this folder
-    #[arg(long, value_name = "DIR", conflicts_with = "rule")]
-    write: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let registry = Registry::standard();
-    match (&args.rule, &args.write) {
-        (Some(id), _) => print(&page(&registry, id)?),
-        (None, Some(folder)) => write(&registry, folder)?,
-        (None, None) => print(&list(&registry, args.output)),
+    match &args.rule {
+        Some(id) => print(&page(&registry, id)?),
+        None => print(&list(&registry, args.output)),
     }
     Ok(OK)
 }
@@ -48,16 +42,6 @@ fn list(registry: &Registry, output: Output) -> String {
 }
 
 fn page(registry: &Registry, id: &str) -> Result<String, Unusable> {
-    let row = registry.row(&id.to_uppercase());
-    row.map(pages::page)
-        .ok_or_else(|| Unusable::new(format!("unknown rule {id:?}; `portcullis rules` lists the rules")))
-}
-
-fn write(registry: &Registry, folder: &PathBuf) -> Result<(), Unusable> {
-    let failed = |error| Unusable::because(folder.display(), error);
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    for (file, text) in pages::all(registry) {
-        std::fs::write(folder.join(file), text).map_err(failed)?;
-    }
-    Ok(())
+    let unknown = || Unusable::new(format!("unknown rule {id:?}; `portcullis rules` lists the rules"));
+    registry.info(&id.to_uppercase()).map(|info| pages::page(registry, info)).ok_or_else(unknown)
 }

@@ -14,7 +14,7 @@ use crate::admission::Decide;
 use crate::artifacts::{self, Artifacts};
 use crate::catalog::{self, Catalog, Heard, cluster, manifests};
 use crate::cryptography;
-use crate::gate::{Gate, Registry, Row};
+use crate::gate::{Gate, Registry};
 use crate::kustomize::delivery::Judge;
 use crate::process::{self, Telemetry};
 use crate::recording::{self, RecordedDecisions, RecordedReads, RecordedTrees, Recorder};
@@ -125,7 +125,7 @@ async fn serve(args: Args, telemetry: &Telemetry) -> Result<(), Unusable> {
         condition.noted(Some("off: --shadow is set, and every request is admitted unchanged".to_owned()));
         tracing::warn!("--shadow: every request is admitted unchanged; decisions are only recorded");
     }
-    let rules = gate.registry().rows().into_iter().map(Row::id);
+    let rules = gate.registry().ids();
     let metrics = Arc::new(Metrics::register(&mut registry, rules));
     let bound = args.bind(traces.clone()).await?;
     tracing::info!(webhooks = %format!("https://{}", bound.address()), admin = %bound.admin_address(), "serving");

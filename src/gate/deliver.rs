@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use futures::future::join_all;
 use time::OffsetDateTime;
 
-use super::{Gate, Policy, Row, levelled, live_read_deadline};
+use super::{Gate, Policy, levelled, live_read_deadline};
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::{Delivery, Outcome, Root, is_unchanged, not_judged, tree_findings};
@@ -58,9 +58,9 @@ impl DeliveryContext<'_> {
 
     /// Applies the level of the finding's own rule, and at most `max_level`.
     fn levelled(&self, mut finding: Finding, max_level: Level) -> Option<Finding> {
-        let row: Row = self.gate.registry.row(finding.rule)?;
+        let info = self.gate.registry.info(finding.rule)?;
         finding.level = finding.level.min(max_level);
-        Some(levelled(finding, row, self.request, self.policy, self.now)).filter(|finding| finding.level != Level::Off)
+        Some(levelled(finding, info, self.request, self.policy, self.now)).filter(|finding| finding.level != Level::Off)
     }
 }
 

@@ -23,10 +23,10 @@ use crate::admission::patch::Draft;
 use crate::admission::{Decide, Finding, Level, Metadata, Operation, Phase, Refusal, Request, Verdict};
 use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, Settings, View};
 use crate::kustomize::delivery::{Delivery, Inline, Judge};
-use crate::rule::{Match, Mode, Mutator, Rule};
+use crate::rule::{Match, Mode, Mutator, Rule, RuleInfo};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
-pub use registry::{Registry, Row};
+pub use registry::Registry;
 
 /// Timeout of live reads if a request has no deadline.
 const LIVE_READ_TIMEOUT: Duration = Duration::from_secs(2);
@@ -191,7 +191,7 @@ impl Gate {
         let mut findings = Vec::new();
         for rule in rules {
             let found = (rule.check)(request, &view).into_iter();
-            findings.extend(found.map(|finding| levelled(finding, Row::Request(rule), request, policy, now)));
+            findings.extend(found.map(|finding| levelled(finding, &rule.info, request, policy, now)));
         }
         for delivery in deliveries {
             let found =
@@ -280,15 +280,21 @@ fn read(
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
 /// Applies the policy's level to a finding.
-fn levelled(mut finding: Finding, row: Row, request: &Request<'_>, policy: &Policy, now: OffsetDateTime) -> Finding {
-    let configured = policy.level_of(row.id(), row.family(), row.level(), &request.namespace);
-    finding.level = Policy::levelled(finding.level, row.level(), configured);
+fn levelled(
+    mut finding: Finding,
+    info: &RuleInfo,
+    request: &Request<'_>,
+    policy: &Policy,
+    now: OffsetDateTime,
+) -> Finding {
+    let configured = policy.level_of(info.id, info.family(), info.level, &request.namespace);
+    finding.level = Policy::levelled(finding.level, info.level, configured);
     // Only an update of the object itself removes finalizers; an update of its status does not.
     let is_object = request.resource.subresource.is_empty();
     if is_object && request.operation == Operation::Update && request.is_deleting() {
         finding.level = finding.level.min(Level::Warn);
     }
-    if policy.skips(request) || policy.exempts(row, request, now) {
+    if policy.skips(request) || policy.exempts(info, request, now) {
         finding.is_exempt = finding.level > Level::Off;
         finding.level = finding.level.min(Level::Audit);
     }

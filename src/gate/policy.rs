@@ -4,11 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use time::OffsetDateTime;
 
-use super::Row;
 use crate::admission::{Level, Metadata, Request};
 use crate::catalog::Settings;
 use crate::kustomize::delivery::Delivery;
-use crate::rule::{Mode, Mutator, Rule};
+use crate::rule::{Mode, Mutator, Rule, RuleInfo};
 
 /// Objects with this label set to `"true"` are skipped, if the configuration honours it.
 pub const SKIP_LABEL: &str = "portcullis.dev/skip";
@@ -71,7 +70,7 @@ impl Exemption {
 impl Policy {
     /// Returns the level of a rule in a namespace.
     pub fn level(&self, rule: &Rule, namespace: &str) -> Level {
-        self.level_of(rule.id, rule.family(), rule.level, namespace)
+        self.level_of(rule.info.id, rule.info.family(), rule.info.level, namespace)
     }
 
     /// Returns the level of a request or tree rule in a namespace, which is empty for files.
@@ -89,9 +88,9 @@ impl Policy {
         of_namespaces.chain([entry(&self.levels, id, family).unwrap_or(default)]).any(|level| level > Level::Off)
     }
 
-    /// Returns the level of a finding in files that `row` reported at `level`; see [`Policy::levelled`].
-    pub fn level_in_files(&self, row: Row, level: Level) -> Level {
-        Self::levelled(level, row.level(), self.level_of(row.id(), row.family(), row.level(), ""))
+    /// Returns the level of a finding in files that `info` reported at `level`; see [`Policy::levelled`].
+    pub fn level_in_files(&self, info: &RuleInfo, level: Level) -> Level {
+        Self::levelled(level, info.level, self.level_of(info.id, info.family(), info.level, ""))
     }
 
     /// Combines the level of a finding with the rule's `default` level and the `configured` one.
@@ -119,15 +118,15 @@ impl Policy {
 
     /// Returns whether an exemption applies to the request at this time. A configured `deny` for its namespace takes
     /// precedence.
-    pub fn exempts(&self, row: Row, request: &Request<'_>, now: OffsetDateTime) -> bool {
+    pub fn exempts(&self, info: &RuleInfo, request: &Request<'_>, now: OffsetDateTime) -> bool {
         let exempt = |exemption: &Exemption| {
             !exemption.is_expired(now)
-                && [row.id(), row.family()].contains(&exemption.rule.as_str())
+                && [info.id, info.family()].contains(&exemption.rule.as_str())
                 && matches_any(&exemption.namespaces, &request.namespace)
                 && (exemption.users.is_empty() || exemption.users.iter().any(|user| *user == request.user.name))
         };
         self.exemptions.iter().any(exempt)
-            && !self.namespace_levels(row.id(), row.family(), &request.namespace).any(|level| level == Level::Deny)
+            && !self.namespace_levels(info.id, info.family(), &request.namespace).any(|level| level == Level::Deny)
     }
 
     /// Returns whether the object has the skip label, and the configuration honours it.

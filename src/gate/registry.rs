@@ -4,19 +4,18 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::admission::{Level, Request};
+use crate::admission::Request;
 use crate::catalog::{Catalog, Declaration, Kind};
 use crate::crossplane;
 use crate::kustomize;
 use crate::kustomize::delivery::{self, Delivery};
-use crate::kustomize::rule::TreeRule;
 use crate::landscaper;
-use crate::rule::{Definition, Match, Mutator, Rule, Section};
+use crate::rule::{Definition, Match, Mutator, Rule, RuleInfo};
 
 /// All rules and mutators.
 pub struct Registry {
     rules: Vec<&'static Rule>,
-    tree_rules: Vec<&'static TreeRule>,
+    tree_rules: Vec<&'static RuleInfo>,
     mutators: Vec<&'static Mutator>,
     deliveries: Vec<&'static Delivery>,
     definitions: Vec<&'static Definition>,
@@ -34,85 +33,13 @@ struct Looking {
     deliveries: Vec<&'static Delivery>,
 }
 
-/// A rule of either shape: about requests, or about trees of files.
-#[derive(Clone, Copy)]
-pub enum Row {
-    /// It looks at requests.
-    Request(&'static Rule),
-    /// It looks at trees.
-    Tree(&'static TreeRule),
-}
-
-impl Row {
-    /// The rule's id.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Request(rule) => rule.id,
-            Self::Tree(rule) => rule.id,
-        }
-    }
-
-    /// The letters of its id.
-    pub fn family(self) -> &'static str {
-        match self {
-            Self::Request(rule) => rule.family(),
-            Self::Tree(rule) => rule.family(),
-        }
-    }
-
-    /// Whether it looks at trees, of files or behind objects.
-    pub fn is_of_trees(self) -> bool {
-        matches!(self, Self::Tree(_))
-    }
-
-    /// Its name in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Request(rule) => rule.name,
-            Self::Tree(rule) => rule.name,
-        }
-    }
-
-    /// The level of its findings where the configuration says nothing.
-    pub fn level(self) -> Level {
-        match self {
-            Self::Request(rule) => rule.level,
-            Self::Tree(rule) => rule.level,
-        }
-    }
-
-    /// What it says no to, in one line.
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::Request(rule) => rule.summary,
-            Self::Tree(rule) => rule.summary,
-        }
-    }
-
-    /// What it looks for, and why that matters.
-    pub fn why(self) -> &'static str {
-        match self {
-            Self::Request(rule) => rule.page.why,
-            Self::Tree(rule) => rule.page.why,
-        }
-    }
-
-    /// How to mend what it finds.
-    pub fn mend(self) -> &'static str {
-        match self {
-            Self::Request(rule) => rule.page.mend,
-            Self::Tree(rule) => rule.page.mend,
-        }
-    }
-}
-
 impl Registry {
     /// The rules and mutators of every system.
     pub fn standard() -> Self {
         let mut rules = [crossplane::rules(), kustomize::rules(), landscaper::rules()].concat();
-        rules.sort_by_key(|rule| rule.id);
+        rules.sort_by_key(|rule| rule.info.id);
         let mutators = [crossplane::mutators(), landscaper::mutators()].concat();
-        let (tree_rules, definitions) = (kustomize::tree_rules(), landscaper::definitions());
+        let (tree_rules, definitions) = (kustomize::TREE_RULES.to_vec(), landscaper::definitions());
         let optional = kustomize::delivery::definitions();
         let declarations = crossplane::declarations();
         let standard = Self { tree_rules, definitions, optional, declarations, ..Self::new(rules, mutators) };
@@ -123,7 +50,7 @@ impl Registry {
     #[must_use]
     pub fn only(self, families: &[&str]) -> Self {
         let is_on = |family: &str| families.contains(&family);
-        let rules = self.rules.into_iter().filter(|rule| is_on(rule.family())).collect();
+        let rules = self.rules.into_iter().filter(|rule| is_on(rule.info.family())).collect();
         let mutators = self.mutators.into_iter().filter(|mutator| is_on(mutator.family)).collect();
         let mut only = Self::new(rules, mutators);
         only.tree_rules = self.tree_rules.into_iter().filter(|rule| is_on(rule.family())).collect();
@@ -171,18 +98,28 @@ impl Registry {
         &self.deliveries
     }
 
-    /// The rules of both shapes, in the order of their ids.
-    pub fn rows(&self) -> Vec<Row> {
-        let requests = self.rules.iter().map(|rule| Row::Request(rule));
-        let mut rows: Vec<_> = requests.chain(self.tree_rules.iter().map(|rule| Row::Tree(rule))).collect();
-        rows.sort_by_key(|row| row.id());
-        rows
+    /// Returns the definitions of all rules, about requests and about trees, in the order of their ids.
+    pub fn infos(&self) -> Vec<&'static RuleInfo> {
+        let mut infos: Vec<_> =
+            self.rules.iter().map(|rule| &rule.info).chain(self.tree_rules.iter().copied()).collect();
+        infos.sort_by_key(|info| info.id);
+        infos
     }
 
-    /// The row of an id.
-    pub fn row(&self, id: &str) -> Option<Row> {
-        let of_trees = || self.tree_rules.iter().find(|rule| rule.id == id).map(|rule| Row::Tree(rule));
-        self.rule(id).map(Row::Request).or_else(of_trees)
+    /// Returns the definition of the rule with this id.
+    pub fn info(&self, id: &str) -> Option<&'static RuleInfo> {
+        let of_trees = || self.tree_rules.iter().find(|info| info.id == id).copied();
+        self.rule(id).map(|rule| &rule.info).or_else(of_trees)
+    }
+
+    /// Returns the ids of all rules, in order.
+    pub fn ids(&self) -> Vec<&'static str> {
+        self.infos().into_iter().map(|info| info.id).collect()
+    }
+
+    /// Reports whether a rule is about trees, of files or behind objects.
+    pub fn is_about_trees(&self, info: &RuleInfo) -> bool {
+        self.tree_rules.iter().any(|rule| rule.id == info.id)
     }
 
     /// The kinds that systems add.
@@ -207,19 +144,14 @@ impl Registry {
         &self.optional
     }
 
-    /// The section of the configuration file that a rule looks at.
-    pub fn section_of(&self, id: &str) -> Option<&'static Section> {
-        landscaper::sections().into_iter().find(|section| section.rules.contains(&id))
-    }
-
     /// The rule of an id.
     pub fn rule(&self, id: &str) -> Option<&'static Rule> {
-        self.rules.iter().find(|rule| rule.id == id).copied()
+        self.rules.iter().find(|rule| rule.info.id == id).copied()
     }
 
     /// The letters that ids begin with, such as `OW`.
     pub fn families(&self) -> Vec<&'static str> {
-        let mut families: Vec<_> = self.rows().into_iter().map(Row::family).collect();
+        let mut families: Vec<_> = self.infos().into_iter().map(RuleInfo::family).collect();
         families.dedup();
         families
     }
@@ -241,7 +173,7 @@ impl Registry {
 
     /// What rows look up: the family, the kind, and whether the row has objects confirmed.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
-        let of_rules = self.rules.iter().map(|rule| (rule.family(), rule.looks_up, rule.confirm.is_some()));
+        let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.confirm.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.confirm.is_some()));
         let of_deliveries = self.deliveries.iter().map(|row| (delivery::FAMILY, row.looks_up, row.confirm.is_some()));
         let of_rows = of_rules.chain(of_mutators).chain(of_deliveries);
@@ -259,7 +191,7 @@ impl Registry {
 
     /// The families of the rows that look at what is declared so.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
-        let of_rules = self.rules.iter().map(|rule| (rule.family(), rule.scope));
+        let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.scope));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.scope));
         let looks = |scope: &[Match]| scope.iter().any(|one| one.is_declared() && one.plural == declaration.name);
         of_rules.chain(of_mutators).filter(move |(_, scope)| looks(scope)).map(|(family, _)| family)

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::tree::TreePath;
 use crate::admission::{FieldPath, Level};
+use crate::rule::RuleInfo;
 use crate::yaml::Place;
 
 /// A place in a file of a tree.
@@ -72,6 +73,24 @@ pub enum Fix {
         /// The list it belongs in.
         to: String,
     },
+}
+
+impl RuleInfo {
+    /// Returns a finding of this rule about a place in a tree, for which kustomize refuses to build.
+    pub(super) fn at(&self, site: Site, message: impl Into<String>) -> TreeFinding {
+        TreeFinding {
+            rule: self.id,
+            level: self.level,
+            site,
+            message: message.into(),
+            found: None,
+            allowed: None,
+            help: None,
+            refused: true,
+            first: false,
+            fix: None,
+        }
+    }
 }
 
 impl TreeFinding {

@@ -44,7 +44,6 @@ pub mod options;
 pub mod pattern;
 pub mod references;
 pub mod roots;
-pub mod rule;
 mod rules;
 pub mod schema;
 pub mod tree;
@@ -53,11 +52,11 @@ mod walk;
 pub use analysis::{Report, Verdict, analyse, analyse_with};
 pub use files::Files;
 pub use fix::fix;
-pub use rules::tree_rules;
+pub use rules::TREE_RULES;
 
 use crate::rule::Rule;
 
 /// Returns the request rules of this system, sorted by id.
 pub fn rules() -> Vec<&'static Rule> {
-    [rules::rules(), delivery::rules()].concat()
+    [rules::RULES, delivery::RULES].concat()
 }

@@ -27,7 +27,7 @@ mod rules;
 pub mod substitution;
 mod validation;
 
-use crate::rule::{Definition, Mutator, Rule, Section};
+use crate::rule::{Definition, Mutator, Rule};
 
 /// Returns the rules of Landscaper, in the order of their ids.
 pub fn rules() -> Vec<&'static Rule> {
@@ -37,11 +37,6 @@ pub fn rules() -> Vec<&'static Rule> {
 /// Returns the mutators of Landscaper.
 pub fn mutators() -> Vec<&'static Mutator> {
     [overwrites::MUTATORS, dry_run::MUTATORS].concat()
-}
-
-/// Returns the sections of the configuration file for Landscaper.
-pub fn sections() -> Vec<&'static Section> {
-    vec![&deployer::configuration::SECTION, &dry_run::configuration::SECTION]
 }
 
 /// Returns the CustomResourceDefinitions that Portcullis adds for Landscaper.

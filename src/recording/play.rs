@@ -15,7 +15,7 @@ use crate::admission::Operation;
 use crate::admission::review::{self, Review};
 use crate::catalog::{Catalog, Kind};
 use crate::config;
-use crate::gate::{Gate, Policy, Registry, Row};
+use crate::gate::{Gate, Policy, Registry};
 
 /// Why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -159,7 +159,7 @@ struct Session {
 impl Session {
     fn new(recording: &Recording, policy: Option<Policy>) -> Self {
         let registry = recording.registry();
-        let trees = Arc::new(ReplayedTrees::new(registry.rows().into_iter().map(Row::id).collect()));
+        let trees = Arc::new(ReplayedTrees::new(registry.ids()));
         let reads = Arc::new(ReplayedReads::default());
         let mut catalog = registry.catalog();
         catalog.set_confirm(reads.clone());

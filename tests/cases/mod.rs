@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(dead_code, unreachable_pub)]
 
+pub mod pages;
 pub mod schemas;
 pub mod structural;
 pub mod verify;

@@ -111,7 +111,7 @@ impl Writer<'_> {
     }
 
     fn result(&self, entry: &Entry) -> Value {
-        let row = self.registry.row(entry.rule);
+        let info = self.registry.info(entry.rule);
         let First { version, timestamp } = (self.known)(&key_of(entry)).unwrap_or_else(|| First {
             version: env!("CARGO_PKG_VERSION").into(),
             timestamp: json!({"seconds": self.now, "nanos": 0}),
@@ -124,8 +124,8 @@ impl Writer<'_> {
         json!({
             "source": SOURCE,
             "policy": entry.rule,
-            "rule": row.map_or(UNREADABLE, |row| row.name()),
-            "category": row.map_or("Portcullis", |row| category(row.family())),
+            "rule": info.map_or(UNREADABLE, |info| info.name),
+            "category": info.map_or("Portcullis", |info| category(info.family())),
             "severity": severity(entry),
             "result": entry.outcome().as_str(),
             "scored": true,

@@ -61,7 +61,7 @@ fn table(entries: &[Entry], registry: &Registry) -> String {
         let at = WORDS.iter().position(|known| *known == word(entry)).unwrap_or_default();
         rules.entry(entry.rule).or_default()[at] += 1;
     }
-    let name = |rule| registry.row(rule).map_or("", |row| row.name());
+    let name = |rule| registry.info(rule).map_or("", |info| info.name);
     let width = rules.keys().map(|rule| name(rule).len()).max().unwrap_or_default();
     let heads: String = WORDS.iter().map(|word| format!("  {word:>10}")).collect();
     let mut table = format!("{:<10}  {:width$}{heads}\n", "rule", "");

@@ -86,8 +86,8 @@ impl Trees {
                 let place =
                     (finding.rule, finding.site.file.clone(), finding.site.place.start, finding.message.clone());
                 let located = reported.entry(place).or_insert_with(|| {
-                    let row = registry.row(finding.rule);
-                    let level = row.map_or(finding.level, |row| policy.level_in_files(row, finding.level));
+                    let info = registry.info(finding.rule);
+                    let level = info.map_or(finding.level, |info| policy.level_in_files(info, finding.level));
                     let located = Rc::new(sources.locate(finding, level));
                     if level != Level::Off {
                         report.findings.push(Rc::clone(&located));

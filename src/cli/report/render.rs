@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::{Located, Report};
 use crate::admission::Level;
 use crate::catalog::manifests::ManifestError;
-use crate::gate::{Registry, Row};
+use crate::gate::Registry;
+use crate::rule::RuleInfo;
 use crate::yaml::Place;
 
 /// Formats every finding with its source lines, and a summary line.
@@ -98,7 +99,7 @@ pub(super) fn sarif(report: &Report, registry: &Registry) -> Value {
     let driver = json!({
         "name": "portcullis",
         "version": env!("CARGO_PKG_VERSION"),
-        "rules": registry.rows().into_iter().map(sarif_rule).collect::<Vec<_>>(),
+        "rules": registry.infos().into_iter().map(sarif_rule).collect::<Vec<_>>(),
     });
     let notifications: Vec<_> = report.errors.iter().map(sarif_notification).collect();
     json!({
@@ -116,14 +117,14 @@ pub(super) fn sarif(report: &Report, registry: &Registry) -> Value {
     })
 }
 
-fn sarif_rule(row: Row) -> Value {
+fn sarif_rule(info: &RuleInfo) -> Value {
     json!({
-        "id": row.id(),
-        "name": row.name(),
-        "shortDescription": {"text": row.summary()},
-        "fullDescription": {"text": row.why()},
-        "help": {"text": row.mend()},
-        "defaultConfiguration": {"level": sarif_level(row.level())},
+        "id": info.id,
+        "name": info.name,
+        "shortDescription": {"text": info.summary},
+        "fullDescription": {"text": format!("{}\n\n{}", info.section("What it does"), info.section("Why it is bad"))},
+        "help": {"text": info.section("How to fix")},
+        "defaultConfiguration": {"level": sarif_level(info.level)},
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, text_findings, with_help_in_message};
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::composite::computed::{self, computed};
 use crate::crossplane::composition::{self, Topic};
@@ -13,71 +13,21 @@ use crate::crossplane::configs::Configs;
 use crate::crossplane::environment::{LabelMatcherType, Mode, Profile, Selector, SourceOutcome, sort};
 use crate::crossplane::field_path::Path;
 use crate::crossplane::kinds::{ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS};
-use crate::rule::{Example, Page, Rule};
+use crate::rule::{Rule, RuleInfo};
 
 /// The rule definition of EN005.
 pub(super) static RULE: Rule = Rule {
-    id: "EN005",
-    name: "environment-selector-bounds",
-    level: Level::Deny,
-    summary: "a selector with a negative bound, or with a sort path that no EnvironmentConfig has",
+    info: RuleInfo {
+        id: "EN005",
+        name: "environment-selector-bounds",
+        level: Level::Deny,
+        summary: "a selector with a negative bound, or with a sort path that no EnvironmentConfig has",
+        page: include_str!("../../../docs/rules/EN005.md"),
+    },
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(|request, view| if is_composite(request) { computed::confirm(request, view) } else { Vec::new() }),
     check,
-    page: Page {
-        why: "A negative bound cannot be decoded: Crossplane then reports the Composition as not found. A minMatch \
-              above maxMatch is valid, because maxMatch only truncates the matches.\n\nThe sort path starts at the \
-              whole EnvironmentConfig, so it begins with `data` or `metadata`. In Crossplane up to 1.17 every match \
-              must have a value there, and all values must have the same type. The function treats missing values as \
-              zero, and only fails if the types differ. The rule sorts the current matches: for a composite \
-              completely, for a Composition as far as its selectors do not read the composite. EnvironmentConfigs \
-              may change later, so problems with their data are warnings.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata: {name: example}
-spec:
-  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
-  environment:
-    environmentConfigs:
-      - type: Selector
-        selector:
-          mode: Multiple
-          minMatch: -1
-          maxMatch: 2
-          sortByFieldPath: priority
-          matchLabels:
-            - {key: stage, type: FromCompositeFieldPath, valueFromFieldPath: spec.stage}
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata: {name: example}
-spec:
-  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
-  environment:
-    environmentConfigs:
-      - type: Selector
-        selector:
-          mode: Multiple
-          minMatch: 1
-          maxMatch: 2
-          sortByFieldPath: data.priority
-          matchLabels:
-            - {key: stage, type: FromCompositeFieldPath, valueFromFieldPath: spec.stage}
-",
-        },
-        mend: "Correct the bound, or sort by a path such as `data.priority` that every selected EnvironmentConfig \
-               has.",
-    },
 };
 
 /// Maximum number of names in a message.

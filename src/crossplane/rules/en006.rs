@@ -1,7 +1,7 @@
 //! EN006: references and selectors that no EnvironmentConfig in the cluster satisfies.
 
 use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, with_help_in_message};
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Reference, View};
 use crate::crossplane::composite::computed::{self, computed};
 use crate::crossplane::composition;
@@ -12,71 +12,21 @@ use crate::crossplane::environment::{
 use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
 };
-use crate::rule::{Example, Page, Rule};
+use crate::rule::{Rule, RuleInfo};
 
 /// The rule definition of EN006.
 pub(super) static RULE: Rule = Rule {
-    id: "EN006",
-    name: "environment-not-selected",
-    level: Level::Warn,
-    summary: "a reference to a missing EnvironmentConfig, or a selector that matches none, too few or too many",
+    info: RuleInfo {
+        id: "EN006",
+        name: "environment-not-selected",
+        level: Level::Warn,
+        summary: "a reference to a missing EnvironmentConfig, or a selector that matches none, too few or too many",
+        page: include_str!("../../../docs/rules/EN006.md"),
+    },
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
-    page: Page {
-        why: "Crossplane looks up EnvironmentConfigs when it reconciles, and for a selector it only reports how many \
-              it found. The rule looks up the current EnvironmentConfigs, suggests similar names and label values, \
-              and lists the matches if there are too many. In a Composition it only judges what is the same for \
-              every composite: references, and matchers with a literal value. EnvironmentConfigs may be created \
-              after the objects that refer to them, so this is a warning unless you configure another level.",
-        wrong: Example {
-            stored: "\
-apiVersion: apiextensions.crossplane.io/v1beta1
-kind: EnvironmentConfig
-metadata: {name: example-environment, labels: {stage: production}}
-data: {region: eu-1}
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata: {name: example}
-spec:
-  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
-  environment:
-    environmentConfigs:
-      - type: Reference
-        ref: {name: example-enviroment}
-      - type: Selector
-        selector:
-          matchLabels:
-            - {key: stage, type: Value, value: prod}
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: apiextensions.crossplane.io/v1beta1
-kind: EnvironmentConfig
-metadata: {name: example-environment, labels: {stage: production}}
-data: {region: eu-1}
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata: {name: example}
-spec:
-  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
-  environment:
-    environmentConfigs:
-      - type: Reference
-        ref: {name: example-environment}
-",
-        },
-        mend: "Correct the name or the label, create the EnvironmentConfig, or set `policy: {resolution: Optional}` \
-               if references may be missing.",
-    },
 };
 
 /// Returns the missing EnvironmentConfigs for a live read: they may have been created a moment ago.

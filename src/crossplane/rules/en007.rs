@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{WRITES, is_composite, with_help_in_message};
-use crate::admission::{FieldPath, Finding, Level, Operation, Request, json};
+use crate::admission::{FieldPath, Finding, Level, Request, json};
 use crate::catalog::View;
 use crate::crossplane::composite::computed::{computed, confirm};
 use crate::crossplane::composition;
@@ -11,7 +11,7 @@ use crate::crossplane::environment::{ActionOutcome, Merged, Overwrite};
 use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
 };
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 4] = [
     kinds::matches(&ENVIRONMENT_CONFIGS, &["v1alpha1", "v1beta1"], WRITES, Outage::Admit),
@@ -22,47 +22,17 @@ static SCOPE: [Match; 4] = [
 
 /// The rule definition of EN007.
 pub(super) static RULE: Rule = Rule {
-    id: "EN007",
-    name: "environment-merge-conflict",
-    level: Level::Warn,
-    summary: "a key whose type a later EnvironmentConfig changes, or that Crossplane writes itself",
+    info: RuleInfo {
+        id: "EN007",
+        name: "environment-merge-conflict",
+        level: Level::Warn,
+        summary: "a key whose type a later EnvironmentConfig changes, or that Crossplane writes itself",
+        page: include_str!("../../../docs/rules/EN007.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(|request, view| if is_composite(request) { confirm(request, view) } else { Vec::new() }),
     check,
-    page: Page {
-        why: "Crossplane merges the maps of EnvironmentConfigs key by key. Any other value of a later \
-              EnvironmentConfig replaces the earlier value without a message; a text can replace a whole map. The \
-              rule warns about a composite if merging its environment changes the type of a key, or makes a whole \
-              number imprecise. A value that replaces an earlier one of the same type is the purpose of layers, and \
-              only goes into the audit log.\n\n`apiVersion` and `kind` at the top of the data belong to Crossplane: \
-              up to 1.17 it overwrites them, and a patch that writes them afterwards breaks the environment.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: apiextensions.crossplane.io/v1beta1
-kind: EnvironmentConfig
-metadata: {name: example-environment}
-data:
-  kind: production
-  region: eu-1
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: apiextensions.crossplane.io/v1beta1
-kind: EnvironmentConfig
-metadata: {name: example-environment}
-data:
-  stage: production
-  region: eu-1
-",
-        },
-        mend: "Rename the key, or use one type for it in all EnvironmentConfigs that are merged.",
-    },
 };
 
 /// Keys that Crossplane writes into an environment.

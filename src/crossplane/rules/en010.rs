@@ -14,7 +14,7 @@ use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
 };
 use crate::crossplane::users::users;
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(
     &ENVIRONMENT_CONFIGS,
@@ -25,75 +25,18 @@ static SCOPE: [Match; 1] = [kinds::matches(
 
 /// The rule definition of EN010.
 pub(super) static RULE: Rule = Rule {
-    id: "EN010",
-    name: "environment-config-in-use",
-    level: Level::Deny,
-    summary: "deleting an EnvironmentConfig in use, or changing it so that its users break",
+    info: RuleInfo {
+        id: "EN010",
+        name: "environment-config-in-use",
+        level: Level::Deny,
+        summary: "deleting an EnvironmentConfig in use, or changing it so that its users break",
+        page: include_str!("../../../docs/rules/EN010.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
-    page: Page {
-        why: "Crossplane does not protect an EnvironmentConfig in use. Composites that need a deleted one are no \
-              longer reconciled. On deletion, the rule computes the environment of each composite that may use the \
-              EnvironmentConfig, with it and without it, from the CompositionRevision of the composite. If \
-              Crossplane computes the environment with it and fails without it, the deletion is denied; those \
-              composites are read from the API server first. If the composite only loses the data, because the \
-              reference is Optional or others match too, this is a warning. Other warnings are a Composition that no \
-              composite uses yet, and one that passes the EnvironmentConfig to a function by \
-              `pipeline[].requirements.requiredResources`: the function decides what it needs. portcullis only knows \
-              composites whose definition is selected; for others, it judges what their Composition says about all \
-              its composites.\n\nOn creation or change, the rule computes every composite that uses the \
-              EnvironmentConfig in the same way. A selector that only afterwards matches none or too many, and a \
-              patch that only afterwards fails or finds no value, is a warning that names the composites; \
-              `environmentConfigs: {onChange: deny}` in the configuration file denies the change. A Composition \
-              without composites is computed with an empty composite, and is always a warning. At most a hundred \
-              composites are computed, and the message contains the number of the others.",
-        wrong: Example {
-            stored: STORED,
-            operation: Operation::Delete,
-            object: "\
-apiVersion: apiextensions.crossplane.io/v1beta1
-kind: EnvironmentConfig
-metadata: {name: prod, labels: {stage: prod}}
-data: {region: eu-1}
-",
-        },
-        right: Example {
-            stored: STORED,
-            operation: Operation::Delete,
-            object: "\
-apiVersion: apiextensions.crossplane.io/v1beta1
-kind: EnvironmentConfig
-metadata: {name: unused, labels: {stage: test}}
-data: {region: eu-2}
-",
-        },
-        mend: "Change or delete the users of the EnvironmentConfig first.",
-    },
 };
-
-const STORED: &str = "\
-apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata: {name: example}
-spec:
-  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
-  environment:
-    environmentConfigs:
-      - type: Reference
-        ref: {name: prod}
----
-apiVersion: apiextensions.crossplane.io/v1beta1
-kind: EnvironmentConfig
-metadata: {name: prod, labels: {stage: prod}}
-data: {region: eu-1}
----
-apiVersion: apiextensions.crossplane.io/v1beta1
-kind: EnvironmentConfig
-metadata: {name: unused, labels: {stage: test}}
-data: {region: eu-2}
-";
 
 /// Maximum number of users that are read live and named in a message.
 const MAX_NAMES: usize = 5;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::WRITTEN_COMPOSITES;
-use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::{Reference, Stored, View};
 use crate::crossplane::composite::composition::{Choice, choose};
 use crate::crossplane::composite::labels;
@@ -16,90 +16,22 @@ use crate::crossplane::environment::{EnvironmentSource, Profile, SourceType};
 use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
 };
-use crate::rule::{Example, Page, Rule};
+use crate::rule::{Rule, RuleInfo};
 
 /// The rule definition of EN011.
 pub(super) static RULE: Rule = Rule {
-    id: "EN011",
-    name: "environment-config-not-for-composite",
-    level: Level::Warn,
-    summary: "environmentConfigRefs on a composite that the sources of its Composition cannot produce",
+    info: RuleInfo {
+        id: "EN011",
+        name: "environment-config-not-for-composite",
+        level: Level::Warn,
+        summary: "environmentConfigRefs on a composite that the sources of its Composition cannot produce",
+        page: include_str!("../../../docs/rules/EN011.md"),
+    },
     scope: &WRITTEN_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(confirm),
     check,
-    page: Page {
-        why: "Crossplane up to 1.17 reads every EnvironmentConfig that a composite references, and only looks at its \
-              name. So users who may edit a composite can have the data of any EnvironmentConfig patched into it, \
-              even if its Composition does not select it. The design wanted to prevent this, but Crossplane accepts \
-              such a composite and reports it as synced; so this is a warning. If composites and EnvironmentConfigs \
-              belong to different people, set `rules: {EN011: deny}` in the configuration file. References that a \
-              composite already has are accepted: the sources of a Composition may have changed since they were \
-              written.",
-        wrong: Example {
-            stored: STORED,
-            operation: Operation::Create,
-            object: "\
-apiVersion: example.org/v1
-kind: XExample
-metadata: {name: mine}
-spec:
-  compositionRef: {name: example}
-  stage: dev
-  environmentConfigRefs:
-    - {apiVersion: apiextensions.crossplane.io/v1alpha1, kind: EnvironmentConfig, name: prod}
-",
-        },
-        right: Example {
-            stored: STORED,
-            operation: Operation::Create,
-            object: "\
-apiVersion: example.org/v1
-kind: XExample
-metadata: {name: mine}
-spec:
-  compositionRef: {name: example}
-  stage: dev
-  environmentConfigRefs:
-    - {apiVersion: apiextensions.crossplane.io/v1alpha1, kind: EnvironmentConfig, name: dev}
-",
-        },
-        mend: "Remove `environmentConfigRefs`, so that they are filled in, or let the Composition select the \
-               EnvironmentConfig.",
-    },
 };
-
-const STORED: &str = "\
-apiVersion: apiextensions.crossplane.io/v1
-kind: CompositeResourceDefinition
-metadata: {name: xexamples.example.org, labels: {portcullis.dev/composites: \"true\"}}
-spec:
-  group: example.org
-  names: {kind: XExample, plural: xexamples}
-  versions: [{name: v1, served: true, referenceable: true}]
----
-apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata: {name: example}
-spec:
-  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
-  environment:
-    environmentConfigs:
-      - type: Selector
-        selector:
-          matchLabels:
-            - {key: stage, type: FromCompositeFieldPath, valueFromFieldPath: spec.stage}
----
-apiVersion: apiextensions.crossplane.io/v1alpha1
-kind: EnvironmentConfig
-metadata: {name: dev, labels: {stage: dev}}
-data: {region: eu-1}
----
-apiVersion: apiextensions.crossplane.io/v1alpha1
-kind: EnvironmentConfig
-metadata: {name: prod, labels: {stage: prod}}
-data: {region: eu-2, password: secret}
-";
 
 /// Returns the newly referenced EnvironmentConfigs for a live read: their labels must be current before a reference is
 /// denied.

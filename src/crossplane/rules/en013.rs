@@ -1,7 +1,7 @@
 //! EN013: patches between environment and composite that violate the composite's schema.
 
 use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, with_help_in_message};
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::crossplane::composite::claim::Subject;
 use crate::crossplane::composite::computed::{computed, confirm, writes_composite};
@@ -14,73 +14,22 @@ use crate::crossplane::kinds::{
     self, ALPHA_ENVIRONMENT_CONFIGS, COMPOSITIONS, DEFINITIONS, ENVIRONMENT_CONFIGS, REVISIONS,
 };
 use crate::crossplane::structural::{Field, Structural};
-use crate::rule::{Example, Page, Rule};
+use crate::rule::{Rule, RuleInfo};
 
 /// The rule definition of EN013.
 pub(super) static RULE: Rule = Rule {
-    id: "EN013",
-    name: "environment-patch-not-in-schema",
-    level: Level::Warn,
-    summary: "a patch between environment and composite whose field or value the composite's schema does not allow",
+    info: RuleInfo {
+        id: "EN013",
+        name: "environment-patch-not-in-schema",
+        level: Level::Warn,
+        summary: "a patch between environment and composite whose field or value the composite's schema does not allow",
+        page: include_str!("../../../docs/rules/EN013.md"),
+    },
     scope: &WRITTEN_COMPOSITIONS_AND_COMPOSITES,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     confirm: Some(|request, view| if is_composite(request) { confirm(request, view) } else { Vec::new() }),
     check,
-    page: Page {
-        why: "The API server drops every field that the composite's schema lacks, without an error: a patch that \
-              writes such a field does nothing, and one that reads it never finds a value. If the schema rejects a \
-              value, because of its type, its bounds or an empty list element before it, Crossplane's update of the \
-              composite fails. portcullis writes neither into a composite, and this rule names the patch. In a \
-              Composition, the paths of `environment.patches` are compared with the schema of the \
-              CompositeResourceDefinition; for a composite, the values too. CEL rules and formats are not evaluated: \
-              values that depend on them are left to Crossplane. The schema may change later, so this is a warning.",
-        wrong: Example { stored: STORED, operation: Operation::Create, object: WRONG },
-        right: Example { stored: STORED, operation: Operation::Create, object: RIGHT },
-        mend: "Correct the path, or add the field to the schema of the CompositeResourceDefinition.",
-    },
 };
-
-const STORED: &str = "\
-apiVersion: apiextensions.crossplane.io/v1
-kind: CompositeResourceDefinition
-metadata: {name: xexamples.example.org, labels: {portcullis.dev/composites: \"true\"}}
-spec:
-  group: example.org
-  names: {kind: XExample, plural: xexamples}
-  versions:
-    - name: v1
-      served: true
-      referenceable: true
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec:
-              type: object
-              properties: {region: {type: string}}
-";
-
-const WRONG: &str = "\
-apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata: {name: example}
-spec:
-  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
-  environment:
-    patches:
-      - {type: ToCompositeFieldPath, fromFieldPath: network.region, toFieldPath: spec.zone}
-";
-
-const RIGHT: &str = "\
-apiVersion: apiextensions.crossplane.io/v1
-kind: Composition
-metadata: {name: example}
-spec:
-  compositeTypeRef: {apiVersion: example.org/v1, kind: XExample}
-  environment:
-    patches:
-      - {type: ToCompositeFieldPath, fromFieldPath: network.region, toFieldPath: spec.region}
-";
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let findings = if is_composite(request) { of_composite(request, view) } else { of_composition(request, view) };

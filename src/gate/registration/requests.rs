@@ -247,7 +247,7 @@ impl Webhook {
             Phase::Validate => {
                 let rules = registry.rules().iter().filter(|_| self.narrowed.is_none());
                 let deliveries = registry.deliveries().iter().filter(|delivery| delivery.narrowed == self.narrowed);
-                let of_rules = rules.flat_map(|rule| of(rule.family(), rule.scope));
+                let of_rules = rules.flat_map(|rule| of(rule.info.family(), rule.scope));
                 of_rules.chain(deliveries.flat_map(|delivery| of(delivery::FAMILY, delivery.scope))).collect()
             }
         }

@@ -14,9 +14,8 @@ mod fleet;
 mod flux;
 mod flux_sources;
 mod judge;
-mod kz041;
-mod kz042;
 mod late;
+mod rules;
 pub mod source;
 mod stored;
 mod sveltos;
@@ -29,6 +28,7 @@ use std::sync::Arc;
 
 pub use flux::flux_spec;
 pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
+pub(super) use rules::RULES;
 pub use source::Artifact;
 pub use tree_findings::{not_judged, tree_findings};
 
@@ -37,7 +37,7 @@ use super::tree::Tree;
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::{Kind, Reference, View};
-use crate::rule::{Definition, Match, Rule};
+use crate::rule::{Definition, Match};
 
 /// The annotation with the folder of an object in its tree: of a stored Kustomization, or the folder to build in the
 /// tree of a ConfigMap.
@@ -160,11 +160,6 @@ pub fn deliveries() -> Vec<&'static Delivery> {
         &config_map::DELIVERY,
         &stored::DELIVERY,
     ]
-}
-
-/// Returns the rules that belong to deliveries.
-pub(super) fn rules() -> Vec<&'static Rule> {
-    vec![&kz041::RULE, &kz042::RULE]
 }
 
 /// Returns the optional kinds of stored Kustomizations and Components.

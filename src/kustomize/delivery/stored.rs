@@ -15,10 +15,9 @@ use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Path, Req
 use crate::catalog::{Index, Kind, NAMESPACES, Reference, Scope, Stored, View};
 use crate::kustomize::finding::Site;
 use crate::kustomize::references::{is_git, is_http};
-use crate::kustomize::rule::TreeRule;
 use crate::kustomize::rules::{kz001, kz002, kz004, kz006, kz009};
 use crate::kustomize::tree::TreePath;
-use crate::rule::Match;
+use crate::rule::{Match, RuleInfo};
 
 /// API group of kustomization files.
 pub(in crate::kustomize) const GROUP: &str = "kustomize.config.k8s.io";
@@ -258,7 +257,7 @@ fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldP
 }
 
 /// Returns a finding of a rule about trees.
-fn of_rule(rule: &TreeRule, field: FieldPath, message: String) -> Finding {
+fn of_rule(rule: &RuleInfo, field: FieldPath, message: String) -> Finding {
     Finding::new(rule.id, rule.level, field, message)
 }
 

@@ -1,7 +1,8 @@
 //! Converts findings in a tree to findings about the object that refers to it.
 
+use super::rules::kz041;
 use super::source::Artifact;
-use super::{Content, Judged, Root, kz041};
+use super::{Content, Judged, Root};
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rules::{kz004, kz024, kz040};

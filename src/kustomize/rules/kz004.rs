@@ -2,79 +2,16 @@
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 use crate::kustomize::tree::TreePath;
+use crate::rule::RuleInfo;
 
 /// The row of KZ004.
-pub(in crate::kustomize) static RULE: TreeRule = TreeRule {
+pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ004",
     name: "entry-missing",
     level: Level::Deny,
     summary: "an entry that leads to no file or folder",
-    page: TreePage {
-        why: "kustomize takes every path as it is written, relative to the folder of the kustomization file: no patterns, no blanks cut off, no backslashes. What is not there is refused. The components of a Flux Kustomization are relative to its `spec.path`, not to the root of the repository.",
-        wrong: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - ../bse
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        right: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - ../base
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        mend: "Correct the path, or add the file that it names.",
-    },
+    page: include_str!("../../../docs/rules/KZ004.md"),
 };
 
 /// A finding about an entry that names nothing; `near` is there and spelled almost like it, `elsewhere` is what the entry
@@ -86,7 +23,7 @@ pub(in crate::kustomize) fn missing(
     near: Option<String>,
     elsewhere: Option<String>,
 ) -> TreeFinding {
-    let finding = RULE.finding(site, format!("\"{entry}\" is not there"));
+    let finding = RULE.at(site, format!("\"{entry}\" is not there"));
     match (near, elsewhere) {
         (Some(near), _) => finding.help(format!("did you mean \"{near}\"?")),
         (None, Some(path)) => finding
@@ -100,7 +37,7 @@ pub(in crate::kustomize) fn missing(
 
 /// Returns a finding about a folder to build that is not in the tree; `near` is there and spelled almost like it.
 pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> TreeFinding {
-    let finding = RULE.finding(site.clone(), format!("\"{}\" is not there", site.file));
+    let finding = RULE.at(site.clone(), format!("\"{}\" is not there", site.file));
     match near {
         Some(near) => finding.help(format!("did you mean \"{near}\"?")),
         None => finding.help("write the path from the root of the tree, as the revision that is built has it"),
@@ -114,18 +51,18 @@ pub(in crate::kustomize) fn is_absent_root(finding: &TreeFinding) -> bool {
 
 /// A finding about an empty entry.
 pub(in crate::kustomize) fn empty(site: Site) -> TreeFinding {
-    RULE.finding(site, "the entry is empty").help("take it out, or say what it is to be")
+    RULE.at(site, "the entry is empty").help("take it out, or say what it is to be")
 }
 
 /// A finding about links that lead to one another.
 pub(in crate::kustomize) fn link_loop(site: Site, entry: &str) -> TreeFinding {
-    RULE.finding(site, format!("\"{entry}\" is a link that leads back to itself"))
+    RULE.at(site, format!("\"{entry}\" is a link that leads back to itself"))
         .help("let the link lead to a file or folder")
 }
 
 /// A finding about a folder where only a file can stand.
 pub(in crate::kustomize) fn folder(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
-    RULE.finding(site, format!("\"{entry}\" is a folder ({path}), and a file must stand here"))
+    RULE.at(site, format!("\"{entry}\" is a folder ({path}), and a file must stand here"))
         .found("a folder")
         .allowed("a file")
         .help("name a file")

@@ -3,89 +3,26 @@
 use crate::admission::Level;
 use crate::kustomize::file::{Fault, FaultKind};
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
+use crate::rule::RuleInfo;
 
 /// The row of KZ008.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ008",
     name: "unreadable-kustomization",
     level: Level::Deny,
-    summary: "a kustomization file that is not YAML, says nothing, or has unknown fields or wrong types",
-    page: TreePage {
-        why: "kustomize reads YAML 1.1, where `yes`, `no`, `on`, `off`, `y` and `n` are booleans and not strings, and refuses unknown fields at every level. A file that says nothing but its kind is refused as empty. Flux rewrites the root's file before it builds it, and so drops unknown fields there.",
-        wrong: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resource:
-  - ../base
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        right: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - ../base
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        mend: "Correct the field; put strings that look like something else into quotes.",
-    },
+    summary: "a kustomization file that is not YAML, is empty, or has unknown fields or wrong types",
+    page: include_str!("../../../docs/rules/KZ008.md"),
 };
 
 /// A finding about a text that is not YAML.
 pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding {
-    RULE.finding(site, format!("this cannot be read: {problem}")).help("correct the YAML; tabs do not indent")
+    RULE.at(site, format!("this cannot be read: {problem}")).help("correct the YAML; tabs do not indent")
 }
 
 /// A finding about a key that a configuration has twice, which kustomize decodes strictly.
 pub(in crate::kustomize) fn twice(site: Site) -> TreeFinding {
     let message = format!("the key {} is there twice", site.field);
-    RULE.finding(site, message).help("keep one of them")
+    RULE.at(site, message).help("keep one of them")
 }
 
 /// A finding about a file that says nothing.
@@ -95,7 +32,7 @@ pub(in crate::kustomize) fn empty(site: Site, component: bool) -> TreeFinding {
     } else {
         "list what is to be built under \"resources:\""
     };
-    RULE.finding(site, "the kustomization file says nothing").help(help)
+    RULE.at(site, "the kustomization file says nothing").help(help)
 }
 
 /// Returns a finding about an unknown field that Flux leaves out of the root's file.
@@ -116,7 +53,7 @@ pub(in crate::kustomize) fn fault(site: Site, fault: &Fault) -> (TreeFinding, bo
                 }
                 _ => "take it out".to_owned(),
             };
-            let finding = RULE.finding(site, format!("there is no field \"{key}\" in {of}"));
+            let finding = RULE.at(site, format!("there is no field \"{key}\" in {of}"));
             (finding.found(key.clone()).allowed(allowed.join(", ")).help(help), true)
         }
         FaultKind::Type { expected, found } => {
@@ -125,7 +62,7 @@ pub(in crate::kustomize) fn fault(site: Site, fault: &Fault) -> (TreeFinding, bo
             } else {
                 "write it as it is wanted, with quotes if it is a string"
             };
-            let finding = RULE.finding(site, format!("{found} stands where {expected} is wanted"));
+            let finding = RULE.at(site, format!("{found} stands where {expected} is wanted"));
             (finding.found(found.clone()).allowed(*expected).help(quoted), false)
         }
     }

@@ -2,45 +2,16 @@
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 use crate::kustomize::tree::TreePath;
+use crate::rule::RuleInfo;
 
 /// The row of KZ009.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ009",
     name: "ancestor-reference",
     level: Level::Deny,
-    summary: "an entry that leads to a folder around one that is being built",
-    page: TreePage {
-        why: "kustomize refuses to build a folder that is, or holds, any folder on the way to it. It calls this a cycle; often there is no loop, the entry just leads to a folder higher up, which may have nothing to do with this one.",
-        wrong: TreeExample::new(
-            "app/prod",
-            &[
-                ("app/kustomization.yaml", "resources: []\n"),
-                (
-                    "app/prod/kustomization.yaml",
-                    "\
-resources:
-  - ..
-",
-                ),
-            ],
-        ),
-        right: TreeExample::new(
-            "app/prod",
-            &[
-                ("app/base/kustomization.yaml", "resources: []\n"),
-                (
-                    "app/prod/kustomization.yaml",
-                    "\
-resources:
-  - ../base
-",
-                ),
-            ],
-        ),
-        mend: "Move what is shared into a folder of its own beside the others, and let each of them refer to it.",
-    },
+    summary: "an entry that names a folder which contains a folder that is being built",
+    page: include_str!("../../../docs/rules/KZ009.md"),
 };
 
 /// A finding about an entry that leads to `folder`, in which `visited` is being built; `chain` leads from the root here.
@@ -59,12 +30,9 @@ pub(in crate::kustomize) fn found(
         } else {
             format!("closes a cycle: {way}")
         };
-        RULE.finding(site, format!("\"{entry}\" {loops}"))
+        RULE.at(site, format!("\"{entry}\" {loops}"))
     } else {
-        RULE.finding(
-            site,
-            format!("\"{entry}\" is an ancestor: {folder} holds {visited}, which is being built ({way})"),
-        )
+        RULE.at(site, format!("\"{entry}\" is an ancestor: {folder} holds {visited}, which is being built ({way})"))
     };
     finding.found(folder.to_string()).help("move what is shared into a folder beside this one, and refer to that")
 }
@@ -72,6 +40,6 @@ pub(in crate::kustomize) fn found(
 /// A finding about an entry that leads above the whole tree.
 pub(in crate::kustomize) fn above_all(site: Site, entry: &str, chain: &[TreePath]) -> TreeFinding {
     let here = chain.last().map(ToString::to_string).unwrap_or_default();
-    RULE.finding(site, format!("\"{entry}\" is an ancestor of {here}, above the whole tree"))
+    RULE.at(site, format!("\"{entry}\" is an ancestor of {here}, above the whole tree"))
         .help("refer to a folder beside this one")
 }

@@ -2,84 +2,21 @@
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 use crate::kustomize::tree::TreePath;
+use crate::rule::RuleInfo;
 
 /// The row of KZ010.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ010",
     name: "path-not-allowed",
     level: Level::Deny,
-    summary: "an absolute path, or one that leads out of where files may be loaded from",
-    page: TreePage {
-        why: "Files must be in or below the folder of the kustomization that names them, unless the load restrictor is `none`, as it is for Flux and Sveltos. Folders may be anywhere but must be named by relative paths.",
-        wrong: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - ../base/settings.yaml
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        right: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - ../base
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        mend: "Refer to the folder, with a kustomization file in it, rather than to a file in it; write relative paths.",
-    },
+    summary: "an absolute path, or a path out of the folder from which files may be loaded",
+    page: include_str!("../../../docs/rules/KZ010.md"),
 };
 
 /// A finding about a file that is not in or below `root`.
 pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath, root: &TreePath) -> TreeFinding {
-    RULE.finding(site, format!("\"{entry}\" is the file {file}, which is not in or below {root}"))
+    RULE.at(site, format!("\"{entry}\" is the file {file}, which is not in or below {root}"))
         .found(file.to_string())
         .allowed(format!("files in or below {root}"))
         .help("refer to its folder, with a kustomization file there, or copy it; --load-restrictor none lifts this")
@@ -87,7 +24,7 @@ pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath,
 
 /// A finding about a folder with an absolute path.
 pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&str>) -> TreeFinding {
-    let finding = RULE.finding(site, format!("\"{entry}\" is an absolute path")).allowed("relative paths");
+    let finding = RULE.at(site, format!("\"{entry}\" is an absolute path")).allowed("relative paths");
     match relative {
         Some(relative) => finding.help(format!("write \"{relative}\"")),
         None => finding.help("write it relative to this folder"),
@@ -96,12 +33,12 @@ pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&
 
 /// A finding about a path that leads out of the tree, where nothing else can be reached.
 pub(in crate::kustomize) fn outside(site: Site, entry: &str) -> TreeFinding {
-    RULE.finding(site, format!("\"{entry}\" leads out of the files that are built"))
+    RULE.at(site, format!("\"{entry}\" leads out of the files that are built"))
         .help("keep all that is referred to in the same source")
 }
 
 /// A finding about `..` within a name.
 pub(in crate::kustomize) fn ambiguous(site: Site, entry: &str) -> TreeFinding {
-    RULE.finding(site, format!("\"{entry}\" has \"..\" within a name, which kustomize after 5.8 refuses"))
+    RULE.at(site, format!("\"{entry}\" has \"..\" within a name, which kustomize after 5.8 refuses"))
         .help("rename the folder, or look whether the line is indented as it should be")
 }

@@ -2,78 +2,15 @@
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
+use crate::rule::RuleInfo;
 
 /// The row of KZ011.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ011",
     name: "flux-component-not-local",
     level: Level::Deny,
     summary: "an entry of spec.components of a Flux Kustomization that is not a local, relative path",
-    page: TreePage {
-        why: "Flux takes only local and relative paths in `spec.components`, and refuses others before it builds anything. At admission this is found without looking into the tree, and refused: whoever applies the object wrote it. Mind that kustomize-controller applies a Kustomization that is part of another one's tree with a dry run first: a denied one blocks all that the outer one applies. See docs/delivery.md.",
-        wrong: TreeExample {
-            components: &["https://github.com/org/repo//components/ldap"],
-            ..TreeExample::flux(
-                "base",
-                &[
-                    (
-                        "base/kustomization.yaml",
-                        "\
-resources:
-  - settings.yaml
-",
-                    ),
-                    (
-                        "base/settings.yaml",
-                        "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                    ),
-                ],
-            )
-        },
-        right: TreeExample {
-            components: &["../components/ldap"],
-            ..TreeExample::flux(
-                "base",
-                &[
-                    (
-                        "base/kustomization.yaml",
-                        "\
-resources:
-  - settings.yaml
-",
-                    ),
-                    (
-                        "base/settings.yaml",
-                        "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                    ),
-                    (
-                        "components/ldap/kustomization.yaml",
-                        "\
-apiVersion: kustomize.config.k8s.io/v1alpha1
-kind: Component
-nameSuffix: -ldap
-",
-                    ),
-                ],
-            )
-        },
-        mend: "Keep the component in the same source, and name it relative to `spec.path`.",
-    },
+    page: include_str!("../../../docs/rules/KZ011.md"),
 };
 
 /// What Flux takes for the beginning of an address.
@@ -88,7 +25,7 @@ pub(in crate::kustomize) fn is_local(path: &str) -> bool {
 
 /// A finding about an entry of `spec.components`.
 pub(in crate::kustomize) fn found(site: Site, entry: &str) -> TreeFinding {
-    RULE.finding(site, format!("\"{entry}\" is not a local, relative path"))
+    RULE.at(site, format!("\"{entry}\" is not a local, relative path"))
         .found(entry)
         .allowed("paths relative to spec.path")
         .help("keep the component in the same source, and name it relative to spec.path")

@@ -5,66 +5,21 @@ use crate::kustomize::accumulate::keys::KeyFault;
 use crate::kustomize::accumulate::manifests::ManifestFault;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
 use crate::kustomize::walk::{key_words, words};
+use crate::rule::RuleInfo;
 
 /// The row of KZ013.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ013",
     name: "bad-manifest",
     level: Level::Deny,
-    summary: "a file under resources that is not YAML, or holds something without kind or name, or with keys that cannot be written",
-    page: TreePage {
-        why: "Files under `resources` hold Kubernetes objects: each needs `kind` and `metadata.name`; `generateName` is not enough. A kustomization file listed as a file is taken for an object without a name. A key that is a number, a date or a truth value, such as `data: {1: a}`, or that is there twice, is found only when the object is written or patched with a JSON patch; so is such a key from a generator or from labels, or among an object's annotations, where no quotes help.",
-        wrong: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - pod.yaml
-",
-                ),
-                (
-                    "app/pod.yaml",
-                    "\
-apiVersion: v1
-kind: Pod
-metadata:
-  generateName: web-
-",
-                ),
-            ],
-        ),
-        right: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - pod.yaml
-",
-                ),
-                (
-                    "app/pod.yaml",
-                    "\
-apiVersion: v1
-kind: Pod
-metadata:
-  name: web
-",
-                ),
-            ],
-        ),
-        mend: "Give the object a kind and a name; name the folder rather than the kustomization file in it.",
-    },
+    summary: "a file under resources that is not YAML, contains an object without kind or name, or has keys that cannot be written",
+    page: include_str!("../../../docs/rules/KZ013.md"),
 };
 
 /// A finding about an entry whose file holds a fault at `at`.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &ManifestFault) -> TreeFinding {
-    let finding = RULE.finding(site, format!("\"{entry}\" {} ({at})", words(fault)));
+    let finding = RULE.at(site, format!("\"{entry}\" {} ({at})", words(fault)));
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
     match fault {
         _ if NAMES.contains(&at.file.name()) => {
@@ -78,13 +33,12 @@ pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &Ma
 
 /// Returns a finding about an object without an apiVersion, which kustomize builds and Flux refuses.
 pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFinding {
-    RULE.finding(site, format!("{object} has no apiVersion, and Flux refuses it")).help("give it an apiVersion")
+    RULE.at(site, format!("{object} has no apiVersion, and Flux refuses it")).help("give it an apiVersion")
 }
 
 /// A finding about a key with which an object cannot be written; `site` is what put it there.
 pub(in crate::kustomize) fn key(site: &Site, object: &str, pointer: &str, fault: KeyFault) -> TreeFinding {
-    let finding =
-        RULE.finding(site.clone(), format!("{object} cannot be written: its key {pointer} {}", key_words(fault)));
+    let finding = RULE.at(site.clone(), format!("{object} cannot be written: its key {pointer} {}", key_words(fault)));
     match fault {
         KeyFault::NotText if pointer.starts_with("/metadata/annotations/") => {
             finding.help("kustomize writes the keys of annotations without quotes: a number, a date or a truth value is no key there; name it otherwise")

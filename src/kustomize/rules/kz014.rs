@@ -2,136 +2,63 @@
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
+use crate::rule::RuleInfo;
 
 /// The row of KZ014.
-pub(in crate::kustomize) static RULE: TreeRule = TreeRule {
+pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ014",
     name: "bad-patch",
     level: Level::Deny,
     summary: "a patch that cannot be read, or cannot be applied to what it selects",
-    page: TreePage {
-        why: "A patch is a strategic merge patch, which is an object with kind and name, or a JSON patch, which needs a target. It stands in `patch` or in the file that `path` names, not both. An operation on a path that is not there fails the build.",
-        wrong: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - ../base
-patches:
-  - patch: |-
-      - op: remove
-        path: /data/color
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        right: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - ../base
-patches:
-  - target:
-      kind: ConfigMap
-    patch: |-
-      - op: remove
-        path: /data/color
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        mend: "Say what the patch is for under `target`, and look at the object as it is when the patch comes to it.",
-    },
+    page: include_str!("../../../docs/rules/KZ014.md"),
 };
 
 /// A finding about a patch that is neither kind of patch.
 pub(in crate::kustomize) fn unreadable(site: Site, why: &str) -> TreeFinding {
-    RULE.finding(site, format!("this is no patch: it {why}"))
+    RULE.at(site, format!("this is no patch: it {why}"))
         .allowed("an object with kind and metadata.name, or a list of JSON patch operations")
         .help("correct the patch")
 }
 
 /// A finding about a list or file of patches with nothing in it.
 pub(in crate::kustomize) fn nothing(site: Site) -> TreeFinding {
-    RULE.finding(site, "there is no patch in it").help("take it out")
+    RULE.at(site, "there is no patch in it").help("take it out")
 }
 
 /// A finding about an entry without path and patch.
 pub(in crate::kustomize) fn neither(site: Site) -> TreeFinding {
-    RULE.finding(site, "the patch has neither path nor patch").help("give it one of them")
+    RULE.at(site, "the patch has neither path nor patch").help("give it one of them")
 }
 
 /// A finding about an entry with path and patch.
 pub(in crate::kustomize) fn both(site: Site) -> TreeFinding {
-    RULE.finding(site, "the patch has both path and patch").help("keep one of them")
+    RULE.at(site, "the patch has both path and patch").help("keep one of them")
 }
 
 /// A finding about several patches with one target.
 pub(in crate::kustomize) fn several(site: Site) -> TreeFinding {
-    RULE.finding(site, "an entry with a target holds several patches").help("make an entry of each")
+    RULE.at(site, "an entry with a target holds several patches").help("make an entry of each")
 }
 
 /// A finding about an expression in a selector.
 pub(in crate::kustomize) fn expression(site: Site, text: &str) -> TreeFinding {
-    RULE.finding(site, format!("`{text}` is not a regular expression"))
+    RULE.at(site, format!("`{text}` is not a regular expression"))
         .found(text)
         .help("correct it; \\ takes the meaning from a character")
 }
 
 /// A finding about a JSON patch without target.
 pub(in crate::kustomize) fn no_target(site: Site) -> TreeFinding {
-    RULE.finding(site, "a JSON patch needs a target").help("say under \"target:\" what it is for")
+    RULE.at(site, "a JSON patch needs a target").help("say under \"target:\" what it is for")
 }
 
 /// A finding about an entry of `patchesJson6902` without the name of its target.
 pub(in crate::kustomize) fn nameless_target(site: Site) -> TreeFinding {
-    RULE.finding(site, "the target has no name").help("say target.name, or use \"patches:\"")
+    RULE.at(site, "the target has no name").help("say target.name, or use \"patches:\"")
 }
 
 /// A finding about an operation that fails.
 pub(in crate::kustomize) fn inapplicable(site: Site, object: &str, why: &str) -> TreeFinding {
-    RULE.finding(site, format!("the patch does not apply to {object}: {why}"))
+    RULE.at(site, format!("the patch does not apply to {object}: {why}"))
         .help("look at the object as it is when the patch comes to it: patches before it count")
 }

@@ -2,53 +2,25 @@
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
+use crate::rule::RuleInfo;
 
 /// The row of KZ016.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ016",
     name: "bad-generator",
     level: Level::Deny,
-    summary: "a generator without a name, or with data that it cannot take",
-    page: TreePage {
-        why: "A ConfigMap or Secret generator needs a name, literals of the form `key=value`, files of the form `path` or `key=path`, and every key once only, whatever source it comes from.",
-        wrong: TreeExample::new(
-            "app",
-            &[(
-                "app/kustomization.yaml",
-                "\
-configMapGenerator:
-  - name: settings
-    literals:
-      - color=blue
-      - color=red
-",
-            )],
-        ),
-        right: TreeExample::new(
-            "app",
-            &[(
-                "app/kustomization.yaml",
-                "\
-configMapGenerator:
-  - name: settings
-    literals:
-      - color=blue
-",
-            )],
-        ),
-        mend: "Correct the entry.",
-    },
+    summary: "a generator without a name, or with data that kustomize does not accept",
+    page: include_str!("../../../docs/rules/KZ016.md"),
 };
 
 /// A finding about a generator without name.
 pub(in crate::kustomize) fn nameless(site: Site, kind: &str) -> TreeFinding {
-    RULE.finding(site, format!("the {kind} has no name")).help("give it a name")
+    RULE.at(site, format!("the {kind} has no name")).help("give it a name")
 }
 
 /// A finding about a literal.
 pub(in crate::kustomize) fn literal(site: Site, text: &str) -> TreeFinding {
-    RULE.finding(site, format!("\"{text}\" is not of the form key=value"))
+    RULE.at(site, format!("\"{text}\" is not of the form key=value"))
         .found(text)
         .allowed("key=value")
         .help("write key=value")
@@ -56,7 +28,7 @@ pub(in crate::kustomize) fn literal(site: Site, text: &str) -> TreeFinding {
 
 /// A finding about an entry of `files`.
 pub(in crate::kustomize) fn source(site: Site, text: &str) -> TreeFinding {
-    RULE.finding(site, format!("\"{text}\" is not of the form path or key=path"))
+    RULE.at(site, format!("\"{text}\" is not of the form path or key=path"))
         .found(text)
         .allowed("path or key=path")
         .help("write one = only, with a key before and a path after it")
@@ -64,5 +36,5 @@ pub(in crate::kustomize) fn source(site: Site, text: &str) -> TreeFinding {
 
 /// A finding about a key that is there twice.
 pub(in crate::kustomize) fn repeated(site: Site, name: &str, key: &str) -> TreeFinding {
-    RULE.finding(site, format!("{name} has the key {key} already")).found(key).help("take one of them out")
+    RULE.at(site, format!("{name} has the key {key} already")).found(key).help("take one of them out")
 }

@@ -3,103 +3,23 @@
 use crate::admission::Level;
 use crate::kustomize::accumulate::Id;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::rule::{TreeExample, TreePage, TreeRule};
+use crate::rule::RuleInfo;
 use crate::suggestion::most_similar;
 
 /// The row of KZ030.
-pub(super) static RULE: TreeRule = TreeRule {
+pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ030",
     name: "objects-conflict",
     level: Level::Deny,
-    summary: "two objects of one identity, or a patch, generator or replica count without its object",
-    page: TreePage {
-        why: "kustomize tells objects apart by group, version, kind, name and namespace, as they are at that moment: after the prefixes and patches of their own kustomization. Two of one identity are refused; so is a patch without a target, a generator that merges, or a replica count, whose object is not there.",
-        wrong: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - ../base
-  - ../other
-",
-                ),
-                (
-                    "other/kustomization.yaml",
-                    "\
-resources:
-  - ../base
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        right: TreeExample::new(
-            "app",
-            &[
-                (
-                    "app/kustomization.yaml",
-                    "\
-resources:
-  - ../base
-  - ../other
-",
-                ),
-                (
-                    "other/kustomization.yaml",
-                    "\
-nameSuffix: -other
-resources:
-  - ../base
-",
-                ),
-                (
-                    "base/kustomization.yaml",
-                    "\
-resources:
-  - settings.yaml
-",
-                ),
-                (
-                    "base/settings.yaml",
-                    "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-data:
-  color: blue
-",
-                ),
-            ],
-        ),
-        mend: "Give one of them another name, or make what they share a Component, which works on the objects that are there already.",
-    },
+    summary: "two objects with the same identity, or a patch, generator or replica count without its object",
+    page: include_str!("../../../docs/rules/KZ030.md"),
 };
 
 /// A finding about an entry that adds an object whose identity is taken.
 pub(in crate::kustomize) fn conflict(site: Site, id: &Id, own: &Site, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     let own = if *own == site { String::new() } else { format!(" ({own})") };
-    RULE.finding(site, format!("{}{own} is there already{from}", id.words()))
+    RULE.at(site, format!("{}{own} is there already{from}", id.words()))
         .found(id.to_string())
         .help("give one of them another name, or let both use one base, with what differs in Components")
 }
@@ -107,7 +27,7 @@ pub(in crate::kustomize) fn conflict(site: Site, id: &Id, own: &Site, other: Opt
 /// A finding about a generator that makes what is there.
 pub(in crate::kustomize) fn exists(site: Site, id: &Id, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
-    RULE.finding(site, format!("{} is there already{from}", id.words()))
+    RULE.at(site, format!("{} is there already{from}", id.words()))
         .found(id.to_string())
         .allowed("behavior merge or replace")
         .help("say behavior: merge or behavior: replace, or give it another name")
@@ -115,14 +35,14 @@ pub(in crate::kustomize) fn exists(site: Site, id: &Id, other: Option<&Site>) ->
 
 /// A finding about a generator that changes what is not there.
 pub(in crate::kustomize) fn nothing_to_merge(site: Site, id: &Id) -> TreeFinding {
-    RULE.finding(site, format!("{} is not there to be merged with or replaced", id.words()))
+    RULE.at(site, format!("{} is not there to be merged with or replaced", id.words()))
         .found(id.to_string())
         .help("say behavior: create; components run after the generators of whoever lists them, not before")
 }
 
 /// A finding about a generator that changes several objects.
 pub(in crate::kustomize) fn several(site: Site, id: &Id) -> TreeFinding {
-    RULE.finding(site, format!("{} is there more than once", id.words())).found(id.to_string()).help("name one of them")
+    RULE.at(site, format!("{} is there more than once", id.words())).found(id.to_string()).help("name one of them")
 }
 
 /// A finding about a patch whose object is not there.
@@ -133,7 +53,7 @@ pub(in crate::kustomize) fn nothing_to_patch<'a>(
 ) -> TreeFinding {
     let there: Vec<_> = there.cloned().collect();
     let same_kind = there.iter().filter(|other| other.kind == id.kind);
-    let finding = RULE.finding(site, format!("{} is not there to be patched", id.words())).found(id.to_string());
+    let finding = RULE.at(site, format!("{} is not there to be patched", id.words())).found(id.to_string());
     if let Some(other) = same_kind.clone().find(|other| other.name == id.name) {
         return finding.help(format!("there is {other}: apiVersion and namespace must be the same"));
     }
@@ -147,21 +67,21 @@ pub(in crate::kustomize) fn nothing_to_patch<'a>(
 
 /// A finding about a patch for which there are several objects.
 pub(in crate::kustomize) fn several_to_patch(site: Site, id: &Id) -> TreeFinding {
-    RULE.finding(site, format!("{} is or was the name of several objects", id.words()))
+    RULE.at(site, format!("{} is or was the name of several objects", id.words()))
         .found(id.to_string())
         .help("give the patch a target")
 }
 
 /// A finding about two objects that a namespace makes one.
 pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id, before: &Id, made: &Site) -> TreeFinding {
-    RULE.finding(site, format!("this makes {} ({made}) the same as another {}: {id}", before.words(), id.kind))
+    RULE.at(site, format!("this makes {} ({made}) the same as another {}: {id}", before.words(), id.kind))
         .found(id.to_string())
         .help("one namespace holds each name once; Namespace objects are renamed too")
 }
 
 /// A finding about `replicas` for what is not there.
 pub(in crate::kustomize) fn nothing_to_scale(site: Site, name: &str, there: &[&str]) -> TreeFinding {
-    let finding = RULE.finding(site, format!("there is no {name} to be scaled")).found(name);
+    let finding = RULE.at(site, format!("there is no {name} to be scaled")).found(name);
     match most_similar(name, there.iter().copied()) {
         Some(near) => finding.help(format!("did you mean {near}?")),
         None => {
@@ -172,12 +92,12 @@ pub(in crate::kustomize) fn nothing_to_scale(site: Site, name: &str, there: &[&s
 
 /// A finding about a replacement whose source is not there.
 pub(in crate::kustomize) fn no_source(site: Site, words: &str) -> TreeFinding {
-    RULE.finding(site, format!("there is no {words} to take a value from")).found(words).help("correct the source")
+    RULE.at(site, format!("there is no {words} to take a value from")).found(words).help("correct the source")
 }
 
 /// A finding about a replacement with several sources.
 pub(in crate::kustomize) fn several_sources(site: Site, words: &str) -> TreeFinding {
-    RULE.finding(site, format!("there are several {words} to take a value from"))
+    RULE.at(site, format!("there are several {words} to take a value from"))
         .found(words)
         .help("say which one: name and namespace")
 }

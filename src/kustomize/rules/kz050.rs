@@ -1,9 +1,9 @@
 //! KZ050: a kustomization file as an object of the API server.
 
-use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::PATH_ANNOTATION;
-use crate::rule::{Example, Match, Page, Rule};
+use crate::rule::{Match, Rule, RuleInfo};
 
 const GROUP: &str = "kustomize.config.k8s.io";
 
@@ -14,47 +14,17 @@ static SCOPE: [Match; 2] = [
 
 /// The row of KZ050.
 pub(super) static RULE: Rule = Rule {
-    id: "KZ050",
-    name: "kustomization-as-object",
-    level: Level::Deny,
-    summary: "a kustomization file applied to the cluster as if it were an object",
+    info: RuleInfo {
+        id: "KZ050",
+        name: "kustomization-as-object",
+        level: Level::Deny,
+        summary: "a kustomization file applied to the cluster as an object",
+        page: include_str!("../../../docs/rules/KZ050.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "A kustomization file is read by kustomize, not by a cluster. A cluster takes it only where somebody made a \
-              resource definition for it, and then nothing comes of it. Who keeps them there on purpose says by the \
-              annotation `portcullis.dev/path` in which folder of the namespace's tree each stands: then they are judged \
-              against one another, as files are (KZ001, KZ002, KZ004, KZ006, KZ009), in both directions.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-metadata:
-  name: app
-resources:
-  - deployment.yaml
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-metadata:
-  name: app
-  annotations:
-    portcullis.dev/path: clusters/prod/app
-resources:
-  - deployment.yaml
-",
-        },
-        mend: "Apply the folder: `kubectl apply -k <folder>`. Or, if it is to be kept as an object, give it the annotation.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -29,43 +29,38 @@ pub(super) mod kz031;
 pub(super) mod kz040;
 mod kz050;
 
-use super::rule::TreeRule;
-use crate::rule::Rule;
+use crate::rule::{Rule, RuleInfo};
 
 /// All rules about trees, in the order of their ids.
-pub fn tree_rules() -> Vec<&'static TreeRule> {
-    vec![
-        &kz001::RULE,
-        &kz002::RULE,
-        &kz003::RULE,
-        &kz004::RULE,
-        &kz005::RULE,
-        &kz006::RULE,
-        &kz007::RULE,
-        &kz008::RULE,
-        &kz009::RULE,
-        &kz010::RULE,
-        &kz011::RULE,
-        &kz012::RULE,
-        &kz013::RULE,
-        &kz014::RULE,
-        &kz015::RULE,
-        &kz016::RULE,
-        &kz017::RULE,
-        &kz018::RULE,
-        &kz020::RULE,
-        &kz021::RULE,
-        &kz022::RULE,
-        &kz023::RULE,
-        &kz024::RULE,
-        &kz025::RULE,
-        &kz030::RULE,
-        &kz031::RULE,
-        &kz040::RULE,
-    ]
-}
+pub static TREE_RULES: &[&RuleInfo] = &[
+    &kz001::RULE,
+    &kz002::RULE,
+    &kz003::RULE,
+    &kz004::RULE,
+    &kz005::RULE,
+    &kz006::RULE,
+    &kz007::RULE,
+    &kz008::RULE,
+    &kz009::RULE,
+    &kz010::RULE,
+    &kz011::RULE,
+    &kz012::RULE,
+    &kz013::RULE,
+    &kz014::RULE,
+    &kz015::RULE,
+    &kz016::RULE,
+    &kz017::RULE,
+    &kz018::RULE,
+    &kz020::RULE,
+    &kz021::RULE,
+    &kz022::RULE,
+    &kz023::RULE,
+    &kz024::RULE,
+    &kz025::RULE,
+    &kz030::RULE,
+    &kz031::RULE,
+    &kz040::RULE,
+];
 
 /// The rules about requests.
-pub(super) fn rules() -> Vec<&'static Rule> {
-    vec![&kz050::RULE]
-}
+pub(super) static RULES: &[&Rule] = &[&kz050::RULE];

@@ -9,22 +9,9 @@ use serde_json::Value;
 use super::selector::TargetSelector;
 use crate::admission::User;
 use crate::catalog::View;
-use crate::rule::Section;
 
-/// The definition of the section.
-pub static SECTION: Section = Section {
-    name: "deployers",
-    rules: &["DP010"],
-    example: "\
-deployers:
-  landscaper:
-    users: [\"system:serviceaccount:landscaper:landscaper\"]
-  identities:
-    - users: [\"system:serviceaccount:landscaper:manifest-deployer\"]
-      types: [landscaper.gardener.cloud/kubernetes-manifest]
-",
-    user: "system:serviceaccount:landscaper:manifest-deployer",
-};
+/// The key of this section in the configuration file.
+pub const SECTION: &str = "deployers";
 
 /// The identities that may write DeployItems. Without this section, rules do not check identities.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +57,7 @@ pub struct Deployer {
 impl Deployers {
     /// Returns the configured section; `None` without one.
     pub fn of(view: &View<'_>) -> Option<Arc<Self>> {
-        let section = view.setting(SECTION.name)?;
+        let section = view.setting(SECTION)?;
         section.view(|value| Self::deserialize(value).ok().map(Arc::new))
     }
 

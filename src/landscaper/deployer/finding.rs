@@ -58,7 +58,7 @@ fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<
     if Deployers::of(view).is_some_and(|deployers| is_restore(&deployers, promise, change, request)) {
         return Level::Audit;
     }
-    if is_old { rule.level.min(Level::Warn) } else { rule.level }
+    if is_old { rule.info.level.min(Level::Warn) } else { rule.info.level }
 }
 
 /// Reports whether a write restores a status from a backup while no job is open. A finished job without a final phase

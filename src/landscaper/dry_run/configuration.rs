@@ -7,20 +7,9 @@ use serde_json::Value;
 
 use super::run::TYPES;
 use crate::catalog::View;
-use crate::rule::Section;
 
-/// The definition of the section.
-pub static SECTION: Section = Section {
-    name: "dryRun",
-    rules: &["DR012"],
-    example: "\
-dryRun:
-  types:
-    - landscaper.gardener.cloud/kubernetes-manifest
-    - landscaper.gardener.cloud/helm
-",
-    user: "system:serviceaccount:landscaper:landscaper",
-};
+/// The key of this section in the configuration file.
+pub const SECTION: &str = "dryRun";
 
 /// The section as written in the file. Its presence states that `portcullis reconcile --dry-run-deployer` runs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -55,7 +44,7 @@ pub struct DryRuns {
 impl DryRuns {
     /// Returns the configured values. Without the section, no items are routed.
     pub fn of(view: &View<'_>) -> Arc<Self> {
-        let section = view.setting(SECTION.name);
+        let section = view.setting(SECTION);
         let read = section.and_then(|section| section.view(|value| Self::deserialize(value).ok().map(Arc::new)));
         read.unwrap_or_else(|| Arc::new(Self { types: DryRunFile::default().types, routes: false }))
     }

@@ -1,95 +1,28 @@
 //! DP004: reports work that starts without an open job or without `lastReconcileTime`.
 
-use crate::admission::{Finding, Level, Operation, Request};
+use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::deployer::finding::{Violation, field, phase_field, unless_kept};
 use crate::landscaper::deployer::promises::PICKED_UP;
 use crate::landscaper::deployer::status::{self, Change, Job, Status};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(status::READ)];
 
 /// The rule definition of DP004.
 pub(super) static RULE: Rule = Rule {
-    id: "DP004",
-    name: "work-without-pickup",
-    level: Level::Deny,
-    summary: "a phase that starts work without an open job, or without lastReconcileTime",
+    info: RuleInfo {
+        id: "DP004",
+        name: "work-without-pickup",
+        level: Level::Deny,
+        summary: "a phase that starts work without an open job, or without lastReconcileTime",
+        page: include_str!("../../../docs/rules/DP004.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "A deployer may process a DeployItem only while `jobID` and `jobIDFinished` differ, because Landscaper \
-              requests work in this way. When the deployer starts, it must write `lastReconcileTime`, which shows \
-              Landscaper that the job was picked up. Otherwise Landscaper fails the DeployItem after the pickup \
-              timeout, while the deployer still processes it. If another deployer instance writes an older time, \
-              its clock may be behind, so the rule only warns.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-status:
-  phase: Succeeded
-  jobID: b
-  jobIDFinished: a
-  lastReconcileTime: \"2026-01-01T11:00:00Z\"
-",
-            operation: Operation::Update,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-status:
-  phase: Progressing
-  jobID: b
-  jobIDFinished: a
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-status:
-  phase: Succeeded
-  jobID: b
-  jobIDFinished: a
-  lastReconcileTime: \"2026-01-01T11:00:00Z\"
-",
-            operation: Operation::Update,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-status:
-  phase: Progressing
-  jobID: b
-  jobIDFinished: a
-  lastReconcileTime: \"2026-01-01T12:00:00Z\"
-",
-        },
-        mend: "Start only if `jobID` differs from `jobIDFinished`. First set the phase to `Init` (`InitDelete` if the \
-              DeployItem is being deleted) and `lastReconcileTime` to the current time in one update.",
-    },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {

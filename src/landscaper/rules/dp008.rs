@@ -1,76 +1,30 @@
 //! DP008: reports annotations that route a DeployItem to another deployer than its spec does.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::View;
 use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::deployer::NO_TARGET;
 use crate::landscaper::deployer::responsibility::{self, Route};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(responsibility::READ)];
 
 /// The rule definition of DP008.
 pub(super) static RULE: Rule = Rule {
-    id: "DP008",
-    name: "routing-contradicts-spec",
-    level: Level::Deny,
-    summary: "annotations deployer-type or deployer-target-name that contradict the spec",
+    info: RuleInfo {
+        id: "DP008",
+        name: "routing-contradicts-spec",
+        level: Level::Deny,
+        summary: "annotations deployer-type or deployer-target-name that contradict the spec",
+        page: include_str!("../../../docs/rules/DP008.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "Deployers read the annotations `deployer-type` and `deployer-target-name`. They read `spec.type` and \
-              `spec.target` only if `deployer-type` is missing. An annotation that differs from the spec routes the \
-              DeployItem to a deployer of another type, or to a deployer that cannot reach the Target. Landscaper \
-              writes both annotations from the spec.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/deployer-type: landscaper.gardener.cloud/helm
-    landscaper.gardener.cloud/deployer-target-name: .noTargetName
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/deployer-type: landscaper.gardener.cloud/kubernetes-manifest
-    landscaper.gardener.cloud/deployer-target-name: my-target
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  target:
-    name: my-target
-    namespace: cu-example
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-",
-        },
-        mend: "Remove both annotations, or write the values of the spec: the type, and the name of the Target or \
-              `.noTargetName`.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -1,12 +1,12 @@
 //! DP010: reports a deployer that writes a DeployItem of another deployer.
 
 use super::UPDATE;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Reference, View};
 use crate::landscaper::deployer::configuration::{Deployer, Deployers};
 use crate::landscaper::deployer::responsibility::{self, Responsible, Route};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS, TARGETS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] = [
     kinds::status(&DEPLOY_ITEMS, Outage::Admit).reading(responsibility::READ),
@@ -15,84 +15,17 @@ static SCOPE: [Match; 2] = [
 
 /// The rule definition of DP010.
 pub(super) static RULE: Rule = Rule {
-    id: "DP010",
-    name: "another-deployers-item",
-    level: Level::Deny,
-    summary: "a deployer that writes a DeployItem of a type or Target that it does not serve",
+    info: RuleInfo {
+        id: "DP010",
+        name: "another-deployers-item",
+        level: Level::Deny,
+        summary: "a deployer that writes a DeployItem of a type or Target that it does not serve",
+        page: include_str!("../../../docs/rules/DP010.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&DEPLOYER_REGISTRATIONS, &TARGETS],
     confirm: Some(unread),
     check,
-    page: Page {
-        why: "A deployer watches all DeployItems, and must never modify a DeployItem of another type. The configuration \
-              names the deployers, and the types and Targets that each of them serves. The rule denies writes to any \
-              other DeployItem, including its status. If a user that is not in the configuration writes a status, \
-              the rule warns. Without the section `deployers`, the rule reports nothing.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/helm
-status:
-  phase: Init
-  jobID: b
-  jobIDFinished: a
-  lastReconcileTime: \"2026-01-01T12:00:00Z\"
-",
-            operation: Operation::Update,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/helm
-status:
-  phase: Progressing
-  jobID: b
-  jobIDFinished: a
-  lastReconcileTime: \"2026-01-01T12:00:00Z\"
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-status:
-  phase: Init
-  jobID: b
-  jobIDFinished: a
-  lastReconcileTime: \"2026-01-01T12:00:00Z\"
-",
-            operation: Operation::Update,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-status:
-  phase: Progressing
-  jobID: b
-  jobIDFinished: a
-  lastReconcileTime: \"2026-01-01T12:00:00Z\"
-",
-        },
-        mend: "In the deployer, compare `spec.type` and the Target first, and ignore DeployItems of other deployers. If \
-              the deployer does serve this DeployItem, add the type or the selector to the configuration.",
-    },
 };
 
 /// The author of a request.

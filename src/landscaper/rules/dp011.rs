@@ -7,7 +7,7 @@ use crate::catalog::View;
 use crate::landscaper::deployer::configuration::Deployers;
 use crate::landscaper::deployer::responsibility::{self, Route, registered};
 use crate::landscaper::kinds::{self, ALL, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 use crate::suggestion;
 
 static SCOPE: [Match; 1] =
@@ -15,62 +15,17 @@ static SCOPE: [Match; 1] =
 
 /// The rule definition of DP011.
 pub(super) static RULE: Rule = Rule {
-    id: "DP011",
-    name: "type-that-nobody-serves",
-    level: Level::Warn,
-    summary: "a DeployItem of a type that no known deployer serves",
+    info: RuleInfo {
+        id: "DP011",
+        name: "type-that-nobody-serves",
+        level: Level::Warn,
+        summary: "a DeployItem of a type that no known deployer serves",
+        page: include_str!("../../../docs/rules/DP011.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&DEPLOYER_REGISTRATIONS],
     confirm: None,
     check,
-    page: Page {
-        why: "If no deployer serves the type of a DeployItem, the DeployItem fails after the pickup timeout, which is \
-              five minutes to an hour. The rule reads the served types from the configuration \
-              (`deployers.identities`) and from the DeployerRegistrations, if Landscaper still has that kind. \
-              Without either, the rule reports nothing.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployerRegistration
-metadata:
-  name: my-deployer
-spec:
-  types: [example.org/my-type]
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: example.org/mytype
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployerRegistration
-metadata:
-  name: my-deployer
-spec:
-  types: [example.org/my-type]
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: example.org/my-type
-",
-        },
-        mend: "Correct the spelling of the type, or install the deployer and add its types to the \
-              configuration.",
-    },
 };
 
 /// The maximum number of DeployerRegistrations that are read; clusters have a few.

@@ -5,7 +5,7 @@ use crate::admission::{FieldPath, Finding, Level, Operation, Request};
 use crate::catalog::View;
 use crate::landscaper::annotations::{DELETE_WITHOUT_UNINSTALL, text};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit).reading(&[]),
@@ -15,46 +15,17 @@ static SCOPE: [Match; 3] = [
 
 /// The rule definition of DP013.
 pub(super) static RULE: Rule = Rule {
-    id: "DP013",
-    name: "delete-without-uninstall-value",
-    level: Level::Deny,
-    summary: "a delete-without-uninstall annotation that is not \"true\"",
+    info: RuleInfo {
+        id: "DP013",
+        name: "delete-without-uninstall-value",
+        level: Level::Deny,
+        summary: "a delete-without-uninstall annotation that is not \"true\"",
+        page: include_str!("../../../docs/rules/DP013.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "Only `\"true\"` keeps the deployed objects when the object is deleted. With `\"True\"` or `\"yes\"`, \
-              everything is uninstalled, although the annotation suggests the opposite, and you cannot undo it. \
-              `\"false\"` has the same effect as no annotation, so the rule only warns about it.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/delete-without-uninstall: \"True\"
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Execution
-metadata:
-  name: test-installation
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/delete-without-uninstall: \"true\"
-",
-        },
-        mend: "Write `\"true\"`, in quotes, or remove the annotation.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -1,13 +1,13 @@
 //! DR001: reports values of the dry-run annotation other than `"true"` and `"false"`.
 
 use super::WRITES;
-use crate::admission::{Finding, Level, Operation, Request};
+use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::annotations::DRY_RUN_ANNOTATION;
 use crate::landscaper::dry_run::{dry_run_annotations, unless_unchanged};
 use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 3] = [
     kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(&[]),
@@ -17,51 +17,17 @@ static SCOPE: [Match; 3] = [
 
 /// The rule definition of DR001.
 pub(super) static RULE: Rule = Rule {
-    id: "DR001",
-    name: "dry-run-value",
-    level: Level::Deny,
-    summary: "a dry-run annotation that is neither \"true\" nor \"false\"",
+    info: RuleInfo {
+        id: "DR001",
+        name: "dry-run-value",
+        level: Level::Deny,
+        summary: "a dry-run annotation that is neither \"true\" nor \"false\"",
+        page: include_str!("../../../docs/rules/DR001.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "Only `\"true\"` makes a dry run. With any other value, such as `\"True\"` or `\"yes\"`, Landscaper \
-              deploys everything, although the annotation suggests a dry run.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"True\"
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: cu-example
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-",
-        },
-        mend: "Write `\"true\"`, in quotes. For a real run, write `\"false\"` or remove the annotation.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

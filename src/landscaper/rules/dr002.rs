@@ -3,70 +3,28 @@
 use serde_json::Value;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::dry_run::fragment::{Fragment, fragments};
 use crate::landscaper::dry_run::scopes;
 use crate::landscaper::kinds::{self, DRY_RUN_CONFIGURATIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, Outage::Refuse)];
 
 /// The rule definition of DR002.
 pub(super) static RULE: Rule = Rule {
-    id: "DR002",
-    name: "fragment-without-identity",
-    level: Level::Deny,
-    summary: "a fragment without apiVersion, kind or name, or a fragment of a namespaced kind without a namespace",
+    info: RuleInfo {
+        id: "DR002",
+        name: "fragment-without-identity",
+        level: Level::Deny,
+        summary: "a fragment without apiVersion, kind or name, or a fragment of a namespaced kind without a namespace",
+        page: include_str!("../../../docs/rules/DR002.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "An export finds its fragment by apiVersion, kind, namespace and name, compared literally with `fromResource`. \
-              An export never finds a fragment that lacks one of them. For custom resources, the rule does not know \
-              whether the kind is namespaced, so a missing namespace is only a warning.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DryRunConfiguration
-metadata:
-  name: test-dry-run
-  namespace: cu-example
-spec:
-  exports:
-    - apiVersion: v1
-      kind: Secret
-      metadata:
-        name: test-secret
-      data:
-        token: dG9rZW4=
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DryRunConfiguration
-metadata:
-  name: test-dry-run
-  namespace: cu-example
-spec:
-  exports:
-    - apiVersion: v1
-      kind: Secret
-      metadata:
-        name: test-secret
-        namespace: example
-      data:
-        token: dG9rZW4=
-",
-        },
-        mend: "Copy apiVersion, kind, name and namespace from `fromResource` of the export.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

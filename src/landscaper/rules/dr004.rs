@@ -1,14 +1,14 @@
 //! DR004: reports exports whose path does not evaluate on its fragment.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::dry_run::export::Failure;
 use crate::landscaper::dry_run::fragment::{self, Identity};
 use crate::landscaper::dry_run::reading::{self, Configuration, Reading};
 use crate::landscaper::export_path::Class;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
@@ -18,95 +18,17 @@ static SCOPE: [Match; 3] = [
 
 /// The rule definition of DR004.
 pub(super) static RULE: Rule = Rule {
-    id: "DR004",
-    name: "path-does-not-fit-fragment",
-    level: Level::Deny,
-    summary: "an export whose jsonPath does not evaluate on its fragment",
+    info: RuleInfo {
+        id: "DR004",
+        name: "path-does-not-fit-fragment",
+        level: Level::Deny,
+        summary: "an export whose jsonPath does not evaluate on its fragment",
+        page: include_str!("../../../docs/rules/DR004.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&DEPLOY_ITEMS, &DRY_RUN_CONFIGURATIONS],
     confirm: Some(reading::confirm),
     check,
-    page: Page {
-        why: "In a dry run, the values of exports come from the fragments of the DryRunConfiguration. If a path names a \
-              field that the fragment does not have, the export has no value. Usually the path is wrong, or a field \
-              is missing in the fragment. The rule denies a DeployItem or an Execution with such an export, and \
-              reports the position in the path. If a DryRunConfiguration does not fit the existing DeployItems, the \
-              rule only warns, because the DeployItems may change next.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DryRunConfiguration
-metadata:
-  name: test-dry-run
-  namespace: cu-example
-spec:
-  exports:
-    - apiVersion: v1
-      kind: Secret
-      metadata: {name: test-secret, namespace: example}
-      data: {user: dXNlcg==}
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-    landscaper.gardener.cloud/dry-run-configuration: test-dry-run
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: test-token
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DryRunConfiguration
-metadata:
-  name: test-dry-run
-  namespace: cu-example
-spec:
-  exports:
-    - apiVersion: v1
-      kind: Secret
-      metadata: {name: test-secret, namespace: example}
-      data: {token: dG9rZW4=}
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-    landscaper.gardener.cloud/dry-run-configuration: test-dry-run
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: test-token
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-",
-        },
-        mend: "Fix the path in the blueprint, or add the field to the fragment. `portcullis explain dry-run` shows the value of \
-               every export.",
-    },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -160,12 +82,12 @@ impl<'f> Report<'f> {
             Failure::Path { error, .. } if error.class() == Class::Parse => None,
             Failure::Path { identity, second, error } => {
                 let field = if *second { "fromObjectRef" } else { "jsonPath" };
-                let level = if error.class() == Class::Bound { Level::Warn } else { RULE.level };
+                let level = if error.class() == Class::Bound { Level::Warn } else { RULE.info.level };
                 Some(Self { identity, field, text: error.to_string(), level })
             }
             Failure::Reference { identity, problem } => {
                 let text = format!("the value does not name an object: {problem}");
-                Some(Self { identity, field: "jsonPath", text, level: RULE.level })
+                Some(Self { identity, field: "jsonPath", text, level: RULE.info.level })
             }
         }
     }

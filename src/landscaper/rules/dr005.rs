@@ -1,13 +1,13 @@
 //! DR005: reports exports of a dry run without a fragment.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::dry_run::export::Failure;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::dry_run::reading::{self, Configuration, Reading};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
@@ -17,93 +17,17 @@ static SCOPE: [Match; 3] = [
 
 /// The rule definition of DR005.
 pub(super) static RULE: Rule = Rule {
-    id: "DR005",
-    name: "fragment-missing",
-    level: Level::Deny,
-    summary: "an export of a dry run whose object has no fragment",
+    info: RuleInfo {
+        id: "DR005",
+        name: "fragment-missing",
+        level: Level::Deny,
+        summary: "an export of a dry run whose object has no fragment",
+        page: include_str!("../../../docs/rules/DR005.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&DEPLOY_ITEMS, &DRY_RUN_CONFIGURATIONS],
     confirm: Some(reading::confirm),
     check,
-    page: Page {
-        why: "In a dry run, an export whose object has no fragment has no value, and the run fails. The rule denies the \
-              DeployItem or the Execution, and suggests a fragment to add. For a DryRunConfiguration it only warns, \
-              because the fragment may be added later. Objects are compared literally by apiVersion, kind, namespace \
-              and name.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DryRunConfiguration
-metadata:
-  name: test-dry-run
-  namespace: cu-example
-spec:
-  exports:
-    - apiVersion: v1
-      kind: Secret
-      metadata: {name: other-secret, namespace: example}
-      data: {token: dG9rZW4=}
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-    landscaper.gardener.cloud/dry-run-configuration: test-dry-run
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: test-token
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DryRunConfiguration
-metadata:
-  name: test-dry-run
-  namespace: cu-example
-spec:
-  exports:
-    - apiVersion: v1
-      kind: Secret
-      metadata: {name: test-secret, namespace: example}
-      data: {token: dG9rZW4=}
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-    landscaper.gardener.cloud/dry-run-configuration: test-dry-run
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: test-token
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-",
-        },
-        mend: "Add the fragment. `portcullis explain dry-run` prints all missing fragments, ready to paste.",
-    },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {

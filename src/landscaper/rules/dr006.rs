@@ -1,13 +1,13 @@
 //! DR006: reports dry runs with exports but without a DryRunConfiguration.
 
 use super::WRITES;
-use crate::admission::{Finding, Level, Operation, Request};
+use crate::admission::{Finding, Level, Request};
 use crate::catalog::{Reference, View};
 use crate::landscaper::annotations::CONFIGURATION_ANNOTATION;
 use crate::landscaper::dry_run::reading::{self, Configuration, Reading};
 use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, INSTALLATIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
@@ -17,81 +17,17 @@ static SCOPE: [Match; 3] = [
 
 /// The rule definition of DR006.
 pub(super) static RULE: Rule = Rule {
-    id: "DR006",
-    name: "no-configuration",
-    level: Level::Deny,
-    summary: "a dry run with exports that names no DryRunConfiguration, or one that does not exist",
+    info: RuleInfo {
+        id: "DR006",
+        name: "no-configuration",
+        level: Level::Deny,
+        summary: "a dry run with exports that names no DryRunConfiguration, or one that does not exist",
+        page: include_str!("../../../docs/rules/DR006.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&DRY_RUN_CONFIGURATIONS],
     confirm: Some(confirm),
     check,
-    page: Page {
-        why: "If DeployItems export values, a dry run reads them from a DryRunConfiguration in the same namespace, which the \
-              root Installation names. Without it, the exports have no value. The rule denies a DeployItem or an Execution \
-              with exports. If an Installation names a missing DryRunConfiguration, the rule only warns, because you may \
-              apply it next.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: test-token
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DryRunConfiguration
-metadata:
-  name: test-dry-run
-  namespace: cu-example
-spec:
-  exports:
-    - apiVersion: v1
-      kind: Secret
-      metadata: {name: test-secret, namespace: example}
-      data: {token: dG9rZW4=}
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-    landscaper.gardener.cloud/dry-run-configuration: test-dry-run
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: test-token
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-",
-        },
-        mend: "Create the DryRunConfiguration in the namespace of the Installation, and name it in the root's annotation \
-               `landscaper.gardener.cloud/dry-run-configuration`.",
-    },
 };
 
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -121,7 +57,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         Configuration::Missing(name) => does_not_exist(request, name),
         _ => return Vec::new(),
     };
-    vec![finding(&message, reading::level(request, view, RULE.level))]
+    vec![finding(&message, reading::level(request, view, RULE.info.level))]
 }
 
 fn does_not_exist(request: &Request<'_>, name: &str) -> String {

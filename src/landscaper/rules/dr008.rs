@@ -1,79 +1,31 @@
 //! DR008: reports exports that fail for every object on the target.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::dry_run::export::{Deployer, Export};
 use crate::landscaper::dry_run::item::{Item, items};
 use crate::landscaper::dry_run::unless_unchanged;
 use crate::landscaper::export_path::{self, Class, Path, PathError};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] =
     [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit), kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
 
 /// The rule definition of DR008.
 pub(super) static RULE: Rule = Rule {
-    id: "DR008",
-    name: "export-that-cannot-work",
-    level: Level::Deny,
-    summary: "an export with an invalid path, without jsonPath, with an incomplete fromResource, or with a key that \
-              collides",
+    info: RuleInfo {
+        id: "DR008",
+        name: "export-that-cannot-work",
+        level: Level::Deny,
+        summary: "an export with an invalid path, without jsonPath, with an incomplete fromResource, or with a key that collides",
+        page: include_str!("../../../docs/rules/DR008.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "A deployer retries a failed export every five seconds, so an invalid path appears as a timeout after ten \
-              minutes. The rule reads exports as the manifest and the helm deployer do, in DeployItems and in the \
-              templates of Executions, for real runs and dry runs. The rule only warns about exports that work in an \
-              unexpected way: a manifest export without `fromResource`, which is ignored, an empty key, and a key to \
-              which another export also writes its value.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: test-token
-          jsonPath: '{.data.token}'
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: test-token
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-",
-        },
-        mend: "Fix the export in the blueprint. `portcullis explain dry-run` evaluates paths on fragments.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

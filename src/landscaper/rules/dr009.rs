@@ -13,7 +13,7 @@ use crate::landscaper::dry_run::run;
 use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::kinds::{self, BY_OWNER, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, owner_key};
 use crate::landscaper::owner::owner;
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 const UPDATE: &[Operation] = &[Operation::Update];
 
@@ -24,96 +24,17 @@ static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, Outage::Admit
 
 /// The rule definition of DR009.
 pub(super) static RULE: Rule = Rule {
-    id: "DR009",
-    name: "switched-while-deployed",
-    level: Level::Deny,
-    summary: "a root that is switched to dry run while it is deployed or during its real run, or to a real run during its dry run",
+    info: RuleInfo {
+        id: "DR009",
+        name: "switched-while-deployed",
+        level: Level::Deny,
+        summary: "a root that is switched to dry run while it is deployed or during its real run, or to a real run during its dry run",
+        page: include_str!("../../../docs/rules/DR009.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&DEPLOY_ITEMS, &EXECUTIONS, &INSTALLATIONS],
     confirm: Some(confirm),
     check,
-    page: Page {
-        why: "A dry run changes nothing on the target, and removes nothing from it. If you deploy an Installation, switch it to \
-              dry run and then delete it, its deployed objects stay on the target. \
-              The rule also denies a switch in either direction during a run. A deployer does not stop a job that it has \
-              started, so a root that is switched to dry run during a real run still deploys. A root that is switched to a real \
-              run during a dry run deploys what the dry run has not processed yet. A run is under way while `status.jobID` and \
-              `status.jobIDFinished` of the root, or of a DeployItem below it, differ. An Installation is deployed if a \
-              DeployItem below it was processed and is not in dry run.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: cu-example
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Execution
-metadata:
-  name: test-installation
-  namespace: cu-example
-  ownerReferences:
-    - {apiVersion: landscaper.gardener.cloud/v1alpha1, kind: Installation, name: test-installation, controller: true}
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  ownerReferences:
-    - {apiVersion: landscaper.gardener.cloud/v1alpha1, kind: Execution, name: test-installation, controller: true}
-status:
-  phase: Succeeded
-  jobID: job-1
-  jobIDFinished: job-1
-",
-            operation: Operation::Update,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: cu-example
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-",
-            operation: Operation::Update,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-",
-        },
-        mend: "For a dry run of a deployed Installation, apply a second Installation under another name. Otherwise wait \
-               until the run has finished (`status.jobIDFinished` is `status.jobID`), or interrupt it with the annotation \
-               `landscaper.gardener.cloud/operation: interrupt`.",
-    },
 };
 
 /// The maximum number of objects below a root that one decision examines.

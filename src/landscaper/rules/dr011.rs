@@ -5,113 +5,31 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::WRITES;
-use crate::admission::{Finding, Level, Operation, Request};
+use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::dry_run::item::items;
 use crate::landscaper::dry_run::reading;
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] =
     [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit), kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
 
 /// The rule definition of DR011.
 pub(super) static RULE: Rule = Rule {
-    id: "DR011",
-    name: "object-of-several-targets",
-    level: Level::Warn,
-    summary: "exports of a dry run that read objects of the same name from several targets",
+    info: RuleInfo {
+        id: "DR011",
+        name: "object-of-several-targets",
+        level: Level::Warn,
+        summary: "exports of a dry run that read objects of the same name from several targets",
+        page: include_str!("../../../docs/rules/DR011.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&DEPLOY_ITEMS],
     confirm: None,
     check,
-    page: Page {
-        why: "The fragments of a DryRunConfiguration are not grouped by target. If exports read objects of the same \
-              apiVersion, kind, namespace and name from two clusters, both read the same fragment and get the same \
-              value. In a real run, the values may differ.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DryRunConfiguration
-metadata:
-  name: test-dry-run
-  namespace: cu-example
-spec:
-  exports:
-    - apiVersion: v1
-      kind: Secret
-      metadata: {name: test-secret, namespace: example}
-      data: {token: dG9rZW4=}
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-    landscaper.gardener.cloud/dry-run-configuration: test-dry-run
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: one
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-        - key: two
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-          targetName: other-cluster
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DryRunConfiguration
-metadata:
-  name: test-dry-run
-  namespace: cu-example
-spec:
-  exports:
-    - apiVersion: v1
-      kind: Secret
-      metadata: {name: test-secret, namespace: example}
-      data: {token: dG9rZW4=}
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-    landscaper.gardener.cloud/dry-run-configuration: test-dry-run
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-    exports:
-      exports:
-        - key: one
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-        - key: two
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: test-secret, namespace: example}
-",
-        },
-        mend: "If the values may be the same in a dry run, ignore the warning. Otherwise give the objects different names.",
-    },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {

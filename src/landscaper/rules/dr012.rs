@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
+use crate::admission::{FieldPath, Finding, Level, Path, Request};
 use crate::catalog::{Reference, View};
 use crate::landscaper::annotations::DRY_RUN_ANNOTATION;
 use crate::landscaper::deployer::configuration::Deployers;
@@ -14,7 +14,7 @@ use crate::landscaper::dry_run_annotations::{DryRunAnnotations, annotation};
 use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, DEPLOYER_REGISTRATIONS, EXECUTIONS, INSTALLATIONS, TARGETS};
 use crate::landscaper::owner::owner;
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 const SPEC: &[Path] = &[&["spec"]];
 
@@ -26,62 +26,17 @@ static SCOPE: [Match; 3] = [
 
 /// The rule definition of DR012.
 pub(super) static RULE: Rule = Rule {
-    id: "DR012",
-    name: "dry-run-that-may-deploy",
-    level: Level::Deny,
-    summary: "an item in dry run that a deployer would deploy, because admission does not route it past that deployer",
+    info: RuleInfo {
+        id: "DR012",
+        name: "dry-run-that-may-deploy",
+        level: Level::Deny,
+        summary: "an item in dry run that a deployer would deploy, because admission does not route it past that deployer",
+        page: include_str!("../../../docs/rules/DR012.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&DEPLOYER_REGISTRATIONS, &TARGETS],
     confirm: Some(confirm),
     check,
-    page: Page {
-        why: "Landscaper's deployers do not know dry runs: they deploy every DeployItem of their type. With \
-              `mutators: {dry-run: apply}`, which is the default if the configuration has the section `dryRun`, \
-              admission routes items of `dryRun.types` to the dry-run deployer of `portcullis reconcile`. The rule denies \
-              items that are not routed. A root in dry run is denied if no items are routed and `deployers.identities` names a \
-              deployer without target selectors. A DeployItem, or an Execution with a template, is denied if a deployer in \
-              `deployers.identities` serves it. If items are routed, one of a type that the dry-run deployer does not process \
-              is denied too: its own deployer deploys it or, without one, it fails after Landscaper's pickup timeout. \
-              A deployer with `honoursDryRun: true` deploys no item in dry run. The rule does not know deployers that are \
-              not in the configuration.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-spec:
-  type: landscaper.gardener.cloud/mock
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-  annotations:
-    landscaper.gardener.cloud/dry-run: \"true\"
-spec:
-  type: landscaper.gardener.cloud/kubernetes-manifest
-  config:
-    apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-    kind: ProviderConfiguration
-",
-        },
-        mend: "Run the dry-run deployer and add the section `dryRun` to the configuration; name further types both there and \
-               in `--dry-run-type`. If a deployer honours `landscaper.gardener.cloud/dry-run` itself, set `honoursDryRun: \
-               true` in its entry of `deployers.identities`. If you keep deployers away by target selectors, write these \
-               there too. To accept that dry runs may deploy, set `rules: {DR012: warn}`.",
-    },
 };
 
 /// The processing that an item in dry run will get.

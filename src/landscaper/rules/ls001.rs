@@ -1,14 +1,14 @@
 //! LS001: an object that Landscaper cannot decode.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::decode::Problem;
 use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, TARGETS};
 use crate::landscaper::validation::schema::{self, Type};
 use crate::landscaper::validation::{Findings, member, text};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 4] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit),
@@ -19,50 +19,17 @@ static SCOPE: [Match; 4] = [
 
 /// The definition of rule LS001.
 pub(super) static RULE: Rule = Rule {
-    id: "LS001",
-    name: "landscaper-undecodable",
-    level: Level::Off,
-    summary: "an object that Landscaper cannot decode",
+    info: RuleInfo {
+        id: "LS001",
+        name: "landscaper-undecodable",
+        level: Level::Off,
+        summary: "an object that Landscaper cannot decode",
+        page: include_str!("../../../docs/rules/LS001.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "Landscaper decodes objects into Go types. If a value has the wrong type, such as a version that YAML \
-              reads as a number, Landscaper cannot read the object at all, and does nothing with it. The \
-              CustomResourceDefinitions reject most of these values, but not all, and not in files. Landscaper's \
-              own webhook server rejects the same objects. The rule is off by default; turn it on if Portcullis \
-              replaces that server.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: example.org/my-type
-  timeout: 5x
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: example.org/my-type
-  timeout: 5m
-",
-        },
-        mend: "Write a value of the expected type. Quote strings that look like numbers, such as `\"1.0\"`.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -3,67 +3,27 @@
 use serde_json::Value;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, INSTALLATIONS};
 use crate::landscaper::validation::{Findings, list, member, names, text};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
 /// The definition of rule LS002.
 pub(super) static RULE: Rule = Rule {
-    id: "LS002",
-    name: "landscaper-installation-name",
-    level: Level::Off,
-    summary: "metadata of an Installation that Landscaper rejects, such as a name of more than 58 characters",
+    info: RuleInfo {
+        id: "LS002",
+        name: "landscaper-installation-name",
+        level: Level::Off,
+        summary: "metadata of an Installation that Landscaper rejects, such as a name of more than 58 characters",
+        page: include_str!("../../../docs/rules/LS002.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "Landscaper uses the name of an Installation in label values, with the prefix `Inst.`. Label values \
-              have at most 63 characters, so a name can have 58, and a `generateName` 53. The name must also be a \
-              DNS label, without dots. Landscaper's own webhook server rejects the same objects. The rule is off by \
-              default; turn it on if Portcullis replaces that server.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test.installation
-  namespace: cu-example
-spec:
-  blueprint:
-    ref:
-      resourceName: blueprint
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: cu-example
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-spec:
-  blueprint:
-    ref:
-      resourceName: blueprint
-",
-        },
-        mend: "Choose a name of at most 58 lowercase letters, digits and dashes.",
-    },
 };
 
 /// Maximum length of a name: a label value has 63 characters, and Landscaper adds the prefix `Inst.`.

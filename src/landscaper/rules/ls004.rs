@@ -5,76 +5,27 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, INSTALLATIONS};
 use crate::landscaper::validation::{Findings, list, member, text};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
 /// The definition of rule LS004.
 pub(super) static RULE: Rule = Rule {
-    id: "LS004",
-    name: "landscaper-imports",
-    level: Level::Off,
-    summary: "an import without a name or a source, with several sources, or with a duplicate name",
+    info: RuleInfo {
+        id: "LS004",
+        name: "landscaper-imports",
+        level: Level::Off,
+        summary: "an import without a name or a source, with several sources, or with a duplicate name",
+        page: include_str!("../../../docs/rules/LS004.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "Every import has a name, unique among all data and Target imports, and exactly one source of its \
-              value. Landscaper's own webhook server rejects the same objects. The rule is off by default; turn it \
-              on if Portcullis replaces that server.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-spec:
-  blueprint:
-    ref:
-      resourceName: blueprint
-  imports:
-    data:
-      - name: size
-      - name: size
-        dataRef: size
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: cu-example
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-spec:
-  blueprint:
-    ref:
-      resourceName: blueprint
-  imports:
-    data:
-      - name: size
-        dataRef: size
-",
-        },
-        mend: "Give each import a unique name and one source: `dataRef`, `secretRef` or `configMapRef` for data; \
-               `target`, `targets`, `targetMap`, `targetMapRef` or `targetListRef` for Targets.",
-    },
 };
 
 const DATA_SOURCES: [&str; 3] = ["dataRef", "secretRef", "configMapRef"];

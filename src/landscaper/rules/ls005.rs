@@ -3,73 +3,27 @@
 use std::collections::HashSet;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, INSTALLATIONS};
 use crate::landscaper::validation::{Findings, list, member, text};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit)];
 
 /// The definition of rule LS005.
 pub(super) static RULE: Rule = Rule {
-    id: "LS005",
-    name: "landscaper-exports",
-    level: Level::Off,
-    summary: "an export without a name or a destination, or with a duplicate name",
+    info: RuleInfo {
+        id: "LS005",
+        name: "landscaper-exports",
+        level: Level::Off,
+        summary: "an export without a name or a destination, or with a duplicate name",
+        page: include_str!("../../../docs/rules/LS005.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "Every export has a name and a destination. A data export and a Target export can have the same name; \
-              two data exports, or two Target exports, cannot. Landscaper's own webhook server rejects the same \
-              objects. The rule is off by default; turn it on if Portcullis replaces that server.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-spec:
-  blueprint:
-    ref:
-      resourceName: blueprint
-  exports:
-    data:
-      - name: size
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: cu-example
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: test-installation
-  namespace: cu-example
-spec:
-  blueprint:
-    ref:
-      resourceName: blueprint
-  exports:
-    data:
-      - name: size
-        dataRef: size
-",
-        },
-        mend: "Write `name` and `dataRef` for data, or `name` and `target` for Targets; use each name once.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -3,68 +3,29 @@
 use std::collections::HashSet;
 
 use super::WRITES;
-use crate::admission::{Finding, Level, Operation, Request};
+use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, EXECUTIONS};
 use crate::landscaper::validation::templates::{self, Template};
 use crate::landscaper::validation::{Findings, names};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
 
 /// The definition of rule LS008.
 pub(super) static RULE: Rule = Rule {
-    id: "LS008",
-    name: "landscaper-templates",
-    level: Level::Off,
-    summary: "a template in an Execution without name or type, with an incomplete Target, an invalid label, or a duplicate name",
+    info: RuleInfo {
+        id: "LS008",
+        name: "landscaper-templates",
+        level: Level::Off,
+        summary: "a template in an Execution without name or type, with an incomplete Target, an invalid label, or a duplicate name",
+        page: include_str!("../../../docs/rules/LS008.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "Landscaper creates a DeployItem for every template of an Execution. A template needs a unique name \
-              and a type; if it has a Target, the Target needs name and namespace; its labels become labels of the \
-              DeployItem. The rule also reads compressed templates. Landscaper's own webhook server rejects the \
-              same objects. The rule is off by default; turn it on if Portcullis replaces that server.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Execution
-metadata:
-  name: test-installation
-  namespace: cu-example
-spec:
-  deployItems:
-    - name: first
-      type: example.org/my-type
-      config: {}
-    - name: first
-      type: example.org/my-type
-      config: {}
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Execution
-metadata:
-  name: test-installation
-  namespace: cu-example
-spec:
-  deployItems:
-    - name: first
-      type: example.org/my-type
-      config: {}
-",
-        },
-        mend: "Give each template a unique name and a type. Write name and namespace of its Target.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -5,76 +5,30 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::execution;
 use crate::landscaper::kinds::{self, EXECUTIONS};
 use crate::landscaper::validation::Findings;
 use crate::landscaper::validation::templates::{self, Template};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 use crate::suggestion;
 
 static SCOPE: [Match; 1] = [kinds::matches(&EXECUTIONS, WRITES, Outage::Admit)];
 
 /// The definition of rule LS009.
 pub(super) static RULE: Rule = Rule {
-    id: "LS009",
-    name: "landscaper-dependencies",
-    level: Level::Off,
-    summary: "a template in an Execution that depends on a missing template, or on itself through other templates",
+    info: RuleInfo {
+        id: "LS009",
+        name: "landscaper-dependencies",
+        level: Level::Off,
+        summary: "a template in an Execution that depends on a missing template, or on itself through other templates",
+        page: include_str!("../../../docs/rules/LS009.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "A DeployItem waits for the DeployItems that its template depends on. Templates with circular \
-              dependencies, or with a dependency that does not exist, wait forever. If two templates have the same \
-              name, the rule reports nothing, because a dependency is then ambiguous; LS008 reports duplicate \
-              names. Landscaper's own webhook server rejects the same objects. The rule is off by default; turn it \
-              on if Portcullis replaces that server.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Execution
-metadata:
-  name: test-installation
-  namespace: cu-example
-spec:
-  deployItems:
-    - name: first
-      type: example.org/my-type
-      config: {}
-      dependsOn: [second]
-    - name: second
-      type: example.org/my-type
-      config: {}
-      dependsOn: [first]
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Execution
-metadata:
-  name: test-installation
-  namespace: cu-example
-spec:
-  deployItems:
-    - name: first
-      type: example.org/my-type
-      config: {}
-    - name: second
-      type: example.org/my-type
-      config: {}
-      dependsOn: [first]
-",
-        },
-        mend: "Remove one of the dependencies of the cycle, or correct the name of the missing template.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -1,60 +1,27 @@
 //! LS010: a Target with two configurations.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, TARGETS};
 use crate::landscaper::validation::{Findings, member};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&TARGETS, WRITES, Outage::Admit)];
 
 /// The definition of rule LS010.
 pub(super) static RULE: Rule = Rule {
-    id: "LS010",
-    name: "landscaper-target",
-    level: Level::Off,
-    summary: "a Target with both config and secretRef",
+    info: RuleInfo {
+        id: "LS010",
+        name: "landscaper-target",
+        level: Level::Off,
+        summary: "a Target with both config and secretRef",
+        page: include_str!("../../../docs/rules/LS010.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "The configuration of a Target is either inline or in a Secret that it names. If both are set, \
-              Landscaper cannot know which one to use. Landscaper's own webhook server rejects the same objects. \
-              The rule is off by default; turn it on if Portcullis replaces that server.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Target
-metadata:
-  name: my-target
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-cluster
-  config: {kubeconfig: x}
-  secretRef: {name: my-secret}
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Target
-metadata:
-  name: my-target
-  namespace: cu-example
-spec:
-  type: landscaper.gardener.cloud/kubernetes-cluster
-  secretRef: {name: my-secret}
-",
-        },
-        mend: "Remove `config` or `secretRef`. With a Secret, users who can only read Targets cannot read the \
-               credentials.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -1,69 +1,29 @@
 //! LS011: an export of a DeployItem without a required field.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::decode::Problem;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::landscaper::validation::schema;
 use crate::landscaper::validation::{Findings, list, member};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&DEPLOY_ITEMS, WRITES, Outage::Admit)];
 
 /// The definition of rule LS011.
 pub(super) static RULE: Rule = Rule {
-    id: "LS011",
-    name: "landscaper-export-of-an-item",
-    level: Level::Off,
-    summary: "an export of a DeployItem without key, jsonPath, or the names of the object that it reads",
+    info: RuleInfo {
+        id: "LS011",
+        name: "landscaper-export-of-an-item",
+        level: Level::Off,
+        summary: "an export of a DeployItem without key, jsonPath, or the names of the object that it reads",
+        page: include_str!("../../../docs/rules/LS011.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "An export needs a key, a path, and apiVersion, kind and name of the object that it reads. Landscaper \
-              has this check but never calls it, so such an export fails after ten minutes. DR008 checks more, and \
-              is on by default. Turn this rule on if you want exactly Landscaper's check.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: example.org/my-type
-  config:
-    exports:
-      exports:
-        - key: token
-          fromResource: {apiVersion: v1, kind: Secret, name: token, namespace: app}
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: DeployItem
-metadata:
-  name: test-item
-  namespace: cu-example
-spec:
-  type: example.org/my-type
-  config:
-    exports:
-      exports:
-        - key: token
-          jsonPath: .data.token
-          fromResource: {apiVersion: v1, kind: Secret, name: token, namespace: app}
-",
-        },
-        mend: "Write the missing field.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

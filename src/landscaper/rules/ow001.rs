@@ -1,14 +1,14 @@
 //! OW001: a value that Landscaper cannot decode.
 
 use super::WRITES;
-use crate::admission::{Finding, Level, Operation, Request};
+use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::context::Context;
 use crate::landscaper::decode::Problem;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::substitution::Entries;
-use crate::rule::{Example, Match, Outage, Page, Rule, Spared};
+use crate::rule::{Match, Outage, Rule, RuleInfo, Spared};
 
 /// Excludes Contexts without overwrites from failure policy `Fail`. Landscaper's context controller creates a Context
 /// `default` in every namespace, and retries a denied write about every 40 ms; such a Context names no overwrites.
@@ -27,57 +27,17 @@ static SCOPE: [Match; 3] = [
 
 /// The definition of rule OW001.
 pub(super) static RULE: Rule = Rule {
-    id: "OW001",
-    name: "undecodable",
-    level: Level::Deny,
-    summary: "a repositoryContext that is not an object, or another value that Landscaper cannot decode",
+    info: RuleInfo {
+        id: "OW001",
+        name: "undecodable",
+        level: Level::Deny,
+        summary: "a repositoryContext that is not an object, or another value that Landscaper cannot decode",
+        page: include_str!("../../../docs/rules/OW001.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "The CRDs of ComponentVersionOverwrites and Context accept any value as `repositoryContext`, but \
-              Landscaper decodes it as an object with a `type`. If the value has another type, Landscaper cannot \
-              read the whole object, and every Installation that uses the Context fails. The same applies to other \
-              values of the wrong type in these objects, and to numbers beyond the range of a 64-bit float, such as \
-              `1e999`, which make the request itself unreadable. The API server does not report this when you apply \
-              the object: the Installations fail at their next reconcile, with a message about Go types.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: github.com/gardener/landscaper/echo-server
-    substitution:
-      repositoryContext: example.org/my-own-registry/components
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: github.com/gardener/landscaper/echo-server
-    substitution:
-      repositoryContext:
-        type: ociRegistry
-        baseUrl: example.org/my-own-registry/components
-",
-        },
-        mend: "Write an object: `type: ociRegistry` and `baseUrl: …` for a registry.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -3,76 +3,29 @@
 use std::collections::HashMap;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::landscaper::repository_context::RepositoryContext;
 use crate::landscaper::substitution::{Entries, Entry};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
 /// The definition of rule OW002.
 pub(super) static RULE: Rule = Rule {
-    id: "OW002",
-    name: "shadowed-entry",
-    level: Level::Warn,
-    summary: "an entry that can never take effect, because earlier entries always set its attributes first",
+    info: RuleInfo {
+        id: "OW002",
+        name: "shadowed-entry",
+        level: Level::Warn,
+        summary: "an entry that can never take effect, because earlier entries always set its attributes first",
+        page: include_str!("../../../docs/rules/OW002.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "Landscaper overwrites no attribute twice, and applies an entry completely or not at all. So an entry \
-              has no effect on a reference if an earlier entry has set one of its attributes. If that holds for \
-              *every* reference that the entry can match, the entry is dead. The usual reason is a general entry \
-              before a specific one. The rule reports an entry only if no reference at all would make it take \
-              effect.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/echo-server
-    substitution:
-      version: v2.0.0
-  - source:
-      componentName: example.org/echo-server
-      version: v1.0.0
-    substitution:
-      version: v1.0.1
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/echo-server
-      version: v1.0.0
-    substitution:
-      version: v1.0.1
-  - source:
-      componentName: example.org/echo-server
-    substitution:
-      version: v2.0.0
-",
-        },
-        mend: "Move the more specific entry before the more general one, or remove it.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -1,67 +1,27 @@
 //! OW003: a substitution without effect.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::landscaper::substitution::{Entries, Entry};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
 /// The definition of rule OW003.
 pub(super) static RULE: Rule = Rule {
-    id: "OW003",
-    name: "substitution-without-effect",
-    level: Level::Warn,
-    summary: "a substitution that sets nothing, or sets the value that its source already requires",
+    info: RuleInfo {
+        id: "OW003",
+        name: "substitution-without-effect",
+        level: Level::Warn,
+        summary: "a substitution that sets nothing, or sets the value that its source already requires",
+        page: include_str!("../../../docs/rules/OW003.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "An entry whose substitution sets nothing matches references but does not change them; Landscaper's \
-              condition still reports FoundOverwrite. If the substitution sets an attribute to the value that the \
-              source requires, the attribute does not change, but it counts as set: later entries can no longer set \
-              it.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/echo-server
-    substitution:
-      componentName: example.org/echo-server
-      version: v2.0.0
-  - source:
-      componentName: example.org/database
-    substitution: {}
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/echo-server
-    substitution:
-      version: v2.0.0
-",
-        },
-        mend: "Remove attributes that should not change from the substitution. Remove entries that set nothing.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

@@ -3,66 +3,28 @@
 use serde_json::Value;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::kinds::{self, OVERWRITES};
 use crate::landscaper::substitution::Entries;
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&OVERWRITES, WRITES, Outage::Admit)];
 
 /// The definition of rule OW004.
 pub(super) static RULE: Rule = Rule {
-    id: "OW004",
-    name: "source-matches-everything",
-    level: Level::Warn,
-    summary: "a source that matches every component, intentionally or by mistake",
+    info: RuleInfo {
+        id: "OW004",
+        name: "source-matches-everything",
+        level: Level::Warn,
+        summary: "a source that matches every component, intentionally or by mistake",
+        page: include_str!("../../../docs/rules/OW004.md"),
+    },
     scope: &SCOPE,
     looks_up: &[],
     confirm: None,
     check,
-    page: Page {
-        why: "An attribute that a source does not specify matches any value. A source without attributes matches \
-              every component of every Installation in the context, and every component that those refer to. This \
-              often happens by mistake: an empty string, or a misspelled name. Names of attributes are \
-              case-sensitive, and Landscaper ignores unknown names.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      ComponentName: example.org/echo-server
-    substitution:
-      version: v2.0.0
-",
-        },
-        right: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/echo-server
-    substitution:
-      version: v2.0.0
-",
-        },
-        mend: "Set `componentName` to the component that you mean. If you mean every component, for example to \
-               replace a whole registry, set `repositoryContext` to the registry to replace, or set this rule to \
-               `off`.",
-    },
 };
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

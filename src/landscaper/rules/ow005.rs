@@ -1,11 +1,11 @@
 //! OW005: a Context or overwrites that do not exist.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Kind, Reference, View};
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::{context, installation};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] = [
     kinds::matches(&CONTEXTS, WRITES, Outage::Admit),
@@ -14,52 +14,17 @@ static SCOPE: [Match; 2] = [
 
 /// The definition of rule OW005.
 pub(super) static RULE: Rule = Rule {
-    id: "OW005",
-    name: "dangling-name",
-    level: Level::Warn,
-    summary: "a Context that names overwrites that do not exist, or an Installation whose Context, or its overwrites, do not exist",
+    info: RuleInfo {
+        id: "OW005",
+        name: "dangling-name",
+        level: Level::Warn,
+        summary: "a Context that names overwrites that do not exist, or an Installation whose Context, or its overwrites, do not exist",
+        page: include_str!("../../../docs/rules/OW005.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &OVERWRITES],
     confirm: Some(confirm),
     check,
-    page: Page {
-        why: "Every Installation in a Context whose overwrites do not exist fails, and so does an Installation \
-              whose Context does not exist. You can apply objects in any order, so this is a warning: the problem \
-              ends when the missing object is applied. Landscaper itself creates a Context `default` in every \
-              namespace, unless this is disabled.",
-        wrong: Example {
-            stored: "",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-componentVersionOverwrites: my-overwrites
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites: []
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-componentVersionOverwrites: my-overwrites
-",
-        },
-        mend: "Apply the missing object in the same namespace, or correct the name.",
-    },
 };
 
 /// An object that must exist, and the field that names it.

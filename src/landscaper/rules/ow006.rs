@@ -1,74 +1,30 @@
 //! OW006: deletion of a Context or overwrites that are still used.
 
 use super::DELETION;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Confirmation, Index, Kind, NAMESPACES, Reference, View};
 use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::kinds::{
     self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
 };
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] =
     [kinds::matches(&OVERWRITES, DELETION, Outage::Admit), kinds::matches(&CONTEXTS, DELETION, Outage::Admit)];
 
 /// The definition of rule OW006.
 pub(super) static RULE: Rule = Rule {
-    id: "OW006",
-    name: "deleted-while-used",
-    level: Level::Deny,
-    summary: "deletion of overwrites that a Context still names, or of a Context that Installations still use",
+    info: RuleInfo {
+        id: "OW006",
+        name: "deleted-while-used",
+        level: Level::Deny,
+        summary: "deletion of overwrites that a Context still names, or of a Context that Installations still use",
+        page: include_str!("../../../docs/rules/OW006.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &INSTALLATIONS, &NAMESPACES],
     confirm: Some(confirm),
     check,
-    page: Page {
-        why: "Without its Context, or without the overwrites that the Context names, an Installation fails at its \
-              next reconcile, and Landscaper cannot delete it properly. The rule reads the users from the API \
-              server before it denies a deletion, so you can delete both in one command. It denies nothing while \
-              the namespace is being deleted, and nothing that the namespace controller or the garbage collector \
-              deletes.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-componentVersionOverwrites: my-overwrites
-",
-            operation: Operation::Delete,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites: []
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-",
-            operation: Operation::Delete,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites: []
-",
-        },
-        mend: "First remove the name from the Context (`kubectl patch context default --type=json -p \
-               '[{\"op\":\"remove\",\"path\":\"/componentVersionOverwrites\"}]'`), or delete the Installations. \
-               Then delete the object.",
-    },
 };
 
 /// Maximum number of users that are read live and named in the message.

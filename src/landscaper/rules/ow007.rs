@@ -15,97 +15,24 @@ use crate::landscaper::kinds::{
 };
 use crate::landscaper::overwrites::effect;
 use crate::landscaper::substitution::{Entries, Entry, Substitution};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] =
     [kinds::matches(&OVERWRITES, WRITES, Outage::Admit), kinds::matches(&CONTEXTS, WRITES, Outage::Admit)];
 
 /// The definition of rule OW007.
 pub(super) static RULE: Rule = Rule {
-    id: "OW007",
-    name: "changes-installations",
-    level: Level::Warn,
-    summary: "a change of overwrites or of a Context that gives Installations other components",
+    info: RuleInfo {
+        id: "OW007",
+        name: "changes-installations",
+        level: Level::Warn,
+        summary: "a change of overwrites or of a Context that gives Installations other components",
+        page: include_str!("../../../docs/rules/OW007.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &INSTALLATIONS, &OVERWRITES],
     confirm: None,
     check,
-    page: Page {
-        why: "A change of overwrites, or of the Context that names them, takes effect in every Installation of that \
-              Context at its next reconcile, far from the object that you changed. The rule computes the component \
-              reference of each Installation before and after the change, and names the Installations for which it \
-              differs.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-componentVersionOverwrites: my-overwrites
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: server
-  namespace: my-namespace
-spec:
-  componentDescriptor:
-    ref:
-      componentName: example.org/echo-server
-      version: v1.0.0
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/echo-server
-    substitution:
-      version: v2.0.0
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-componentVersionOverwrites: my-overwrites
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: server
-  namespace: my-namespace
-spec:
-  componentDescriptor:
-    ref:
-      componentName: example.org/echo-server
-      version: v1.0.0
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/database
-    substitution:
-      version: v2.0.0
-",
-        },
-        mend: "Nothing, if you intend the change. `portcullis explain overwrites` shows the effect of each entry \
-               for each Installation.",
-    },
 };
 
 /// Maximum number of Installations that are compared for one change, to bound the time of a decision.

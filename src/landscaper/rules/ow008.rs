@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::{Attribute, ComponentReference};
 use crate::landscaper::components::users;
@@ -12,7 +12,7 @@ use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::overwrites::effect::{self, Evaluation};
 use crate::landscaper::overwrites::note::{Missing, Note};
 use crate::landscaper::substitution::{Entries, Entry};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 2] = [
     kinds::matches(&OVERWRITES, WRITES, Outage::Admit),
@@ -21,99 +21,17 @@ static SCOPE: [Match; 2] = [
 
 /// The definition of rule OW008.
 pub(super) static RULE: Rule = Rule {
-    id: "OW008",
-    name: "target-does-not-exist",
-    level: Level::Warn,
-    summary: "overwrites that produce a reference to a component version that its repository does not have",
+    info: RuleInfo {
+        id: "OW008",
+        name: "target-does-not-exist",
+        level: Level::Warn,
+        summary: "overwrites that produce a reference to a component version that its repository does not have",
+        page: include_str!("../../../docs/rules/OW008.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &INSTALLATIONS, &OVERWRITES],
     confirm: None,
     check,
-    page: Page {
-        why: "Landscaper stops at the first component of a tree that it does not find, and the Installation fails. \
-              The controller manager (`portcullis reconcile --overwrite-trees`) follows the trees, and writes an \
-              annotation on each Installation: which overwritten references do not exist, and the closest versions \
-              that do. The rule reads only this annotation; it asks no registry during admission.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-componentVersionOverwrites: my-overwrites
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: server
-  namespace: my-namespace
-  annotations:
-    portcullis.dev/overwrite-tree: |
-      {\"missing\": [{\"way\": \"database\", \"nearest\": [\"v2.0.0\"], \"entries\": [0],
-        \"target\": {\"componentName\": \"example.org/database\", \"version\": \"v2.0.1\"}}]}
-spec:
-  componentDescriptor:
-    ref:
-      componentName: example.org/server
-      version: v1.0.0
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/database
-    substitution:
-      version: v2.0.1
-",
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-componentVersionOverwrites: my-overwrites
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: server
-  namespace: my-namespace
-  annotations:
-    portcullis.dev/overwrite-tree: |
-      {\"missing\": [{\"way\": \"database\", \"nearest\": [\"v2.0.0\"], \"entries\": [0],
-        \"target\": {\"componentName\": \"example.org/database\", \"version\": \"v2.0.1\"}}]}
-spec:
-  componentDescriptor:
-    ref:
-      componentName: example.org/server
-      version: v1.0.0
-",
-            operation: Operation::Create,
-            object: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/database
-    substitution:
-      version: v2.0.0
-",
-        },
-        mend: "Choose a version that exists, or publish the missing version in the repository that the tree is read \
-               from: the repository of the root reference after the overwrites. `portcullis explain overwrites \
-               --tree` shows the path to the reference.",
-    },
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {

@@ -1,7 +1,7 @@
 //! OW010: two versions of one component in a tree, because an entry matches only some references to it.
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::components::closure::{Closure, Found};
@@ -11,103 +11,24 @@ use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::note::Note;
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];
 
 /// The definition of rule OW010.
 pub(super) static RULE: Rule = Rule {
-    id: "OW010",
-    name: "different-versions-in-a-tree",
-    level: Level::Warn,
-    summary: "a tree that contains two versions of a component because an entry matches only some references to it",
+    info: RuleInfo {
+        id: "OW010",
+        name: "different-versions-in-a-tree",
+        level: Level::Warn,
+        summary: "a tree that contains two versions of a component because an entry matches only some references to it",
+        page: include_str!("../../../docs/rules/OW010.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &OVERWRITES],
     confirm: None,
     check,
-    page: Page {
-        why: "An entry with a version in its source matches the references to that version, but not references to \
-              another version deeper in the tree. Landscaper then deploys both versions, which is rarely intended. \
-              The rule reads the references of inline component descriptors itself. For other descriptors it uses \
-              the annotation that the controller manager (`portcullis reconcile --overwrite-trees`) writes on the \
-              Installation.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-componentVersionOverwrites: my-overwrites
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/log
-      version: v1.0.0
-    substitution:
-      version: v3.0.0
-",
-            operation: Operation::Create,
-            object: INSTALLATION,
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-componentVersionOverwrites: my-overwrites
----
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: ComponentVersionOverwrites
-metadata:
-  name: my-overwrites
-  namespace: my-namespace
-overwrites:
-  - source:
-      componentName: example.org/log
-    substitution:
-      version: v3.0.0
-",
-            operation: Operation::Create,
-            object: INSTALLATION,
-        },
-        mend: "Remove the version from the source of the entry, so that it matches every reference to the \
-               component, or add an entry for the other version.",
-    },
 };
-
-const INSTALLATION: &str = "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: server
-  namespace: my-namespace
-spec:
-  componentDescriptor:
-    inline:
-      meta:
-        schemaVersion: v2
-      component:
-        name: example.org/server
-        version: v1.0.0
-        repositoryContexts:
-          - type: ociRegistry
-            baseUrl: example.org/components
-        componentReferences:
-          - name: log
-            componentName: example.org/log
-            version: v1.0.0
-          - name: audit-log
-            componentName: example.org/log
-            version: v2.0.0
-";
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let note = Note::read(request.object());

@@ -7,73 +7,29 @@
 use std::sync::Arc;
 
 use super::WRITES;
-use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
+use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::{Confirmation, NAMESPACES, Reference, Stored, View};
 use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS};
-use crate::rule::{Example, Match, Outage, Page, Rule};
+use crate::rule::{Match, Outage, Rule, RuleInfo};
 
 static SCOPE: [Match; 1] = [kinds::matches(&INSTALLATIONS, WRITES, Outage::Admit).reading(installation::REFERENCE)];
 
 /// The definition of rule OW011.
 pub(super) static RULE: Rule = Rule {
-    id: "OW011",
-    name: "context-being-deleted",
-    level: Level::Warn,
-    summary: "an Installation whose Context is being deleted",
+    info: RuleInfo {
+        id: "OW011",
+        name: "context-being-deleted",
+        level: Level::Warn,
+        summary: "an Installation whose Context is being deleted",
+        page: include_str!("../../../docs/rules/OW011.md"),
+    },
     scope: &SCOPE,
     looks_up: &[&CONTEXTS, &NAMESPACES],
     confirm: Some(confirm),
     check,
-    page: Page {
-        why: "A Context with a `deletionTimestamp` exists until its last finalizer is removed. Until then, Landscaper \
-              still uses it; afterwards, every Installation that names it fails at its next reconcile, and Landscaper \
-              cannot delete it properly. The rule reads the Context from the API server before it warns, so it does not \
-              report a Context that you have already created again. It reports no Installation that is being deleted \
-              itself, and none in a namespace that is being deleted.",
-        wrong: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-  finalizers: [example.org/backup]
-  deletionTimestamp: \"2026-01-01T12:00:00Z\"
-",
-            operation: Operation::Create,
-            object: INSTALLATION,
-        },
-        right: Example {
-            stored: "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Context
-metadata:
-  name: default
-  namespace: my-namespace
-  finalizers: [example.org/backup]
-",
-            operation: Operation::Create,
-            object: INSTALLATION,
-        },
-        mend: "Set `spec.context` to another Context, or create the Context again after its deletion has finished.",
-    },
 };
-
-const INSTALLATION: &str = "\
-apiVersion: landscaper.gardener.cloud/v1alpha1
-kind: Installation
-metadata:
-  name: server
-  namespace: my-namespace
-spec:
-  context: default
-  componentDescriptor:
-    ref:
-      componentName: example.org/server
-      version: v1.0.0
-";
 
 /// Returns the live reads before a finding: the Context may be gone, and the namespace may be terminating.
 fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {

@@ -1,0 +1,46 @@
+//! KZ041: a tree that could not be judged.
+
+use crate::admission::{FieldPath, Finding, Level, Request};
+use crate::catalog::View;
+use crate::kustomize::delivery::flux::{SCOPE, SourceRef, confirm, subject};
+use crate::kustomize::delivery::source::{self, Known};
+use crate::rule::{Rule, RuleInfo};
+
+/// The row of KZ041.
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        id: "KZ041",
+        name: "tree-not-judged",
+        level: Level::Warn,
+        summary: "a tree that was not judged when the object was admitted",
+        page: include_str!("../../../../docs/rules/KZ041.md"),
+    },
+    scope: &SCOPE,
+    looks_up: &source::SOURCES,
+    confirm: Some(confirm),
+    check,
+};
+
+fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let Some(kustomization) = subject(request) else { return Vec::new() };
+    let SourceRef { kind, namespace, name } = &kustomization.source;
+    let Some(known) = source::kind(kind) else { return Vec::new() };
+    let why = match source::find(view, known, namespace, name) {
+        Known::Missing => "is not there",
+        Known::Empty => "has no artifact yet",
+        Known::Artifact(..) | Known::Unknown => return Vec::new(),
+    };
+    let message = format!("the tree is not judged: {kind} {namespace}/{name} {why}");
+    vec![found(FieldPath::of(["spec", "sourceRef"]), &message)]
+}
+
+/// A finding that says what is not judged, and why.
+pub(in crate::kustomize::delivery) fn found(field: FieldPath, message: &str) -> Finding {
+    RULE.finding(field, message).help("the request goes on; `portcullis check` judges the same tree from files")
+}
+
+/// Returns a finding for the audit log that says why what was found in a tree is not denied.
+pub(in crate::kustomize::delivery) fn capped(field: FieldPath, why: &str) -> Finding {
+    let message = format!("what was found in the tree is a warning whatever the configuration says: {why}");
+    Finding::new(RULE.info.id, Level::Audit, field, message)
+}

@@ -1,0 +1,48 @@
+//! KZ042: a path that leads out of its source.
+
+use crate::admission::{FieldPath, Finding, Level, Request};
+use crate::catalog::View;
+use crate::kustomize::delivery::flux::SCOPE;
+use crate::kustomize::tree::TreePath;
+use crate::rule::{Rule, RuleInfo};
+
+/// The row of KZ042.
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        id: "KZ042",
+        name: "flux-path-leaves-source",
+        level: Level::Warn,
+        summary: "a spec.path of a Flux Kustomization that leads out of the source",
+        page: include_str!("../../../../docs/rules/KZ042.md"),
+    },
+    scope: &SCOPE,
+    looks_up: &[],
+    confirm: None,
+    check,
+};
+
+fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
+    let path = request.object().pointer("/spec/path").and_then(serde_json::Value::as_str).unwrap_or_default();
+    if path.contains("${") || !leaves(path) {
+        return Vec::new();
+    }
+    let taken = TreePath::from(path);
+    let message = format!("\"{path}\" leads out of the source; Flux takes it for \"{taken}\"");
+    vec![
+        RULE.finding(FieldPath::of(["spec", "path"]), message)
+            .found(path)
+            .help("write the path from the root of the source"),
+    ]
+}
+
+fn leaves(path: &str) -> bool {
+    let mut depth = 0_usize;
+    for name in path.split('/').filter(|name| !["", "."].contains(name)) {
+        match (name, depth) {
+            ("..", 0) => return true,
+            ("..", _) => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    false
+}

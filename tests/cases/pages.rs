@@ -1,0 +1,229 @@
+//! The pages of rules: their headings, and their examples, which fenced blocks describe. CONTRIBUTING.md lists the blocks.
+
+use portcullis::admission::{Level, Operation, Phase, Verdict as Decision};
+use portcullis::config;
+use portcullis::gate::{Policy, Registry};
+use portcullis::kustomize::delivery::flux_spec;
+use portcullis::kustomize::options::{Options, Profile};
+use portcullis::kustomize::tree::{Memory, Tree, TreePath};
+use portcullis::kustomize::{Report, analyse};
+use portcullis::rule::RuleInfo;
+use serde_json::Value;
+
+use super::{Case, objects};
+
+/// The headings of every page, in this order.
+pub const HEADINGS: [&str; 7] = [
+    "What it does",
+    "Why it is bad",
+    "Example that is reported",
+    "Example that is not reported",
+    "How to fix",
+    "Configuration",
+    "Source",
+];
+
+/// The info string of a block with expected findings.
+pub const FINDINGS: &str = "text findings";
+
+/// A page with its examples.
+pub struct Page {
+    pub info: &'static RuleInfo,
+    /// What the blocks `yaml configuration` say, for all examples of the page.
+    pub configuration: String,
+    pub reported: Vec<Example>,
+    pub not_reported: Vec<Example>,
+}
+
+/// An example: a state, an action, and the expected findings.
+#[derive(Default)]
+pub struct Example {
+    /// The objects in the cluster, as YAML documents.
+    pub stored: &'static str,
+    /// The files of a tree: path and content.
+    pub files: Vec<(&'static str, &'static str)>,
+    pub action: Action,
+    pub findings: Option<&'static str>,
+}
+
+/// What is done in an example.
+#[derive(Default)]
+pub enum Action {
+    #[default]
+    Nothing,
+    Request {
+        operation: Operation,
+        object: &'static str,
+        user: &'static str,
+        subresource: &'static str,
+    },
+    /// A folder is built with kubectl.
+    Build {
+        root: &'static str,
+    },
+    /// A Flux Kustomization is built.
+    Flux {
+        object: &'static str,
+    },
+}
+
+/// Returns the fenced blocks of a text: info string and content.
+pub fn blocks(text: &'static str) -> Vec<(&'static str, &'static str)> {
+    let mut blocks = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("\n```") {
+        let (info, after) = after.split_once('\n').expect("a fence is a line");
+        let (content, after) = match after.strip_prefix("```") {
+            Some(after) => ("", after),
+            None => {
+                let (_, end) = after.split_once("\n```").expect("a fenced block ends");
+                after.split_at(after.len() - end.len() - "```".len())
+            }
+        };
+        rest = after.strip_prefix("```").unwrap_or(after);
+        blocks.push((info, content));
+    }
+    blocks
+}
+
+impl Page {
+    pub fn of(info: &'static RuleInfo) -> Self {
+        let configuration = blocks(info.section("Configuration")).into_iter();
+        let configuration = configuration.filter(|(info, _)| *info == "yaml configuration").map(|(_, text)| text);
+        Self {
+            info,
+            configuration: configuration.collect(),
+            reported: examples(info, HEADINGS[2]),
+            not_reported: examples(info, HEADINGS[3]),
+        }
+    }
+
+    /// Returns the pages of all rules.
+    pub fn all() -> Vec<Self> {
+        Registry::standard().infos().into_iter().map(Self::of).collect()
+    }
+
+    /// Returns the examples, each with a name.
+    pub fn examples(&self) -> impl Iterator<Item = (String, &Example)> {
+        let name = |which: &str, at: usize| format!("{}, {which} example {}", self.info.id, at + 1);
+        let reported = self.reported.iter().enumerate().map(move |(at, one)| (name("reported", at), one));
+        reported.chain(self.not_reported.iter().enumerate().map(move |(at, one)| (name("unreported", at), one)))
+    }
+
+    /// Returns the policy of the examples: the configuration of the page, and the rule itself on.
+    pub fn policy(&self) -> Policy {
+        let parsed = config::parse(&self.configuration, "the page", &Registry::standard());
+        let mut policy = parsed.unwrap_or_else(|error| panic!("{}: {error}", self.info.id));
+        if self.info.level == Level::Off {
+            policy.levels.insert(self.info.id.to_owned(), Level::Deny);
+        }
+        policy
+    }
+
+    /// Decides the request of an example.
+    pub fn decide(&self, example: &Example) -> Decision {
+        self.decide_under(example, self.policy())
+    }
+
+    /// Decides the request of an example under another policy.
+    pub fn decide_under(&self, example: &Example, policy: Policy) -> Decision {
+        example.case(policy).expect("the example is a request").decide(Phase::Validate)
+    }
+
+    /// Runs an example and returns its findings as the tool prints them.
+    pub fn run(&self, example: &Example) -> Vec<String> {
+        match example.analyse() {
+            Some(report) => report.findings.iter().map(|one| format!("{} {}", one.level, one.paragraph())).collect(),
+            None => {
+                let findings = self.decide(example).findings;
+                findings.iter().map(|one| format!("{} {}", one.level, one.paragraph())).collect()
+            }
+        }
+    }
+}
+
+impl Example {
+    /// Returns the object of the request, if the example is a request.
+    pub fn object(&self) -> Option<Value> {
+        match self.action {
+            Action::Request { object, .. } => Some(objects(object).remove(0)),
+            _ => None,
+        }
+    }
+
+    /// Returns the request with the stored objects; an update has the stored object of the same name as its old object.
+    pub fn case(&self, policy: Policy) -> Option<Case> {
+        let Action::Request { operation, user, subresource, .. } = self.action else { return None };
+        let (object, stored) = (self.object()?, objects(self.stored));
+        let is_same =
+            |old: &&Value| ["/kind", "/metadata/name"].iter().all(|part| old.pointer(part) == object.pointer(part));
+        let old = stored.iter().find(is_same).filter(|_| operation == Operation::Update).cloned();
+        let case = Case { old, ..Case::new(operation, object) };
+        Some(case.stored(stored).policy(policy).of(subresource).user(user))
+    }
+
+    /// Analyses the tree, if the example is one.
+    pub fn analyse(&self) -> Option<Report> {
+        let (root, options) = match self.action {
+            Action::Build { root } => (root.to_owned(), Options::default()),
+            Action::Flux { object } => {
+                let spec = objects(object).remove(0)["spec"].take();
+                let root = spec["path"].as_str().unwrap_or_default().to_owned();
+                (root, Options { flux: flux_spec(&spec), ..Options::of(Profile::Flux) })
+            }
+            _ => return None,
+        };
+        let files = self.files.iter().fold(Memory::new(), |files, (path, content)| files.file(path, *content));
+        Some(analyse(&Tree::new(files, "/srv/tree"), &TreePath::from(root.as_str()), &options))
+    }
+}
+
+/// Returns the examples below a heading. An action ends an example, together with the findings that may follow it.
+fn examples(info: &'static RuleInfo, heading: &str) -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    let mut next = Example::default();
+    for (words, text) in blocks(info.section(heading)) {
+        let (language, how) = words.split_once(' ').unwrap_or((words, ""));
+        match (language, how) {
+            ("yaml", "stored") => next.stored = text,
+            ("text", "findings") => {
+                let last = examples.last_mut().unwrap_or_else(|| panic!("{}: findings without action", info.id));
+                assert!(last.findings.replace(text).is_none(), "{}: two blocks of findings", info.id);
+            }
+            ("sh", "") => {
+                let root = text.trim().strip_prefix("kubectl kustomize ");
+                let root = root.unwrap_or_else(|| panic!("{}: cannot run {text:?}", info.id));
+                examples.push(Example { action: Action::Build { root }, ..std::mem::take(&mut next) });
+            }
+            ("yaml", "flux") => {
+                examples.push(Example { action: Action::Flux { object: text }, ..std::mem::take(&mut next) });
+            }
+            (_, how) if how.starts_with("file=") => next.files.push((&how["file=".len()..], text)),
+            ("yaml", how) => {
+                examples.push(Example { action: request(info, how, text), ..std::mem::take(&mut next) });
+            }
+            _ => panic!("{}: a block {words:?} is not known", info.id),
+        }
+    }
+    assert!(next.stored.is_empty() && next.files.is_empty(), "{}: an example without action", info.id);
+    examples
+}
+
+fn request(info: &RuleInfo, how: &'static str, object: &'static str) -> Action {
+    let mut words = how.split(' ');
+    let operation = match words.next() {
+        Some("create") => Operation::Create,
+        Some("update") => Operation::Update,
+        Some("delete") => Operation::Delete,
+        other => panic!("{}: a block {other:?} is not known", info.id),
+    };
+    let (mut user, mut subresource) = ("somebody", "");
+    for word in words {
+        match word.split_once('=') {
+            Some(("user", name)) => user = name,
+            Some(("subresource", name)) => subresource = name,
+            _ => panic!("{}: {word:?} is not known in {how:?}", info.id),
+        }
+    }
+    Action::Request { operation, object, user, subresource }
+}
