@@ -18,7 +18,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use kube::client::ClientBuilder;
 use portcullis::catalog::metrics::{Counted, show};
-use portcullis::catalog::{Catalog, Coverage, Heard, Kind, Reference, Scope, WHOLE, cluster};
+use portcullis::catalog::{Catalog, Coverage, Heard, Kind, Reference, Scope, Storage, cluster};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ static THINGS: Kind = Kind {
     plural: "things",
     scope: Scope::Namespaced,
     indexes: &[],
-    parts: WHOLE,
+    storage: Storage::Whole,
 };
 
 const LIST: &str = "/apis/example.org/v1/things";

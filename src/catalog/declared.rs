@@ -11,8 +11,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::store::Store;
-use super::{Index, Kind, Scope};
-use crate::admission::{Metadata, Path};
+use super::{Index, Kind, Scope, Storage};
+use crate::admission::Metadata;
 
 /// An object with this label, at `"true"`, has the kind that it declares looked at.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
@@ -30,10 +30,8 @@ pub struct Declaration {
     pub declares: fn(&Value) -> Option<Declared>,
     /// The indexes over objects of the declared kinds.
     pub indexes: &'static [&'static Index],
-    /// Whether objects of the declared kinds are looked up, and so watched. Of others only requests are looked at.
-    pub is_held: bool,
-    /// What is kept of objects of the declared kinds; see [`Kind::parts`].
-    pub parts: &'static [Path],
+    /// What the catalog stores of objects of the declared kinds. Of kinds that are not watched only requests are looked at.
+    pub storage: Storage,
 }
 
 /// A kind that an object declares.
@@ -76,7 +74,7 @@ impl Declared {
             plural: kept(&self.plural),
             scope: self.scope,
             indexes: declaration.indexes,
-            parts: declaration.parts,
+            storage: declaration.storage,
         }));
         known.push(kind);
         Some(kind)
@@ -138,7 +136,7 @@ impl DeclaredKinds {
     }
 
     pub(super) fn kinds(&self) -> Vec<&'static Kind> {
-        self.all().into_iter().filter(|(declaration, _)| declaration.is_held).map(|(_, kind)| kind).collect()
+        self.all().into_iter().map(|(_, kind)| kind).filter(|kind| !kind.is_read_by_name()).collect()
     }
 
     /// All declared kinds, with their declarations.
@@ -241,7 +239,7 @@ mod tests {
         plural: "shapes",
         scope: Scope::Cluster,
         indexes: &[],
-        parts: &[&["plural"], &["metadata", "labels"]],
+        storage: Storage::Parts(&[&["plural"], &["metadata", "labels"]]),
     };
     static OF_SHAPES: Declaration = Declaration {
         name: "things",
@@ -252,8 +250,7 @@ mod tests {
             Some(Declared { group, version, kind, plural, scope: Scope::Namespaced })
         },
         indexes: &[],
-        is_held: true,
-        parts: &[],
+        storage: Storage::Parts(&[]),
     };
 
     fn shape(name: &str, chosen: &str) -> Value {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::parts::EVERYTHING;
 use crate::admission::Path;
 
 /// A kind of objects in the catalog. Declared as a `static`; two kinds are the same when they are the same static.
@@ -19,10 +20,37 @@ pub struct Kind {
     pub scope: Scope,
     /// The ways in which rules look objects up, other than by name.
     pub indexes: &'static [&'static Index],
-    /// What is kept of its objects, besides kind, name and namespace: the paths that rules, mutators, controllers,
-    /// explanations and the indexes read. [`EVERY`](super::EVERY) in a path stands for every member or item,
-    /// [`WHOLE`](super::WHOLE) for everything. A reader sees nothing of the rest, in a live read too.
-    pub parts: &'static [Path],
+    /// What the catalog stores of its objects.
+    pub storage: Storage,
+}
+
+/// What the catalog stores of the objects of a kind, besides kind, name and namespace. Readers see nothing of the rest, in
+/// live reads too.
+#[derive(Debug, Clone, Copy)]
+pub enum Storage {
+    /// Objects are watched, and stored without `managedFields` and the last applied configuration.
+    Whole,
+    /// Objects are watched. These paths are stored: those that rules, mutators, controllers, explanations and the indexes
+    /// read. [`EVERY`](super::EVERY) in a path stands for every member or item.
+    Parts(&'static [Path]),
+    /// Objects are not watched. Live reads fetch these paths of an object that a rule names, so that the right to get it
+    /// is enough.
+    ByName(&'static [Path]),
+}
+
+impl Storage {
+    /// Reports whether objects are watched.
+    pub fn is_watched(self) -> bool {
+        !matches!(self, Self::ByName(_))
+    }
+
+    /// Returns the paths that readers see.
+    pub(super) fn parts(self) -> &'static [Path] {
+        match self {
+            Self::Whole => EVERYTHING,
+            Self::Parts(parts) | Self::ByName(parts) => parts,
+        }
+    }
 }
 
 /// Whether objects live in namespaces.
@@ -43,10 +71,6 @@ pub struct Index {
     pub keys: fn(&Value) -> Vec<String>,
 }
 
-/// An index that files nothing: the kind is not watched. An object of it is read from the API server when a rule names it
-/// for a confirmed read, so that the right to get that one is enough.
-pub static READ_BY_NAME: Index = Index { name: "read by name", keys: |_| Vec::new() };
-
 /// The core kind `Namespace`: rules ask whether one is terminating.
 pub static NAMESPACES: Kind = Kind {
     group: "",
@@ -55,7 +79,7 @@ pub static NAMESPACES: Kind = Kind {
     plural: "namespaces",
     scope: Scope::Cluster,
     indexes: &[],
-    parts: &[&["metadata", "deletionTimestamp"], &["status", "phase"]],
+    storage: Storage::Parts(&[&["metadata", "deletionTimestamp"], &["status", "phase"]]),
 };
 
 impl Kind {
@@ -72,9 +96,9 @@ impl Kind {
         text("kind") == self.kind && group == self.group
     }
 
-    /// Whether its objects are only read when one is named, and never watched.
+    /// Reports whether its objects are read only when a rule names one, and never watched.
     pub fn is_read_by_name(&self) -> bool {
-        self.indexes.iter().any(|index| std::ptr::eq(*index, &READ_BY_NAME))
+        !self.storage.is_watched()
     }
 
     /// The name for people: `contexts.landscaper.gardener.cloud`.

@@ -69,7 +69,7 @@ impl Parsed {
 mod tests {
     use super::super::parts::{Part, Projection};
     use super::super::record::Record;
-    use super::super::{Kind, Scope, WHOLE};
+    use super::super::{Kind, Scope, Storage};
     use super::*;
 
     static THINGS: Kind = Kind {
@@ -79,12 +79,12 @@ mod tests {
         plural: "things",
         scope: Scope::Namespaced,
         indexes: &[],
-        parts: WHOLE,
+        storage: Storage::Whole,
     };
 
     fn held(name: &str, bytes: usize) -> Held {
         let text = format!(r#"{{"metadata":{{"name":"{name}"}},"spec":"{}"}}"#, "x".repeat(bytes));
-        let projection = Projection::of(&THINGS, &Part::of(THINGS.parts), &text).unwrap();
+        let projection = Projection::of(&THINGS, &Part::of(THINGS.storage.parts()), &text).unwrap();
         let record = Record::of(&projection, None).unwrap();
         Held { kind: &THINGS, namespace: "ns".into(), record, dictionary: None }
     }

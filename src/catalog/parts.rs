@@ -1,6 +1,6 @@
 //! The parts of an object that the catalog keeps, and decoding JSON straight into them.
 //!
-//! A kind declares paths ([`Kind::parts`]). An object is decoded in one pass over its JSON text: values that no path
+//! A kind declares paths ([`Storage`](super::Storage)). An object is decoded in one pass over its JSON text: values that no path
 //! reaches are skipped, values that a path names are copied as text. No tree of values is built on the way.
 
 use std::borrow::Cow;
@@ -15,8 +15,8 @@ use crate::admission::{Path, json};
 
 /// In a path: every member of an object, or every item of a list.
 pub const EVERY: &str = "*";
-/// The parts of a kind of which everything is kept, but for `managedFields` and the last applied configuration.
-pub const WHOLE: &[Path] = &[&[EVERY]];
+/// The paths of everything, but for `managedFields` and the last applied configuration.
+pub(super) const EVERYTHING: &[Path] = &[&[EVERY]];
 
 /// Written for every object by the API server and read by no rule; often half of the object.
 const MANAGED_FIELDS: &str = "managedFields";
@@ -375,7 +375,7 @@ impl<'de> serde::Deserialize<'de> for Key<'de> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scope;
+    use super::super::{Scope, Storage};
     use super::*;
 
     const THING: &str = r#"{"apiVersion": "example.org/v1", "kind": "Thing",
@@ -391,7 +391,7 @@ mod tests {
             plural: "things",
             scope: Scope::Namespaced,
             indexes: &[],
-            parts,
+            storage: Storage::Parts(parts),
         };
         Projection::of(&kind, &Part::of(parts), text)
     }
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn whole_objects_lack_only_what_no_rule_reads() {
-        let kept = projected(WHOLE, THING).unwrap();
+        let kept = projected(EVERYTHING, THING).unwrap();
         let kept: Value = serde_json::from_str(&kept.text).unwrap();
         let mut whole: Value = serde_json::from_str(THING).unwrap();
         whole.as_object_mut().unwrap().retain(|key, _| key == "metadata" || key == "spec");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compression::{Dictionary, Samples};
 use super::index::Postings;
-use super::parts::{Part, Projection, WHOLE};
+use super::parts::{EVERYTHING, Part, Projection};
 use super::record::Record;
 use super::stored::{self, Held};
 use super::{Index, Kind};
@@ -63,7 +63,7 @@ impl Store {
     pub(super) fn new(kind: &'static Kind, is_whole: bool) -> Self {
         Self {
             kind,
-            part: Arc::new(Part::of(if is_whole { WHOLE } else { kind.parts })),
+            part: Arc::new(Part::of(if is_whole { EVERYTHING } else { kind.storage.parts() })),
             coverage: Coverage::Pending,
             objects: HashMap::new(),
             indexes: kind.indexes.iter().map(|_| Postings::default()).collect(),
@@ -259,7 +259,7 @@ impl Store {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::{Catalog, Scope};
+    use super::super::{Catalog, Scope, Storage};
     use super::*;
 
     static BY_COLOUR: Index = Index {
@@ -273,7 +273,7 @@ mod tests {
         plural: "things",
         scope: Scope::Namespaced,
         indexes: &[&BY_COLOUR],
-        parts: &[&["colour"]],
+        storage: Storage::Parts(&[&["colour"]]),
     };
 
     fn thing(name: &str, colour: &str) -> Value {

@@ -77,7 +77,7 @@ impl Stored {
     /// # Errors
     /// When it cannot be stored.
     pub fn projected(kind: &'static Kind, text: &str) -> Result<Self, Undecodable> {
-        let Projection { namespace, name, text, .. } = Projection::of(kind, &Part::of(kind.parts), text)?;
+        let Projection { namespace, name, text, .. } = Projection::of(kind, &Part::of(kind.storage.parts()), text)?;
         Ok(Self::new(value(kind, &namespace, &name, &text)))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::admission::{Metadata, Operation};
-use crate::catalog::{Declaration, Declared, Index, Kind, Scope, Stored, View, WHOLE};
+use crate::catalog::{Declaration, Declared, Index, Kind, Scope, Storage, Stored, View};
 use crate::rule::{DECLARED, Match, Outage};
 
 pub use super::api::GROUP;
@@ -28,7 +28,7 @@ const fn environment_configs(version: &'static str, indexes: &'static [&'static 
         scope: Scope::Cluster,
         indexes,
         // Selectors sort by any path.
-        parts: WHOLE,
+        storage: Storage::Whole,
     }
 }
 
@@ -86,7 +86,7 @@ pub static COMPOSITIONS: Kind = Kind {
     plural: "compositions",
     scope: Scope::Cluster,
     indexes: &[&BY_COMPOSITE_TYPE, &BY_REFERRED_CONFIG, &BY_SELECTED_LABEL],
-    parts: &[&["metadata"], &["spec"]],
+    storage: Storage::Parts(&[&["metadata"], &["spec"]]),
 };
 
 /// `CompositionRevision`: an immutable snapshot of a Composition, to which composites may be pinned.
@@ -97,7 +97,7 @@ pub static REVISIONS: Kind = Kind {
     plural: "compositionrevisions",
     scope: Scope::Cluster,
     indexes: &[&BY_REVISED, &BY_REFERRED_CONFIG, &BY_SELECTED_LABEL],
-    parts: &[&["metadata"], &["spec"]],
+    storage: Storage::Parts(&[&["metadata"], &["spec"]]),
 };
 
 /// The label of a CompositionRevision that names its Composition.
@@ -160,7 +160,7 @@ pub static DEFINITIONS: Kind = Kind {
     plural: "compositeresourcedefinitions",
     scope: Scope::Cluster,
     indexes: &[&BY_DECLARED_TYPE, &BY_CLAIM],
-    parts: &[&["metadata"], &["spec"]],
+    storage: Storage::Parts(&[&["metadata"], &["spec"]]),
 };
 
 /// Index of CompositeResourceDefinitions by the group and kind of their composites.
@@ -189,15 +189,14 @@ pub static COMPOSITES: Declaration = Declaration {
     declares,
     indexes: &[&BY_COMPOSITION, &BY_REFERENCE, &WITH_REFERENCES],
     // Patches read any path.
-    parts: WHOLE,
-    is_held: true,
+    storage: Storage::Whole,
 };
 
 const CLAIMS_NAME: &str = "claims";
 
 /// Claims: the namespaced kinds that CompositeResourceDefinitions offer. Crossplane creates a composite for each claim.
 pub static CLAIMS: Declaration =
-    Declaration { name: CLAIMS_NAME, by: &DEFINITIONS, declares: offers, indexes: &[], parts: &[], is_held: false };
+    Declaration { name: CLAIMS_NAME, by: &DEFINITIONS, declares: offers, indexes: &[], storage: Storage::ByName(&[]) };
 
 /// Returns the kind of claims that a CompositeResourceDefinition offers, if any.
 fn offers(definition: &Value) -> Option<Declared> {

@@ -8,7 +8,7 @@ use super::dry_run_annotations::DryRunAnnotations;
 use super::owner::{self, Owner, OwnerKind};
 use super::{context, installation};
 use crate::admission::Operation;
-use crate::catalog::{EVERY, Index, Kind, Reference, Scope};
+use crate::catalog::{EVERY, Index, Kind, Reference, Scope, Storage};
 use crate::rule::{Match, Outage};
 
 /// `Context`: settings shared by Installations.
@@ -19,12 +19,12 @@ pub static CONTEXTS: Kind = Kind {
     plural: "contexts",
     scope: Scope::Namespaced,
     indexes: &[&CONTEXTS_BY_OVERWRITES],
-    parts: &[
+    storage: Storage::Parts(&[
         &["componentVersionOverwrites"],
         &["metadata", "deletionTimestamp"],
         &["registryPullSecrets"],
         &["repositoryContext"],
-    ],
+    ]),
 };
 
 /// Contexts by the name of the overwrites that they use.
@@ -39,7 +39,7 @@ pub static OVERWRITES: Kind = Kind {
     plural: "componentversionoverwrites",
     scope: Scope::Namespaced,
     indexes: &[],
-    parts: &[&["metadata", "generation"], &["overwrites"]],
+    storage: Storage::Parts(&[&["metadata", "generation"], &["overwrites"]]),
 };
 
 /// `Installation`: a component that Landscaper installs.
@@ -50,7 +50,7 @@ pub static INSTALLATIONS: Kind = Kind {
     plural: "installations",
     scope: Scope::Namespaced,
     indexes: &[&INSTALLATIONS_BY_CONTEXT, &BY_OWNER, &BY_DRY_RUN_CONFIGURATION],
-    parts: &[
+    storage: Storage::Parts(&[
         &["metadata", "annotations", CONFIGURATION_ANNOTATION],
         &["metadata", "annotations", DRY_RUN_ANNOTATION],
         &["metadata", "annotations", TYPE_ANNOTATION],
@@ -69,7 +69,7 @@ pub static INSTALLATIONS: Kind = Kind {
         &["status", "conditions", EVERY, "type"],
         &["status", "jobID"],
         &["status", "jobIDFinished"],
-    ],
+    ]),
 };
 
 /// Installations by the name of their context.
@@ -84,7 +84,7 @@ pub static EXECUTIONS: Kind = Kind {
     plural: "executions",
     scope: Scope::Namespaced,
     indexes: &[&BY_OWNER],
-    parts: &[
+    storage: Storage::Parts(&[
         &["metadata", "annotations", CONFIGURATION_ANNOTATION],
         &["metadata", "annotations", DRY_RUN_ANNOTATION],
         &["metadata", "annotations", TYPE_ANNOTATION],
@@ -92,7 +92,7 @@ pub static EXECUTIONS: Kind = Kind {
         &["metadata", "ownerReferences"],
         &["metadata", "resourceVersion"],
         &["metadata", "uid"],
-    ],
+    ]),
 };
 
 /// `DeployItem`: a unit of work for a deployer.
@@ -103,7 +103,7 @@ pub static DEPLOY_ITEMS: Kind = Kind {
     plural: "deployitems",
     scope: Scope::Namespaced,
     indexes: &[&BY_OWNER, &BY_DRY_RUN_CONFIGURATION],
-    parts: &[
+    storage: Storage::Parts(&[
         &["metadata", "annotations", CONFIGURATION_ANNOTATION],
         &["metadata", "annotations", DRY_RUN_ANNOTATION],
         &["metadata", "annotations", TYPE_ANNOTATION],
@@ -121,7 +121,7 @@ pub static DEPLOY_ITEMS: Kind = Kind {
         &["status", "jobID"],
         &["status", "jobIDFinished"],
         &["status", "phase"],
-    ],
+    ]),
 };
 
 /// `Target`: the environment that a deployer installs into. Only its metadata is cached, not its credentials.
@@ -132,7 +132,7 @@ pub static TARGETS: Kind = Kind {
     plural: "targets",
     scope: Scope::Namespaced,
     indexes: &[],
-    parts: &[&["metadata", "labels"], &["metadata", "annotations"]],
+    storage: Storage::Parts(&[&["metadata", "labels"], &["metadata", "annotations"]]),
 };
 
 /// `DeployerRegistration`: the types that a deployer serves. Landscaper removed this kind in version 0.99.
@@ -143,7 +143,7 @@ pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
     plural: "deployerregistrations",
     scope: Scope::Cluster,
     indexes: &[&ALL],
-    parts: &[&["spec", "types"]],
+    storage: Storage::Parts(&[&["spec", "types"]]),
 };
 
 /// An index of all objects, under the empty key.
@@ -157,7 +157,7 @@ pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
     plural: "dryrunconfigurations",
     scope: Scope::Namespaced,
     indexes: &[],
-    parts: &[&["spec"]],
+    storage: Storage::Parts(&[&["spec"]]),
 };
 
 /// Objects by their owner: `Installation/name` or `Execution/name`.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Controller, Failure, Next, Permission, Tools};
 use crate::admission::{Metadata, Path};
-use crate::catalog::{CHOOSING_LABEL, Catalog, Change, Kind, Reference, Scope, cluster};
+use crate::catalog::{CHOOSING_LABEL, Catalog, Change, Kind, Reference, Scope, Storage, cluster};
 use crate::crossplane::kinds::{CLAIMS, COMPOSITES, DEFINITIONS};
 use crate::gate::registration::DECLARED_NAME;
 
@@ -32,8 +32,8 @@ static PERMISSIONS: [Permission; 1] = [Permission {
 
 const fn configurations(kind: &'static str, plural: &'static str) -> Kind {
     // Only the fact of a change matters; the object is then read from the API server.
-    let parts: &[Path] = &[&["metadata", "resourceVersion"]];
-    Kind { group: GROUP, version: "v1", kind, plural, scope: Scope::Cluster, indexes: &[], parts }
+    let storage = Storage::Parts(&[&["metadata", "resourceVersion"]]);
+    Kind { group: GROUP, version: "v1", kind, plural, scope: Scope::Cluster, indexes: &[], storage }
 }
 
 /// Updates the rules of the two configurations.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::live_read::with_live_reads;
 use super::{Controller, Failure, Next, Permission, Severity, Tools, events};
 use crate::admission::Metadata;
-use crate::catalog::{Kind, Reference, Scope, cluster};
+use crate::catalog::{Kind, Reference, Scope, Storage, cluster};
 use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consistent};
 use crate::landscaper::dry_run::run::{
     Configuration, Deployer, Inputs, MANAGER, OtherDeployer, RunError, Step, claims_deployment, is_routed,
@@ -35,7 +35,7 @@ static SECRETS: Kind = Kind {
     plural: "secrets",
     scope: Scope::Namespaced,
     indexes: &[],
-    parts: &[],
+    storage: Storage::ByName(&[]),
 };
 
 /// Processes DeployItems that are in dry run.

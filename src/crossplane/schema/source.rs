@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Schema, SchemaError};
 use crate::admission::Metadata;
-use crate::catalog::{Confirmation, Kind, READ_BY_NAME, Reference, Scope, View};
+use crate::catalog::{Confirmation, Kind, Reference, Scope, Storage, View};
 
 /// The annotation that holds the schema: JSON Schema, as JSON or YAML.
 pub const ANNOTATION: &str = "portcullis.dev/environment-schema";
@@ -24,8 +24,8 @@ pub static CONFIG_MAPS: Kind = Kind {
     kind: "ConfigMap",
     plural: "configmaps",
     scope: Scope::Namespaced,
-    indexes: &[&READ_BY_NAME],
-    parts: &[&["data"]],
+    indexes: &[],
+    storage: Storage::ByName(&[&["data"]]),
 };
 
 /// Returns the schema that a Composition declares, if any, and its annotation.

@@ -60,7 +60,9 @@ impl Registration {
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (_, Kind { group, plural, .. }) in self.declared.iter().filter(|(declaration, _)| declaration.is_held) {
+        for (_, Kind { group, plural, .. }) in
+            self.declared.iter().filter(|(declaration, _)| declaration.storage.is_watched())
+        {
             groups.entry(group).or_default().push(plural);
         }
         let rule = |(group, mut plurals): (&str, Vec<&str>)| {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::source::{self, Known};
 use super::{At, Content, Delivery, Look, Root, late};
 use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
-use crate::catalog::{Index, Kind, Reference, Scope, View};
+use crate::catalog::{Index, Kind, Reference, Scope, Storage, View};
 use crate::kustomize::analyse;
 use crate::kustomize::file::{NAMES, Patch};
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -30,7 +30,7 @@ pub(super) static KUSTOMIZATIONS: Kind = Kind {
     plural: "kustomizations",
     scope: Scope::Namespaced,
     indexes: &[&BY_SOURCE],
-    parts: &[&["metadata", "labels"], &["metadata", "uid"], &["spec"]],
+    storage: Storage::Parts(&[&["metadata", "labels"], &["metadata", "uid"], &["spec"]]),
 };
 
 /// Kustomizations by their source: `GitRepository/flux-system/apps`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::catalog::{Kind, Scope, Stored, View, WHOLE};
+use crate::catalog::{Kind, Scope, Storage, Stored, View};
 
 /// API group of Flux's sources.
 pub const GROUP: &str = "source.toolkit.fluxcd.io";
@@ -14,7 +14,15 @@ pub const GROUP: &str = "source.toolkit.fluxcd.io";
 pub const VERSION: &str = "v1";
 
 const fn source(kind: &'static str, plural: &'static str) -> Kind {
-    Kind { group: GROUP, version: VERSION, kind, plural, scope: Scope::Namespaced, indexes: &[], parts: WHOLE }
+    Kind {
+        group: GROUP,
+        version: VERSION,
+        kind,
+        plural,
+        scope: Scope::Namespaced,
+        indexes: &[],
+        storage: Storage::Whole,
+    }
 }
 
 /// A git repository.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::flux::of_object;
 use super::{Delivery, Look, path_annotation};
 use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Path, Request};
-use crate::catalog::{Index, Kind, NAMESPACES, Reference, Scope, Stored, View};
+use crate::catalog::{Index, Kind, NAMESPACES, Reference, Scope, Storage, Stored, View};
 use crate::kustomize::finding::Site;
 use crate::kustomize::references::{is_git, is_http};
 use crate::kustomize::rules::{kz001, kz002, kz004, kz006, kz009};
@@ -23,7 +23,15 @@ use crate::rule::{Match, RuleInfo};
 pub(in crate::kustomize) const GROUP: &str = "kustomize.config.k8s.io";
 
 const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -> Kind {
-    Kind { group: GROUP, version, kind, plural, scope: Scope::Namespaced, indexes: &INDEXES, parts: &PARTS }
+    Kind {
+        group: GROUP,
+        version,
+        kind,
+        plural,
+        scope: Scope::Namespaced,
+        indexes: &INDEXES,
+        storage: Storage::Parts(&PARTS),
+    }
 }
 
 /// The annotation with the folder of an object, and [`LISTS`].

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::catalog::{Kind, Reference, Scope, cluster};
+use crate::catalog::{Kind, Reference, Scope, Storage, cluster};
 use crate::oci::Keyring;
 use crate::reconciler::Tools;
 
@@ -28,7 +28,7 @@ static SECRETS: Kind = Kind {
     plural: "secrets",
     scope: Scope::Namespaced,
     indexes: &[],
-    parts: &[],
+    storage: Storage::ByName(&[]),
 };
 
 /// Credentials by namespace and names of secrets.

@@ -5,7 +5,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Pre
 use serde_json::{Map, Value, json};
 
 use crate::admission::Metadata;
-use crate::catalog::{Kind, Reference, Scope, cluster};
+use crate::catalog::{Kind, Reference, Scope, Storage, cluster};
 use crate::landscaper::annotations::{SOURCE_ANNOTATION, TREE_ANNOTATION};
 use crate::landscaper::overwrites::effect::Effect;
 use crate::landscaper::overwrites::message::Condition;
@@ -28,7 +28,7 @@ static CONFIG_MAPS: Kind = Kind {
     plural: "configmaps",
     scope: Scope::Namespaced,
     indexes: &[],
-    parts: &[],
+    storage: Storage::ByName(&[]),
 };
 
 /// The writes for one Installation.
