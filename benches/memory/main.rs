@@ -24,6 +24,7 @@ mod control_plane;
 mod daemon;
 #[path = "../../tests/e2e/delivery_crds.rs"]
 mod delivery_crds;
+mod etcd;
 #[path = "../../tests/e2e/http.rs"]
 mod http;
 mod informer;

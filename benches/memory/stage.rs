@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::cluster::Cluster;
+use crate::etcd;
 use crate::objects::{Row, namespace, namespaces};
 use crate::user::User;
 
@@ -52,11 +53,10 @@ impl Stage {
             all.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
         }
         for row in &self.rows {
-            define(&client, row).await;
             let begun = Instant::now();
-            let created = stream::iter(0..row.count).map(|number| create(&client, row, number));
-            created.buffer_unordered(AT_ONCE).count().await;
-            eprintln!("{} {} created in {:.0?}", row.count, row.plural, begun.elapsed());
+            etcd::store(self.cluster.etcd_port(), row);
+            define(&client, row).await;
+            eprintln!("{} {} stored in {:.0?}", row.count, row.plural, begun.elapsed());
         }
     }
 
@@ -130,13 +130,6 @@ async fn define(client: &Client, row: &Row) {
     while api(client, row, 0).list(&ListParams::default().limit(1)).await.is_err() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-}
-
-async fn create(client: &Client, row: &Row, number: usize) {
-    let mut object = row.object(number);
-    object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
-    let object: DynamicObject = serde_json::from_value(object).unwrap();
-    api(client, row, number).create(&PostParams::default(), &object).await.unwrap();
 }
 
 async fn patch(client: &Client, row: &Row, number: usize, at: usize) {

@@ -171,6 +171,11 @@ impl Cluster {
         self.runtime.block_on(async { client(self.port, &self.authority, user) }).expect("there was a client before")
     }
 
+    /// Returns the port on which etcd serves clients.
+    pub fn etcd_port(&self) -> u16 {
+        self.ports.etcd
+    }
+
     /// Runs a future to its end.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
