@@ -12,9 +12,71 @@ use super::record::Record;
 /// The objects under one key.
 enum Posting {
     One(Record),
-    /// In the order of their names. Boxed, because most keys have one object, and an entry of the index is then half as large.
-    #[expect(clippy::box_collection, reason = "halves the size of an entry")]
-    Many(Box<BTreeSet<Record>>),
+    /// Boxed, because most keys have one object, and an entry of the index is then half as large.
+    Many(Box<Many>),
+}
+
+/// Objects in the order of their names.
+enum Many {
+    /// At most [`FEW`].
+    Few(Vec<Record>),
+    Set(BTreeSet<Record>),
+}
+
+/// Up to so many objects a sorted list takes less memory than a tree, and is as fast.
+const FEW: usize = 16;
+
+impl Many {
+    /// Adds an object, or replaces the one of its name; returns whether the name is new.
+    fn insert(&mut self, record: &Record) -> bool {
+        match self {
+            Self::Set(set) => set.replace(record.clone()).is_none(),
+            Self::Few(few) => match few.binary_search(record) {
+                Ok(at) => {
+                    few.splice(at..=at, [record.clone()]);
+                    false
+                }
+                Err(_) if few.len() == FEW => {
+                    *self = Self::Set(few.drain(..).chain([record.clone()]).collect());
+                    true
+                }
+                Err(at) => {
+                    few.reserve_exact(1);
+                    few.insert(at, record.clone());
+                    true
+                }
+            },
+        }
+    }
+
+    /// Removes the object of that name; returns whether there was one.
+    fn remove(&mut self, name: &str) -> bool {
+        match self {
+            Self::Set(set) => set.remove(name),
+            Self::Few(few) => match few.binary_search_by(|record| record.name().cmp(name)) {
+                Ok(at) => {
+                    few.remove(at);
+                    true
+                }
+                Err(_) => false,
+            },
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Few(few) => few.len(),
+            Self::Set(set) => set.len(),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Record> {
+        let (few, set) = match self {
+            Self::Few(few) => (Some(few), None),
+            Self::Set(set) => (None, Some(set)),
+        };
+        few.into_iter().flatten().chain(set.into_iter().flatten())
+    }
 }
 
 /// Takes a number that is a hash already.
@@ -38,12 +100,12 @@ impl Hasher for Hashed {
 pub(super) struct Postings {
     seed: RandomState,
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
-    /// How many records are in sets.
-    in_sets: usize,
+    /// How many records share their key with others.
+    shared: usize,
 }
 
-/// What an entry of a set takes, on average.
-const SET_ENTRY_BYTES: usize = 23;
+/// What a record that shares its key takes, on average.
+const SHARED_BYTES: usize = 24;
 
 impl Postings {
     fn hash(&self, namespace: &str, key: &str) -> u64 {
@@ -57,14 +119,14 @@ impl Postings {
             None => drop(self.postings.insert(hash, Posting::One(record.clone()))),
             Some(Posting::One(known)) if known == record => *known = record.clone(),
             Some(posting @ Posting::One(_)) => {
-                let mut many = BTreeSet::from([record.clone()]);
+                let mut many = Many::Few(vec![record.clone()]);
                 if let Posting::One(known) = posting {
-                    many.insert(known.clone());
+                    many.insert(known);
                 }
                 *posting = Posting::Many(Box::new(many));
-                self.in_sets += 2;
+                self.shared += 2;
             }
-            Some(Posting::Many(many)) => self.in_sets += usize::from(many.replace(record.clone()).is_none()),
+            Some(Posting::Many(many)) => self.shared += usize::from(many.insert(record)),
         }
     }
 
@@ -75,8 +137,8 @@ impl Postings {
             None => false,
             Some(Posting::One(known)) => known.name() == name,
             Some(Posting::Many(many)) => {
-                self.in_sets -= usize::from(many.remove(name));
-                many.is_empty()
+                self.shared -= usize::from(many.remove(name));
+                many.len() == 0
             }
         };
         if is_empty {
@@ -105,7 +167,7 @@ impl Postings {
 
     /// Returns the bytes that it takes, without the records.
     pub(super) fn size(&self) -> usize {
-        self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.in_sets * SET_ENTRY_BYTES
+        self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.shared * SHARED_BYTES
     }
 
     /// Returns memory after many objects went.

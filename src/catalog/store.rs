@@ -214,6 +214,10 @@ impl Store {
         let gone = gone.into_iter().filter_map(|(namespace, record)| self.remove(&namespace, record.name())).collect();
         self.coverage = coverage;
         self.indexes.iter_mut().for_each(Postings::shrink);
+        self.objects
+            .values_mut()
+            .filter(|objects| objects.capacity() > 4 * objects.len())
+            .for_each(Objects::shrink_to_fit);
         gone
     }
 
