@@ -1,6 +1,6 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
-.PHONY: run test test-fast test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench overload soak \
+.PHONY: run test test-fast test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench memory-soak overload soak \
 	image test-kind chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
@@ -128,6 +128,10 @@ bench:
 	cargo bench --locked $(FEATURES) --bench delivery -- --write
 	cargo bench --locked $(FEATURES) --bench load -- latency --write
 	cargo bench --locked $(FEATURES) --bench memory -- --write
+
+## Change 200 objects per second for ten minutes, and write the memory into docs/performance.md
+memory-soak:
+	cargo bench --locked $(FEATURES) --bench memory -- soak --write
 
 ## Send three times the server's capacity for a minute, and write the table into docs/reliability.md
 overload:

@@ -1,11 +1,11 @@
-//! Measures the memory of the catalog: resident memory of `portcullis serve` with the objects of large clusters.
+//! Measures the resident memory of `portcullis serve` with the objects of large clusters.
 //!
-//! The objects come from files, and from a real API server by watch; there a client-go informer, in a Go program that
-//! is built here, holds the same objects. Each row uses its own server. `peak` is the maximum of the process.
+//! Objects come from files, and from a real API server by watch; there a Go program with an informer of client-go holds the
+//! same objects. Each row is a server of its own. `peak` is the most that the process ever had.
 //!
-//! `cargo bench --bench memory` prints the tables; `-- --write` writes them into `docs/performance.md`; `-- files` and
-//! `-- cluster` measure one half. `-- soak --seconds=600` changes 200 objects per second and prints the memory every
-//! ten seconds.
+//! `cargo bench --bench memory -- files`, `-- cluster` and `-- soak` print a table each; without a name, the first two.
+//! `--write` puts them into `docs/performance.md`. The soak changes 200 objects a second for ten minutes, or `--seconds=`, and
+//! samples the memory every ten seconds.
 #![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -55,10 +55,9 @@ const IN_A_FILE: usize = 500;
 const RATE: u32 = 200;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    // without cargo's word for "do not just see whether it runs"
-    if !has("--bench") {
+    let arguments = Arguments(std::env::args().skip(1).collect());
+    // Without this flag cargo only checks that the benchmark starts.
+    if !arguments.has("--bench") {
         return;
     }
     cleanup::clear_on_signals().expect("a process may handle its signals");
@@ -69,29 +68,43 @@ fn main() {
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    if has("soak") {
-        let seconds = arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")?.parse().ok());
-        return soak(certs.path(), Duration::from_secs(seconds.unwrap_or(600)));
+    let tables: [(&str, fn(&Arguments, &Path) -> String); 3] =
+        [("files", |_, certs| from_files(certs)), ("cluster", |_, certs| from_cluster(certs)), ("soak", soak)];
+    let is_wanted = |name: &str| arguments.has(name) || name != "soak" && !arguments.names_a_table();
+    for (name, measure) in tables.into_iter().filter(|(name, _)| is_wanted(name)) {
+        let table = measure(&arguments, certs.path());
+        println!("{table}");
+        if arguments.has("--write") {
+            write_table(name, &table);
+        }
     }
-    let empty = empty(certs.path());
-    let mut report = format!(
-        "The empty server takes {} MB. \"Times the JSON\" is all that is resident; in brackets, without the empty server.\n",
-        megabytes(empty.resident)
-    );
-    if !has("cluster") {
-        report.push_str(&from_files(certs.path(), empty));
+}
+
+/// What the benchmark was started with.
+struct Arguments(Vec<String>);
+
+impl Arguments {
+    fn has(&self, wanted: &str) -> bool {
+        self.0.iter().any(|argument| argument == wanted)
     }
-    if !has("files") {
-        report.push_str(&from_cluster(certs.path(), empty));
+
+    fn names_a_table(&self) -> bool {
+        ["files", "cluster", "soak"].iter().any(|name| self.has(name))
     }
-    println!("{report}");
-    if has("--write") {
-        let (begin, end) = ("<!-- memory: begin -->", "<!-- memory: end -->");
-        let page = fs::read_to_string(PAGE).expect("the page is there");
-        let (before, rest) = page.split_once(begin).expect("the page has a place for the table");
-        let (_, after) = rest.split_once(end).expect("the place has an end");
-        fs::write(PAGE, format!("{before}{begin}\n{report}{end}{after}")).expect("the page can be written");
+
+    /// Returns the value of `--name=value`.
+    fn number(&self, name: &str) -> Option<u64> {
+        self.0.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
     }
+}
+
+/// Puts a table into the page, between its marks.
+fn write_table(name: &str, table: &str) {
+    let (begin, end) = (format!("<!-- memory-{name}: begin -->"), format!("<!-- memory-{name}: end -->"));
+    let page = fs::read_to_string(PAGE).expect("the page exists");
+    let (before, rest) = page.split_once(&begin).expect("the page has a place for the table");
+    let (_, after) = rest.split_once(&end).expect("the place has an end");
+    fs::write(PAGE, format!("{before}{begin}\n{table}{end}{after}")).expect("the page can be written");
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -160,8 +173,15 @@ fn runs() -> Vec<Vec<Row>> {
     ROWS.iter().map(|row| vec![*row]).chain([everything()]).collect()
 }
 
-fn from_files(certs: &Path, empty: Memory) -> String {
-    let mut text = format!("\nFrom files, {IN_A_FILE} objects in each:\n\n{HEAD}\n{RULE}\n");
+/// Says what the empty server takes.
+fn preface(empty: Memory) -> String {
+    let resident = megabytes(empty.resident);
+    format!("The empty server takes {resident} MB; \"times the JSON\" includes it, and in brackets it does not.\n\n")
+}
+
+fn from_files(certs: &Path) -> String {
+    let empty = empty(certs);
+    let mut text = format!("{}{HEAD}\n{RULE}\n", preface(empty));
     for rows in runs() {
         let folder = tempfile::tempdir().unwrap();
         let json = rows.iter().map(|row| write(row, folder.path())).sum();
@@ -197,9 +217,9 @@ fn write(row: &Row, folder: &Path) -> u64 {
     written
 }
 
-fn from_cluster(certs: &Path, empty: Memory) -> String {
-    let mut text =
-        format!("\nFrom an API server, by watch:\n\n{HEAD} Go informer, heap, MB | resident, MB |\n{RULE}--:|--:|\n");
+fn from_cluster(certs: &Path) -> String {
+    let empty = empty(certs);
+    let mut text = format!("{}{HEAD} Go informer, heap, MB | resident, MB |\n{RULE}--:|--:|\n", preface(empty));
     for rows in runs() {
         let stage = Stage::with(&rows);
         let (json, scanned) = stage.transfer();
@@ -209,6 +229,8 @@ fn from_cluster(certs: &Path, empty: Memory) -> String {
         let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes", &rows));
         assert_eq!(server.metric("portcullis_catalog_objects", &rows) as usize, stage.count());
         let informer = Some(Informer::measure(&kubeconfig, &rows));
+        // Before and after, as other processes are busy at times.
+        let scanned = (scanned + stage.transfer().1) / 2;
         let measured = Measured { name: name_of(&rows), json, memory, counted, ready, scanned, informer };
         let line = measured.line(empty);
         eprint!("{line}");
@@ -217,25 +239,37 @@ fn from_cluster(certs: &Path, empty: Memory) -> String {
     text
 }
 
-/// Changes objects continuously, and prints the memory of the server.
-fn soak(certs: &Path, length: Duration) {
+/// Changes objects all the time, and samples what the server takes.
+fn soak(arguments: &Arguments, certs: &Path) -> String {
+    let length = Duration::from_secs(arguments.number("--seconds").unwrap_or(600));
     let rows: Vec<_> = ROWS.iter().map(|row| Row { count: row.count / 10, ..*row }).collect();
     let stage = Stage::with(&rows);
     let kubeconfig = stage.kubeconfig();
     let server = Server::start(certs, &["--kubeconfig".as_ref(), kubeconfig.as_os_str()]);
     server.ready();
-    let steady = server.settled();
-    println!("| after, s | changes | resident, MB |\n|--:|--:|--:|\n| 0 | 0 | {:.1} |", steady.resident as f64 / 1e6);
-    let mut samples = Vec::new();
+    let mut samples = vec![(Duration::ZERO, 0, server.settled().resident)];
     stage.change(length, RATE, |elapsed, changes| {
-        let resident = server.memory().resident as f64 / 1e6;
-        samples.push(resident);
-        println!("| {:.0} | {changes} | {resident:.1} |", elapsed.as_secs_f64());
+        let resident = server.memory().resident;
+        eprintln!("after {:.0} s: {changes} changes, {:.1} MB", elapsed.as_secs_f64(), resident as f64 / 1e6);
+        samples.push((elapsed, changes, resident));
     });
+    soaked(&samples, stage.count())
+}
+
+/// Writes a sample of each minute, and compares the last quarter with the second.
+fn soaked(samples: &[(Duration, usize, u64)], objects: usize) -> String {
+    let mut text = format!("{} objects, {RATE} changes a second:\n\n", thousands(objects));
+    text.push_str("| after, s | changes | resident, MB |\n|--:|--:|--:|\n");
+    for (elapsed, changes, resident) in samples.iter().step_by(6) {
+        text.push_str(&format!("| {:.0} | {changes} | {:.1} |\n", elapsed.as_secs_f64(), *resident as f64 / 1e6));
+    }
     let quarter = samples.len() / 4;
-    let mean = |samples: &[f64]| samples.iter().sum::<f64>() / samples.len() as f64;
+    let mean = |samples: &[(Duration, usize, u64)]| {
+        samples.iter().map(|(.., resident)| *resident as f64).sum::<f64>() / samples.len() as f64
+    };
     if quarter > 0 {
         let (second, last) = (mean(&samples[quarter..2 * quarter]), mean(&samples[samples.len() - quarter..]));
-        println!("\nThe last quarter has {:.3} times the memory of the second.", last / second);
+        text.push_str(&format!("\nThe last quarter has {:.3} times the memory of the second.\n", last / second));
     }
+    text
 }
