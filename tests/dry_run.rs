@@ -176,7 +176,7 @@ impl Confirm for Truth {
         Box::pin(async move {
             tokio::task::yield_now().await;
             let key = (reference.kind.kind.to_owned(), reference.name.clone());
-            Ok(self.0.lock().unwrap().get(&key).cloned())
+            Ok(self.0.lock().unwrap().get(&key).map(Value::to_string))
         })
     }
 }

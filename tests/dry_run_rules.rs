@@ -313,7 +313,9 @@ struct Ahead(Option<Value>);
 impl Confirm for Ahead {
     fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
         let found = self.0.clone().filter(|object| object["metadata"]["name"] == reference.name.as_str());
-        Box::pin(async move { if self.0.is_some() { Ok(found) } else { Err("silence".to_owned()) } })
+        Box::pin(async move {
+            if self.0.is_some() { Ok(found.map(|object| object.to_string())) } else { Err("silence".to_owned()) }
+        })
     }
 }
 

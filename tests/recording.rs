@@ -206,7 +206,7 @@ impl Confirm for HasAll {
         let Reference { kind, namespace, name } = reference;
         let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "overwrites": [],
                             "metadata": {"name": name, "namespace": namespace, "managedFields": []}});
-        Box::pin(async move { Ok(Some(object)) })
+        Box::pin(async move { Ok(Some(object.to_string())) })
     }
 }
 

@@ -117,7 +117,10 @@ struct Live(Option<Option<Value>>);
 impl Confirm for Live {
     fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
         let context = self.0.clone().map(|context| context.filter(|_| reference.kind.kind == "Context"));
-        Box::pin(async move { context.ok_or_else(|| "no answer".to_owned()) })
+        Box::pin(async move {
+            let context = context.ok_or_else(|| "no answer".to_owned())?;
+            Ok(context.map(|context| context.to_string()))
+        })
     }
 }
 

@@ -11,7 +11,7 @@ pub mod cluster;
 mod compression;
 mod declared;
 pub mod frames;
-pub mod heard;
+pub mod freshness;
 mod index;
 mod kind;
 mod listing;
@@ -37,7 +37,7 @@ use tokio::sync::watch;
 pub use change::{Change, Observe};
 use declared::DeclaredKinds;
 pub use declared::{CHOOSING_LABEL, Declaration, Declared};
-pub use heard::Heard;
+pub use freshness::Freshness;
 pub use kind::{Index, Kind, NAMESPACES, Scope, Storage};
 pub use listing::Listing;
 use parsed::Parsed;
@@ -51,12 +51,13 @@ pub use view::{Confirmation, Confirmed, Reference, View};
 
 /// A read that goes to the API server, for where a stale answer would be unsafe.
 pub trait Confirm: Send + Sync {
-    /// The object as the API server has it now; `None` where it has none; an error when it cannot be asked.
+    /// Returns the JSON text of the object as the API server has it now; `None` if there is none; an error if the API server
+    /// cannot be asked.
     fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a>;
 }
 
 /// The pending answer of a [`Confirm`].
-pub type Confirming<'a> = Pin<Box<dyn Future<Output = Result<Option<Value>, String>> + Send + 'a>>;
+pub type Confirming<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + 'a>>;
 
 /// What is known of the cluster, or of the folder that stands for one.
 pub struct Catalog {
@@ -240,9 +241,28 @@ impl Catalog {
 
     /// Puts an object in, in place of the one of its name. One that cannot be stored is reported, and counted.
     pub fn insert(&self, kind: &'static Kind, object: Value) {
+        self.insert_value(kind, &object);
+    }
+
+    fn insert_value(&self, kind: &'static Kind, object: &Value) {
         match self.decode(kind, &object.to_string()) {
             Ok(object) => self.put(kind, &object),
             Err(undecodable) => self.reject(kind, &undecodable),
+        }
+    }
+
+    /// Puts objects of any kinds in, in place of those of their names; leaves out those of kinds that nobody looks up.
+    pub fn insert_all<'v>(&self, objects: impl Iterator<Item = &'v Value> + Clone) {
+        self.insert_kinds(&self.kinds().collect::<Vec<_>>(), objects.clone());
+        // Declared kinds are known only after the objects that declare them.
+        self.insert_kinds(&self.declared(), objects);
+    }
+
+    fn insert_kinds<'v>(&self, kinds: &[&'static Kind], objects: impl Iterator<Item = &'v Value>) {
+        for object in objects {
+            if let Some(kind) = kinds.iter().find(|kind| kind.is_kind_of(object)) {
+                self.insert_value(kind, object);
+            }
         }
     }
 
@@ -318,8 +338,8 @@ impl Catalog {
         let Some(confirm) = &self.confirm else {
             return Ok(self.find(reference.kind, &reference.namespace, &reference.name));
         };
-        let Some(object) = confirm.confirm(reference).await? else { return Ok(None) };
-        let stored = Stored::projected(reference.kind, &object.to_string());
+        let Some(text) = confirm.confirm(reference).await? else { return Ok(None) };
+        let stored = Stored::projected(reference.kind, &text);
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::line::{LiveRead, Tree, TreeFinding, TreeOutcome};
 use super::redact;
 use crate::admission::field::Segment;
-use crate::admission::{FieldPath, Level};
+use crate::admission::{FieldPath, Level, json};
 use crate::catalog::{Confirm, Confirming, Reference};
 use crate::kustomize::delivery::{Artifact, Content, Judge, Judged, Judging, Outcome, Root};
 use crate::kustomize::finding;
@@ -20,7 +20,7 @@ use crate::yaml::Place;
 /// What one decision asked for.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    pub(super) reads: Vec<(Reference, Result<Option<Value>, String>)>,
+    pub(super) reads: Vec<(Reference, Result<Option<String>, String>)>,
     pub(super) trees: Vec<Tree>,
 }
 
@@ -59,7 +59,7 @@ impl<C: Confirm> Confirm for RecordedReads<C> {
 /// A read that is noted when it is over, also where its answer was not waited for.
 struct Read<'a> {
     reference: &'a Reference,
-    answer: Result<Option<Value>, String>,
+    answer: Result<Option<String>, String>,
 }
 
 impl Drop for Read<'_> {
@@ -71,8 +71,9 @@ impl Drop for Read<'_> {
 
 impl LiveRead {
     /// A read as it is written: without credentials.
-    pub(super) fn of(reference: &Reference, answer: Result<Option<Value>, String>) -> Self {
-        let (mut object, error) = match answer {
+    pub(super) fn of(reference: &Reference, answer: Result<Option<String>, String>) -> Self {
+        let parse = |text: String| json::parse(&text).map_err(|error| error.to_string());
+        let (mut object, error) = match answer.and_then(|text| text.map(parse).transpose()) {
             Ok(object) => (object, None),
             Err(error) => (None, Some(error)),
         };
@@ -198,11 +199,11 @@ impl Confirm for ReplayedReads {
         let read = lock(&self.answers).get(&(kind.full_name(), namespace.clone(), name.clone())).cloned();
         let answer = match read {
             Some(LiveRead { error: Some(error), .. }) => Err(error),
-            Some(LiveRead { object, .. }) => Ok(object),
+            Some(LiveRead { object, .. }) => Ok(object.map(|object| object.to_string())),
             None => {
                 let catalog = self.catalog.get().and_then(std::sync::Weak::upgrade);
                 let found = catalog.and_then(|catalog| catalog.find(kind, namespace, name));
-                Ok(found.map(|stored| stored.value().clone()))
+                Ok(found.map(|stored| stored.value().to_string()))
             }
         };
         Box::pin(std::future::ready(answer))

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, ApiResource, DynamicObject, GetParams, PartialObjectMeta};
+use kube::core::{GroupVersionKind, Request};
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -144,8 +144,19 @@ pub async fn read(client: &Client, reference: &Reference) -> Result<Option<Value
     Ok(found.and_then(|object| to_value(reference.kind, object)))
 }
 
+/// Returns the JSON text of an object as the API server has it now.
+async fn read_text(client: &Client, reference: &Reference) -> Result<Option<String>, kube::Error> {
+    let url = api(client, reference).resource_url().to_owned();
+    let request = Request::new(url).get(&reference.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+    match client.request_text(request).await {
+        Ok(text) => Ok(Some(text)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 impl Confirm for Reader {
     fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
-        Box::pin(async move { read(&self.client, reference).await.map_err(|error| error.to_string()) })
+        Box::pin(async move { read_text(&self.client, reference).await.map_err(|error| error.to_string()) })
     }
 }
