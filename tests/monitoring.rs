@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use portcullis::admission::Level;
 use portcullis::catalog::metrics::{Counted, show};
-use portcullis::catalog::{Confirm, Confirming, Heard, Reference};
+use portcullis::catalog::{Confirm, Confirming, Freshness, Reference};
 use portcullis::gate;
 use portcullis::process::{self, Format, Telemetry};
 use portcullis::{artifacts, audit, authority, reconciler, recording, server};
@@ -55,7 +55,7 @@ fn everything() -> String {
     artifacts::Metrics::register(&mut registry);
     let (telemetry, _) = Telemetry::new(Format::Text, "info", std::io::sink()).unwrap();
     process::register_log(&mut registry, &telemetry);
-    show(&mut registry, Arc::new(rules.catalog()), Some(Heard::default()));
+    show(&mut registry, Arc::new(rules.catalog()), Some(Freshness::default()));
     Counted::new(Nobody, &mut registry);
     recording::Metrics::register(&mut registry);
     reconciler::Metrics::register(&mut registry).initialize("controller");

@@ -18,7 +18,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use kube::client::ClientBuilder;
 use portcullis::catalog::metrics::{Counted, show};
-use portcullis::catalog::{Catalog, Coverage, Heard, Kind, Reference, Scope, Storage, cluster};
+use portcullis::catalog::{Catalog, Coverage, Freshness, Kind, Reference, Scope, Storage, cluster};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -43,6 +43,20 @@ fn thing(name: &str) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name, "namespace": "ns"}})
 }
 
+/// Returns an item of a list; for some names one that cannot be stored.
+fn item(name: &str) -> Value {
+    match name {
+        "number" => json!(5),
+        "deep" => {
+            let mut deep = thing(name);
+            deep["spec"] = (0..200).fold(json!({}), |inner, _| json!({"a": inner}));
+            deep
+        }
+        "long" => thing(&"x".repeat(10_000)),
+        name => thing(name),
+    }
+}
+
 /// Returns the answer of an API server with these objects; `version` is their resourceVersion.
 fn answer(request: &Request<Incoming>, version: usize, names: &[&str]) -> Response<Body> {
     let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
@@ -56,7 +70,7 @@ fn answer(request: &Request<Incoming>, version: usize, names: &[&str]) -> Respon
             let object = json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": metadata});
             return watch(json!({"type": "BOOKMARK", "object": object}));
         }
-        LIST => list("example.org/v1", "ThingList", version, names.iter().map(|name| thing(name)).collect()),
+        LIST => list("example.org/v1", "ThingList", version, names.iter().map(|name| item(name)).collect()),
         "/apis/example.org/v1/namespaces/ns/things/a" => thing("a"),
         path if path.starts_with("/apis/apiextensions") => {
             list("meta.k8s.io/v1", "PartialObjectMetadataList", version, Vec::new())
@@ -108,9 +122,9 @@ async fn api_server(
     (address, tokio::spawn(serve))
 }
 
-fn client(address: SocketAddr, heard: &Heard) -> kube::Client {
+fn client(address: SocketAddr, freshness: &Freshness) -> kube::Client {
     let config = kube::Config::new(format!("http://{address}").parse().unwrap());
-    ClientBuilder::try_from(config).unwrap().with_layer(heard).build()
+    ClientBuilder::try_from(config).unwrap().with_layer(freshness).build()
 }
 
 fn anywhere() -> SocketAddr {
@@ -127,25 +141,40 @@ fn shown(registry: &Registry, line: &str) -> bool {
 async fn decides_with_the_catalog_while_the_api_server_is_down() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (address, server) = api_server(anywhere(), 1, &["a"]).await;
-    let (heard, catalog, mut registry) = (Heard::default(), Arc::new(Catalog::new([&THINGS])), Registry::default());
-    show(&mut registry, Arc::clone(&catalog), Some(heard.clone()));
-    assert_eq!(heard.silence(&THINGS), None);
-    tokio::spawn(cluster::follow(client(address, &heard), Arc::clone(&catalog)));
+    let (freshness, catalog, mut registry) =
+        (Freshness::default(), Arc::new(Catalog::new([&THINGS])), Registry::default());
+    show(&mut registry, Arc::clone(&catalog), Some(freshness.clone()));
+    assert_eq!(freshness.age(&THINGS), None);
+    tokio::spawn(cluster::follow(client(address, &freshness), Arc::clone(&catalog)));
     let has = |name| catalog.find(&THINGS, "ns", name).is_some();
     eventually("it is listed", async || has("a") && catalog.coverage(&THINGS) == Coverage::Complete).await;
     assert!(shown(&registry, r#"catalog_objects{kind="things.example.org"} 1"#));
     assert!(shown(&registry, r#"catalog_silence_seconds{kind="things.example.org"} 0"#));
 
     server.abort();
-    let silence = || heard.silence(&THINGS).unwrap();
-    eventually("nothing is heard any more", async || silence() > Duration::from_millis(500)).await;
+    let age = || freshness.age(&THINGS).unwrap();
+    eventually("no event arrives any more", async || age() > Duration::from_millis(500)).await;
     assert!(has("a") && catalog.coverage(&THINGS) == Coverage::Complete, "what was known is known");
 
-    let before = silence();
+    let before = age();
     let (_, _back) = api_server(address, 2, &["a", "b"]).await;
     eventually("it is listed anew", async || has("b")).await;
     assert!(has("a"));
-    eventually("it is heard again", async || silence() < before).await;
+    eventually("events arrive again", async || age() < before).await;
+}
+
+#[tokio::test]
+async fn undecodable_objects_of_a_page_are_counted_and_the_others_stored() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (address, _server) = api_server(anywhere(), 1, &["a", "number", "deep", "long", "b"]).await;
+    let (freshness, catalog, mut registry) =
+        (Freshness::default(), Arc::new(Catalog::new([&THINGS])), Registry::default());
+    show(&mut registry, Arc::clone(&catalog), Some(freshness.clone()));
+    tokio::spawn(cluster::follow(client(address, &freshness), Arc::clone(&catalog)));
+    eventually("it is listed", async || catalog.coverage(&THINGS) == Coverage::Complete).await;
+    assert!(catalog.contains(&THINGS, "ns", "a") && catalog.contains(&THINGS, "ns", "b"));
+    assert!(shown(&registry, r#"catalog_objects{kind="things.example.org"} 2"#));
+    assert!(shown(&registry, r#"catalog_undecodable{kind="things.example.org"} 3"#));
 }
 
 #[tokio::test]
@@ -153,7 +182,7 @@ async fn live_reads_time_out_and_are_counted() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (address, server) = api_server(anywhere(), 1, &["a"]).await;
     let (mut catalog, mut registry) = (Catalog::new([&THINGS]), Registry::default());
-    let reader = cluster::Reader::new(client(address, &Heard::default()));
+    let reader = cluster::Reader::new(client(address, &Freshness::default()));
     catalog.set_confirm(Arc::new(Counted::new(reader, &mut registry)));
     let read = async |name: &str, timeout| {
         let reference = Reference { kind: &THINGS, namespace: "ns".to_owned(), name: name.to_owned() };

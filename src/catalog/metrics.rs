@@ -1,4 +1,4 @@
-//! What is counted of the catalog. Labels are kinds, of which there are as many as rules look up.
+//! Metrics of the catalog. Their label is the kind; there are as many kinds as rules look up.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::heard::Heard;
+use super::freshness::Freshness;
 use super::{Catalog, Confirm, Confirming, Kind, Reference};
 
-/// From an answer out of the API server's cache to the longest deadline.
+/// From the latency of the API server's cache to the longest deadline, in seconds.
 const BUCKETS: [f64; 11] = [1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// What came of a confirmed read.
+/// The result of a live read.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Found,
     Gone,
     Failed,
-    /// Nobody waits for the answer any more.
+    /// The deadline passed before the answer.
     Late,
 }
 
@@ -34,16 +34,15 @@ impl Outcome {
         [(Self::Found, "found"), (Self::Gone, "gone"), (Self::Failed, "failed"), (Self::Late, "late")];
 }
 
-/// Has `registry` show how many objects of each kind the catalog holds, and where it is `heard`, for how long nothing
-/// was.
-pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, heard: Option<Heard>) {
-    registry.register_collector(Box::new(Kinds { catalog, heard }));
+/// Registers metrics of the number and size of stored objects of each kind, and of the `freshness` of watches.
+pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, freshness: Option<Freshness>) {
+    registry.register_collector(Box::new(Kinds { catalog, freshness }));
 }
 
-/// Reads what it is asked at every scrape: the kinds are not all known from the start.
+/// Collects at every scrape, because declared kinds come and go.
 struct Kinds {
     catalog: Arc<Catalog>,
-    heard: Option<Heard>,
+    freshness: Option<Freshness>,
 }
 
 impl fmt::Debug for Kinds {
@@ -79,14 +78,14 @@ impl Collector for Kinds {
         let rejected = |kind| i64::try_from(self.catalog.rejected(kind)).ok().filter(|count| *count > 0);
         let help = "Times that an object was not stored because it could not be decoded.";
         self.encode_gauge(&mut encoder, ("catalog_undecodable", help), rejected)?;
-        let Some(heard) = &self.heard else { return Ok(()) };
-        let silence = |kind: &'static Kind| heard.silence(kind).map(|silence| silence.as_secs_f64());
+        let Some(freshness) = &self.freshness else { return Ok(()) };
+        let age = |kind: &'static Kind| freshness.age(kind).map(|age| age.as_secs_f64());
         let help = "Seconds since the API server was last heard of a kind, bookmarks included.";
-        self.encode_gauge(&mut encoder, ("catalog_silence_seconds", help), silence)
+        self.encode_gauge(&mut encoder, ("catalog_silence_seconds", help), age)
     }
 }
 
-/// Confirmed reads that are counted.
+/// Live reads with metrics.
 pub struct Counted<C> {
     reads: C,
     results: [Counter; 4],
@@ -94,7 +93,7 @@ pub struct Counted<C> {
 }
 
 impl<C: Confirm> Counted<C> {
-    /// Counts what `reads` reads.
+    /// Registers metrics of `reads`.
     pub fn new(reads: C, registry: &mut Registry) -> Self {
         let family: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
         let help = "Objects that the API server was asked for, because a stale answer would be unsafe";
@@ -109,11 +108,11 @@ impl<C: Confirm> Counted<C> {
 impl<C: Confirm> Confirm for Counted<C> {
     fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
         Box::pin(async move {
-            let mut asked = Asked { results: &self.results, came: Outcome::Late };
+            let mut pending = Pending { results: &self.results, outcome: Outcome::Late };
             let began = Instant::now();
             let answer = self.reads.confirm(reference).await;
             self.duration.observe(began.elapsed().as_secs_f64());
-            asked.came = match &answer {
+            pending.outcome = match &answer {
                 Ok(Some(_)) => Outcome::Found,
                 Ok(None) => Outcome::Gone,
                 Err(_) => Outcome::Failed,
@@ -123,14 +122,14 @@ impl<C: Confirm> Confirm for Counted<C> {
     }
 }
 
-/// A question that is counted when it is over, also where nobody waited for its answer.
-struct Asked<'c> {
+/// A read that is counted when it ends, also if its caller stopped waiting.
+struct Pending<'c> {
     results: &'c [Counter; 4],
-    came: Outcome,
+    outcome: Outcome,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        self.results[self.came as usize].inc();
+        self.results[self.outcome as usize].inc();
     }
 }

@@ -1,0 +1,100 @@
+//! When the API server last sent something about each kind.
+//!
+//! A watch without changes looks like a broken one: nothing arrives. Bookmarks do arrive, about every minute, but kube's
+//! watcher does not report them. So a layer of the client notes every frame of a response.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::HttpBody;
+use axum::http::{Request, Response};
+use bytes::Bytes;
+use futures::future::{FutureExt as _, Map};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use tower::{Layer, Service};
+
+use super::Kind;
+
+/// The times of the last events, by the URL path of a kind. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Freshness(Arc<RwLock<HashMap<String, Instant>>>);
+
+impl Freshness {
+    /// Returns the time since the last event of a kind, by the monotonic clock; `None` before the first one.
+    pub fn age(&self, kind: &Kind) -> Option<Duration> {
+        let events = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        events.get(&path_of(kind)).map(Instant::elapsed)
+    }
+
+    fn note(&self, path: &str) {
+        let mut events = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match events.get_mut(path) {
+            Some(event) => *event = Instant::now(),
+            // Bounded: the client requests as many paths as there are kinds.
+            None => drop(events.insert(path.to_owned(), Instant::now())),
+        }
+    }
+
+    /// Notes every frame of a body. Lists and watches of all namespaces have a kind's path; a list counts like its watch.
+    fn observe<B: HttpBody<Data = Bytes> + Send + 'static>(self, path: String, body: B) -> Body<B> {
+        body.map_frame(move |frame| {
+            self.note(&path);
+            frame
+        })
+        .boxed_unsync()
+    }
+}
+
+/// Returns the path at which the objects of a kind are listed, in all namespaces.
+fn path_of(kind: &Kind) -> String {
+    match kind.group {
+        "" => format!("/api/{}/{}", kind.version, kind.plural),
+        group => format!("/apis/{group}/{}/{}", kind.version, kind.plural),
+    }
+}
+
+impl<S> Layer<S> for Freshness {
+    type Service = Observed<S>;
+
+    fn layer(&self, service: S) -> Observed<S> {
+        Observed { service, freshness: self.clone() }
+    }
+}
+
+/// A client's service whose responses are noted.
+#[derive(Debug, Clone)]
+pub struct Observed<S> {
+    service: S,
+    freshness: Freshness,
+}
+
+type Answering<F, B, E> = Map<F, Box<dyn FnOnce(Result<Response<B>, E>) -> Result<Response<Body<B>>, E> + Send>>;
+type Body<B> = UnsyncBoxBody<Bytes, <B as HttpBody>::Error>;
+
+impl<S, R, B> Service<Request<R>> for Observed<S>
+where
+    S: Service<Request<R>, Response = Response<B>>,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+{
+    type Response = Response<Body<B>>;
+    type Error = S::Error;
+    type Future = Answering<S::Future, B, S::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<R>) -> Self::Future {
+        let (freshness, path) = (self.freshness.clone(), request.uri().path().to_owned());
+        let observe: Box<dyn FnOnce(_) -> _ + Send> = Box::new(move |answered: Result<Response<B>, S::Error>| {
+            answered.map(|response| match response.status().is_success() {
+                true => response.map(|body| freshness.observe(path, body)),
+                false => response.map(BodyExt::boxed_unsync),
+            })
+        });
+        self.service.call(request).map(observe)
+    }
+}
