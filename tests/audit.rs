@@ -3,17 +3,17 @@
 
 mod cases;
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use cases::objects;
 use cases::pages::Page;
-use futures::executor::block_on;
 use portcullis::admission::Level;
 use portcullis::audit::{Audit, Audited, Chosen, Outcome};
 use portcullis::gate::{Gate, Policy, Registry};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Rules that judge a change, a deletion or who writes, and so have nothing to say of what is stored.
 const OF_CHANGES: [&str; 13] = [
@@ -25,7 +25,10 @@ fn audited(policy: Policy, objects: Vec<Value>) -> Audited {
     let catalog = Arc::new(registry.catalog());
     let gate = Arc::new(Gate::new(registry, policy, catalog));
     let audit = Audit { gate, namespaces: Vec::new(), chosen: Chosen::default() };
-    block_on(audit.objects(objects, |_| ()))
+    let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+    fs::write(file.path(), json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    audit.files(&[file.path().to_owned()], &runtime, |_| ()).unwrap()
 }
 
 /// Audits what the reported example of a rule's page leaves in a cluster.

@@ -18,23 +18,27 @@ pub mod metrics;
 pub mod reports;
 mod target;
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher as _, BuildHasherDefault};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
+use futures::{TryStreamExt as _, stream};
 use kube::Client;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 
 pub use finding::{Audited, Entry, Outcome, Subject, UNREADABLE, Unread};
 pub use metrics::Metrics;
 pub use reports::{ReportError, Reports};
 pub use target::Chosen;
 
-use crate::admission::Metadata;
+use crate::admission::{Metadata, json};
 use crate::catalog::cluster;
 use crate::catalog::cluster::pages::{Item, Pages};
+use crate::catalog::manifests::{self, DEFAULT_NAMESPACE, ManifestError};
 use crate::catalog::{Kind, Scope};
 use crate::gate::{Gate, Registry};
 use target::{Served, Target};
@@ -89,17 +93,33 @@ impl Audit {
         Ok(audited.sorted())
     }
 
-    /// Audits objects that are already read, in place of a cluster.
-    pub async fn objects(&self, objects: Vec<Value>, mut progress: impl FnMut(Progress)) -> Audited {
-        self.gate.catalog().replace_all(objects.clone());
-        let (mut audited, all) = (Audited::default(), objects.len());
-        for target in target::all(&self.gate, &self.chosen) {
-            let of_target = objects.iter().filter(|object| target.is_kind_of(object) && self.is_wanted(object));
-            let judged = self.judged(&target, of_target.cloned().collect()).await;
-            audited.add(judged);
-            progress(Progress { done: audited.objects, all });
-        }
-        audited.sorted()
+    /// Audits the objects in files, in place of a cluster; fetches trees on `runtime`. Holds one object at a time, besides
+    /// what the catalog stores.
+    ///
+    /// # Errors
+    /// Everything that cannot be read.
+    pub fn files(
+        &self,
+        paths: &[PathBuf],
+        runtime: &Runtime,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Audited, Vec<ManifestError>> {
+        let all = manifests::fill(self.gate.catalog(), paths, DEFAULT_NAMESPACE)?;
+        let targets = target::all(&self.gate, &self.chosen);
+        // A file that turns out not to be JSON is read again as YAML.
+        let (mut audited, mut seen) = (Audited::default(), HashSet::new());
+        let errors = manifests::each(paths, |object| {
+            let target = targets.iter().find(|target| target.is_of(object.group(), object.kind));
+            let Some(target) = target else { return Ok(()) };
+            let mut value = json::parse(object.text).map_err(|error| error.to_string())?;
+            manifests::set_default_namespace(&mut value, DEFAULT_NAMESPACE);
+            if self.is_wanted(&value) && seen.insert(identity(&value)) {
+                audited.add(runtime.block_on(judge::judge(&self.gate, &self.chosen, target, value)));
+                progress(Progress { done: audited.objects, all });
+            }
+            Ok(())
+        });
+        if errors.is_empty() { Ok(audited.sorted()) } else { Err(errors) }
     }
 
     fn is_wanted(&self, object: &Value) -> bool {
@@ -170,16 +190,13 @@ impl Audit {
             Err(unread) => unread,
         }
     }
+}
 
-    async fn judged(&self, target: &Target, objects: Vec<Value>) -> Audited {
-        let judging = objects.into_iter().map(|object| judge::judge(&self.gate, &self.chosen, target, object).boxed());
-        let judging: Vec<BoxFuture<'_, Audited>> = judging.collect();
-        let (mut judged, mut all) = (stream::iter(judging).buffered(AT_ONCE), Audited::default());
-        while let Some(one) = judged.next().await {
-            all.add(one);
-        }
-        all
-    }
+/// Returns a hash of what identifies an object.
+fn identity(object: &Value) -> u64 {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
+    let parts = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(text);
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(parts)
 }
 
 impl Unread {

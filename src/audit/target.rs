@@ -7,7 +7,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
-use serde_json::Value;
 
 use crate::admission::Operation;
 use crate::catalog::Scope;
@@ -132,10 +131,8 @@ impl Target {
     }
 
     /// Returns whether an object is of this kind.
-    pub(super) fn is_kind_of(&self, object: &Value) -> bool {
-        let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
-        let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-        text("kind") == self.kind && group == self.group
+    pub(super) fn is_of(&self, group: &str, kind: &str) -> bool {
+        kind == self.kind && group == self.group
     }
 }
 

@@ -79,10 +79,9 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         cryptography::install();
         inputs::runtime()?.block_on(args.of_cluster(&audit))?
     } else {
-        let objects = inputs::objects(&args.manifests, "default")?;
         let mut progress = Progress::new("audited objects:");
-        let audited = audit.objects(objects, |at| progress.step(at.done, at.all));
-        let audited = inputs::runtime()?.block_on(audited);
+        let audited = audit.files(&args.manifests, &inputs::runtime()?, |at| progress.step(at.done, at.all));
+        let audited = audited.map_err(inputs::unreadable)?;
         Outcomes { audited, before: None, problem: None }
     };
     print(&match args.output {

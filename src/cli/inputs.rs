@@ -10,8 +10,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
 use super::Unusable;
-use crate::catalog::manifests::Manifests;
-use crate::catalog::{Catalog, Heard, Kind, cluster};
+use crate::catalog::manifests::{self, ManifestError, Manifests};
+use crate::catalog::{Catalog, Freshness, Kind, cluster};
 use crate::config;
 use crate::gate::{Policy, Registry};
 use crate::process::Condition;
@@ -33,15 +33,27 @@ pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, 
     }
 }
 
+/// Returns a catalog of the objects in files and folders, all of which must be readable.
+pub(super) fn catalog(registry: &Registry, paths: &[PathBuf], namespace: &str) -> Result<Catalog, Unusable> {
+    let catalog = registry.catalog();
+    manifests::fill(&catalog, paths, namespace).map_err(unreadable)?;
+    Ok(catalog)
+}
+
+/// Returns the first of the errors in files.
+pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
+    Unusable::new(errors.first().map(ToString::to_string).unwrap_or_default())
+}
+
 /// Returns a client of the cluster in a kubeconfig, or of kubectl's current context.
 pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
 
 /// Like [`client`], and records the last event of each watch.
-pub(super) async fn listening_client(kubeconfig: Option<&Path>, heard: &Heard) -> Result<Client, Unusable> {
+pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
     let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
-    Ok(builder.with_layer(heard).build())
+    Ok(builder.with_layer(freshness).build())
 }
 
 fn no_client(error: kube::Error) -> Unusable {

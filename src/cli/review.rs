@@ -9,6 +9,7 @@ use futures::executor::block_on;
 use super::{OK, Unusable, inputs, print};
 use crate::admission::review::{self, Review};
 use crate::admission::{Answer, Phase, Verdict};
+use crate::catalog::manifests::DEFAULT_NAMESPACE;
 use crate::gate::{Gate, Registry};
 
 /// The webhook that answers.
@@ -41,9 +42,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let registry = Registry::standard();
     let policy = inputs::policy(args.config.as_deref(), &registry)?;
-    let objects = inputs::objects(&args.manifests, "default")?;
-    let catalog = Arc::new(registry.catalog_of(objects));
-    let gate = Gate::new(registry, policy, catalog);
+    let catalog = inputs::catalog(&registry, &args.manifests, DEFAULT_NAMESPACE)?;
+    let gate = Gate::new(registry, policy, Arc::new(catalog));
     let mut body = Vec::new();
     std::io::stdin().read_to_end(&mut body).map_err(|error| Unusable::because("standard input", error))?;
     let answer = match review::read(&body) {

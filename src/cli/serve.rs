@@ -12,7 +12,7 @@ use super::logging::Logging;
 use super::{OK, Unusable, inputs};
 use crate::admission::Decide;
 use crate::artifacts::{self, Artifacts};
-use crate::catalog::{self, Catalog, Heard, cluster, manifests};
+use crate::catalog::{self, Catalog, Freshness, cluster, manifests};
 use crate::cryptography;
 use crate::gate::{Gate, Registry};
 use crate::kustomize::delivery::Judge;
@@ -195,7 +195,7 @@ impl Args {
         if let Some(recorder) = recorder {
             catalog.set_observer(recorder.clone());
         }
-        let (catalog, heard) = match &self.manifests {
+        let (catalog, freshness) = match &self.manifests {
             Some(folder) => {
                 let catalog = Arc::new(catalog);
                 fill(&catalog, folder)?;
@@ -204,8 +204,8 @@ impl Args {
                 (catalog, None)
             }
             None => {
-                let heard = Heard::default();
-                let client = inputs::listening_client(self.kubeconfig.as_deref(), &heard).await?;
+                let freshness = Freshness::default();
+                let client = inputs::observed_client(self.kubeconfig.as_deref(), &freshness).await?;
                 let reads = catalog::metrics::Counted::new(cluster::Reader::new(client.clone()), shown);
                 catalog.set_confirm(match recorder {
                     Some(_) => Arc::new(RecordedReads(reads)),
@@ -213,10 +213,10 @@ impl Args {
                 });
                 let catalog = Arc::new(catalog);
                 tokio::spawn(cluster::follow(client, catalog.clone()));
-                (catalog, Some(heard))
+                (catalog, Some(freshness))
             }
         };
-        catalog::metrics::show(shown, catalog.clone(), heard);
+        catalog::metrics::show(shown, catalog.clone(), freshness);
         let condition = readiness.condition("catalog", "nothing is listed yet");
         tokio::spawn(inputs::until_listed(catalog.clone(), condition));
         Ok(Gate::new(registry, policy, catalog))
@@ -224,7 +224,8 @@ impl Args {
 }
 
 fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Unusable> {
-    manifests::fill(catalog, folder).map_err(|errors| {
+    let filled = manifests::fill(catalog, &[folder], manifests::DEFAULT_NAMESPACE);
+    filled.map(drop).map_err(|errors| {
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         Unusable::new(errors.join("\n"))
     })

@@ -1,4 +1,4 @@
-//! Filling a catalog from a folder, object by object.
+//! Filling a catalog from files, object by object.
 
 use std::path::Path;
 
@@ -6,22 +6,21 @@ use super::ManifestError;
 use super::read::{Object, each};
 use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 
-/// The namespace of objects that name none, as kubectl gives it.
-const NAMESPACE: &str = "default";
-
-/// Fills a catalog from a folder.
+/// Fills a catalog from files and folders. Objects without a namespace get `namespace`, as kubectl gives them. Returns how
+/// many objects of any kind there are.
 ///
 /// # Errors
-/// Everything in the folder that cannot be read. The catalog stays as it was.
-pub fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Vec<ManifestError>> {
+/// Everything that cannot be read. The catalog stays as it was.
+pub fn fill<P: AsRef<Path>>(catalog: &Catalog, paths: &[P], namespace: &str) -> Result<usize, Vec<ManifestError>> {
     let is_empty = catalog.kinds().all(|kind| catalog.coverage(kind) == Coverage::Pending);
     if !is_empty {
-        check(catalog, folder)?;
+        check(catalog, paths)?;
     }
-    let filled = fill_kinds(catalog, catalog.kinds().collect(), folder).and_then(|()| match catalog.declared() {
-        // What is declared is known when the others are there.
-        declared if declared.is_empty() => Ok(()),
-        declared => fill_kinds(catalog, declared, folder),
+    let filling = Filling { catalog, paths, namespace };
+    let filled = filling.kinds(catalog.kinds().collect()).and_then(|count| match catalog.declared() {
+        // Declared kinds are known only after the objects that declare them.
+        declared if declared.is_empty() => Ok(count),
+        declared => filling.kinds(declared),
     });
     if filled.is_err() && is_empty {
         catalog.clear();
@@ -29,36 +28,51 @@ pub fn fill(catalog: &Catalog, folder: &Path) -> Result<(), Vec<ManifestError>> 
     filled
 }
 
-/// Reads what would be filled in, and keeps nothing of it: objects are replaced in place, so that what is wrong must be
-/// known before.
-fn check(catalog: &Catalog, folder: &Path) -> Result<(), Vec<ManifestError>> {
+/// Decodes all objects without storing them: objects are replaced in place, so errors must be known before the first one is.
+fn check<P: AsRef<Path>>(catalog: &Catalog, paths: &[P]) -> Result<(), Vec<ManifestError>> {
     let kinds: Vec<_> = catalog.kinds().chain(catalog.declared()).collect();
-    let errors = each(&[folder], |object| match kinds.iter().find(|kind| is_of(kind, &object)) {
+    let errors = each(paths, |object| match kinds.iter().find(|kind| is_of(kind, &object)) {
         Some(kind) => decode(catalog, kind, &object).map(drop),
         None => Ok(()),
     });
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-fn fill_kinds(catalog: &Catalog, kinds: Vec<&'static Kind>, folder: &Path) -> Result<(), Vec<ManifestError>> {
-    let mut listings: Vec<Listing<'_>> = kinds.into_iter().map(|kind| catalog.list(kind)).collect();
-    let errors = each(&[folder], |object| {
-        if let Some(listing) = listings.iter_mut().find(|listing| is_of(listing.kind(), &object)) {
-            listing.put(&decode(catalog, listing.kind(), &object)?);
+struct Filling<'f, P> {
+    catalog: &'f Catalog,
+    paths: &'f [P],
+    namespace: &'f str,
+}
+
+impl<P: AsRef<Path>> Filling<'_, P> {
+    fn kinds(&self, kinds: Vec<&'static Kind>) -> Result<usize, Vec<ManifestError>> {
+        let mut listings: Vec<Listing<'_>> = kinds.into_iter().map(|kind| self.catalog.list(kind)).collect();
+        let mut count = 0;
+        let errors = each(self.paths, |object| {
+            count += 1;
+            if let Some(listing) = listings.iter_mut().find(|listing| is_of(listing.kind(), &object)) {
+                let mut projection = decode(self.catalog, listing.kind(), &object)?;
+                if projection.namespace.is_empty() {
+                    self.namespace.clone_into(&mut projection.namespace);
+                }
+                listing.put(&projection);
+            }
+            Ok(())
+        });
+        if !errors.is_empty() {
+            return Err(errors);
         }
-        Ok(())
-    });
-    if !errors.is_empty() {
-        return Err(errors);
+        listings.into_iter().for_each(|listing| finish(self.catalog, listing));
+        Ok(count)
     }
-    for listing in listings {
-        let (kind, objects) = (listing.kind(), listing.count());
-        listing.finish(Coverage::Complete);
-        if objects > 0 {
-            tracing::info!(kind = kind.full_name(), objects, bytes = catalog.size(kind).bytes, "read");
-        }
+}
+
+fn finish(catalog: &Catalog, listing: Listing<'_>) {
+    let (kind, objects) = (listing.kind(), listing.count());
+    listing.finish(Coverage::Complete);
+    if objects > 0 {
+        tracing::info!(kind = kind.full_name(), objects, bytes = catalog.size(kind).bytes, "read");
     }
-    Ok(())
 }
 
 fn is_of(kind: &Kind, object: &Object<'_>) -> bool {
@@ -66,9 +80,5 @@ fn is_of(kind: &Kind, object: &Object<'_>) -> bool {
 }
 
 fn decode(catalog: &Catalog, kind: &'static Kind, object: &Object<'_>) -> Result<Projection, String> {
-    let mut projection = catalog.decode(kind, object.text).map_err(|undecodable| undecodable.to_string())?;
-    if projection.namespace.is_empty() {
-        NAMESPACE.clone_into(&mut projection.namespace);
-    }
-    Ok(projection)
+    catalog.decode(kind, object.text).map_err(|undecodable| undecodable.to_string())
 }

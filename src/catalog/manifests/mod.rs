@@ -28,6 +28,8 @@ const MAX_FOLDER_DEPTH: usize = 64;
 /// Values that all objects of a run have because of anchors and aliases: some 150 MB. Two hundred files of a few lines could else
 /// take gigabytes.
 const MOST_ALIASED: usize = 1_000_000;
+/// The namespace of objects that name none, as kubectl gives it.
+pub const DEFAULT_NAMESPACE: &str = "default";
 /// How often the folder is looked at, besides when the system tells of a change.
 const POLL: Duration = Duration::from_secs(2);
 
@@ -245,12 +247,17 @@ impl Manifests {
             self.others += 1;
             return;
         }
-        if object.pointer("/metadata/namespace").is_none_or(Value::is_null)
-            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
-        {
-            metadata.insert("namespace".to_owned(), namespace.into());
-        }
+        set_default_namespace(&mut object, namespace);
         self.found.push(Manifest { object, source: source.clone(), document: document.clone(), within });
+    }
+}
+
+/// Sets the namespace of an object that names none.
+pub fn set_default_namespace(object: &mut Value, namespace: &str) {
+    if object.pointer("/metadata/namespace").is_none_or(Value::is_null)
+        && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        metadata.insert("namespace".to_owned(), namespace.into());
     }
 }
 
@@ -285,8 +292,8 @@ pub async fn follow(catalog: &Catalog, folder: &Path) {
             continue;
         }
         seen = now;
-        match fill(catalog, folder) {
-            Ok(()) => tracing::info!(folder = %folder.display(), "manifests reloaded"),
+        match fill(catalog, &[folder], DEFAULT_NAMESPACE) {
+            Ok(_) => tracing::info!(folder = %folder.display(), "manifests reloaded"),
             Err(errors) => {
                 for error in errors {
                     tracing::error!(%error, "manifests not reloaded: the ones from before stay");

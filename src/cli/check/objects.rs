@@ -1,6 +1,6 @@
 //! Reads and judges the objects in checked files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use super::super::report::{Located, Report};
 use super::super::walk::Progress;
 use super::super::{Unusable, inputs};
 use super::Args;
-use crate::admission::{Object, Operation, Phase, Request, Resource, User};
-use crate::catalog::manifests::{Aliased, Manifests};
+use crate::admission::{Object, Operation, Phase, Request, Resource, User, json};
+use crate::catalog::manifests::{self, Aliased, Manifest, Manifests};
 use crate::gate::{Gate, Policy, Registry};
 use crate::rule::Match;
 
 /// The identity of an object: API version, kind, namespace, name.
-type Identity<'v> = [Option<&'v Value>; 4];
+type Identity = [Option<Value>; 4];
 
-fn identity(object: &Value) -> Identity<'_> {
-    ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(|part| object.pointer(part))
+fn identity(object: &Value) -> Identity {
+    ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(|part| object.pointer(part).cloned())
 }
 
 /// Reads the objects in files. Objects that no rule matches or looks up are counted and dropped.
@@ -54,28 +54,40 @@ fn type_of(object: &Value) -> (&str, &str, &str) {
 
 /// Judges every object as the request that would apply it.
 pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &mut Report) -> Result<(), Unusable> {
-    let stored = inputs::objects(&args.manifests, &args.namespace)?;
     report.errors.extend(manifests.errors);
     (report.files, report.objects) = (manifests.files, manifests.found.len() + manifests.passed);
     let found = manifests.found;
-    if found.is_empty() {
-        return Ok(());
-    }
     let registry = Registry::standard();
-    let given = found.iter().map(|manifest| manifest.object.clone());
-    let catalog = registry.catalog_of(stored.iter().cloned().chain(given).collect());
+    let catalog = inputs::catalog(&registry, &args.manifests, &args.namespace)?;
+    catalog.insert_all(found.iter().map(|manifest| &manifest.object));
     let gate = Gate::new(registry, policy, Arc::new(catalog));
-    let stored: HashMap<_, _> = stored.iter().map(|object| (identity(object), object)).collect();
+    let stored = updated(&found, args)?;
     let (mut progress, all) = (Progress::new("checked objects:"), found.len());
     for (done, manifest) in found.into_iter().enumerate() {
         progress.step(done, all);
-        let old = stored.get(&identity(&manifest.object)).copied();
+        let old = stored.get(&identity(&manifest.object));
         let Some(request) = request(&manifest.object, old, &gate) else { continue };
         let verdict = block_on(gate.decide(Phase::Validate, &request));
         let located = |finding| Rc::new(Located::in_manifest(finding, &manifest));
         report.findings.extend(verdict.findings.into_iter().map(located));
     }
     Ok(())
+}
+
+/// Returns the stored objects that applying the given ones would update; only these are held.
+fn updated(found: &[Manifest], args: &Args) -> Result<HashMap<Identity, Value>, Unusable> {
+    let given: HashSet<_> = found.iter().map(|manifest| identity(&manifest.object)).collect();
+    let mut stored = HashMap::new();
+    let errors = manifests::each(&args.manifests, |object| {
+        let mut value = json::parse(object.text).map_err(|error| error.to_string())?;
+        manifests::set_default_namespace(&mut value, &args.namespace);
+        let identity = identity(&value);
+        if given.contains(&identity) {
+            stored.insert(identity, value);
+        }
+        Ok(())
+    });
+    if errors.is_empty() { Ok(stored) } else { Err(inputs::unreadable(errors)) }
 }
 
 /// Returns the request that would apply an object; `None` for a kind that no rule matches.
