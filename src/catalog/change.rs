@@ -1,22 +1,22 @@
-//! Changes of the catalog, for those who act on them.
+//! Changes of the catalog, for controllers and recordings.
 
 use std::sync::Arc;
 
 use super::{Catalog, Coverage, Kind, Reference, Stored};
 
-/// A change of one object, as the watches told of it.
+/// A change of one object.
 #[derive(Debug, Clone)]
 pub struct Change {
     /// The object's kind.
     pub kind: &'static Kind,
-    /// What it was; `None` for one that was not known.
+    /// The object before; `None` for a new one.
     pub before: Option<Arc<Stored>>,
-    /// What it is; `None` for one that is gone.
+    /// The object now; `None` for a deleted one.
     pub now: Option<Arc<Stored>>,
 }
 
 impl Change {
-    /// Names the object.
+    /// Returns the reference to the object.
     pub fn reference(&self) -> Reference {
         let stored = self.now.as_ref().or(self.before.as_ref());
         let (namespace, name) = stored.map_or(("", ""), |stored| (stored.namespace(), stored.name()));
@@ -24,12 +24,12 @@ impl Change {
     }
 }
 
-/// Told of every change, after the catalog has it. Runs in the watch, so it must be quick.
+/// An observer of the catalog. Its methods run in the watch after the change, so they must be quick.
 pub trait Observe: Send + Sync {
-    /// An object changed, came or went.
+    /// Handles a created, changed or deleted object.
     fn changed(&self, change: &Change, catalog: &Catalog);
 
-    /// How much is known of a kind changed, or its objects were listed again.
+    /// Handles the end of a listing of a kind.
     fn covered(&self, kind: &'static Kind, coverage: Coverage) {
         let _ = (kind, coverage);
     }

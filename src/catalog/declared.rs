@@ -16,21 +16,21 @@ use crate::admission::Metadata;
 
 /// An object with this label, at `"true"`, has the kind that it declares looked at.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
-/// A kind stays known to the process for ever, so that there is an end to how many. No cluster serves so many kinds.
+/// The most kinds that a process knows; it never forgets one. No cluster serves so many.
 const MAX_KINDS: usize = 5000;
 
-/// Kinds that objects declare.
+/// How objects of one kind declare other kinds.
 #[derive(Debug)]
 pub struct Declaration {
-    /// What those kinds are, for people and in scopes: `composites`.
+    /// The name of the declared kinds for people and in scopes: `composites`.
     pub name: &'static str,
-    /// The kind of the objects that declare.
+    /// The kind of the declaring objects.
     pub by: &'static Kind,
-    /// What an object declares; `None` where that is not to be read from it.
+    /// Returns the kind that an object declares; `None` if it declares none.
     pub declares: fn(&Value) -> Option<Declared>,
     /// The indexes over objects of the declared kinds.
     pub indexes: &'static [&'static Index],
-    /// What the catalog stores of objects of the declared kinds. Of kinds that are not watched only requests are looked at.
+    /// What the catalog stores of objects of the declared kinds. If they are not watched, rules only match requests.
     pub storage: Storage,
 }
 
@@ -50,7 +50,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// The kind. The same one for the same words, as long as the process runs; `None` after [`MAX_KINDS`].
+    /// Returns the one static kind with these names; `None` after [`MAX_KINDS`].
     fn interned(&self, declaration: &'static Declaration) -> Option<&'static Kind> {
         static KNOWN: Mutex<Vec<&'static Kind>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ struct Held {
     store: Arc<RwLock<Store>>,
 }
 
-/// What an object declares.
+/// The declaration of one object.
 #[derive(Debug, PartialEq, Eq)]
 struct Declaring {
     declared: Declared,
@@ -102,12 +102,12 @@ type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 /// The declared kinds of a catalog.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
-    /// Kept apart from the objects, which would have to be parsed for every change of one of them.
+    /// Stored beside the objects, which would have to be parsed for every change of one of them.
     declaring: Mutex<AllDeclaring>,
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,
     changes: watch::Sender<()>,
-    /// Whether whole objects are kept.
+    /// Whether whole objects are stored.
     pub(super) is_whole: bool,
 }
 
@@ -124,12 +124,12 @@ impl DeclaredKinds {
         }
     }
 
-    /// Where the objects of a kind are.
+    /// Returns the store of a kind.
     pub(super) fn store(&self, kind: &'static Kind) -> Option<Arc<RwLock<Store>>> {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
 
-    /// Which declared kind has a plural name, and what declared kinds of its sort are called.
+    /// Returns the declared kind of a group and plural name, and its declaration.
     pub(super) fn named(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         let found = self.find(|held| held.kind.plural == plural && held.kind.group == group)?;
         Some((found.declaration, found.kind))
@@ -139,7 +139,7 @@ impl DeclaredKinds {
         self.all().into_iter().map(|(_, kind)| kind).filter(|kind| !kind.is_read_by_name()).collect()
     }
 
-    /// All declared kinds, with their declarations.
+    /// Returns all declared kinds, with their declarations.
     pub(super) fn all(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
         held.iter().map(|held| (held.declaration, held.kind)).collect()
@@ -149,7 +149,7 @@ impl DeclaredKinds {
         self.changes.subscribe()
     }
 
-    /// Whether objects of a kind declare others.
+    /// Returns whether objects of a kind declare others.
     pub(super) fn is_declaring(&self, kind: &'static Kind) -> bool {
         self.declarations.iter().any(|declaration| std::ptr::eq(declaration.by, kind))
     }
@@ -158,13 +158,13 @@ impl DeclaredKinds {
         self.declaring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds the kinds that objects of these names declare, whether or not they carry the label.
+    /// Handles the kinds that objects of these names declare, whether or not they have the label.
     pub(super) fn choose(&self, names: HashSet<String>) {
         *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = names;
         self.follow(&self.declaring());
     }
 
-    /// Takes note of an object of a declaring kind, or that it is gone.
+    /// Handles a changed object of a declaring kind; `None` for a deleted one.
     pub(super) fn note(&self, kind: &'static Kind, name: &str, object: Option<&Value>) {
         let mut declaring = self.declaring();
         let mut is_changed = false;
@@ -186,7 +186,7 @@ impl DeclaredKinds {
         }
     }
 
-    /// Holds what the declaring objects declare now, and no longer what others declared before.
+    /// Adds stores of newly declared kinds, and drops those of kinds that are no longer declared.
     fn follow(&self, declaring: &AllDeclaring) {
         let chosen = declaring.iter().filter(|((_, name), declaring)| self.is_chosen(name, declaring));
         let mut wanted: Vec<(&'static Declaration, &'static Kind)> = chosen
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_and_chosen_is_held() {
+    fn chosen_declared_kinds_are_stored() {
         let catalog = Catalog::new([&SHAPES]).declaring(vec![&OF_SHAPES]);
         catalog.replace_all(vec![
             thing("CUBES", "a"),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_follows_the_objects_and_the_choice() {
+    fn declared_kinds_follow_objects_and_choice() {
         let catalog = Catalog::new([&SHAPES]).declaring(vec![&OF_SHAPES]);
         let changes = catalog.declared_changes();
         catalog.insert(&SHAPES, shape("cubes", "true"));

@@ -1,5 +1,4 @@
-//! The objects of a JSON list, one by one, while the list is still arriving: no more than the object that arrives and a
-//! piece of the next are in memory.
+//! Cuts a JSON list into its items while it is received. At most one item and a piece of the next are in memory.
 
 use std::ops::Range;
 
@@ -9,19 +8,19 @@ use crate::admission::scan;
 
 /// The largest object, in bytes. etcd by default rejects objects of more than 1.5 MiB.
 const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
-/// The largest of what is around the objects.
+/// The largest envelope: everything but the items.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 
-/// Why a list cannot be followed.
+/// An error in a list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// It is no JSON object.
+    /// It is not a JSON object.
     #[error("{0} is missing at byte {1}")]
     Misplaced(&'static str, usize),
-    /// An object or what is around the objects is too large.
+    /// An object or the envelope is too large.
     #[error("{0} of more than {1} bytes at byte {2}")]
     TooLarge(&'static str, usize, usize),
-    /// It is something else than a list.
+    /// It is not a list.
     #[error("it has no items")]
     NoItems,
     /// It ends before its end.
@@ -32,7 +31,7 @@ pub enum FrameError {
     Encoding(usize),
 }
 
-/// Where in a list the next byte is.
+/// The position of the next byte in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Opening,
@@ -45,21 +44,21 @@ enum State {
 #[derive(Debug)]
 pub struct Frames {
     buffer: Vec<u8>,
-    /// What of the buffer was read.
+    /// How many bytes of the buffer were read.
     read: usize,
-    /// The bytes of the list before the buffer.
+    /// The number of bytes of the list before the buffer.
     before: usize,
     state: State,
     item: Range<usize>,
     /// The members besides the items, without the braces.
     envelope: Vec<u8>,
-    /// It is not looked again for the end of a value before the buffer has this length.
+    /// The length of the buffer at which the end of the value is searched again.
     look_at: usize,
     is_complete: bool,
     has_items: bool,
 }
 
-/// What is around the items of a list.
+/// The members of a list besides the items.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Envelope {
@@ -79,11 +78,11 @@ pub struct Envelope {
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ListMetadata {
-    /// The version of the whole list.
+    /// The resourceVersion of the whole list.
     pub resource_version: String,
-    /// Where the next page begins; empty for the last one.
+    /// The token for the next page; empty on the last one.
     pub r#continue: String,
-    /// How many objects are on further pages, where that is known.
+    /// The number of objects on further pages, if known.
     pub remaining_item_count: Option<i64>,
 }
 
@@ -104,7 +103,7 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// Adds the bytes that come next.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.read);
         self.before += self.read;
@@ -113,15 +112,15 @@ impl Frames {
         self.buffer.extend(bytes);
     }
 
-    /// Says that there are no more bytes.
+    /// Ends the list: no more bytes follow.
     pub fn end(&mut self) {
         self.is_complete = true;
     }
 
-    /// Goes to the next item; false if that is not there yet, or there is none any more.
+    /// Advances to the next item; returns false if it is not complete yet, or at the end.
     ///
     /// # Errors
-    /// When this is no list.
+    /// If this is not a list.
     pub fn advance(&mut self) -> Result<bool, FrameError> {
         if self.buffer.len() < self.look_at && !self.is_complete {
             return Ok(false);
@@ -142,20 +141,20 @@ impl Frames {
         Ok(false)
     }
 
-    /// The item.
+    /// Returns the current item.
     ///
     /// # Errors
-    /// When it is not UTF-8.
+    /// If it is not UTF-8.
     pub fn current(&self) -> Result<&str, FrameError> {
         let item = self.buffer.get(self.item.clone()).unwrap_or_default();
         std::str::from_utf8(item)
             .map_err(|error| FrameError::Encoding(self.before + self.item.start + error.valid_up_to()))
     }
 
-    /// Returns what is around the items.
+    /// Returns the envelope.
     ///
     /// # Errors
-    /// When the list is not at its end.
+    /// Before the end of the list.
     pub fn envelope(&self) -> Result<Envelope, FrameError> {
         if self.state != State::End {
             return Err(FrameError::Cut(self.before + self.buffer.len()));
@@ -165,7 +164,7 @@ impl Frames {
         Ok(Envelope { has_items: self.has_items, ..envelope })
     }
 
-    /// The kind of the list, as far as it was read; empty before.
+    /// Returns the kind of the list; empty before it is read.
     pub fn kind(&self) -> String {
         let text = [b"{", self.envelope.as_slice(), b"}"].concat();
         serde_json::from_slice(&text).map(|envelope: Envelope| envelope.kind).unwrap_or_default()
@@ -175,7 +174,7 @@ impl Frames {
         FrameError::Misplaced(wanted, self.before + self.read)
     }
 
-    /// Waits until the buffer is larger by a quarter, so that a large object is not searched for its end at every packet.
+    /// Waits until the buffer is larger by a quarter, so that the end of a large object is not searched at every packet.
     fn wait(&mut self) -> Result<bool, FrameError> {
         let pending = self.buffer.len() - self.read;
         if pending > MAX_OBJECT_BYTES {
@@ -190,7 +189,7 @@ impl Frames {
         rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count()
     }
 
-    /// The next byte that is no blank.
+    /// Returns the next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         self.read += self.blanks_from(self.read);
         self.buffer.get(self.read).copied()
@@ -242,7 +241,7 @@ impl Frames {
         Ok(Some(false))
     }
 
-    /// Passes a member. The items are not passed but entered.
+    /// Skips a member, or enters the items.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

@@ -1,10 +1,10 @@
-//! Listing a kind anew, in place: objects are replaced one by one, and what the listing did not have is removed at its end.
-//! So there are never two copies of a kind, and readers find every object that was there before and still is.
+//! Listing a kind again, in place: objects are replaced one by one, and objects that no longer exist are removed at the end.
+//! So there are never two copies of a kind, and readers find all objects during a listing.
 
 use super::store::Store;
 use super::{Catalog, Coverage, Kind, Projection};
 
-/// A listing of a kind that is under way. Dropped before it is finished, it removes nothing.
+/// A listing of a kind in progress. Dropping it before the end removes nothing.
 pub struct Listing<'c> {
     catalog: &'c Catalog,
     kind: &'static Kind,
@@ -22,12 +22,12 @@ impl<'c> Listing<'c> {
         self.kind
     }
 
-    /// Returns how many objects were listed.
+    /// Returns the number of listed objects.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Adds an object by its JSON text. One that cannot be stored is reported and counted, and the others hold.
+    /// Adds an object by its JSON text. Reports and counts an object that cannot be stored.
     pub fn add(&mut self, text: &str) {
         match self.catalog.decode(self.kind, text) {
             Ok(object) => self.put(&object),
@@ -41,10 +41,10 @@ impl<'c> Listing<'c> {
         self.catalog.put(self.kind, object);
     }
 
-    /// Removes what was not listed.
+    /// Ends the listing: removes objects that were not listed.
     pub fn finish(self, coverage: Coverage) {
         let gone = self.catalog.write(self.kind, |store| store.finish_listing(coverage)).unwrap_or_default();
-        gone.into_iter().for_each(|gone| self.catalog.tell(self.kind, gone));
+        gone.into_iter().for_each(|gone| self.catalog.notify(self.kind, gone));
         self.catalog.cover(self.kind, coverage);
     }
 }

@@ -1,10 +1,11 @@
-//! What rules may look up: the one read interface to everything that is not in the request.
+//! The catalog: the objects that rules look up, and the only way to read anything that is not in the request.
 //!
-//! The catalog knows no system. A system declares the [`Kind`]s that it looks up, each with the [`Index`]es it needs;
-//! watches on a cluster ([`cluster`]) or manifests from a folder ([`manifests`]) fill it, and rules cannot tell which.
+//! The catalog does not depend on any system. A system declares the [`Kind`]s that it looks up, each with the [`Index`]es it
+//! needs. Watches on a cluster ([`cluster`]) or manifests from a folder ([`manifests`]) fill the catalog; rules cannot tell
+//! which.
 //!
-//! A look-up costs the same whatever is stored: objects are found by namespace and name, or through an index. Rules read
-//! through a [`View`], which puts objects that were confirmed with the API server over what the watches say.
+//! The cost of a look-up does not depend on the number of objects: they are found by namespace and name, or through an
+//! index. Rules read through a [`View`], in which the results of live reads take precedence over the catalog.
 
 mod change;
 pub mod cluster;
@@ -49,7 +50,7 @@ use stored::Held;
 pub use stored::Stored;
 pub use view::{Confirmation, Confirmed, Reference, View};
 
-/// A read that goes to the API server, for where a stale answer would be unsafe.
+/// Reads an object from the API server, where a stale answer would be unsafe.
 pub trait Confirm: Send + Sync {
     /// Returns the JSON text of the object as the API server has it now; `None` if there is none; an error if the API server
     /// cannot be asked.
@@ -59,7 +60,7 @@ pub trait Confirm: Send + Sync {
 /// The pending answer of a [`Confirm`].
 pub type Confirming<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + 'a>>;
 
-/// What is known of the cluster, or of the folder that stands for one.
+/// The stored objects of a cluster, or of a folder of manifests in place of one.
 pub struct Catalog {
     stores: Vec<(&'static Kind, RwLock<Store>)>,
     declared: DeclaredKinds,
@@ -69,7 +70,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// A catalog for `kinds` of which nothing is known yet.
+    /// Creates a catalog for `kinds`, none of which is listed yet.
     pub fn new(kinds: impl IntoIterator<Item = &'static Kind>) -> Self {
         let stores = kinds.into_iter().map(|kind| (kind, RwLock::new(Store::new(kind, false)))).collect();
         Self {
@@ -81,15 +82,15 @@ impl Catalog {
         }
     }
 
-    /// This catalog, with the kinds that its objects declare.
+    /// Adds the kinds that its objects declare.
     #[must_use]
     pub fn declaring(mut self, declarations: Vec<&'static Declaration>) -> Self {
         self.declared = DeclaredKinds::new(declarations);
         self
     }
 
-    /// This catalog, but empty, and keeping whole objects instead of the declared parts: for finding out whether a reader
-    /// reads a part that its kind does not declare.
+    /// Empties the catalog, and lets it store whole objects instead of the declared parts: for explanations, and for tests
+    /// that find readers of undeclared parts.
     #[must_use]
     pub fn with_whole_objects(mut self) -> Self {
         for (kind, store) in &mut self.stores {
@@ -99,87 +100,87 @@ impl Catalog {
         self
     }
 
-    /// A catalog that holds just `objects`, and knows that there are no others.
+    /// Creates a complete catalog of `objects`.
     pub fn of(kinds: impl IntoIterator<Item = &'static Kind>, objects: Vec<Value>) -> Self {
         let catalog = Self::new(kinds);
         catalog.replace_all(objects);
         catalog
     }
 
-    /// Lets `confirm` answer live reads; without it they are answered from the catalog.
+    /// Sets the reader for live reads; without one, the catalog answers them.
     pub fn set_confirm(&mut self, confirm: Arc<dyn Confirm>) {
         self.confirm = Some(confirm);
     }
 
-    /// Holds the kinds that objects of these names declare, besides those of objects with [`CHOOSING_LABEL`]. `*` stands
-    /// for all.
+    /// Handles the kinds that objects of these names declare, besides those of objects with [`CHOOSING_LABEL`]. `*` stands
+    /// for all names.
     pub fn choose(&self, names: HashSet<String>) {
         self.declared.choose(names);
     }
 
-    /// The kinds that objects in it declare, and that are looked at.
+    /// Returns the watched kinds that its objects declare.
     pub fn declared(&self) -> Vec<&'static Kind> {
         self.declared.kinds()
     }
 
-    /// All kinds that objects in it declare, those too of which only requests are looked at.
+    /// Returns all kinds that its objects declare, with their declarations.
     pub fn declarations(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         self.declared.all()
     }
 
-    /// Which of the declared kinds has a plural name, and how it was declared.
+    /// Returns the declared kind of a group and plural name, and its declaration.
     pub fn declared_as(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         self.declared.named(group, plural)
     }
 
-    /// Rings whenever other kinds are declared.
+    /// Notifies of every change of the declared kinds.
     pub fn declared_changes(&self) -> watch::Receiver<()> {
         self.declared.changes()
     }
 
-    /// Tells `observer` of every change.
+    /// Sets the observer of all changes.
     pub fn set_observer(&mut self, observer: Arc<dyn Observe>) {
         self.observer = Some(observer);
     }
 
-    /// The kinds that it holds, but for the declared ones.
+    /// Returns its kinds, without the declared ones.
     pub fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
         self.stores.iter().map(|(kind, _)| *kind)
     }
 
-    /// How much is known of a kind.
+    /// Returns whether a kind is listed.
     pub fn coverage(&self, kind: &'static Kind) -> Coverage {
         self.read(kind, Store::coverage).unwrap_or(Coverage::Pending)
     }
 
-    /// The number of objects of a kind.
+    /// Returns the number of objects of a kind.
     pub fn len(&self, kind: &'static Kind) -> usize {
         self.read(kind, Store::len).unwrap_or_default()
     }
 
-    /// Returns what a kind takes in memory.
+    /// Returns the memory of a kind.
     pub fn size(&self, kind: &'static Kind) -> Size {
         self.read(kind, Store::size).unwrap_or_default()
     }
 
-    /// The kinds that are still to be listed for the first time.
+    /// Returns the watched kinds that are not listed yet.
     pub fn pending(&self) -> Vec<&'static Kind> {
         let is_awaited = |kind: &&'static Kind| !kind.is_read_by_name() && self.coverage(kind) == Coverage::Pending;
         self.kinds().filter(is_awaited).collect()
     }
 
-    /// Whether there is an object of that name.
+    /// Returns whether an object of that name exists.
     pub fn contains(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         self.read(kind, |store| store.contains(kind.scope.namespace(namespace), name)).unwrap_or_default()
     }
 
-    /// The object of that name.
+    /// Returns the object of that name.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         let held = self.read(kind, |store| store.find(kind.scope.namespace(namespace), name))??;
         Some(self.parsed().get(held))
     }
 
-    /// The objects that `index` files under `key` in a namespace, sorted by name; at most `limit` of them.
+    /// Returns the objects that `index` has under `key` in a namespace, sorted by name; at most `limit` of them.
     pub fn indexed(
         &self,
         kind: &'static Kind,
@@ -192,8 +193,8 @@ impl Catalog {
         self.objects(self.read(kind, |store| store.indexed(index, namespace, key, limit)).unwrap_or_default())
     }
 
-    /// The objects that `index` files under `key` in any namespace; at most `limit` of them. Costs a little for each
-    /// namespace.
+    /// Returns the objects that `index` has under `key` in all namespaces; at most `limit` of them. Takes a little time for
+    /// each namespace.
     pub fn indexed_everywhere(
         &self,
         kind: &'static Kind,
@@ -209,19 +210,19 @@ impl Catalog {
         held.into_iter().map(|held| parsed.get(held)).collect()
     }
 
-    /// How many objects `index` files under `key` in a namespace.
+    /// Returns the number of objects that `index` has under `key` in a namespace.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         let namespace = kind.scope.namespace(namespace);
         self.read(kind, |store| store.count(index, namespace, key)).unwrap_or_default()
     }
 
-    /// All objects of a kind, in no order.
+    /// Returns all objects of a kind, in no order.
     pub fn all(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let held = self.read(kind, Store::all).unwrap_or_default();
         held.into_iter().map(|held| Arc::new(Stored::held(held))).collect()
     }
 
-    /// Decodes the parts of an object that the catalog keeps.
+    /// Decodes the parts of an object that the catalog stores.
     ///
     /// # Errors
     /// When it cannot be stored.
@@ -232,14 +233,14 @@ impl Catalog {
         }
     }
 
-    /// Puts an object in, in place of the one of its name.
+    /// Stores an object, and replaces the one of its name.
     pub fn put(&self, kind: &'static Kind, object: &Projection) {
         if let Some(changed) = self.write(kind, |store| store.insert(object)).flatten() {
-            self.tell(kind, changed);
+            self.notify(kind, changed);
         }
     }
 
-    /// Puts an object in, in place of the one of its name. One that cannot be stored is reported, and counted.
+    /// Stores an object, and replaces the one of its name. Reports and counts an object that cannot be stored.
     pub fn insert(&self, kind: &'static Kind, object: Value) {
         self.insert_value(kind, &object);
     }
@@ -251,7 +252,7 @@ impl Catalog {
         }
     }
 
-    /// Puts objects of any kinds in, in place of those of their names; leaves out those of kinds that nobody looks up.
+    /// Stores objects of any kinds, and replaces those of their names. Skips kinds that are not looked up.
     pub fn insert_all<'v>(&self, objects: impl Iterator<Item = &'v Value> + Clone) {
         self.insert_kinds(&self.kinds().collect::<Vec<_>>(), objects.clone());
         // Declared kinds are known only after the objects that declare them.
@@ -272,15 +273,15 @@ impl Catalog {
         self.write(kind, Store::reject);
     }
 
-    /// Returns how many objects of a kind could not be stored since the start.
+    /// Returns the number of objects of a kind that could not be stored since the start.
     pub fn rejected(&self, kind: &'static Kind) -> u64 {
         self.read(kind, Store::rejected).unwrap_or_default()
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub fn remove(&self, kind: &'static Kind, namespace: &str, name: &str) {
         if let Some(gone) = self.write(kind, |store| store.remove(kind.scope.namespace(namespace), name)).flatten() {
-            self.tell(kind, gone);
+            self.notify(kind, gone);
         }
     }
 
@@ -289,21 +290,21 @@ impl Catalog {
         Listing::begin(self, kind)
     }
 
-    /// Puts `objects` in the place of all that is known of a kind.
+    /// Replaces all objects of a kind.
     pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
         let mut listing = self.list(kind);
         objects.iter().for_each(|object| listing.add(&object.to_string()));
         listing.finish(coverage);
     }
 
-    /// Puts `objects` of any kinds in the place of everything; those of kinds that nobody looks up are left out.
+    /// Replaces all objects by `objects` of any kinds. Skips kinds that are not looked up.
     pub fn replace_all(&self, objects: Vec<Value>) {
-        // What is declared is known when the others are there.
+        // Declared kinds are known only after the objects that declare them.
         let rest = self.replace_kinds(self.kinds().collect(), objects);
         self.replace_kinds(self.declared(), rest);
     }
 
-    /// Sorts objects into kinds, and gives those that are of none.
+    /// Stores the objects of `kinds`, and returns the others.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();
@@ -317,23 +318,23 @@ impl Catalog {
         rest
     }
 
-    /// Forgets everything.
+    /// Removes all objects; all kinds are pending then.
     pub fn clear(&self) {
         for kind in self.kinds().chain(self.declared()).collect::<Vec<_>>() {
             self.list(kind).finish(Coverage::Pending);
         }
     }
 
-    /// Says how much is known of a kind.
+    /// Sets whether a kind is listed.
     pub fn set_coverage(&self, kind: &'static Kind, coverage: Coverage) {
         self.write(kind, |store| store.set_coverage(coverage));
         self.cover(kind, coverage);
     }
 
-    /// Reads an object where the answer cannot be stale.
+    /// Reads an object from the API server.
     ///
     /// # Errors
-    /// Why the API server could not be asked.
+    /// The reason why the API server did not answer.
     pub async fn confirm(&self, reference: &Reference) -> Result<Option<Arc<Stored>>, String> {
         let Some(confirm) = &self.confirm else {
             return Ok(self.find(reference.kind, &reference.namespace, &reference.name));
@@ -343,7 +344,7 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits for `asked` until `last`. Without an API server there is nothing to wait for, nor a clock to wait by.
+    /// Waits for `asked` until `last`. Without an API server `asked` is ready at once, and there may be no clock.
     pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
         match self.confirm {
             Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),
@@ -351,15 +352,15 @@ impl Catalog {
         }
     }
 
-    /// Tells how much is known of a kind.
+    /// Notifies the observer that a kind was listed.
     fn cover(&self, kind: &'static Kind, coverage: Coverage) {
         if let Some(observer) = &self.observer {
             observer.covered(kind, coverage);
         }
     }
 
-    /// Tells of a change whoever wants to know.
-    fn tell(&self, kind: &'static Kind, Changed { before, now }: Changed) {
+    /// Updates what depends on an object, and notifies the observer.
+    fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
         if let Some(before) = &before {
             self.parsed().forget(before);
         }
@@ -382,7 +383,7 @@ impl Catalog {
         self.stores.iter().find(|(held, _)| std::ptr::eq(*held, kind)).map(|(_, store)| store)
     }
 
-    // A panic while a lock is held leaves a store in which one object may be filed wrongly, until it changes.
+    // After a panic under the lock, an index may have a wrong entry for one object until that object changes.
     fn read<T>(&self, kind: &'static Kind, look: impl FnOnce(&Store) -> T) -> Option<T> {
         if let Some(store) = self.store(kind) {
             return Some(look(&store.read().unwrap_or_else(PoisonError::into_inner)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Stored;
 use super::stored::Held;
 
-/// The most memory that parsed objects take, estimated by [`weight`]. Decisions read few objects, and mostly the same ones.
+/// The most memory for parsed objects, estimated by [`weight`]. Decisions read few objects, and mostly the same ones.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// An object that takes more is parsed for each decision that reads it.
 const MAX_OBJECT_BYTES: usize = MAX_BYTES / 2;
@@ -15,8 +15,8 @@ const EXPANSION: usize = 20;
 /// What a parsed object takes besides, its typed view included.
 const OVERHEAD: usize = 1024;
 
-/// Objects that were read lately. When half of the room is used up, they become the old ones, and what was old is
-/// dropped; an old one that is read becomes a new one again.
+/// An approximate LRU cache of two generations. When the new generation has half of the size, it becomes the old one, and the
+/// old one is dropped; reading an old object moves it to the new generation.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     new: HashMap<usize, Arc<Stored>>,
@@ -30,7 +30,7 @@ fn weight(held: &Held) -> usize {
 }
 
 impl Parsed {
-    /// Returns the object, the same one as the last time if that is still there.
+    /// Returns the cached object, or adds it.
     pub(super) fn get(&mut self, held: Held) -> Arc<Stored> {
         let (key, weight) = (held.record.address(), weight(&held));
         if let Some(known) = self.new.get(&key) {
@@ -49,7 +49,7 @@ impl Parsed {
         stored
     }
 
-    /// Drops an object that is no longer stored.
+    /// Removes an object that is no longer stored.
     pub(super) fn forget(&mut self, held: &Held) {
         let key = held.record.address();
         if self.new.remove(&key).is_some() {

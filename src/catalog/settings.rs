@@ -1,4 +1,4 @@
-//! What the configuration says to systems: sections that rules read, as they read objects.
+//! Sections of the configuration that belong to systems; rules read them like objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use serde_json::Value;
 
 use super::Stored;
 
-/// Sections of the configuration by their names. A section that is not there says nothing.
+/// Sections of the configuration by name.
 #[derive(Debug, Clone, Default)]
 pub struct Settings(BTreeMap<&'static str, Arc<Stored>>);
 
 impl Settings {
-    /// No sections, for a place that needs a reference.
+    /// No sections.
     pub(super) const NONE: &'static Self = &Self(BTreeMap::new());
 
-    /// These with a section more.
+    /// Adds a section.
     #[must_use]
     pub fn with(mut self, name: &'static str, section: Value) -> Self {
         self.0.insert(name, Arc::new(Stored::new(section)));
         self
     }
 
-    /// A section.
+    /// Returns a section.
     pub fn section(&self, name: &str) -> Option<&Stored> {
         self.0.get(name).map(|section| &**section)
     }

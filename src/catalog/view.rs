@@ -1,4 +1,4 @@
-//! How rules read the catalog.
+//! The view of one request: the catalog with the results of its live reads.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Catalog, Coverage, Index, Kind, Settings, Stored};
 
-/// Names an object.
+/// A reference to an object.
 #[derive(Clone)]
 pub struct Reference {
     /// Its kind.
@@ -18,7 +18,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Names an object.
+    /// Creates a reference.
     pub fn new(kind: &'static Kind, namespace: &str, name: &str) -> Self {
         Self { kind, namespace: kind.scope.namespace(namespace).to_owned(), name: name.to_owned() }
     }
@@ -48,21 +48,21 @@ impl fmt::Debug for Reference {
     }
 }
 
-/// What the API server said of an object.
+/// The result of a live read.
 #[derive(Debug, Clone)]
 pub enum Confirmation {
-    /// It is there.
+    /// The object exists.
     Exists(Arc<Stored>),
-    /// It is not there.
+    /// The object does not exist.
     Gone,
-    /// The API server could not be asked in time; why.
+    /// The API server did not answer in time; the reason.
     Unknown(String),
 }
 
-/// The objects that were confirmed for one request.
+/// The results of the live reads of one request.
 pub type Confirmed = HashMap<Reference, Confirmation>;
 
-/// The catalog as one request sees it: what was confirmed goes before what the watches say.
+/// The catalog as one request sees it: results of live reads take precedence over stored objects.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     catalog: &'a Catalog,
@@ -71,23 +71,23 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// A view of `catalog` with `confirmed` over it.
+    /// Creates a view of `catalog` with the live reads in `confirmed`.
     pub fn new(catalog: &'a Catalog, confirmed: &'a Confirmed) -> Self {
         Self { catalog, confirmed, settings: Settings::NONE }
     }
 
-    /// The view under a configuration.
+    /// Adds the sections of a configuration.
     #[must_use]
     pub fn under(self, settings: &'a Settings) -> Self {
         Self { settings, ..self }
     }
 
-    /// What the configuration says in a section.
+    /// Returns a section of the configuration.
     pub fn setting(&self, section: &str) -> Option<&'a Stored> {
         self.settings.section(section)
     }
 
-    /// The object of that name.
+    /// Returns the object of that name.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         match self.confirmation(&Reference::new(kind, namespace, name)) {
             Some(Confirmation::Exists(stored)) => Some(stored.clone()),
@@ -96,17 +96,17 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The kinds that objects in the catalog declare, and that are looked at.
+    /// Returns the watched kinds that objects in the catalog declare.
     pub fn declared(&self) -> Vec<&'static Kind> {
         self.catalog.declared()
     }
 
-    /// Whether that an object is not found means that it does not exist.
+    /// Returns whether an object that is not found is known not to exist.
     pub fn is_complete(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Complete
     }
 
-    /// Whether an object is known not to exist.
+    /// Returns whether an object is known not to exist.
     pub fn is_missing(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         match self.confirmation(&Reference::new(kind, namespace, name)) {
             Some(Confirmation::Gone) => true,
@@ -115,13 +115,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What to confirm where the catalog does not have an object: it may have come a moment ago.
+    /// Returns the live read for an object that the catalog does not have: it may be newer than the last event.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
         let is_found = self.catalog.contains(kind, namespace, name);
         (!is_found).then(|| Reference::new(kind, namespace, name))
     }
 
-    /// The objects that `index` files under `key`, sorted by name, at most `limit`; see [`Catalog::indexed`].
+    /// Returns the objects that `index` has under `key`, sorted by name, at most `limit`; see [`Catalog::indexed`].
     pub fn indexed(
         &self,
         kind: &'static Kind,
@@ -140,8 +140,8 @@ impl<'a> View<'a> {
         found
     }
 
-    /// The objects that `index` files under `key` in any namespace, as they are known now: what was confirmed to be gone is
-    /// left out, and of the others what was confirmed counts. See [`Catalog::indexed_everywhere`].
+    /// Returns the objects that `index` has under `key` in all namespaces, each as its live read found it, if there was one.
+    /// See [`Catalog::indexed_everywhere`].
     pub fn indexed_everywhere(
         &self,
         kind: &'static Kind,
@@ -153,12 +153,12 @@ impl<'a> View<'a> {
         found.iter().filter_map(|stored| self.find(kind, stored.namespace(), stored.name())).collect()
     }
 
-    /// How many objects `index` files under `key`.
+    /// Returns the number of objects that `index` has under `key`.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.catalog.count(kind, index, namespace, key)
     }
 
-    /// What the API server said of an object; `None` where it was not asked.
+    /// Returns the result of the live read of an object; `None` without one.
     pub fn confirmation(&self, reference: &Reference) -> Option<&'a Confirmation> {
         if self.confirmed.is_empty() {
             return None;

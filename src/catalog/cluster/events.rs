@@ -14,25 +14,25 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-/// The API server ends a watch after so many seconds, and it is opened again.
+/// The API server ends a watch after so many seconds; it is opened again then.
 const WATCH_SECONDS: u32 = 290;
-/// A watch is broken on which nothing comes for so long, no bookmark and no end either.
+/// A watch without any event or bookmark for so long is broken.
 const MAX_SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
-/// The largest event: that of an object as large as a list may have.
+/// The largest event; lists have the same limit for an object.
 const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
-/// What happened.
+/// An event of a watch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event<'e> {
-    /// The JSON text of an object as it is now.
+    /// The JSON text of a created or changed object.
     Applied(&'e str),
-    /// The JSON text of an object that is gone.
+    /// The JSON text of a deleted object.
     Deleted(&'e str),
-    /// Nothing, up to this version.
+    /// All changes up to this resourceVersion were sent.
     Bookmark(String),
 }
 
-/// The events of a watch.
+/// A watch.
 pub(super) struct Events {
     body: Pin<Box<dyn AsyncBufRead + Send>>,
     line: Vec<u8>,
@@ -58,14 +58,14 @@ struct Version {
 }
 
 impl Events {
-    /// Opens a watch on what is at `url`, from a version on.
+    /// Opens a watch on the list at `url`, from a resourceVersion on.
     pub(super) async fn open(client: &Client, url: &str, version: &str) -> Result<Self, Error> {
         let parameters = WatchParams { timeout: Some(WATCH_SECONDS), bookmarks: true, ..WatchParams::default() };
         let request = Request::new(url).watch(&parameters, version).map_err(Error::BuildRequest)?;
         Ok(Self { body: Box::pin(client.request_stream(request).await?), line: Vec::new() })
     }
 
-    /// Returns the next event; `None` when the API server ends the watch.
+    /// Returns the next event; `None` at the end of the watch.
     pub(super) async fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
         if !self.read_line().await.map_err(Error::ReadEvents)? {
             return Ok(None);
@@ -85,11 +85,11 @@ impl Events {
         }
     }
 
-    /// Reads a line that is not empty; false at the end, or within the last line.
+    /// Reads the next line that is not empty; returns false at the end.
     async fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         loop {
-            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "nothing came for too long");
+            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "no event came for too long");
             let bytes = timeout(MAX_SILENCE, self.body.fill_buf()).await.map_err(silent)??;
             if bytes.is_empty() {
                 return Ok(false);

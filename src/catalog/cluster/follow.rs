@@ -1,5 +1,4 @@
-//! Keeping a kind of the catalog as its cluster is: a list, then a watch, and a list again where the API server has
-//! forgotten what the watch has seen.
+//! Synchronising a kind of the catalog with the cluster: a list, then watches, and a list again after 410 Gone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,19 +14,19 @@ use super::resource;
 use crate::catalog::cluster::pages::{Item, Pages};
 use crate::catalog::{Catalog, Coverage, Kind};
 
-/// How long to wait for a definition when the watch on them does not ring, or may not be opened.
+/// How long to wait for a definition without a notification, or without the right to watch definitions.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// A definition is served a moment after it is stored.
+/// The API server serves a definition a moment after it is stored.
 const AFTER_RING: Duration = Duration::from_millis(300);
-/// How often a watch that does not come to be is told again.
+/// How often a failing watch is logged.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
-/// The least time from one watch to the next, for an API server that ends each of them at once.
+/// The least time between watches, in case the API server ends each of them at once.
 const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
 
-/// Lists a kind into the catalog; returns the version of the list.
+/// Lists a kind into the catalog; returns the resourceVersion of the list.
 ///
 /// # Errors
-/// When the API server refuses, or what it sends is no list. The catalog keeps what it had, and what was listed so far.
+/// If the API server denies the request, or does not send a list. The catalog keeps its objects, and those listed so far.
 pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<String, Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
     let mut pages = Pages::of(api);
@@ -45,15 +44,15 @@ pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind
     Ok(version)
 }
 
-/// What is done after a watch has ended.
+/// The step after the end of a watch.
 enum Next {
-    /// Watch on from this version.
+    /// Watch from this resourceVersion.
     Watch(String),
-    /// List again: the API server has forgotten the version.
+    /// List: the API server no longer has the changes since the resourceVersion.
     List,
 }
 
-/// The following of one kind.
+/// The synchronisation of one kind.
 pub(super) struct Follow {
     pub(super) client: Client,
     pub(super) catalog: Arc<Catalog>,
@@ -72,13 +71,13 @@ impl Follow {
             self.while_served().await;
             self.catalog.list(self.kind).finish(Coverage::Absent);
             tracing::debug!(kind = self.kind.full_name(), "the cluster does not have this kind yet");
-            // Rung or not, the next step is the same.
+            // The next step is the same after a timeout.
             let _ = tokio::time::timeout(LOOK_AGAIN, bell.changed()).await;
             sleep(AFTER_RING).await;
         }
     }
 
-    /// Follows the kind for as long as the cluster has it.
+    /// Synchronises the kind as long as the cluster serves it.
     async fn while_served(&mut self) {
         let mut wait = DefaultBackoff::default();
         loop {
@@ -93,7 +92,7 @@ impl Follow {
         }
     }
 
-    /// Watches until the kind must be listed again.
+    /// Watches until the kind has to be listed again.
     async fn watch_from(&mut self, mut version: String, wait: &mut DefaultBackoff) {
         loop {
             let begun = Instant::now();
@@ -111,7 +110,7 @@ impl Follow {
         }
     }
 
-    /// Watches once. `version` is the last one seen, whatever the outcome.
+    /// Opens one watch. Sets `version` to the last resourceVersion that was received, also after an error.
     async fn watch(&self, version: &mut String) -> Result<Next, Error> {
         let url = Api::<DynamicObject>::all_with(self.client.clone(), &resource(self.kind)).resource_url().to_owned();
         let watched = async {
@@ -123,7 +122,7 @@ impl Follow {
         };
         match watched.await {
             Ok(()) => Ok(Next::Watch(std::mem::take(version))),
-            // 404: the kind is gone, as the list will tell.
+            // 404: the kind is no longer served; the list will return 404 too.
             Err(error) if matches!(code(&error), Some(404 | 410)) => Ok(Next::List),
             Err(error) => Err(error),
         }
@@ -160,7 +159,7 @@ async fn pause(wait: &mut DefaultBackoff) {
     sleep(wait.next().unwrap_or(SAY_AGAIN)).await;
 }
 
-/// Returns the code of an answer of the API server.
+/// Returns the HTTP status of an error response.
 fn code(error: &Error) -> Option<u16> {
     match error {
         Error::Api(status) => Some(status.code),

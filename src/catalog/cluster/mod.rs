@@ -1,7 +1,7 @@
-//! The catalog of a cluster: a watch on every kind that rules look up, and confirmed reads.
+//! The catalog of a cluster: a watch on every kind that rules look up, and live reads.
 //!
-//! A kind whose CustomResourceDefinition is not there is normal: a cluster with only Flux, or only Landscaper. It is
-//! waited for quietly; a watch on the definitions rings when one comes.
+//! A missing CustomResourceDefinition is normal: a cluster may have only Flux, or only Landscaper. A watch on the
+//! definitions notifies when one is created.
 
 mod events;
 mod follow;
@@ -22,7 +22,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use self::follow::Follow;
 use super::{Catalog, Confirm, Confirming, Coverage, Kind, Reference};
 
-/// Keeps a catalog as its cluster is, for ever.
+/// Synchronises a catalog with its cluster; never returns.
 pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     let (bell, _) = watch::channel(());
     let bell = Arc::new(bell);
@@ -32,7 +32,7 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     futures::join!(futures::future::join_all(watches), declared, ring(client, bell.clone()));
 }
 
-/// Watches every declared kind for as long as it is declared.
+/// Watches every declared kind as long as it is declared.
 async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch::Sender<()>>) {
     let (mut changes, mut watches) = (catalog.declared_changes(), JoinSet::new());
     let mut watched: Vec<(&'static Kind, AbortHandle)> = Vec::new();
@@ -54,10 +54,10 @@ async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch:
     }
 }
 
-/// Fills a catalog with what the cluster has now, once.
+/// Lists all kinds of a cluster into a catalog, once.
 ///
 /// # Errors
-/// When a kind cannot be listed; that the cluster does not have it is no error.
+/// If a kind cannot be listed. A kind that the cluster does not serve is not an error.
 pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> {
     match load_what_can_be(&client, catalog).await.into_iter().next() {
         Some((_, error)) => Err(error),
@@ -65,13 +65,13 @@ pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> 
     }
 }
 
-/// The same, and what cannot be listed, with the reason; nothing is known of it then.
+/// Lists all kinds of a cluster into a catalog, and returns the errors. Kinds with an error stay pending.
 pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'static Kind, kube::Error)> {
     let mut failed = Vec::new();
     for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {
         failed.extend(load_kind(client, catalog, kind).await.err().map(|error| (kind, error)));
     }
-    // What is declared is known when the others are there.
+    // Declared kinds are known only after the objects that declare them.
     for kind in catalog.declared() {
         failed.extend(load_kind(client, catalog, kind).await.err().map(|error| (kind, error)));
     }
@@ -89,12 +89,12 @@ async fn load_kind(client: &Client, catalog: &Catalog, kind: &'static Kind) -> R
     }
 }
 
-/// Rings whenever a definition comes or changes.
+/// Notifies of every new or changed definition.
 async fn ring(client: Client, bell: Arc<watch::Sender<()>>) {
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let mut events = watcher(definitions, watcher::Config::default()).default_backoff().boxed();
     loop {
-        // An error is the watcher's to mend; without the right to watch, LOOK_AGAIN still finds new kinds.
+        // The watcher retries after errors; without the right to watch, LOOK_AGAIN still finds new kinds.
         if let Ok(Some(watcher::Event::Apply(_) | watcher::Event::InitDone)) = events.try_next().await {
             bell.send_replace(());
         }
@@ -106,7 +106,7 @@ fn resource(kind: &Kind) -> ApiResource {
     ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }
 
-/// An object as rules read it. Objects of a list do not always say what they are.
+/// Converts an object, and adds its API version and kind, which items of lists may omit.
 pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     let mut value = serde_json::to_value(object).ok()?;
     value["apiVersion"] = kind.api_version().into();
@@ -114,19 +114,19 @@ pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     Some(value)
 }
 
-/// Confirmed reads from the API server.
+/// Reads objects from the API server.
 pub struct Reader {
     client: Client,
 }
 
 impl Reader {
-    /// Reads with `client`.
+    /// Creates a reader.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
 }
 
-/// The API of the kind that a reference names, in its namespace.
+/// Returns the API of the kind of a reference, in its namespace.
 pub fn api(client: &Client, reference: &Reference) -> Api<DynamicObject> {
     let resource = resource(reference.kind);
     match reference.namespace.as_str() {
@@ -135,16 +135,16 @@ pub fn api(client: &Client, reference: &Reference) -> Api<DynamicObject> {
     }
 }
 
-/// An object as the API server has it now.
+/// Reads a whole object from the API server; `None` if it does not exist.
 ///
 /// # Errors
-/// When the API server cannot be asked; that it has no such object is none.
+/// If the API server does not answer.
 pub async fn read(client: &Client, reference: &Reference) -> Result<Option<Value>, kube::Error> {
     let found = api(client, reference).get_opt(&reference.name).await?;
     Ok(found.and_then(|object| to_value(reference.kind, object)))
 }
 
-/// Returns the JSON text of an object as the API server has it now.
+/// Reads the JSON text of an object from the API server; `None` if it does not exist.
 async fn read_text(client: &Client, reference: &Reference) -> Result<Option<String>, kube::Error> {
     let url = api(client, reference).resource_url().to_owned();
     let request = Request::new(url).get(&reference.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;

@@ -12,7 +12,7 @@ use crate::catalog::frames::{Envelope, FrameError, Frames};
 
 /// Objects in one page: what client-go and kubectl ask for.
 const PAGE: u32 = 500;
-/// How often a listing is begun, where the API server no longer knows how far it came: after five minutes it forgets.
+/// How often a listing is started: the API server forgets continue tokens after five minutes.
 const BEGINNINGS: usize = 3;
 
 /// A listing in pages.
@@ -26,58 +26,58 @@ pub struct Pages {
     resource_version: String,
 }
 
-/// How far a listing came.
+/// The position in a listing.
 enum At {
     Beginning,
-    /// Before the page of this token.
+    /// Before the page of this continue token.
     Token(String),
     /// Within a page.
     Page(Page),
     End,
 }
 
-/// A page that arrives.
+/// A page in transfer.
 struct Page {
     body: Pin<Box<dyn AsyncBufRead + Send>>,
     frames: Frames,
 }
 
-/// What comes next of a listing.
+/// An item of a listing.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'p> {
-    /// The listing begins, perhaps again: what came before is to be forgotten.
+    /// The listing starts, perhaps again: earlier objects are to be dropped.
     Beginning,
     /// The JSON text of an object.
     Object(&'p str),
 }
 
 impl Pages {
-    /// All that `api` has.
+    /// Lists all objects of `api`.
     pub fn of(api: Api<DynamicObject>) -> Self {
         let (url, client) = (api.resource_url().to_owned(), api.into_client());
         Self { client, url, labels: None, at: At::Beginning, begun: 0, left: 0, resource_version: String::new() }
     }
 
-    /// Only what has these labels.
+    /// Lists only objects that match a label selector.
     #[must_use]
     pub fn labelled(self, labels: &str) -> Self {
         Self { labels: Some(labels.to_owned()), ..self }
     }
 
-    /// Returns how many objects come after this page, as far as the API server says.
+    /// Returns the number of objects after this page, if the API server reports it.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Returns the version of the list, once its first page is read.
+    /// Returns the resourceVersion of the list, once its first page is read.
     pub fn resource_version(&self) -> &str {
         &self.resource_version
     }
 
-    /// Returns what comes next; `None` after the last object.
+    /// Returns the next item; `None` after the last object.
     ///
     /// # Errors
-    /// When the API server refuses, or forgets too often how far the listing came, or sends what is no list.
+    /// If the API server denies the request, forgets the continue token too often, or does not send a list.
     pub async fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
         loop {
             match &mut self.at {
@@ -117,14 +117,14 @@ impl Pages {
     fn turn(&mut self, envelope: Envelope) {
         let metadata = envelope.metadata;
         self.left = metadata.remaining_item_count.and_then(|left| u64::try_from(left).ok()).unwrap_or_default();
-        // All pages are of the version of the first.
+        // All pages have the resourceVersion of the first.
         self.resource_version = metadata.resource_version;
         self.at = if metadata.r#continue.is_empty() { At::End } else { At::Token(metadata.r#continue) };
     }
 }
 
 impl Page {
-    /// Goes to the next object; returns what is around the objects after the last one.
+    /// Advances to the next object; returns the envelope after the last one.
     async fn advance(&mut self) -> Result<Option<Envelope>, Error> {
         while !self.frames.advance().map_err(broken)? {
             let bytes = self.body.fill_buf().await.map_err(Error::ReadEvents)?;
@@ -148,7 +148,7 @@ fn broken(error: FrameError) -> Error {
     Error::ReadEvents(io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// 410 Gone: the token is older than what etcd keeps.
+/// Returns whether an error is 410 Gone: the token is older than what etcd keeps.
 fn is_forgotten(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 410)
 }

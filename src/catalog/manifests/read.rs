@@ -40,11 +40,11 @@ impl Object<'_> {
     }
 }
 
-/// Takes objects; an error is what is wrong with one.
+/// Handles an object; an error describes what is wrong with it.
 type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 
-/// Reads every object in files and folders; in folders, those of every `.yaml`, `.yml` and `.json` file. Returns what could
-/// not be read. An object may come twice, if its file turns out not to be JSON after all.
+/// Reads every object in files and folders; in folders, in every `.yaml`, `.yml` and `.json` file. Returns the errors.
+/// `take` may get an object twice, if its file turns out not to be JSON.
 pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
     let mut errors = Vec::new();
     for path in paths {
@@ -59,7 +59,7 @@ pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Res
     errors
 }
 
-/// The files at a path, in their order; with an error for what cannot be looked into.
+/// Returns the files at a path, sorted, with errors for folders that cannot be read.
 fn files(path: &Path, depth: usize) -> Vec<(PathBuf, io::Result<()>)> {
     let all = match path.is_dir() {
         false => return vec![(path.to_owned(), Ok(()))],
@@ -78,7 +78,7 @@ fn files(path: &Path, depth: usize) -> Vec<(PathBuf, io::Result<()>)> {
 /// Why a file cannot be taken for JSON.
 enum NoJson {
     Io(io::Error),
-    /// It is to be read as YAML, which tells what is wrong with it and where.
+    /// It has to be read as YAML, which reports errors with their place.
     Other,
 }
 
@@ -138,7 +138,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Whether the file, which begins with `start`, is a list. The kind may stand behind the items, as kubectl writes it.
+    /// Returns whether the file, which begins with `start`, is a list. kubectl writes the kind after the items.
     fn is_list(&self, start: &[u8]) -> Result<bool, NoJson> {
         let mut frames = Frames::default();
         frames.push(start);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_passed_over() {
+    fn documents_that_are_no_objects_are_skipped() {
         for text in
             ["{}", "{\"a\": 1}", "[1]", "a: b", "", "{\"kind\":\"List\",\"items\":[1,{\"kind\":\"A\"}]}", "# nothing"]
         {
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_have_their_line() {
         let (found, errors) = read("a.yaml", format!("{}\n---\na: [\n", thing(0)).as_bytes());
         assert_eq!((found, errors.len()), (things(1), 1));
         assert!(errors[0].starts_with(":3:") || errors[0].starts_with(":4:"), "{errors:?}");
