@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{Controller, Failure, Next, Permission, Tools};
-use crate::admission::{Metadata, Path};
+use crate::admission::Metadata;
 use crate::catalog::{CHOOSING_LABEL, Catalog, Change, Kind, Reference, Scope, Storage, cluster};
 use crate::crossplane::kinds::{CLAIMS, COMPOSITES, DEFINITIONS};
 use crate::gate::registration::DECLARED_NAME;
