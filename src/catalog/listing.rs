@@ -43,8 +43,11 @@ impl<'c> Listing<'c> {
 
     /// Ends the listing: removes objects that were not listed.
     pub fn finish(self, coverage: Coverage) {
+        let is_new = self.catalog.coverage(self.kind) != coverage;
         let gone = self.catalog.write(self.kind, |store| store.finish_listing(coverage)).unwrap_or_default();
         gone.into_iter().for_each(|gone| self.catalog.notify(self.kind, gone));
-        self.catalog.cover(self.kind, coverage);
+        if is_new {
+            self.catalog.cover(self.kind, coverage);
+        }
     }
 }

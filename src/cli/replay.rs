@@ -122,7 +122,7 @@ struct Report {
     /// Number of decisions that differ only in their wording.
     reworded: usize,
     /// Number of differing decisions for which the recording lacks data.
-    doubtful: usize,
+    not_comparable: usize,
     /// Number of requests without a recorded decision.
     undecided: usize,
     shown: Vec<Shown>,
@@ -132,7 +132,7 @@ struct Report {
 struct Shown {
     place: String,
     request: String,
-    doubt: Option<&'static str>,
+    not_comparable: Option<&'static str>,
     differences: Vec<Difference>,
 }
 
@@ -144,7 +144,7 @@ impl Report {
         match replayed {
             _ if replayed.differences.is_empty() => return,
             _ if is_reworded => self.reworded += 1,
-            _ if replayed.doubt.is_some() => self.doubtful += 1,
+            _ if replayed.not_comparable.is_some() => self.not_comparable += 1,
             _ => self.differ += 1,
         }
         if is_reworded && !wording {
@@ -153,7 +153,7 @@ impl Report {
         self.shown.push(Shown {
             place: format!("{file}:{}", replayed.line),
             request: replayed.request.clone(),
-            doubt: replayed.doubt,
+            not_comparable: replayed.not_comparable,
             differences: replayed.differences.clone(),
         });
     }
@@ -164,7 +164,7 @@ impl Report {
         text.push_str(&format!("recordings: {files}, decisions: {decisions}, different now: {differ}"));
         let more = [
             (self.reworded, "only in their wording (--wording shows them)"),
-            (self.doubtful, "not comparable"),
+            (self.not_comparable, "not comparable"),
             (self.undecided, "without a decision then"),
         ];
         for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
@@ -176,7 +176,7 @@ impl Report {
     fn json(&self) -> Value {
         json!({
             "version": env!("CARGO_PKG_VERSION"), "recordings": self.files, "decisions": self.decisions,
-            "different": self.differ, "reworded": self.reworded, "notComparable": self.doubtful,
+            "different": self.differ, "reworded": self.reworded, "notComparable": self.not_comparable,
             "undecided": self.undecided, "differences": self.shown.iter().map(Shown::json).collect::<Vec<_>>(),
         })
     }
@@ -185,8 +185,8 @@ impl Report {
 impl Shown {
     fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.place, self.request);
-        if let Some(doubt) = self.doubt {
-            text.push_str(&format!("  not comparable: {doubt}\n"));
+        if let Some(not_comparable) = self.not_comparable {
+            text.push_str(&format!("  not comparable: {not_comparable}\n"));
         }
         for Difference { before, now, .. } in &self.differences {
             before.iter().for_each(|line| text.push_str(&format!("  - {}\n", line.trim_end())));
@@ -196,7 +196,7 @@ impl Shown {
     }
 
     fn json(&self) -> Value {
-        json!({"place": self.place, "request": self.request, "notComparable": self.doubt,
+        json!({"place": self.place, "request": self.request, "notComparable": self.not_comparable,
                "differences": self.differences})
     }
 }

@@ -12,6 +12,7 @@ mod policy;
 pub mod registration;
 mod registry;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -208,7 +209,8 @@ impl Gate {
         for _ in 0..LIVE_READ_ROUNDS {
             let view = View::new(&self.catalog, &confirmed).under(settings);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
-            wanted.retain(|reference| !confirmed.contains_key(reference));
+            let mut seen = HashSet::new();
+            wanted.retain(|reference| !confirmed.contains_key(reference) && seen.insert(reference.clone()));
             if wanted.is_empty() {
                 break;
             }

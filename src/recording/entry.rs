@@ -34,6 +34,7 @@ pub(super) enum Entry {
 /// A decision that was made or abandoned.
 pub(super) struct Made {
     pub(super) changes: u64,
+    pub(super) changes_at_end: u64,
     pub(super) at: OffsetDateTime,
     pub(super) phase: Phase,
     pub(super) request: Copied,

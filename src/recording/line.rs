@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::Answer;
 use crate::admission::{Level, Phase};
+use crate::catalog::Kind;
 
 /// The format that is written and read. It changes when older versions could not read a line as it is meant.
 pub const FORMAT: u32 = 1;
@@ -28,6 +29,26 @@ pub enum Line {
     Decision(Box<Decision>),
     /// Entries were dropped because the queue was full.
     Lost(Lost),
+}
+
+/// Returns the name of a kind in recordings: `contexts.v1alpha1.landscaper.gardener.cloud`. The version belongs to it:
+/// two versions of a kind can be two kinds, as EnvironmentConfigs of Crossplane 1 and 2.
+pub(super) fn kind_name(kind: &Kind) -> String {
+    match kind.group {
+        "" => format!("{}.{}", kind.plural, kind.version),
+        group => format!("{}.{}.{group}", kind.plural, kind.version),
+    }
+}
+
+/// Finds the kind with a name among `kinds`: in its version, or else in any, for another release may read another one.
+pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name: &str) -> Option<&'static Kind> {
+    let mut parts: Vec<&str> = name.splitn(3, '.').collect();
+    if parts.len() > 1 {
+        parts.remove(1);
+    }
+    let unversioned = parts.join(".");
+    let has_other_version = |kind: &&'static Kind| [&*unversioned, name].contains(&&*kind.full_name());
+    kinds.clone().find(|kind| kind_name(kind) == name).or_else(|| kinds.clone().find(has_other_version))
 }
 
 impl Line {
@@ -72,7 +93,7 @@ pub struct Configuration {
 pub struct Coverage {
     /// The number of this change.
     pub change: u64,
-    /// The kind, as `contexts.landscaper.gardener.cloud`.
+    /// The kind, as `contexts.v1alpha1.landscaper.gardener.cloud`.
     pub kind: String,
     /// How much.
     pub coverage: crate::catalog::Coverage,
@@ -120,6 +141,9 @@ pub struct Lost {
 pub struct Decision {
     /// The number of the last change of the catalog before it began.
     pub changes: u64,
+    /// The number of the last change before it ended, if there were changes meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes_at_end: Option<u64>,
     /// When it began, in RFC 3339: exemptions expire by it.
     pub at: String,
     /// Which webhook was called.

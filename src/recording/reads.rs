@@ -7,7 +7,7 @@ use std::time::Instant;
 use futures::FutureExt as _;
 use serde_json::Value;
 
-use super::line::{LiveRead, Tree, TreeFinding, TreeOutcome};
+use super::line::{self, LiveRead, Tree, TreeFinding, TreeOutcome};
 use super::redact;
 use crate::admission::field::Segment;
 use crate::admission::{FieldPath, Level, json};
@@ -84,7 +84,7 @@ impl LiveRead {
             redact::redact(object);
         }
         let (namespace, name) = (reference.namespace.clone(), reference.name.clone());
-        Self { kind: reference.kind.full_name(), namespace, name, object, error }
+        Self { kind: line::kind_name(reference.kind), namespace, name, object, error }
     }
 }
 
@@ -196,7 +196,7 @@ impl ReplayedReads {
 impl Confirm for ReplayedReads {
     fn confirm<'a>(&'a self, reference: &'a Reference) -> Confirming<'a> {
         let Reference { kind, namespace, name } = reference;
-        let read = lock(&self.answers).get(&(kind.full_name(), namespace.clone(), name.clone())).cloned();
+        let read = lock(&self.answers).get(&(line::kind_name(kind), namespace.clone(), name.clone())).cloned();
         let answer = match read {
             Some(LiveRead { error: Some(error), .. }) => Err(error),
             Some(LiveRead { object, .. }) => Ok(object.map(|object| object.to_string())),

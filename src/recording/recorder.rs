@@ -146,7 +146,8 @@ impl Drop for Pending<'_> {
         let bytes = request.bytes();
         let asked = std::mem::take(&mut *lock(&self.asked));
         let (changes, at, phase, verdict) = (self.changes, self.at, self.phase, self.verdict.take());
-        self.recorder.made(Made { changes, at, phase, request, asked, verdict, bytes });
+        let changes_at_end = self.recorder.shared.changes.load(Ordering::Acquire);
+        self.recorder.made(Made { changes, changes_at_end, at, phase, request, asked, verdict, bytes });
     }
 }
 

@@ -109,7 +109,7 @@ impl Writer {
         let line = match entry {
             Entry::Configuration { change, text } => Line::Configuration(line::Configuration { change, text }),
             Entry::Coverage { change, kind, coverage } => {
-                Line::Coverage(line::Coverage { change, kind: kind.full_name(), coverage })
+                Line::Coverage(line::Coverage { change, kind: line::kind_name(kind), coverage })
             }
             Entry::Changed { change, of } => changed(change, &of),
             Entry::Decision(made) => {
@@ -162,7 +162,7 @@ impl Writer {
 
 fn changed(change: u64, of: &Change) -> Line {
     let reference = of.reference();
-    let kind = reference.kind.full_name();
+    let kind = line::kind_name(reference.kind);
     match &of.now {
         Some(stored) => {
             let mut object = stored.value().clone();
@@ -187,6 +187,7 @@ fn decision(made: Made) -> Result<line::Decision, serde_json::Error> {
     let reads = made.asked.reads.into_iter();
     Ok(line::Decision {
         changes: made.changes,
+        changes_at_end: Some(made.changes_at_end).filter(|at_end| *at_end != made.changes),
         at: rfc3339(made.at),
         phase: made.phase,
         review,

@@ -55,13 +55,13 @@ pub struct Replayed<'a> {
     /// What differs.
     pub differences: Vec<Difference>,
     /// Why a difference may come from the recording and not from the rules.
-    pub doubt: Option<&'static str>,
+    pub not_comparable: Option<&'static str>,
 }
 
 impl Replayed<'_> {
     /// Whether the request is decided otherwise, beyond the wording, and the recording has everything to say so.
     pub fn differs(&self) -> bool {
-        self.doubt.is_none() && self.differences.iter().any(|difference| difference.aspect != Aspect::Wording)
+        self.not_comparable.is_none() && self.differences.iter().any(|difference| difference.aspect != Aspect::Wording)
     }
 }
 
@@ -134,15 +134,27 @@ fn readable(line: usize, header: Header) -> Result<Header, Malformed> {
 /// The line of a review or of a configuration that cannot be read.
 pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec<Replayed<'_>>, Malformed> {
     let mut session = Session::new(recording, policy);
-    let mut replayed = Vec::new();
+    let (mut replayed, mut overlapping) = (Vec::new(), Vec::new());
     for (number, line) in &recording.lines {
         if let Line::Decision(decision) = line {
+            overlapping.extend(decision.changes_at_end.map(|_| replayed.len()));
             replayed.push(session.decide(*number, decision).await?);
         } else {
             session.apply(line).map_err(|problem| Malformed::new(*number, problem))?;
+            overlapping.retain(|&at: &usize| is_overlapped(&replayed[at], line));
+            for &at in &overlapping {
+                session.decide_again(&mut replayed[at]).await?;
+            }
         }
     }
     Ok(replayed)
+}
+
+/// Returns whether a change came while a decision was made that is not explained yet. Rules saw the catalog before it or
+/// after it.
+fn is_overlapped(replayed: &Replayed<'_>, change: &Line) -> bool {
+    let at_end = replayed.decision.changes_at_end.unwrap_or_default();
+    change.position().0 <= at_end && !replayed.differences.is_empty()
 }
 
 /// The state of a recorded server.
@@ -199,6 +211,15 @@ impl Session {
         Ok(())
     }
 
+    /// Decides once more, after a change that came while the decision was made, and keeps the result with fewer differences.
+    async fn decide_again(&self, replayed: &mut Replayed<'_>) -> Result<(), Malformed> {
+        let again = self.decide(replayed.line, replayed.decision).await?;
+        if again.differences.len() < replayed.differences.len() {
+            *replayed = again;
+        }
+        Ok(())
+    }
+
     async fn decide<'a>(&self, line: usize, decision: &'a Decision) -> Result<Replayed<'a>, Malformed> {
         self.reads.answer(&decision.live_reads);
         self.trees.answer(&decision.trees);
@@ -212,7 +233,7 @@ impl Session {
             Some(before) => compare::differences(before, &now, object),
             None => Vec::new(),
         };
-        let doubt = if self.has_lost_changes {
+        let not_comparable = if self.has_lost_changes {
             Some("changes of the catalog are missing in the recording")
         } else if !decision.redacted.is_empty() {
             Some("fields of the object are redacted")
@@ -220,12 +241,13 @@ impl Session {
             None
         };
         let request = described(decision, &request);
-        Ok(Replayed { line, decision, request, now, differences, doubt })
+        Ok(Replayed { line, decision, request, now, differences, not_comparable })
     }
 }
 
 fn kind(catalog: &Catalog, name: &str) -> Option<&'static Kind> {
-    catalog.kinds().chain(catalog.declared()).find(|kind| kind.full_name() == name)
+    let kinds: Vec<_> = catalog.kinds().chain(catalog.declared()).collect();
+    line::find_kind(kinds.into_iter(), name)
 }
 
 fn described(decision: &Decision, request: &crate::admission::Request<'_>) -> String {
