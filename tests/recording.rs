@@ -547,3 +547,21 @@ async fn replays_with_the_recorded_and_another_configuration() {
     assert_eq!(portcullis(&["replay", file]).status.code(), Some(1), "the recorded configuration decides otherwise");
     assert_eq!(portcullis(&["replay", "examples"]).status.code(), Some(2), "there is no recording");
 }
+
+/// Issue 18, a suite that runs the real controllers: function-environment-configs cannot be had from the Go module proxy,
+/// so what Crossplane sends in these scenarios is recorded.
+#[test]
+fn scenarios_whose_program_cannot_be_built_are_recorded() {
+    for (system, scenarios) in [
+        ("crossplane", &["references", "pinned", "optional", "changed"][..]),
+        ("crossplane-1", &["native", "no-such-field", "pinned", "optional", "pipeline", "claim"][..]),
+    ] {
+        let path = repository().join(format!("tests/recordings/systems/{system}.jsonl"));
+        let text = fs::read_to_string(path).unwrap();
+        for scenario in scenarios {
+            let group = format!("\"group\":\"{system}-{scenario}.example.org\"");
+            let decisions = text.lines().filter(|line| line.starts_with("{\"decision\"") && line.contains(&group));
+            assert!(decisions.count() > 5, "{system}::{scenario} is not recorded");
+        }
+    }
+}

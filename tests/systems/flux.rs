@@ -10,6 +10,7 @@ use crate::daemon::Daemon;
 use crate::gate;
 use crate::git::Repository;
 use crate::http;
+use crate::normal;
 use crate::programs;
 use crate::scene::{DEADLINE, Scene, is};
 use crate::stage::Ground;
@@ -57,6 +58,15 @@ pub const SYSTEM: System = System {
         Scenario::new("interval", "the interval of a Kustomization changes", interval),
         Scenario::new("delete", "a Kustomization is deleted with what it applied", delete),
     ],
+};
+
+/// Flux, with portcullis at its default levels.
+pub const DEFAULTS: System = System {
+    name: "flux-defaults",
+    title: || format!("{} with default levels", (SYSTEM.title)()),
+    configuration: |ground| format!("artifactHosts: [\"127.0.0.1:{}\"]\n", ground.port(ARTIFACTS)),
+    scenarios: &[Scenario::new("broken", "a revision that does not build, and one that does", broken_by_default)],
+    ..SYSTEM
 };
 
 /// The port at which source-controller serves artifacts.
@@ -216,25 +226,83 @@ fn branch_and_path(scene: &Scene<'_>) {
     scene.snapshot("changed");
 }
 
-/// Portcullis refuses the revision at its source; without it Flux fails to build. What is deployed stays in both cases,
-/// and `kubectl get` shows that something is wrong.
-fn broken(scene: &Scene<'_>) {
+/// The parts of a revision that does not build.
+struct Broken {
+    repository: Repository,
+    /// The broken commit.
+    commit: String,
+    /// The resource versions of the source and of the Kustomization before it.
+    before: [(&'static str, String); 2],
+}
+
+/// Applies a tree, and has source-controller find a revision of it that does not build.
+fn break_tree(scene: &Scene<'_>) -> Broken {
     let (repository, _) = begun(scene);
-    repository.commit("main", &[("app/kustomization.yaml", "resources: [missing.yaml]\n")]);
+    let version = |plural| {
+        let object = scene.get(plural, "app").expect("it is applied");
+        (plural, object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
+    };
+    let before = ["gitrepositories", "kustomizations"].map(version);
+    let commit = repository.commit("main", &[("app/kustomization.yaml", "resources: [missing.yaml]\n")]);
     look_again(scene, "app", 1);
+    Broken { repository, commit, before }
+}
+
+/// Commits a tree that builds, and waits until everything is ready again.
+fn repair(scene: &Scene<'_>, broken: &Broken) {
+    let kept = scene.get("configmaps", "pre-settings");
+    assert!(kept.is_some_and(|object| object["data"]["key"] == "one"), "what was deployed stays");
+    let commit = broken.repository.commit("main", &tree(&config_map("settings", "three")));
+    look_again(scene, "app", 2);
+    applied(scene, "app", "main", &commit);
+    scene.wait("gitrepositories", "app", "ready again", |object| is_current(object) && is(object, "Ready", "True"));
+    scene.snapshot("repaired");
+}
+
+/// Issue 18, Flux 5: portcullis refuses the revision at its source; without it Flux fails to build. What is deployed stays
+/// in both cases. Events say why on both objects, and `kubectl get` never shows the refused revision as ready.
+fn broken(scene: &Scene<'_>) {
+    let broken = break_tree(scene);
     let (plural, words) = if scene.has_webhooks() {
         ("gitrepositories", "not ready: its revision is refused")
     } else {
         ("kustomizations", "not ready: it cannot be built")
     };
     scene.wait(plural, "app", words, |object| is(object, "Ready", "False"));
-    let kept = scene.get("configmaps", "pre-settings");
-    assert!(kept.is_some_and(|object| object["data"]["key"] == "one"), "what was deployed stays");
-    let commit = repository.commit("main", &tree(&config_map("settings", "three")));
-    look_again(scene, "app", 2);
-    applied(scene, "app", "main", &commit);
-    scene.wait("gitrepositories", "app", "ready again", |object| is_current(object) && is(object, "Ready", "True"));
-    scene.snapshot("repaired");
+    if scene.has_webhooks() {
+        for kind in ["GitRepository", "Kustomization"] {
+            let note = scene.event(kind, "app", "RevisionWithheld");
+            assert!(note.contains("missing.yaml") && note.contains(&broken.commit[..7]), "{kind}: {note}");
+        }
+    }
+    let never_ready: &[_] = if scene.has_webhooks() { &broken.before } else { &broken.before[1..] };
+    for (plural, since) in never_ready {
+        let versions = scene.history(plural, "app", since);
+        assert!(!versions.is_empty(), "{plural} were written");
+        for version in versions {
+            assert!(!shows_ready(&version, &broken.commit), "{plural}: {}", normal::readable(&version));
+        }
+    }
+    repair(scene, &broken);
+}
+
+/// Whether `kubectl get` shows an object as ready at a commit: its columns are the status and the message of `Ready`.
+fn shows_ready(object: &Value, commit: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
+    let message = ready.and_then(|ready| ready["message"].as_str()).unwrap_or_default();
+    is(object, "Ready", "True") && message.contains(commit)
+}
+
+/// Issue 18, Flux 6: at default levels nothing is refused, and the revision leaves an Event on the Kustomization.
+fn broken_by_default(scene: &Scene<'_>) {
+    let broken = break_tree(scene);
+    if scene.has_webhooks() {
+        let note = scene.event("Kustomization", "app", "BrokenRevision");
+        assert!(note.contains("missing.yaml") && note.contains(&broken.commit[..7]), "{note}");
+    }
+    scene.wait("kustomizations", "app", "not ready: it cannot be built", |object| is(object, "Ready", "False"));
+    repair(scene, &broken);
 }
 
 fn prune(scene: &Scene<'_>) {

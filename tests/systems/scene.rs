@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use futures::StreamExt as _;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
 use serde_json::Value;
 
 use crate::kubectl::Output;
@@ -84,6 +85,38 @@ impl<'a> Scene<'a> {
         let kind = self.kind(plural);
         let found = self.stage.cluster.block_on(self.api(&kind).get_opt(name)).ok()??;
         serde_json::to_value(found).ok()
+    }
+
+    /// Returns every version of an object since it had a resource version, as a watch reports them.
+    #[track_caller]
+    pub fn history(&self, plural: &str, name: &str, since: &str) -> Vec<Value> {
+        // The API server sends what it has at once, and then ends the watch.
+        let parameters = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(2);
+        let api = self.api(&self.kind(plural));
+        let events = self.stage.cluster.block_on(async {
+            let events = api.watch(&parameters, since).await.expect("it can be watched");
+            events.collect::<Vec<_>>().await
+        });
+        let object = |event| match event {
+            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => serde_json::to_value(object).ok(),
+            Ok(_) => None,
+            Err(error) => panic!("{}: {plural} {name} since {since}: {error}", Location::caller()),
+        };
+        events.into_iter().filter_map(object).collect()
+    }
+
+    /// Waits for an Event about an object that has a reason. Returns its note.
+    #[track_caller]
+    pub fn event(&self, kind: &str, name: &str, reason: &str) -> String {
+        self.eventually(&format!("an Event {reason} about {kind} {name}"), || {
+            let listed = self.kubectl(&["get", "events.events.k8s.io", "-o", "json"]).stdout;
+            let listed: Value = serde_json::from_str(&listed).ok()?;
+            let is_asked = |event: &&Value| {
+                let regarding = &event["regarding"];
+                regarding["kind"] == kind && regarding["name"] == name && event["reason"] == reason
+            };
+            listed["items"].as_array()?.iter().find(is_asked)?["note"].as_str().map(str::to_owned)
+        })
     }
 
     /// Waits until an object is as it should be. Returns it.

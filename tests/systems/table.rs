@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::judge::Pair;
-use crate::system::System;
+use crate::system::{Scenario, System};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/systems.md");
 const BEGIN: &str = "<!-- systems: begin -->";
@@ -16,8 +16,8 @@ pub struct Chapter<'a> {
     pub system: &'a System,
     /// Its scenarios.
     pub pairs: Vec<Pair<'a>>,
-    /// Those that were not played, and what they need.
-    pub left_out: Vec<(&'static str, &'static str)>,
+    /// Those whose program is not built: their recorded traffic is replayed in `make test`.
+    pub recorded: Vec<&'static Scenario>,
 }
 
 /// Returns the table as Markdown.
@@ -29,8 +29,12 @@ pub fn render(chapters: &[Chapter<'_>]) -> String {
     for chapter in chapters {
         let title = (chapter.system.title)();
         lines.extend(chapter.pairs.iter().map(|pair| row(&title, pair)));
-        let left_out = chapter.left_out.iter();
-        lines.extend(left_out.map(|(words, needs)| format!("| {title} | {words} | not run: no {needs} | | | | |")));
+        let recorded = chapter.recorded.iter();
+        lines.extend(
+            recorded.map(|scenario| {
+                format!("| {title} | {} | recorded: replayed in `make test` | | | | |", scenario.words)
+            }),
+        );
     }
     lines.join("\n") + "\n"
 }
