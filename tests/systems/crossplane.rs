@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::account::CROSSPLANE;
 use crate::cluster::Cluster;
+use crate::context::{Context, DEADLINE, is};
 use crate::daemon::Daemon;
 use crate::gate;
 use crate::http;
 use crate::pki::Authority;
 use crate::programs;
-use crate::scene::{DEADLINE, Scene, is};
-use crate::stage::Ground;
 use crate::system::{Kind, Scenario, System, program};
+use crate::testbed::Fixtures;
 use crate::user::User;
 
 /// Crossplane 2.
@@ -44,7 +44,7 @@ pub const SYSTEM: System = System {
             Kind::namespaced("v1", "ConfigMap", "configmaps"),
         ]
     },
-    is_settled,
+    is_converged,
     scenarios: &[
         Scenario::new("patches", "a composite's fields are patched into what it composes", patches),
         Scenario::new("no-such-field", "an environment patch writes to a field that the schema lacks", no_such_field),
@@ -57,8 +57,8 @@ pub const SYSTEM: System = System {
     ],
 };
 
-const fn needing(name: &'static str, words: &'static str, play: fn(&Scene<'_>)) -> Scenario {
-    Scenario { needs: Some(ENVIRONMENTS), ..Scenario::new(name, words, play) }
+const fn needing(name: &'static str, description: &'static str, steps: fn(&Context<'_>)) -> Scenario {
+    Scenario { needs: Some(ENVIRONMENTS), ..Scenario::new(name, description, steps) }
 }
 
 const PIN: &str = "crossplane-2";
@@ -83,33 +83,33 @@ spec:
       spec: {environmentConfigs: [{type: Selector, selector: {mode: Multiple, maxMatch: many, matchLabels: [{type: Value, key: a, value: b}]}}]}
 ";
 
-pub fn configuration(_: &Ground) -> String {
+pub fn configuration(_: &Fixtures) -> String {
     "environmentConfigs: {onChange: deny}\ncomposites: [\"*\"]\n".to_owned()
 }
 
 /// Whether Crossplane is done with a composite or a claim. A write on an outdated version makes it try again after one
 /// second, then two, then four: nothing changes meanwhile, and conditions are still missing. A composite whose status Crossplane
 /// cannot write at all has none, and stays so.
-pub fn is_settled(object: &Value) -> bool {
+pub fn is_converged(object: &Value) -> bool {
     let is_reconciled = ["XThing", "Thing"].iter().any(|kind| object["kind"] == *kind);
     !is_reconciled
         || object["status"].is_null()
         || ["Synced", "Ready"].iter().all(|condition| is(object, condition, "True"))
 }
 
-fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
-    prepare(cluster, ground);
+fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
+    prepare(cluster, fixtures);
     let functions = FUNCTIONS.into_iter().filter(|name| programs::pin(name).is_built());
-    let mut daemons: Vec<_> = functions.map(|name| function(cluster, ground, name)).collect();
-    daemons.push(crossplane(cluster, ground));
+    let mut daemons: Vec<_> = functions.map(|name| function(cluster, fixtures, name)).collect();
+    daemons.push(crossplane(cluster, fixtures));
     daemons
 }
 
 /// Writes the certificates that Crossplane and its functions show each other.
-pub fn prepare(cluster: &Cluster, ground: &Ground) {
+pub fn prepare(cluster: &Cluster, fixtures: &Fixtures) {
     cluster.kubectl().args(["create", "namespace", CROSSPLANE.namespace]).run().expect_success();
     let authority = Authority::new();
-    let folder = |name: &str| ground.folder.path().join(name);
+    let folder = |name: &str| fixtures.folder.path().join(name);
     for (name, leaf) in [("server", authority.leaf()), ("client", authority.client("crossplane", &[]))] {
         fs::create_dir_all(folder(name)).expect("there is room");
         for (file, text) in [("tls.crt", leaf.chain), ("tls.key", leaf.key), ("ca.crt", authority.root_pem())] {
@@ -119,11 +119,11 @@ pub fn prepare(cluster: &Cluster, ground: &Ground) {
 }
 
 /// Starts a function, and tells Crossplane where it is.
-pub fn function(cluster: &Cluster, ground: &Ground, name: &'static str) -> Daemon {
-    let port = ground.port(name);
+pub fn function(cluster: &Cluster, fixtures: &Fixtures, name: &'static str) -> Daemon {
+    let port = fixtures.port(name);
     let mut command = Command::new(program(name, name));
     command.arg(format!("--address=127.0.0.1:{port}"));
-    command.env("TLS_SERVER_CERTS_DIR", ground.folder.path().join("server"));
+    command.env("TLS_SERVER_CERTS_DIR", fixtures.folder.path().join("server"));
     let log = cluster.folder().join(format!("{name}.log"));
     let daemon = Daemon::start(name, &mut command, &log).unwrap_or_else(|error| panic!("{error}"));
     let listens = || TcpStream::connect(("127.0.0.1", port)).is_ok();
@@ -142,13 +142,13 @@ pub fn function(cluster: &Cluster, ground: &Ground, name: &'static str) -> Daemo
     daemon
 }
 
-fn crossplane(cluster: &Cluster, ground: &Ground) -> Daemon {
-    let health = ground.port("crossplane-health");
+fn crossplane(cluster: &Cluster, fixtures: &Fixtures) -> Daemon {
+    let health = fixtures.port("crossplane-health");
     let mut command = Command::new(program(PIN, "crossplane"));
     command.env("KUBECONFIG", CROSSPLANE.kubeconfig(cluster).expect("there is room"));
     command.args(["core", "start", "--enable-webhooks=false", POLL, "--package-runtime=External"]);
-    command.args([format!("--health-probe-port={health}"), format!("--metrics-port={}", ground.port("metrics"))]);
-    let folder = |name: &str| ground.folder.path().join(name).display().to_string();
+    command.args([format!("--health-probe-port={health}"), format!("--metrics-port={}", fixtures.port("metrics"))]);
+    let folder = |name: &str| fixtures.folder.path().join(name).display().to_string();
     command.args([format!("--xpkg-cache-dir={}", folder("")), format!("--tls-client-certs-dir={}", folder("client"))]);
     let log = cluster.folder().join("crossplane.log");
     let daemon = Daemon::start("crossplane", &mut command, &log).unwrap_or_else(|error| panic!("{error}"));
@@ -158,21 +158,21 @@ fn crossplane(cluster: &Cluster, ground: &Ground) -> Daemon {
 }
 
 /// Defines the scenario's own kind of composites.
-fn define_things(scene: &Scene<'_>) {
+fn define_things(ctx: &Context<'_>) {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "string"}, "stage": {"type": "string"}}},
         "status": {"type": "object", "properties": {"region": {"type": "string"}}},
     }});
-    let group = format!("{}.example.org", scene.namespace);
+    let group = format!("{}.example.org", ctx.namespace);
     let spec = json!({"scope": "Namespaced", "group": group, "names": {"kind": "XThing", "plural": "xthings"},
                       "versions": [{"name": "v1", "served": true, "referenceable": true,
                                     "schema": {"openAPIV3Schema": schema}}]});
-    define(scene, "apiextensions.crossplane.io/v2", &spec);
+    define(ctx, "apiextensions.crossplane.io/v2", &spec);
 }
 
 /// Applies the definition of a kind of composites, and waits until Crossplane serves it and portcullis looks at it.
-pub fn define(scene: &Scene<'_>, api_version: &str, spec: &Value) {
-    let group = format!("{}.example.org", scene.namespace);
+pub fn define(ctx: &Context<'_>, api_version: &str, spec: &Value) {
+    let group = format!("{}.example.org", ctx.namespace);
     let definition = json!({"apiVersion": api_version, "kind": "CompositeResourceDefinition", "spec": spec,
                             "metadata": {"name": format!("xthings.{group}")}});
     // Nothing aggregates ClusterRoles here, so the right that the page asks for is bound as it is.
@@ -186,19 +186,19 @@ pub fn define(scene: &Scene<'_>, api_version: &str, spec: &Value) {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": group},
         "subjects": [subject(User::Portcullis), subject(User::ControllerManager)],
     });
-    scene.apply(&format!("{role}\n---\n{binding}\n---\n{definition}"));
+    ctx.apply(&format!("{role}\n---\n{binding}\n---\n{definition}"));
     let established = ["wait", "--for=condition=Established", "--timeout=150s", "compositeresourcedefinition"];
-    scene.kubectl(&[&established[..], &[&format!("xthings.{group}")]].concat());
-    if scene.has_webhooks() {
-        scene.eventually("the webhooks name the composites", || {
+    ctx.kubectl(&[&established[..], &[&format!("xthings.{group}")]].concat());
+    if ctx.has_webhooks() {
+        ctx.eventually("the webhooks name the composites", || {
             let get = ["get", "mutatingwebhookconfiguration", "portcullis-composites", "-o", "json"];
-            scene.kubectl(&get).stdout.contains(&group).then_some(())
+            ctx.kubectl(&get).stdout.contains(&group).then_some(())
         });
     }
 }
 
 /// Returns a Composition of one ConfigMap, with the EnvironmentConfigs and the patches that it names.
-fn composition(scene: &Scene<'_>, name: &str, configs: &Value, environment: &Value, patches: &Value) -> Value {
+fn composition(ctx: &Context<'_>, name: &str, configs: &Value, environment: &Value, patches: &Value) -> Value {
     let resources = json!({
         "apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "environment": {"patches": environment},
         "resources": [{"name": "settings", "patches": patches, "readinessChecks": [{"type": "None"}],
@@ -212,50 +212,50 @@ fn composition(scene: &Scene<'_>, name: &str, configs: &Value, environment: &Val
         steps.map(|(name, input, _)| json!({"step": name, "functionRef": {"name": name}, "input": input})).collect();
     json!({
         "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
-        "metadata": {"name": format!("{}-{name}", scene.namespace)},
-        "spec": {"compositeTypeRef": {"apiVersion": format!("{}.example.org/v1", scene.namespace), "kind": "XThing"},
+        "metadata": {"name": format!("{}-{name}", ctx.namespace)},
+        "spec": {"compositeTypeRef": {"apiVersion": format!("{}.example.org/v1", ctx.namespace), "kind": "XThing"},
                  "mode": "Pipeline", "pipeline": pipeline},
     })
 }
 
-pub fn environment_config(scene: &Scene<'_>, name: &str, labels: &Value, data: &Value) {
+pub fn environment_config(ctx: &Context<'_>, name: &str, labels: &Value, data: &Value) {
     let mut labels = labels.clone();
-    labels["scene"] = (*scene.namespace).into();
-    let version = scene.kind("environmentconfigs").resource.api_version;
+    labels["scenario"] = (*ctx.namespace).into();
+    let version = ctx.kind("environmentconfigs").resource.api_version;
     let config = json!({
         "apiVersion": version, "kind": "EnvironmentConfig", "data": data,
-        "metadata": {"name": format!("{}-{name}", scene.namespace), "labels": labels},
+        "metadata": {"name": format!("{}-{name}", ctx.namespace), "labels": labels},
     });
-    scene.apply(&config.to_string());
+    ctx.apply(&config.to_string());
 }
 
-fn reference(scene: &Scene<'_>, name: &str) -> Value {
-    json!({"type": "Reference", "ref": {"name": format!("{}-{name}", scene.namespace)}})
+fn reference(ctx: &Context<'_>, name: &str) -> Value {
+    json!({"type": "Reference", "ref": {"name": format!("{}-{name}", ctx.namespace)}})
 }
 
 /// Returns a composite, with what Crossplane itself reads.
-fn composite(scene: &Scene<'_>, name: &str, spec: &Value) -> Value {
-    json!({"apiVersion": format!("{}.example.org/v1", scene.namespace), "kind": "XThing", "spec": spec,
-           "metadata": {"name": name, "namespace": scene.namespace}})
+fn composite(ctx: &Context<'_>, name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": format!("{}.example.org/v1", ctx.namespace), "kind": "XThing", "spec": spec,
+           "metadata": {"name": name, "namespace": ctx.namespace}})
 }
 
-pub fn by_composition(scene: &Scene<'_>, more: Value) -> Value {
-    let mut spec = json!({"compositionRef": {"name": format!("{}-main", scene.namespace)}});
+pub fn by_composition(ctx: &Context<'_>, more: Value) -> Value {
+    let mut spec = json!({"compositionRef": {"name": format!("{}-main", ctx.namespace)}});
     json_patch::merge(&mut spec, &more);
     spec
 }
 
 #[track_caller]
-fn ready(scene: &Scene<'_>, name: &str) -> Value {
-    scene.wait("xthings", name, "ready", |object| is(object, "Ready", "True") && is(object, "Synced", "True"))
+fn ready(ctx: &Context<'_>, name: &str) -> Value {
+    ctx.wait("xthings", name, "ready", |object| is(object, "Ready", "True") && is(object, "Synced", "True"))
 }
 
 /// Waits until what a composite composes holds these values.
 #[track_caller]
-fn composed(scene: &Scene<'_>, name: &str, data: &Value) {
-    scene.eventually(&format!("{name} composes {data}"), || {
-        let reference = scene.get("xthings", name)?.pointer("/spec/crossplane/resourceRefs/0/name")?.clone();
-        let found = scene.get("configmaps", reference.as_str()?)?;
+fn composed(ctx: &Context<'_>, name: &str, data: &Value) {
+    ctx.eventually(&format!("{name} composes {data}"), || {
+        let reference = ctx.get("xthings", name)?.pointer("/spec/crossplane/resourceRefs/0/name")?.clone();
+        let found = ctx.get("configmaps", reference.as_str()?)?;
         (found["data"] == *data).then_some(())
     });
 }
@@ -268,147 +268,147 @@ fn from_environment(from: &str, to: &str) -> Value {
     json!({"type": "FromEnvironmentFieldPath", "fromFieldPath": from, "toFieldPath": to})
 }
 
-fn patches(scene: &Scene<'_>) {
-    define_things(scene);
-    scene.apply(&composition(scene, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
-    let spec = json!({"size": "small", "crossplane": by_composition(scene, json!({}))});
-    scene.apply(&composite(scene, "thing", &spec).to_string());
-    ready(scene, "thing");
-    composed(scene, "thing", &json!({"fixed": "yes", "size": "small"}));
-    scene.snapshot("ready");
+fn patches(ctx: &Context<'_>) {
+    define_things(ctx);
+    ctx.apply(&composition(ctx, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
+    let spec = json!({"size": "small", "crossplane": by_composition(ctx, json!({}))});
+    ctx.apply(&composite(ctx, "thing", &spec).to_string());
+    ready(ctx, "thing");
+    composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
+    ctx.snapshot("ready");
 }
 
 /// The API server prunes what is written there: whoever writes it again at every update never comes to rest.
-fn no_such_field(scene: &Scene<'_>) {
-    define_things(scene);
+fn no_such_field(ctx: &Context<'_>) {
+    define_things(ctx);
     let environment = json!([
         {"type": "FromCompositeFieldPath", "fromFieldPath": "spec.size", "toFieldPath": "size"},
         {"type": "ToCompositeFieldPath", "fromFieldPath": "size", "toFieldPath": "spec.missing"},
         {"type": "ToCompositeFieldPath", "fromFieldPath": "size", "toFieldPath": "status.missing"},
     ]);
     let patches = json!([from_environment("size", "data.size")]);
-    scene.apply(&composition(scene, "main", &json!([]), &environment, &patches).to_string());
-    let spec = json!({"size": "small", "crossplane": by_composition(scene, json!({}))});
-    scene.apply(&composite(scene, "thing", &spec).to_string());
-    composed(scene, "thing", &json!({"fixed": "yes", "size": "small"}));
-    scene.snapshot("composed");
-    scene.kubectl(&[
+    ctx.apply(&composition(ctx, "main", &json!([]), &environment, &patches).to_string());
+    let spec = json!({"size": "small", "crossplane": by_composition(ctx, json!({}))});
+    ctx.apply(&composite(ctx, "thing", &spec).to_string());
+    composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
+    ctx.snapshot("composed");
+    ctx.kubectl(&[
         "patch",
-        &format!("xthings.{}.example.org", scene.namespace),
+        &format!("xthings.{}.example.org", ctx.namespace),
         "thing",
         "--type=merge",
         "-p",
         r#"{"spec":{"size":"large"}}"#,
     ]);
-    composed(scene, "thing", &json!({"fixed": "yes", "size": "large"}));
-    scene.snapshot("changed");
+    composed(ctx, "thing", &json!({"fixed": "yes", "size": "large"}));
+    ctx.snapshot("changed");
 }
 
-fn references(scene: &Scene<'_>) {
-    define_things(scene);
-    environment_config(scene, "base", &json!({}), &json!({"region": "eu-1", "tier": "small"}));
-    environment_config(scene, "prod", &json!({"stage": "prod"}), &json!({"tier": "large"}));
-    environment_config(scene, "dev", &json!({"stage": "dev"}), &json!({"tier": "tiny"}));
+fn references(ctx: &Context<'_>) {
+    define_things(ctx);
+    environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1", "tier": "small"}));
+    environment_config(ctx, "prod", &json!({"stage": "prod"}), &json!({"tier": "large"}));
+    environment_config(ctx, "dev", &json!({"stage": "dev"}), &json!({"tier": "tiny"}));
     let labels = json!([
         {"type": "FromCompositeFieldPath", "key": "stage", "valueFromFieldPath": "spec.stage"},
-        {"type": "Value", "key": "scene", "value": scene.namespace},
+        {"type": "Value", "key": "scenario", "value": ctx.namespace},
     ]);
     let selector = json!({"type": "Selector", "selector": {"mode": "Single", "matchLabels": labels}});
-    let configs = json!([reference(scene, "base"), selector]);
+    let configs = json!([reference(ctx, "base"), selector]);
     let environment =
         json!([{"type": "ToCompositeFieldPath", "fromFieldPath": "region", "toFieldPath": "status.region"}]);
     let patches = json!([from_environment("region", "data.region"), from_environment("tier", "data.tier")]);
-    scene.apply(&composition(scene, "main", &configs, &environment, &patches).to_string());
+    ctx.apply(&composition(ctx, "main", &configs, &environment, &patches).to_string());
     for stage in ["prod", "dev"] {
-        let spec = json!({"stage": stage, "crossplane": by_composition(scene, json!({}))});
-        scene.apply(&composite(scene, stage, &spec).to_string());
+        let spec = json!({"stage": stage, "crossplane": by_composition(ctx, json!({}))});
+        ctx.apply(&composite(ctx, stage, &spec).to_string());
     }
-    composed(scene, "prod", &json!({"fixed": "yes", "region": "eu-1", "tier": "large"}));
-    composed(scene, "dev", &json!({"fixed": "yes", "region": "eu-1", "tier": "tiny"}));
-    scene.wait("xthings", "prod", "told its region", |object| object["status"]["region"] == "eu-1");
-    scene.snapshot("ready");
+    composed(ctx, "prod", &json!({"fixed": "yes", "region": "eu-1", "tier": "large"}));
+    composed(ctx, "dev", &json!({"fixed": "yes", "region": "eu-1", "tier": "tiny"}));
+    ctx.wait("xthings", "prod", "told its region", |object| object["status"]["region"] == "eu-1");
+    ctx.snapshot("ready");
 }
 
 /// One composite keeps the revision that it was created with, the other one follows the Composition.
-fn pinned(scene: &Scene<'_>) {
-    define_things(scene);
-    environment_config(scene, "old", &json!({}), &json!({"region": "old"}));
-    environment_config(scene, "new", &json!({}), &json!({"region": "new"}));
+fn pinned(ctx: &Context<'_>) {
+    define_things(ctx);
+    environment_config(ctx, "old", &json!({}), &json!({"region": "old"}));
+    environment_config(ctx, "new", &json!({}), &json!({"region": "new"}));
     let patches = json!([from_environment("region", "data.region")]);
-    let with = |config: &str| composition(scene, "main", &json!([reference(scene, config)]), &json!([]), &patches);
-    scene.apply(&with("old").to_string());
+    let with = |config: &str| composition(ctx, "main", &json!([reference(ctx, config)]), &json!([]), &patches);
+    ctx.apply(&with("old").to_string());
     for (name, policy) in [("pinned", "Manual"), ("following", "Automatic")] {
-        let crossplane = by_composition(scene, json!({"compositionUpdatePolicy": policy}));
-        scene.apply(&composite(scene, name, &json!({"crossplane": crossplane})).to_string());
-        composed(scene, name, &json!({"fixed": "yes", "region": "old"}));
+        let crossplane = by_composition(ctx, json!({"compositionUpdatePolicy": policy}));
+        ctx.apply(&composite(ctx, name, &json!({"crossplane": crossplane})).to_string());
+        composed(ctx, name, &json!({"fixed": "yes", "region": "old"}));
     }
-    scene.apply(&with("new").to_string());
-    composed(scene, "following", &json!({"fixed": "yes", "region": "new"}));
-    let resource = format!("xthings.{}.example.org", scene.namespace);
+    ctx.apply(&with("new").to_string());
+    composed(ctx, "following", &json!({"fixed": "yes", "region": "new"}));
+    let resource = format!("xthings.{}.example.org", ctx.namespace);
     for name in ["pinned", "following"] {
-        scene.kubectl(&["patch", &resource, name, "--type=merge", "-p", r#"{"spec":{"size":"large"}}"#]);
+        ctx.kubectl(&["patch", &resource, name, "--type=merge", "-p", r#"{"spec":{"size":"large"}}"#]);
     }
-    scene.rest();
-    composed(scene, "pinned", &json!({"fixed": "yes", "region": "old"}));
-    scene.snapshot("pinned");
+    ctx.wait_until_stable();
+    composed(ctx, "pinned", &json!({"fixed": "yes", "region": "old"}));
+    ctx.snapshot("pinned");
 }
 
-fn optional(scene: &Scene<'_>) {
-    define_things(scene);
-    environment_config(scene, "base", &json!({}), &json!({"region": "eu-1"}));
-    let configs = json!([reference(scene, "base"), reference(scene, "later")]);
+fn optional(ctx: &Context<'_>) {
+    define_things(ctx);
+    environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));
+    let configs = json!([reference(ctx, "base"), reference(ctx, "later")]);
     let patches = json!([from_environment("region", "data.region"), from_environment("tier", "data.tier")]);
-    let mut composition = composition(scene, "main", &configs, &json!([]), &patches);
+    let mut composition = composition(ctx, "main", &configs, &json!([]), &patches);
     composition["spec"]["pipeline"][0]["input"]["spec"]["policy"] = json!({"resolution": "Optional"});
-    scene.apply(&composition.to_string());
-    let spec = json!({"crossplane": by_composition(scene, json!({}))});
-    scene.apply(&composite(scene, "thing", &spec).to_string());
-    composed(scene, "thing", &json!({"fixed": "yes", "region": "eu-1"}));
-    scene.snapshot("without");
-    environment_config(scene, "later", &json!({}), &json!({"tier": "late"}));
-    composed(scene, "thing", &json!({"fixed": "yes", "region": "eu-1", "tier": "late"}));
-    scene.snapshot("with");
+    ctx.apply(&composition.to_string());
+    let spec = json!({"crossplane": by_composition(ctx, json!({}))});
+    ctx.apply(&composite(ctx, "thing", &spec).to_string());
+    composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-1"}));
+    ctx.snapshot("without");
+    environment_config(ctx, "later", &json!({}), &json!({"tier": "late"}));
+    composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-1", "tier": "late"}));
+    ctx.snapshot("with");
 }
 
-fn changed(scene: &Scene<'_>) {
-    define_things(scene);
-    environment_config(scene, "base", &json!({}), &json!({"region": "eu-1"}));
+fn changed(ctx: &Context<'_>) {
+    define_things(ctx);
+    environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));
     let patches = json!([from_environment("region", "data.region")]);
-    let configs = json!([reference(scene, "base")]);
-    scene.apply(&composition(scene, "main", &configs, &json!([]), &patches).to_string());
-    let spec = json!({"crossplane": by_composition(scene, json!({}))});
-    scene.apply(&composite(scene, "thing", &spec).to_string());
-    composed(scene, "thing", &json!({"fixed": "yes", "region": "eu-1"}));
-    environment_config(scene, "base", &json!({}), &json!({"region": "eu-2"}));
-    composed(scene, "thing", &json!({"fixed": "yes", "region": "eu-2"}));
-    scene.snapshot("changed");
+    let configs = json!([reference(ctx, "base")]);
+    ctx.apply(&composition(ctx, "main", &configs, &json!([]), &patches).to_string());
+    let spec = json!({"crossplane": by_composition(ctx, json!({}))});
+    ctx.apply(&composite(ctx, "thing", &spec).to_string());
+    composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-1"}));
+    environment_config(ctx, "base", &json!({}), &json!({"region": "eu-2"}));
+    composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-2"}));
+    ctx.snapshot("changed");
 }
 
-fn update(scene: &Scene<'_>) {
-    define_things(scene);
-    scene.apply(&composition(scene, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
+fn update(ctx: &Context<'_>) {
+    define_things(ctx);
+    ctx.apply(&composition(ctx, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
     let thing = |size: &str| {
-        composite(scene, "thing", &json!({"size": size, "crossplane": by_composition(scene, json!({}))})).to_string()
+        composite(ctx, "thing", &json!({"size": size, "crossplane": by_composition(ctx, json!({}))})).to_string()
     };
-    scene.apply(&thing("small"));
-    composed(scene, "thing", &json!({"fixed": "yes", "size": "small"}));
-    scene.apply(&thing("large"));
-    composed(scene, "thing", &json!({"fixed": "yes", "size": "large"}));
+    ctx.apply(&thing("small"));
+    composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
+    ctx.apply(&thing("large"));
+    composed(ctx, "thing", &json!({"fixed": "yes", "size": "large"}));
     let upper = json!({"type": "FromCompositeFieldPath", "fromFieldPath": "spec.size", "toFieldPath": "data.size",
                        "transforms": [{"type": "string", "string": {"type": "Convert", "convert": "ToUpper"}}]});
-    scene.apply(&composition(scene, "main", &json!([]), &json!([]), &json!([upper])).to_string());
-    composed(scene, "thing", &json!({"fixed": "yes", "size": "LARGE"}));
-    scene.snapshot("changed");
+    ctx.apply(&composition(ctx, "main", &json!([]), &json!([]), &json!([upper])).to_string());
+    composed(ctx, "thing", &json!({"fixed": "yes", "size": "LARGE"}));
+    ctx.snapshot("changed");
 }
 
 /// Nothing collects garbage here, so what was composed stays.
-fn delete(scene: &Scene<'_>) {
-    define_things(scene);
-    scene.apply(&composition(scene, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
-    let spec = json!({"size": "small", "crossplane": by_composition(scene, json!({}))});
-    scene.apply(&composite(scene, "thing", &spec).to_string());
-    composed(scene, "thing", &json!({"fixed": "yes", "size": "small"}));
-    scene.kubectl(&["delete", &format!("xthings.{}.example.org", scene.namespace), "thing", "--wait=false"]);
-    scene.wait_gone("xthings", "thing");
-    scene.snapshot("deleted");
+fn delete(ctx: &Context<'_>) {
+    define_things(ctx);
+    ctx.apply(&composition(ctx, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
+    let spec = json!({"size": "small", "crossplane": by_composition(ctx, json!({}))});
+    ctx.apply(&composite(ctx, "thing", &spec).to_string());
+    composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
+    ctx.kubectl(&["delete", &format!("xthings.{}.example.org", ctx.namespace), "thing", "--wait=false"]);
+    ctx.wait_gone("xthings", "thing");
+    ctx.snapshot("deleted");
 }

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::account::CROSSPLANE;
 use crate::cluster::Cluster;
+use crate::context::{Context, DEADLINE, is};
 use crate::crossplane::{self, TRANSFORM, by_composition, environment_config};
 use crate::daemon::Daemon;
 use crate::gate;
 use crate::http;
 use crate::programs;
-use crate::scene::{DEADLINE, Scene, is};
-use crate::stage::Ground;
 use crate::system::{Kind, Scenario, System, program};
+use crate::testbed::Fixtures;
 
 /// Crossplane 1.17.
 pub const SYSTEM: System = System {
@@ -36,7 +36,7 @@ pub const SYSTEM: System = System {
             Kind::of_cluster("apiextensions.crossplane.io/v1alpha1", "EnvironmentConfig", "environmentconfigs"),
         ]
     },
-    is_settled: crossplane::is_settled,
+    is_converged: crossplane::is_converged,
     scenarios: &[
         Scenario::new("native", "a native environment by reference and by selector", native),
         Scenario::new(
@@ -62,25 +62,25 @@ spec:
   environment: {patches: [{type: FromCompositeFieldPath, fromFieldPath: 'spec[', toFieldPath: a}]}
 ";
 
-fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
-    crossplane::prepare(cluster, ground);
+fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
+    crossplane::prepare(cluster, fixtures);
     let mut command = Command::new(program(PIN, "crossplane"));
     command.env("KUBECONFIG", CROSSPLANE.kubeconfig(cluster).expect("there is room"));
     command.args(["core", "start", "--webhook-enabled=false", crossplane::POLL, "--package-runtime=External"]);
     command.arg("--enable-environment-configs");
-    let folder = |name: &str| ground.folder.path().join(name).display().to_string();
+    let folder = |name: &str| fixtures.folder.path().join(name).display().to_string();
     command.args([format!("--cache-dir={}", folder("")), format!("--tls-client-certs-dir={}", folder("client"))]);
     let log = cluster.folder().join("crossplane.log");
     let daemon = Daemon::start("crossplane", &mut command, &log).unwrap_or_else(|error| panic!("{error}"));
     // The port cannot be chosen.
     let ready = daemon.wait_until(DEADLINE, || http::is_ok(&http::get(8081, "/readyz")));
     ready.unwrap_or_else(|error| panic!("{error}"));
-    vec![crossplane::function(cluster, ground, TRANSFORM), daemon]
+    vec![crossplane::function(cluster, fixtures, TRANSFORM), daemon]
 }
 
 /// Defines the scenario's own composites, with claims, and what they compose.
-fn define(scene: &Scene<'_>) {
-    let group = format!("{}.example.org", scene.namespace);
+fn define(ctx: &Context<'_>) {
+    let group = format!("{}.example.org", ctx.namespace);
     let nop = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("nops.{group}")},
@@ -89,7 +89,7 @@ fn define(scene: &Scene<'_>) {
                                "schema": {"openAPIV3Schema": {"type": "object",
                                           "x-kubernetes-preserve-unknown-fields": true}}}]},
     });
-    scene.apply(&nop.to_string());
+    ctx.apply(&nop.to_string());
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "string"}, "stage": {"type": "string"},
                                                   "region": {"type": "string"}}},
@@ -98,28 +98,28 @@ fn define(scene: &Scene<'_>) {
                       "claimNames": {"kind": "Thing", "plural": "things"},
                       "versions": [{"name": "v1", "served": true, "referenceable": true,
                                     "schema": {"openAPIV3Schema": schema}}]});
-    crossplane::define(scene, "apiextensions.crossplane.io/v1", &spec);
+    crossplane::define(ctx, "apiextensions.crossplane.io/v1", &spec);
 }
 
 /// What is composed has the composite's name: Crossplane 1.17 may look for it before its cache knows the kind, does not find
 /// it, and would compose another one under another generated name.
-fn composition(scene: &Scene<'_>, environment: &Value, patches: &Value) -> Value {
+fn composition(ctx: &Context<'_>, environment: &Value, patches: &Value) -> Value {
     let mut patches = patches.as_array().expect("it is a list").clone();
     patches.push(json!({"type": "FromCompositeFieldPath", "fromFieldPath": "metadata.name",
                         "toFieldPath": "metadata.name"}));
-    let group = format!("{}.example.org/v1", scene.namespace);
+    let group = format!("{}.example.org/v1", ctx.namespace);
     let base = json!({"apiVersion": group, "kind": "Nop", "data": {"fixed": "yes"}});
     json!({
         "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
-        "metadata": {"name": format!("{}-main", scene.namespace)},
+        "metadata": {"name": format!("{}-main", ctx.namespace)},
         "spec": {"compositeTypeRef": {"apiVersion": group, "kind": "XThing"}, "environment": environment,
                  "resources": [{"name": "nop", "base": base, "patches": patches,
                                 "readinessChecks": [{"type": "None"}]}]},
     })
 }
 
-fn reference(scene: &Scene<'_>, name: &str) -> Value {
-    json!({"type": "Reference", "ref": {"name": format!("{}-{name}", scene.namespace)}})
+fn reference(ctx: &Context<'_>, name: &str) -> Value {
+    json!({"type": "Reference", "ref": {"name": format!("{}-{name}", ctx.namespace)}})
 }
 
 fn environment_patch(from: &str, to: &str) -> Value {
@@ -127,110 +127,110 @@ fn environment_patch(from: &str, to: &str) -> Value {
 }
 
 /// Applies a composite. Returns its name.
-fn composite(scene: &Scene<'_>, name: &str, spec: Value) -> String {
-    let full = format!("{}-{name}", scene.namespace);
-    let object = json!({"apiVersion": format!("{}.example.org/v1", scene.namespace), "kind": "XThing",
-                        "metadata": {"name": full}, "spec": by_composition(scene, spec)});
-    scene.apply(&object.to_string());
+fn composite(ctx: &Context<'_>, name: &str, spec: Value) -> String {
+    let full = format!("{}-{name}", ctx.namespace);
+    let object = json!({"apiVersion": format!("{}.example.org/v1", ctx.namespace), "kind": "XThing",
+                        "metadata": {"name": full}, "spec": by_composition(ctx, spec)});
+    ctx.apply(&object.to_string());
     full
 }
 
 /// Waits until what a composite composes holds these values.
 #[track_caller]
-fn composed(scene: &Scene<'_>, name: &str, data: &Value) {
-    scene.eventually(&format!("{name} composes {data}"), || {
-        let reference = scene.get("xthings", name)?.pointer("/spec/resourceRefs/0/name")?.clone();
-        let found = scene.get("nops", reference.as_str()?)?;
+fn composed(ctx: &Context<'_>, name: &str, data: &Value) {
+    ctx.eventually(&format!("{name} composes {data}"), || {
+        let reference = ctx.get("xthings", name)?.pointer("/spec/resourceRefs/0/name")?.clone();
+        let found = ctx.get("nops", reference.as_str()?)?;
         (found["data"] == *data).then_some(())
     });
 }
 
-fn native(scene: &Scene<'_>) {
-    define(scene);
-    environment_config(scene, "base", &json!({}), &json!({"region": "eu-1", "tier": "small"}));
-    environment_config(scene, "prod", &json!({"stage": "prod"}), &json!({"tier": "large"}));
+fn native(ctx: &Context<'_>) {
+    define(ctx);
+    environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1", "tier": "small"}));
+    environment_config(ctx, "prod", &json!({"stage": "prod"}), &json!({"tier": "large"}));
     let labels = json!([
         {"type": "FromCompositeFieldPath", "key": "stage", "valueFromFieldPath": "spec.stage"},
-        {"type": "Value", "key": "scene", "value": scene.namespace},
+        {"type": "Value", "key": "scenario", "value": ctx.namespace},
     ]);
     let selector = json!({"type": "Selector", "selector": {"mode": "Single", "matchLabels": labels}});
     let patches = json!([
         {"type": "FromCompositeFieldPath", "fromFieldPath": "spec.size", "toFieldPath": "size"},
         {"type": "ToCompositeFieldPath", "fromFieldPath": "region", "toFieldPath": "spec.region"},
     ]);
-    let environment = json!({"environmentConfigs": [reference(scene, "base"), selector], "patches": patches});
+    let environment = json!({"environmentConfigs": [reference(ctx, "base"), selector], "patches": patches});
     let patches = ["region", "tier", "size"].map(|key| environment_patch(key, &format!("data.{key}")));
-    scene.apply(&composition(scene, &environment, &json!(patches)).to_string());
-    let thing = composite(scene, "thing", json!({"stage": "prod", "size": "big"}));
-    composed(scene, &thing, &json!({"fixed": "yes", "region": "eu-1", "tier": "large", "size": "big"}));
-    scene.wait("xthings", &thing, "patched", |object| object["spec"]["region"] == "eu-1");
-    scene.snapshot("ready");
+    ctx.apply(&composition(ctx, &environment, &json!(patches)).to_string());
+    let thing = composite(ctx, "thing", json!({"stage": "prod", "size": "big"}));
+    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1", "tier": "large", "size": "big"}));
+    ctx.wait("xthings", &thing, "patched", |object| object["spec"]["region"] == "eu-1");
+    ctx.snapshot("ready");
 }
 
 /// The API server prunes what is written there: whoever writes it again at every update never comes to rest.
-fn no_such_field(scene: &Scene<'_>) {
-    define(scene);
-    environment_config(scene, "base", &json!({}), &json!({"region": "eu-1"}));
+fn no_such_field(ctx: &Context<'_>) {
+    define(ctx);
+    environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));
     let patches = json!([{"type": "ToCompositeFieldPath", "fromFieldPath": "region", "toFieldPath": "spec.missing"}]);
-    let environment = json!({"environmentConfigs": [reference(scene, "base")], "patches": patches});
+    let environment = json!({"environmentConfigs": [reference(ctx, "base")], "patches": patches});
     let patches = json!([environment_patch("region", "data.region")]);
-    scene.apply(&composition(scene, &environment, &patches).to_string());
-    let thing = composite(scene, "thing", json!({}));
-    composed(scene, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
-    scene.snapshot("composed");
+    ctx.apply(&composition(ctx, &environment, &patches).to_string());
+    let thing = composite(ctx, "thing", json!({}));
+    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
+    ctx.snapshot("composed");
 }
 
-fn pinned(scene: &Scene<'_>) {
-    define(scene);
-    environment_config(scene, "old", &json!({}), &json!({"region": "old"}));
-    environment_config(scene, "new", &json!({}), &json!({"region": "new"}));
+fn pinned(ctx: &Context<'_>) {
+    define(ctx);
+    environment_config(ctx, "old", &json!({}), &json!({"region": "old"}));
+    environment_config(ctx, "new", &json!({}), &json!({"region": "new"}));
     let patches = json!([environment_patch("region", "data.region")]);
     let with = |config: &str| {
         let policy = json!({"resolution": "Required", "resolve": "Always"});
-        let environment = json!({"environmentConfigs": [reference(scene, config)], "policy": policy});
-        composition(scene, &environment, &patches).to_string()
+        let environment = json!({"environmentConfigs": [reference(ctx, config)], "policy": policy});
+        composition(ctx, &environment, &patches).to_string()
     };
-    scene.apply(&with("old"));
+    ctx.apply(&with("old"));
     let things = [("pinned", "Manual"), ("following", "Automatic")]
-        .map(|(name, policy)| composite(scene, name, json!({"compositionUpdatePolicy": policy})));
-    things.iter().for_each(|thing| composed(scene, thing, &json!({"fixed": "yes", "region": "old"})));
-    scene.apply(&with("new"));
-    composed(scene, &things[1], &json!({"fixed": "yes", "region": "new"}));
-    let resource = format!("xthings.{}.example.org", scene.namespace);
+        .map(|(name, policy)| composite(ctx, name, json!({"compositionUpdatePolicy": policy})));
+    things.iter().for_each(|thing| composed(ctx, thing, &json!({"fixed": "yes", "region": "old"})));
+    ctx.apply(&with("new"));
+    composed(ctx, &things[1], &json!({"fixed": "yes", "region": "new"}));
+    let resource = format!("xthings.{}.example.org", ctx.namespace);
     for thing in &things {
-        scene.kubectl(&["patch", &resource, thing, "--type=merge", "-p", r#"{"spec":{"size":"large"}}"#]);
+        ctx.kubectl(&["patch", &resource, thing, "--type=merge", "-p", r#"{"spec":{"size":"large"}}"#]);
     }
-    scene.rest();
-    composed(scene, &things[0], &json!({"fixed": "yes", "region": "old"}));
+    ctx.wait_until_stable();
+    composed(ctx, &things[0], &json!({"fixed": "yes", "region": "old"}));
     // How often Crossplane writes the references anew until it sees its own write differs in every run.
-    scene.snapshot_of("pinned", &["nops", "environmentconfigs", "compositions"]);
+    ctx.snapshot_of("pinned", &["nops", "environmentconfigs", "compositions"]);
 }
 
-fn optional(scene: &Scene<'_>) {
-    define(scene);
-    environment_config(scene, "base", &json!({}), &json!({"region": "eu-1"}));
-    let environment = json!({"environmentConfigs": [reference(scene, "base"), reference(scene, "later")],
+fn optional(ctx: &Context<'_>) {
+    define(ctx);
+    environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));
+    let environment = json!({"environmentConfigs": [reference(ctx, "base"), reference(ctx, "later")],
                              "policy": {"resolution": "Optional"}});
     let mut tier = environment_patch("tier", "data.tier");
     tier["policy"] = json!({"fromFieldPath": "Optional"});
     let patches = json!([environment_patch("region", "data.region"), tier]);
-    scene.apply(&composition(scene, &environment, &patches).to_string());
-    let thing = composite(scene, "thing", json!({}));
-    composed(scene, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
-    scene.snapshot("without");
-    environment_config(scene, "later", &json!({}), &json!({"tier": "late"}));
-    composed(scene, &thing, &json!({"fixed": "yes", "region": "eu-1", "tier": "late"}));
-    scene.snapshot("with");
+    ctx.apply(&composition(ctx, &environment, &patches).to_string());
+    let thing = composite(ctx, "thing", json!({}));
+    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
+    ctx.snapshot("without");
+    environment_config(ctx, "later", &json!({}), &json!({"tier": "late"}));
+    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1", "tier": "late"}));
+    ctx.snapshot("with");
 }
 
 /// In this mode Crossplane stores no references, so a change of a reference's config counts at once.
-fn pipeline(scene: &Scene<'_>) {
-    define(scene);
-    environment_config(scene, "base", &json!({}), &json!({"region": "eu-1"}));
-    environment_config(scene, "other", &json!({}), &json!({"region": "eu-2"}));
+fn pipeline(ctx: &Context<'_>) {
+    define(ctx);
+    environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));
+    environment_config(ctx, "other", &json!({}), &json!({"region": "eu-2"}));
     let with = |config: &str| {
-        let environment = json!({"environmentConfigs": [reference(scene, config)]});
-        let mut composition = composition(scene, &environment, &json!([environment_patch("region", "data.region")]));
+        let environment = json!({"environmentConfigs": [reference(ctx, config)]});
+        let mut composition = composition(ctx, &environment, &json!([environment_patch("region", "data.region")]));
         let resources = composition["spec"].as_object_mut().expect("it is an object").remove("resources");
         let input = json!({"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "resources": resources});
         composition["spec"]["mode"] = "Pipeline".into();
@@ -238,32 +238,32 @@ fn pipeline(scene: &Scene<'_>) {
             json!([{"step": "resources", "functionRef": {"name": TRANSFORM}, "input": input}]);
         composition.to_string()
     };
-    scene.apply(&with("base"));
-    let thing = composite(scene, "thing", json!({}));
-    composed(scene, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
-    scene.apply(&with("other"));
-    composed(scene, &thing, &json!({"fixed": "yes", "region": "eu-2"}));
-    scene.snapshot("changed");
+    ctx.apply(&with("base"));
+    let thing = composite(ctx, "thing", json!({}));
+    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
+    ctx.apply(&with("other"));
+    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-2"}));
+    ctx.snapshot("changed");
 }
 
-fn claim(scene: &Scene<'_>) {
-    define(scene);
-    environment_config(scene, "base", &json!({}), &json!({"region": "eu-1"}));
-    let environment = json!({"environmentConfigs": [reference(scene, "base")]});
+fn claim(ctx: &Context<'_>) {
+    define(ctx);
+    environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));
+    let environment = json!({"environmentConfigs": [reference(ctx, "base")]});
     let patches = json!([environment_patch("region", "data.region"),
                          {"type": "FromCompositeFieldPath", "fromFieldPath": "spec.size", "toFieldPath": "data.size"}]);
-    scene.apply(&composition(scene, &environment, &patches).to_string());
-    let name = format!("{}-claim", scene.namespace);
-    let object = json!({"apiVersion": format!("{}.example.org/v1", scene.namespace), "kind": "Thing",
-                        "metadata": {"name": name, "namespace": scene.namespace},
-                        "spec": by_composition(scene, json!({"size": "small"}))});
-    scene.apply(&object.to_string());
-    let claim = scene.wait("things", &name, "ready", |object| is(object, "Ready", "True"));
+    ctx.apply(&composition(ctx, &environment, &patches).to_string());
+    let name = format!("{}-claim", ctx.namespace);
+    let object = json!({"apiVersion": format!("{}.example.org/v1", ctx.namespace), "kind": "Thing",
+                        "metadata": {"name": name, "namespace": ctx.namespace},
+                        "spec": by_composition(ctx, json!({"size": "small"}))});
+    ctx.apply(&object.to_string());
+    let claim = ctx.wait("things", &name, "ready", |object| is(object, "Ready", "True"));
     let composite = claim["spec"]["resourceRef"]["name"].as_str().expect("it is bound").to_owned();
-    composed(scene, &composite, &json!({"fixed": "yes", "region": "eu-1", "size": "small"}));
-    scene.snapshot("ready");
-    scene.kubectl(&["delete", &format!("things.{}.example.org", scene.namespace), &name, "--wait=false"]);
-    scene.wait_gone("things", &name);
-    scene.wait_gone("xthings", &composite);
-    scene.snapshot_of("deleted", &["things", "xthings"]);
+    composed(ctx, &composite, &json!({"fixed": "yes", "region": "eu-1", "size": "small"}));
+    ctx.snapshot("ready");
+    ctx.kubectl(&["delete", &format!("things.{}.example.org", ctx.namespace), &name, "--wait=false"]);
+    ctx.wait_gone("things", &name);
+    ctx.wait_gone("xthings", &composite);
+    ctx.snapshot_of("deleted", &["things", "xthings"]);
 }

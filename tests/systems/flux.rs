@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use crate::account::{Account, KUSTOMIZE_CONTROLLER, SOURCE_CONTROLLER};
 use crate::cluster::Cluster;
+use crate::context::{Context, DEADLINE, is};
 use crate::daemon::Daemon;
 use crate::gate;
 use crate::git::Repository;
 use crate::http;
-use crate::normal;
+use crate::normalize;
 use crate::programs;
-use crate::scene::{DEADLINE, Scene, is};
-use crate::stage::Ground;
 use crate::system::{Kind, Scenario, System, program};
+use crate::testbed::Fixtures;
 
 /// Flux.
 pub const SYSTEM: System = System {
@@ -25,8 +25,8 @@ pub const SYSTEM: System = System {
         format!("Flux (source-controller {source}, kustomize-controller {kustomize})")
     },
     pins: &["flux-source-controller", "flux-kustomize-controller"],
-    prepare: |ground| {
-        ground.port(ARTIFACTS);
+    prepare: |fixtures| {
+        fixtures.port(ARTIFACTS);
     },
     start,
     configuration,
@@ -40,7 +40,7 @@ pub const SYSTEM: System = System {
             Kind::namespaced("v1", "ServiceAccount", "serviceaccounts"),
         ]
     },
-    is_settled: |object| {
+    is_converged: |object| {
         let is_reconciled = ["GitRepository", "Kustomization"].iter().any(|kind| object["kind"] == *kind);
         !is_reconciled || (is_current(object) && is(object, "Ready", "True"))
     },
@@ -64,7 +64,7 @@ pub const SYSTEM: System = System {
 pub const DEFAULTS: System = System {
     name: "flux-defaults",
     title: || format!("{} with default levels", (SYSTEM.title)()),
-    configuration: |ground| format!("artifactHosts: [\"127.0.0.1:{}\"]\n", ground.port(ARTIFACTS)),
+    configuration: |fixtures| format!("artifactHosts: [\"127.0.0.1:{}\"]\n", fixtures.port(ARTIFACTS)),
     scenarios: &[Scenario::new("broken", "a revision that does not build, and one that does", broken_by_default)],
     ..SYSTEM
 };
@@ -80,19 +80,19 @@ metadata: {name: probe, namespace: default}
 spec: {interval: 1h, prune: true, path: ./apps, components: [/abs], sourceRef: {kind: GitRepository, name: none}}
 ";
 
-fn configuration(ground: &Ground) -> String {
+fn configuration(fixtures: &Fixtures) -> String {
     format!(
         "deliveries: {{flux-trees: deny, flux-sources: deny}}\nartifactHosts: \
          [\"127.0.0.1:{}\"]\n",
-        ground.port(ARTIFACTS)
+        fixtures.port(ARTIFACTS)
     )
 }
 
-fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
+fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
     let source = |command: &mut Command| {
-        let storage = ground.folder.path().join("artifacts");
+        let storage = fixtures.folder.path().join("artifacts");
         std::fs::create_dir_all(&storage).expect("there is room");
-        let address = format!("127.0.0.1:{}", ground.port(ARTIFACTS));
+        let address = format!("127.0.0.1:{}", fixtures.port(ARTIFACTS));
         command.args([format!("--storage-addr={address}"), format!("--storage-adv-addr={address}")]);
         command.arg(format!("--storage-path={}", storage.display()));
     };
@@ -101,23 +101,23 @@ fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
     };
     let pins = ["flux-source-controller", "flux-kustomize-controller"];
     vec![
-        controller(cluster, ground, SOURCE_CONTROLLER, pins[0], "source-health", source),
-        controller(cluster, ground, KUSTOMIZE_CONTROLLER, pins[1], "kustomize-health", kustomize),
+        controller(cluster, fixtures, SOURCE_CONTROLLER, pins[0], "source-health", source),
+        controller(cluster, fixtures, KUSTOMIZE_CONTROLLER, pins[1], "kustomize-health", kustomize),
     ]
 }
 
 fn controller(
     cluster: &Cluster,
-    ground: &Ground,
+    fixtures: &Fixtures,
     account: Account,
     pin: &str,
     health: &'static str,
     with: impl FnOnce(&mut Command),
 ) -> Daemon {
-    let health = ground.port(health);
+    let health = fixtures.port(health);
     let mut command = Command::new(program(pin, account.name));
     command.env("KUBECONFIG", account.kubeconfig(cluster).expect("there is room"));
-    command.env("RUNTIME_NAMESPACE", account.namespace).env("TMPDIR", ground.folder.path());
+    command.env("RUNTIME_NAMESPACE", account.namespace).env("TMPDIR", fixtures.folder.path());
     command.args(["--events-addr=", "--metrics-addr=127.0.0.1:0", "--enable-leader-election=false"]);
     command.args([format!("--health-addr=127.0.0.1:{health}"), "--interval-jitter-percentage=0".to_owned()]);
     with(&mut command);
@@ -150,9 +150,9 @@ fn config_map(name: &str, value: &str) -> String {
 }
 
 /// Has source-controller look for a new revision at once.
-fn look_again(scene: &Scene<'_>, source: &str, number: usize) {
+fn look_again(ctx: &Context<'_>, source: &str, number: usize) {
     let request = format!("reconcile.fluxcd.io/requestedAt={number}");
-    scene.kubectl(&["annotate", "--overwrite", "gitrepository", source, &request]);
+    ctx.kubectl(&["annotate", "--overwrite", "gitrepository", source, &request]);
 }
 
 fn is_current(object: &Value) -> bool {
@@ -161,14 +161,14 @@ fn is_current(object: &Value) -> bool {
 
 /// Waits until a Kustomization is ready at a commit.
 #[track_caller]
-fn applied(scene: &Scene<'_>, name: &str, branch: &str, commit: &str) {
+fn applied(ctx: &Context<'_>, name: &str, branch: &str, commit: &str) {
     let revision = format!("{branch}@sha1:{commit}");
     let is_so = |object: &Value| {
         is_current(object)
             && is(object, "Ready", "True")
             && object["status"]["lastAppliedRevision"] == revision.as_str()
     };
-    scene.wait("kustomizations", name, &format!("ready at {revision}"), is_so);
+    ctx.wait("kustomizations", name, &format!("ready at {revision}"), is_so);
 }
 
 const ROOT: &str = "resources: [settings.yaml]\ncomponents: [../component]\nconfigMapGenerator:\n- name: \
@@ -176,11 +176,11 @@ const ROOT: &str = "resources: [settings.yaml]\ncomponents: [../component]\nconf
 const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: pre-\n";
 
 /// A repository whose tree is applied, with its commit.
-fn begun(scene: &Scene<'_>) -> (Repository, String) {
-    let repository = scene.stage().ground.git.repository(&scene.namespace);
+fn begun(ctx: &Context<'_>) -> (Repository, String) {
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let commit = repository.commit("main", &tree(&config_map("settings", "one")));
-    scene.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
-    applied(scene, "app", "main", &commit);
+    ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
+    applied(ctx, "app", "main", &commit);
     (repository, commit)
 }
 
@@ -188,42 +188,42 @@ fn tree(settings: &str) -> [(&str, &str); 3] {
     [("app/kustomization.yaml", ROOT), ("app/settings.yaml", settings), ("component/kustomization.yaml", COMPONENT)]
 }
 
-fn apply(scene: &Scene<'_>) {
-    begun(scene);
-    scene.snapshot("applied");
+fn apply(ctx: &Context<'_>) {
+    begun(ctx);
+    ctx.snapshot("applied");
 }
 
-fn revision(scene: &Scene<'_>) {
-    let (repository, _) = begun(scene);
+fn revision(ctx: &Context<'_>) {
+    let (repository, _) = begun(ctx);
     let commit = repository.commit("main", &tree(&config_map("settings", "two")));
-    look_again(scene, "app", 1);
-    applied(scene, "app", "main", &commit);
-    scene.wait("configmaps", "pre-settings", "changed", |object| object["data"]["key"] == "two");
-    scene.snapshot("changed");
+    look_again(ctx, "app", 1);
+    applied(ctx, "app", "main", &commit);
+    ctx.wait("configmaps", "pre-settings", "changed", |object| object["data"]["key"] == "two");
+    ctx.snapshot("changed");
 }
 
 /// The fleet's tree holds source and Kustomization of an application. One commit gives the source another branch and the
 /// Kustomization a path that is in no other: judged against the old branch, it would never be applied.
-fn branch_and_path(scene: &Scene<'_>) {
-    let git = &scene.stage().ground.git;
-    let application = git.repository(&format!("{}-application", scene.namespace));
+fn branch_and_path(ctx: &Context<'_>) {
+    let git = &ctx.testbed().fixtures.git;
+    let application = git.repository(&format!("{}-application", ctx.namespace));
     let old = application.commit("main", &[("v1/settings.yaml", &config_map("settings", "one"))]);
     let new = application.commit("next", &[("v2/settings.yaml", &config_map("settings", "two"))]);
-    let fleet = git.repository(&format!("{}-fleet", scene.namespace));
+    let fleet = git.repository(&format!("{}-fleet", ctx.namespace));
     let files = |branch: &str, path: &str| {
         let text = source("application", &application, branch) + &kustomization("application", "application", path, "");
-        text.replace("$NS", &scene.namespace)
+        text.replace("$NS", &ctx.namespace)
     };
     let commit = fleet.commit("main", &[("clusters/application.yaml", &files("main", "./v1"))]);
-    scene.apply(&(source("fleet", &fleet, "main") + &kustomization("fleet", "fleet", "./clusters", "")));
-    applied(scene, "fleet", "main", &commit);
-    applied(scene, "application", "main", &old);
+    ctx.apply(&(source("fleet", &fleet, "main") + &kustomization("fleet", "fleet", "./clusters", "")));
+    applied(ctx, "fleet", "main", &commit);
+    applied(ctx, "application", "main", &old);
     let commit = fleet.commit("main", &[("clusters/application.yaml", &files("next", "./v2"))]);
-    look_again(scene, "fleet", 1);
-    applied(scene, "fleet", "main", &commit);
-    applied(scene, "application", "next", &new);
-    scene.wait("configmaps", "settings", "changed", |object| object["data"]["key"] == "two");
-    scene.snapshot("changed");
+    look_again(ctx, "fleet", 1);
+    applied(ctx, "fleet", "main", &commit);
+    applied(ctx, "application", "next", &new);
+    ctx.wait("configmaps", "settings", "changed", |object| object["data"]["key"] == "two");
+    ctx.snapshot("changed");
 }
 
 /// The parts of a revision that does not build.
@@ -236,54 +236,54 @@ struct Broken {
 }
 
 /// Applies a tree, and has source-controller find a revision of it that does not build.
-fn break_tree(scene: &Scene<'_>) -> Broken {
-    let (repository, _) = begun(scene);
+fn break_tree(ctx: &Context<'_>) -> Broken {
+    let (repository, _) = begun(ctx);
     let version = |plural| {
-        let object = scene.get(plural, "app").expect("it is applied");
+        let object = ctx.get(plural, "app").expect("it is applied");
         (plural, object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
     };
     let before = ["gitrepositories", "kustomizations"].map(version);
     let commit = repository.commit("main", &[("app/kustomization.yaml", "resources: [missing.yaml]\n")]);
-    look_again(scene, "app", 1);
+    look_again(ctx, "app", 1);
     Broken { repository, commit, before }
 }
 
 /// Commits a tree that builds, and waits until everything is ready again.
-fn repair(scene: &Scene<'_>, broken: &Broken) {
-    let kept = scene.get("configmaps", "pre-settings");
+fn repair(ctx: &Context<'_>, broken: &Broken) {
+    let kept = ctx.get("configmaps", "pre-settings");
     assert!(kept.is_some_and(|object| object["data"]["key"] == "one"), "what was deployed stays");
     let commit = broken.repository.commit("main", &tree(&config_map("settings", "three")));
-    look_again(scene, "app", 2);
-    applied(scene, "app", "main", &commit);
-    scene.wait("gitrepositories", "app", "ready again", |object| is_current(object) && is(object, "Ready", "True"));
-    scene.snapshot("repaired");
+    look_again(ctx, "app", 2);
+    applied(ctx, "app", "main", &commit);
+    ctx.wait("gitrepositories", "app", "ready again", |object| is_current(object) && is(object, "Ready", "True"));
+    ctx.snapshot("repaired");
 }
 
 /// Issue 18, Flux 5: portcullis refuses the revision at its source; without it Flux fails to build. What is deployed stays
 /// in both cases. Events say why on both objects, and `kubectl get` never shows the refused revision as ready.
-fn broken(scene: &Scene<'_>) {
-    let broken = break_tree(scene);
-    let (plural, words) = if scene.has_webhooks() {
+fn broken(ctx: &Context<'_>) {
+    let broken = break_tree(ctx);
+    let (plural, words) = if ctx.has_webhooks() {
         ("gitrepositories", "not ready: its revision is refused")
     } else {
         ("kustomizations", "not ready: it cannot be built")
     };
-    scene.wait(plural, "app", words, |object| is(object, "Ready", "False"));
-    if scene.has_webhooks() {
+    ctx.wait(plural, "app", words, |object| is(object, "Ready", "False"));
+    if ctx.has_webhooks() {
         for kind in ["GitRepository", "Kustomization"] {
-            let note = scene.event(kind, "app", "RevisionWithheld");
+            let note = ctx.event(kind, "app", "RevisionWithheld");
             assert!(note.contains("missing.yaml") && note.contains(&broken.commit[..7]), "{kind}: {note}");
         }
     }
-    let never_ready: &[_] = if scene.has_webhooks() { &broken.before } else { &broken.before[1..] };
+    let never_ready: &[_] = if ctx.has_webhooks() { &broken.before } else { &broken.before[1..] };
     for (plural, since) in never_ready {
-        let versions = scene.history(plural, "app", since);
+        let versions = ctx.history(plural, "app", since);
         assert!(!versions.is_empty(), "{plural} were written");
         for version in versions {
-            assert!(!shows_ready(&version, &broken.commit), "{plural}: {}", normal::readable(&version));
+            assert!(!shows_ready(&version, &broken.commit), "{plural}: {}", normalize::readable(&version));
         }
     }
-    repair(scene, &broken);
+    repair(ctx, &broken);
 }
 
 /// Whether `kubectl get` shows an object as ready at a commit: its columns are the status and the message of `Ready`.
@@ -295,28 +295,28 @@ fn shows_ready(object: &Value, commit: &str) -> bool {
 }
 
 /// Issue 18, Flux 6: at default levels nothing is refused, and the revision leaves an Event on the Kustomization.
-fn broken_by_default(scene: &Scene<'_>) {
-    let broken = break_tree(scene);
-    if scene.has_webhooks() {
-        let note = scene.event("Kustomization", "app", "BrokenRevision");
+fn broken_by_default(ctx: &Context<'_>) {
+    let broken = break_tree(ctx);
+    if ctx.has_webhooks() {
+        let note = ctx.event("Kustomization", "app", "BrokenRevision");
         assert!(note.contains("missing.yaml") && note.contains(&broken.commit[..7]), "{note}");
     }
-    scene.wait("kustomizations", "app", "not ready: it cannot be built", |object| is(object, "Ready", "False"));
-    repair(scene, &broken);
+    ctx.wait("kustomizations", "app", "not ready: it cannot be built", |object| is(object, "Ready", "False"));
+    repair(ctx, &broken);
 }
 
-fn prune(scene: &Scene<'_>) {
-    let repository = scene.stage().ground.git.repository(&scene.namespace);
+fn prune(ctx: &Context<'_>) {
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let (first, second) = (config_map("first", "one"), config_map("second", "one"));
     let commit = repository.commit("main", &[("app/first.yaml", &first), ("app/second.yaml", &second)]);
-    scene.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
-    applied(scene, "app", "main", &commit);
-    scene.wait("configmaps", "second", "there", |_| true);
+    ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
+    applied(ctx, "app", "main", &commit);
+    ctx.wait("configmaps", "second", "there", |_| true);
     let commit = repository.commit("main", &[("app/first.yaml", &first)]);
-    look_again(scene, "app", 1);
-    applied(scene, "app", "main", &commit);
-    scene.wait_gone("configmaps", "second");
-    scene.snapshot("pruned");
+    look_again(ctx, "app", 1);
+    applied(ctx, "app", "main", &commit);
+    ctx.wait_gone("configmaps", "second");
+    ctx.snapshot("pruned");
 }
 
 const SPEC: &str = "  components: [../component]
@@ -351,8 +351,8 @@ data:
   quoted: \"${color:0:3}\"
 ";
 
-fn spec(scene: &Scene<'_>) {
-    let repository = scene.stage().ground.git.repository(&scene.namespace);
+fn spec(ctx: &Context<'_>) {
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let files = [
         ("app/settings.yaml", SUBSTITUTED),
         (
@@ -363,40 +363,38 @@ fn spec(scene: &Scene<'_>) {
     let commit = repository.commit("main", &files);
     let values =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values, namespace: $NS}\ndata: {from: a map}\n---\n";
-    scene.apply(
-        &(values.to_owned() + &source("app", &repository, "main") + &kustomization("app", "app", "./app", SPEC)),
-    );
-    applied(scene, "app", "main", &commit);
-    scene.wait("configmaps", "x-settings-y", "substituted", |object| object["data"]["color"] == "green");
-    scene.snapshot("applied");
+    ctx.apply(&(values.to_owned() + &source("app", &repository, "main") + &kustomization("app", "app", "./app", SPEC)));
+    applied(ctx, "app", "main", &commit);
+    ctx.wait("configmaps", "x-settings-y", "substituted", |object| object["data"]["color"] == "green");
+    ctx.snapshot("applied");
 }
 
-fn depends_on(scene: &Scene<'_>) {
-    let repository = scene.stage().ground.git.repository(&scene.namespace);
+fn depends_on(ctx: &Context<'_>) {
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let files = [("base/base.yaml", &*config_map("base", "one")), ("app/app.yaml", &*config_map("app", "one"))];
     let commit = repository.commit("main", &files);
     let app = kustomization("app", "shared", "./app", "  dependsOn: [{name: base}]\n  wait: true\n");
-    scene.apply(&app);
-    scene.apply(&source("shared", &repository, "main"));
-    scene.apply(&kustomization("base", "shared", "./base", "  wait: true\n"));
-    applied(scene, "base", "main", &commit);
-    applied(scene, "app", "main", &commit);
-    scene.snapshot("applied");
+    ctx.apply(&app);
+    ctx.apply(&source("shared", &repository, "main"));
+    ctx.apply(&kustomization("base", "shared", "./base", "  wait: true\n"));
+    applied(ctx, "base", "main", &commit);
+    applied(ctx, "app", "main", &commit);
+    ctx.snapshot("applied");
 }
 
-fn force(scene: &Scene<'_>) {
-    let repository = scene.stage().ground.git.repository(&scene.namespace);
+fn force(ctx: &Context<'_>) {
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let file = |value: &str| config_map("frozen", value) + "immutable: true\n";
     let commit = repository.commit("main", &[("app/frozen.yaml", &file("one"))]);
-    scene.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "  force: true\n")));
-    applied(scene, "app", "main", &commit);
-    let before = scene.get("configmaps", "frozen").expect("it is applied");
+    ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "  force: true\n")));
+    applied(ctx, "app", "main", &commit);
+    let before = ctx.get("configmaps", "frozen").expect("it is applied");
     let commit = repository.commit("main", &[("app/frozen.yaml", &file("two"))]);
-    look_again(scene, "app", 1);
-    applied(scene, "app", "main", &commit);
-    let after = scene.wait("configmaps", "frozen", "recreated", |object| object["data"]["key"] == "two");
+    look_again(ctx, "app", 1);
+    applied(ctx, "app", "main", &commit);
+    let after = ctx.wait("configmaps", "frozen", "recreated", |object| object["data"]["key"] == "two");
     assert_ne!(before["metadata"]["uid"], after["metadata"]["uid"]);
-    scene.snapshot("recreated");
+    ctx.snapshot("recreated");
 }
 
 /// Numbers and booleans where texts belong, and a field that nobody knows: Flux converts and ignores them.
@@ -407,40 +405,40 @@ images: [{name: example, newTag: 1.25}]
 unknownField: 1
 ";
 
-fn lax(scene: &Scene<'_>) {
-    let repository = scene.stage().ground.git.repository(&scene.namespace);
+fn lax(ctx: &Context<'_>) {
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let settings = config_map("settings", "one");
     let commit = repository.commit("main", &[("app/kustomization.yaml", LAX), ("app/settings.yaml", &settings)]);
-    scene.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
-    applied(scene, "app", "main", &commit);
-    scene.snapshot("applied");
+    ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
+    applied(ctx, "app", "main", &commit);
+    ctx.snapshot("applied");
 }
 
 /// The first revision has no such path; the second one has.
-fn late(scene: &Scene<'_>) {
-    let repository = scene.stage().ground.git.repository(&scene.namespace);
+fn late(ctx: &Context<'_>) {
+    let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     repository.commit("main", &[("other/settings.yaml", &config_map("settings", "one"))]);
-    scene.apply(&source("app", &repository, "main"));
-    scene.wait("gitrepositories", "app", "ready", |object| is(object, "Ready", "True"));
-    scene.apply(&kustomization("app", "app", "./app", ""));
-    scene.wait("kustomizations", "app", "not ready: there is no such path", |object| is(object, "Ready", "False"));
+    ctx.apply(&source("app", &repository, "main"));
+    ctx.wait("gitrepositories", "app", "ready", |object| is(object, "Ready", "True"));
+    ctx.apply(&kustomization("app", "app", "./app", ""));
+    ctx.wait("kustomizations", "app", "not ready: there is no such path", |object| is(object, "Ready", "False"));
     let commit = repository.commit("main", &[("app/settings.yaml", &config_map("settings", "two"))]);
-    look_again(scene, "app", 1);
-    applied(scene, "app", "main", &commit);
-    scene.snapshot("applied");
+    look_again(ctx, "app", 1);
+    applied(ctx, "app", "main", &commit);
+    ctx.snapshot("applied");
 }
 
-fn interval(scene: &Scene<'_>) {
-    let (_, commit) = begun(scene);
-    scene.kubectl(&["patch", KUSTOMIZATIONS, "app", "--type=merge", "-p", r#"{"spec":{"interval":"2h"}}"#]);
-    applied(scene, "app", "main", &commit);
-    scene.snapshot("applied");
+fn interval(ctx: &Context<'_>) {
+    let (_, commit) = begun(ctx);
+    ctx.kubectl(&["patch", KUSTOMIZATIONS, "app", "--type=merge", "-p", r#"{"spec":{"interval":"2h"}}"#]);
+    applied(ctx, "app", "main", &commit);
+    ctx.snapshot("applied");
 }
 
-fn delete(scene: &Scene<'_>) {
-    begun(scene);
-    scene.kubectl(&["delete", KUSTOMIZATIONS, "app", "--wait=false"]);
-    scene.wait_gone("kustomizations", "app");
-    scene.wait_gone("configmaps", "pre-settings");
-    scene.snapshot("deleted");
+fn delete(ctx: &Context<'_>) {
+    begun(ctx);
+    ctx.kubectl(&["delete", KUSTOMIZATIONS, "app", "--wait=false"]);
+    ctx.wait_gone("kustomizations", "app");
+    ctx.wait_gone("configmaps", "pre-settings");
+    ctx.snapshot("deleted");
 }

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::account::{Account, LANDSCAPER, MANIFEST_DEPLOYER, MOCK_DEPLOYER};
 use crate::cluster::Cluster;
+use crate::context::Context;
 use crate::daemon::Daemon;
 use crate::gate;
 use crate::programs;
 use crate::push::{Packing, Pusher, v2};
-use crate::scene::Scene;
-use crate::stage::Ground;
 use crate::system::{Kind, Scenario, System, program};
+use crate::testbed::Fixtures;
 use crate::user::User;
 
 /// Landscaper.
@@ -39,7 +39,7 @@ pub const SYSTEM: System = System {
         of_landscaper.into_iter().chain(others).collect()
     },
     // Each scenario waits for the phases that it is about.
-    is_settled: |_| true,
+    is_converged: |_| true,
     scenarios: &[
         Scenario::new("plain", "an Installation deploys a manifest and exports a value", plain),
         Scenario::new("mock", "an Installation with the mock deployer", mock),
@@ -66,8 +66,8 @@ metadata: {name: probe, namespace: default}
 overwrites: [{source: {}, substitution: {repositoryContext: none}}]
 ";
 
-fn publish(ground: &Ground) {
-    let url = ground.registry.as_ref().expect("there is a registry").url();
+fn publish(fixtures: &Fixtures) {
+    let url = fixtures.registry.as_ref().expect("there is a registry").url();
     let pusher = Pusher::new(&url, None, None);
     for version in ["v1.0.0", "v2.0.0"] {
         let mut descriptor = v2("example.org/app", version, &[]);
@@ -77,7 +77,7 @@ fn publish(ground: &Ground) {
     }
 }
 
-fn configuration(_: &Ground) -> String {
+fn configuration(_: &Fixtures) -> String {
     json!({
         "rules": {"DP": "deny", "DR": "deny", "LS": "deny", "OW": "deny"},
         "mutators": {"dry-run": "apply"},
@@ -93,9 +93,9 @@ fn configuration(_: &Ground) -> String {
     .to_string()
 }
 
-fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
+fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
     cluster.kubectl().args(["create", "namespace", LANDSCAPER.namespace]).run().expect_success();
-    let file = ground.folder.path().join("landscaper.yaml");
+    let file = fixtures.folder.path().join("landscaper.yaml");
     let text = "apiVersion: config.landscaper.gardener.cloud/v1alpha1\nkind: LandscaperConfiguration\nregistry: {oci: \
                 {allowPlainHttp: true, insecureSkipVerify: true}}\nlsDeployments: {lsController: landscaper, \
                 lsMainController: landscaper-main, webHook: none, deploymentsNamespace: ls-system, lsHealthCheckName: \
@@ -103,16 +103,16 @@ fn start(cluster: &Cluster, ground: &Ground) -> Vec<Daemon> {
     std::fs::write(&file, text).expect("there is room");
     let config = format!("--config={}", file.display());
     vec![
-        controller(cluster, ground, LANDSCAPER, "landscaper-controller", "central-landscaper", &[&config]),
-        controller(cluster, ground, LANDSCAPER, "landscaper-controller", "main-landscaper", &[&config]),
-        controller(cluster, ground, MANIFEST_DEPLOYER, "manifest-deployer-controller", "manifest-deployer", &[]),
-        controller(cluster, ground, MOCK_DEPLOYER, "mock-deployer-controller", "mock-deployer", &[]),
+        controller(cluster, fixtures, LANDSCAPER, "landscaper-controller", "central-landscaper", &[&config]),
+        controller(cluster, fixtures, LANDSCAPER, "landscaper-controller", "main-landscaper", &[&config]),
+        controller(cluster, fixtures, MANIFEST_DEPLOYER, "manifest-deployer-controller", "manifest-deployer", &[]),
+        controller(cluster, fixtures, MOCK_DEPLOYER, "mock-deployer-controller", "mock-deployer", &[]),
     ]
 }
 
 fn controller(
     cluster: &Cluster,
-    ground: &Ground,
+    fixtures: &Fixtures,
     account: Account,
     file: &str,
     name: &'static str,
@@ -121,26 +121,26 @@ fn controller(
     let mut command = Command::new(program(PIN, file));
     command.env("KUBECONFIG", account.kubeconfig(cluster).expect("there is room"));
     command.env("LANDSCAPER_MODE", name).env("MY_POD_NAME", name).env("MY_POD_NAMESPACE", account.namespace);
-    command.env("TMPDIR", ground.folder.path()).env("HOME", ground.folder.path()).args(arguments);
+    command.env("TMPDIR", fixtures.folder.path()).env("HOME", fixtures.folder.path()).args(arguments);
     let log = cluster.folder().join(format!("{name}.log"));
     Daemon::start(name, &mut command, &log).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The Target `cluster`, which is this cluster, once Landscaper has made the default Context.
-fn target(scene: &Scene<'_>) {
-    scene.wait("contexts", "default", "there", |_| true);
-    let kubeconfig = std::fs::read_to_string(scene.stage().cluster.kubeconfig(User::Admin)).expect("it was written");
+fn target(ctx: &Context<'_>) {
+    ctx.wait("contexts", "default", "there", |_| true);
+    let kubeconfig = std::fs::read_to_string(ctx.testbed().cluster.kubeconfig(User::Admin)).expect("it was written");
     // As text, because a Target holds a whole kubeconfig, the CA with it.
-    let authority = std::fs::read(scene.stage().cluster.folder().join("tls.crt")).expect("it was written");
-    let path = scene.stage().cluster.folder().join("tls.crt");
+    let authority = std::fs::read(ctx.testbed().cluster.folder().join("tls.crt")).expect("it was written");
+    let path = ctx.testbed().cluster.folder().join("tls.crt");
     let inline = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, authority);
     let from = format!("certificate-authority: \"{}\"", path.display());
     let kubeconfig = kubeconfig.replace(&from, &format!("certificate-authority-data: \"{inline}\""));
     let target = json!({
-        "apiVersion": VERSION, "kind": "Target", "metadata": {"name": "cluster", "namespace": scene.namespace},
+        "apiVersion": VERSION, "kind": "Target", "metadata": {"name": "cluster", "namespace": ctx.namespace},
         "spec": {"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": kubeconfig}},
     });
-    scene.apply(&target.to_string());
+    ctx.apply(&target.to_string());
 }
 
 /// An Installation that is to be processed.
@@ -187,10 +187,10 @@ impl<'a> Installation<'a> {
 
     /// Applies it, and waits until its job has ended in a phase.
     #[track_caller]
-    fn process(&self, scene: &Scene<'_>, phase: &str) -> Value {
+    fn process(&self, ctx: &Context<'_>, phase: &str) -> Value {
         let job = |object: &Value| object["status"]["jobIDFinished"].clone();
-        let before = scene.get("installations", "root").map(|object| job(&object)).unwrap_or_default();
-        scene.apply(&self.object(&scene.namespace).to_string());
+        let before = ctx.get("installations", "root").map(|object| job(&object)).unwrap_or_default();
+        ctx.apply(&self.object(&ctx.namespace).to_string());
         let is_so = |object: &Value| {
             let (status, annotations) = (&object["status"], &object["metadata"]["annotations"]);
             status["phase"] == phase
@@ -198,7 +198,7 @@ impl<'a> Installation<'a> {
                 && job(object) != before
                 && annotations["landscaper.gardener.cloud/operation"].is_null()
         };
-        scene.wait("installations", "root", &format!("{phase} with a new job"), is_so)
+        ctx.wait("installations", "root", &format!("{phase} with a new job"), is_so)
     }
 }
 
@@ -230,130 +230,130 @@ fn manifest(value: &str, more: &str) -> String {
 }
 
 #[track_caller]
-fn deployed(scene: &Scene<'_>, value: &str) {
-    scene.wait("configmaps", "deployed", &format!("deployed with {value}"), |object| object["data"]["key"] == value);
+fn deployed(ctx: &Context<'_>, value: &str) {
+    ctx.wait("configmaps", "deployed", &format!("deployed with {value}"), |object| object["data"]["key"] == value);
 }
 
-fn plain(scene: &Scene<'_>) {
-    target(scene);
-    Installation::new(&manifest("one", "")).process(scene, "Succeeded");
-    deployed(scene, "one");
-    scene.snapshot("succeeded");
+fn plain(ctx: &Context<'_>) {
+    target(ctx);
+    Installation::new(&manifest("one", "")).process(ctx, "Succeeded");
+    deployed(ctx, "one");
+    ctx.snapshot("succeeded");
 }
 
-fn mock(scene: &Scene<'_>) {
-    target(scene);
+fn mock(ctx: &Context<'_>) {
+    target(ctx);
     let items = format!(
         "deployItems:\n- name: item\n  type: {MOCK}\n  target: {{import: cluster}}\n  config:\n    apiVersion: \
          mock.deployer.landscaper.gardener.cloud/v1alpha1\n    kind: ProviderConfiguration\n    phase: Succeeded\n    \
          export: {{value: mocked}}\n"
     );
-    Installation::new(&items).process(scene, "Succeeded");
-    scene.snapshot("succeeded");
+    Installation::new(&items).process(ctx, "Succeeded");
+    ctx.snapshot("succeeded");
 }
 
-fn update(scene: &Scene<'_>) {
-    target(scene);
+fn update(ctx: &Context<'_>) {
+    target(ctx);
     let only_changes = "  updateOnChangeOnly: true\n";
-    Installation::new(&manifest("one", only_changes)).process(scene, "Succeeded");
-    deployed(scene, "one");
-    Installation::new(&manifest("one", only_changes)).process(scene, "Succeeded");
-    Installation::new(&manifest("two", only_changes)).process(scene, "Succeeded");
-    deployed(scene, "two");
-    scene.snapshot("updated");
+    Installation::new(&manifest("one", only_changes)).process(ctx, "Succeeded");
+    deployed(ctx, "one");
+    Installation::new(&manifest("one", only_changes)).process(ctx, "Succeeded");
+    Installation::new(&manifest("two", only_changes)).process(ctx, "Succeeded");
+    deployed(ctx, "two");
+    ctx.snapshot("updated");
 }
 
-fn repository_context(scene: &Scene<'_>) -> Value {
-    let registry = scene.stage().ground.registry.as_ref().expect("there is a registry");
+fn repository_context(ctx: &Context<'_>) -> Value {
+    let registry = ctx.testbed().fixtures.registry.as_ref().expect("there is a registry");
     json!({"type": "ociRegistry", "baseUrl": registry.url()})
 }
 
 /// The blueprint deploys the version of its component: the one that the overwrites name.
-fn overwrites(scene: &Scene<'_>) {
-    target(scene);
+fn overwrites(ctx: &Context<'_>) {
+    target(ctx);
     let overwrites = json!({
         "apiVersion": VERSION, "kind": "ComponentVersionOverwrites",
-        "metadata": {"name": "overwrites", "namespace": scene.namespace},
+        "metadata": {"name": "overwrites", "namespace": ctx.namespace},
         "overwrites": [{"source": {"componentName": "example.org/app", "version": "v1.0.0"},
                         "substitution": {"version": "v2.0.0"}}],
     });
-    scene.apply(&overwrites.to_string());
-    let object = json!({"apiVersion": VERSION, "kind": "Context", "repositoryContext": repository_context(scene),
-                        "metadata": {"name": "overwritten", "namespace": scene.namespace},
+    ctx.apply(&overwrites.to_string());
+    let object = json!({"apiVersion": VERSION, "kind": "Context", "repositoryContext": repository_context(ctx),
+                        "metadata": {"name": "overwritten", "namespace": ctx.namespace},
                         "componentVersionOverwrites": "overwrites"});
-    scene.apply(&object.to_string());
+    ctx.apply(&object.to_string());
     let items = manifest("{{ .cd.component.version }}", "");
     let mut installation = Installation::new(&items);
     installation.spec["context"] = "overwritten".into();
     installation.spec["componentDescriptor"] =
         json!({"ref": {"componentName": "example.org/app", "version": "v1.0.0"}});
-    installation.process(scene, "Succeeded");
-    deployed(scene, "v2.0.0");
-    scene.snapshot("succeeded");
+    installation.process(ctx, "Succeeded");
+    deployed(ctx, "v2.0.0");
+    ctx.snapshot("succeeded");
 }
 
-fn dry_run_configuration(scene: &Scene<'_>) {
+fn dry_run_configuration(ctx: &Context<'_>) {
     let configuration = json!({
         "apiVersion": VERSION, "kind": "DryRunConfiguration",
-        "metadata": {"name": "exports", "namespace": scene.namespace},
+        "metadata": {"name": "exports", "namespace": ctx.namespace},
         "spec": {"exports": [{"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "from the dry run"},
-                              "metadata": {"name": "deployed", "namespace": scene.namespace}}]},
+                              "metadata": {"name": "deployed", "namespace": ctx.namespace}}]},
     });
-    scene.apply(&configuration.to_string());
+    ctx.apply(&configuration.to_string());
 }
 
 /// Plays a dry run where there is somebody who does dry runs. Nothing may be deployed, and nobody may say so who saw
 /// otherwise.
-fn dry_run(scene: &Scene<'_>, items: &str) {
-    dry_run_configuration(scene);
+fn dry_run(ctx: &Context<'_>, items: &str) {
+    dry_run_configuration(ctx);
     let mut installation = Installation::new(items);
     installation.annotations = vec![(DRY_RUN, "true"), (DRY_RUN_CONFIGURATION, "exports")];
-    installation.process(scene, "Succeeded");
-    scene.rest();
-    assert!(scene.get("configmaps", "deployed").is_none(), "a dry run deployed something");
-    let value = scene.get("dataobjects", "value").map(|object| object["data"].clone());
+    installation.process(ctx, "Succeeded");
+    ctx.wait_until_stable();
+    assert!(ctx.get("configmaps", "deployed").is_none(), "a dry run deployed something");
+    let value = ctx.get("dataobjects", "value").map(|object| object["data"].clone());
     assert_eq!(value, Some(json!("from the dry run")));
 }
 
 /// Only the real run is compared: without portcullis nobody does dry runs.
-fn dry_then_real(scene: &Scene<'_>) {
-    target(scene);
+fn dry_then_real(ctx: &Context<'_>) {
+    target(ctx);
     let items = manifest("one", "  updateOnChangeOnly: true\n");
-    if scene.has_webhooks() {
-        dry_run(scene, &items);
+    if ctx.has_webhooks() {
+        dry_run(ctx, &items);
         let remove = [format!("{DRY_RUN}-"), format!("{DRY_RUN_CONFIGURATION}-")];
-        scene.kubectl(&["annotate", "installation", "root", &remove[0], &remove[1]]);
+        ctx.kubectl(&["annotate", "installation", "root", &remove[0], &remove[1]]);
     }
-    Installation::new(&items).process(scene, "Succeeded");
-    deployed(scene, "one");
-    scene.wait("dataobjects", "value", "what was deployed", |object| object["data"] == "one");
-    scene.snapshot_of("real run", &["configmaps"]);
+    Installation::new(&items).process(ctx, "Succeeded");
+    deployed(ctx, "one");
+    ctx.wait("dataobjects", "value", "what was deployed", |object| object["data"] == "one");
+    ctx.snapshot_of("real run", &["configmaps"]);
 }
 
 /// With the real deployer on: the dry run's items are kept from it.
-fn dry_beside(scene: &Scene<'_>) {
-    target(scene);
-    if scene.has_webhooks() {
-        dry_run(scene, &manifest("one", ""));
-        scene.kubectl(&["delete", "installation", "root", "--wait=false"]);
-        scene.wait_gone("installations", "root");
-        assert!(scene.get("configmaps", "deployed").is_none(), "the deletion of a dry run deployed something");
+fn dry_beside(ctx: &Context<'_>) {
+    target(ctx);
+    if ctx.has_webhooks() {
+        dry_run(ctx, &manifest("one", ""));
+        ctx.kubectl(&["delete", "installation", "root", "--wait=false"]);
+        ctx.wait_gone("installations", "root");
+        assert!(ctx.get("configmaps", "deployed").is_none(), "the deletion of a dry run deployed something");
     }
-    scene.snapshot_of("nothing", &["configmaps", "installations", "executions", "deployitems"]);
+    ctx.snapshot_of("nothing", &["configmaps", "installations", "executions", "deployitems"]);
 }
 
-fn failing(scene: &Scene<'_>) {
-    target(scene);
+fn failing(ctx: &Context<'_>) {
+    target(ctx);
     let items = manifest("one", "  timeout: 5s\n").replacen("kind: ConfigMap", "kind: NoSuchKind", 1);
-    Installation::new(&items).process(scene, "Failed");
-    scene.snapshot_of("failed", &["configmaps", "dataobjects"]);
-    Installation::new(&manifest("one", "")).process(scene, "Succeeded");
-    deployed(scene, "one");
-    scene.snapshot("repaired");
+    Installation::new(&items).process(ctx, "Failed");
+    ctx.snapshot_of("failed", &["configmaps", "dataobjects"]);
+    Installation::new(&manifest("one", "")).process(ctx, "Succeeded");
+    deployed(ctx, "one");
+    ctx.snapshot("repaired");
 }
 
-fn subinstallations(scene: &Scene<'_>) {
-    target(scene);
+fn subinstallations(ctx: &Context<'_>) {
+    target(ctx);
     let items = manifest("one", "");
     let first = Installation::new(&items);
     let second = format!(
@@ -365,7 +365,7 @@ fn subinstallations(scene: &Scene<'_>) {
     let inputs = second.blueprint["imports"].as_array_mut().expect("there are imports");
     inputs.push(json!({"name": "input", "type": "data", "schema": {"type": "string"}}));
     let filesystem = |installation: &Installation<'_>| {
-        let object = installation.object(&scene.namespace);
+        let object = installation.object(&ctx.namespace);
         object["spec"]["blueprint"]["inline"]["filesystem"].clone()
     };
     let template = |name: &str, installation: &Installation<'_>, imports: Value, export: &str| {
@@ -380,21 +380,21 @@ fn subinstallations(scene: &Scene<'_>) {
         json!([template("first", &first, json!([]), "between"), template("second", &second, input, "last")]);
     let exports = "exports:\n  value: {{ index .values.dataobjects.last }}\n";
     // Without a component Landscaper writes an empty one into sub-installations, which its own webhook server refuses too.
-    root.spec["componentDescriptor"] = json!({"ref": {"repositoryContext": repository_context(scene),
+    root.spec["componentDescriptor"] = json!({"ref": {"repositoryContext": repository_context(ctx),
                                                       "componentName": "example.org/app", "version": "v1.0.0"}});
     root.blueprint["exportExecutions"] = json!([{"name": "default", "type": "GoTemplate", "template": exports}]);
-    root.process(scene, "Succeeded");
-    deployed(scene, "one");
+    root.process(ctx, "Succeeded");
+    deployed(ctx, "one");
     // Landscaper calls DataObjects by digests of generated names.
-    scene.snapshot_of("succeeded", &["configmaps", "installations", "executions", "deployitems"]);
+    ctx.snapshot_of("succeeded", &["configmaps", "installations", "executions", "deployitems"]);
 }
 
-fn delete(scene: &Scene<'_>) {
-    target(scene);
-    Installation::new(&manifest("one", "")).process(scene, "Succeeded");
-    deployed(scene, "one");
-    scene.kubectl(&["delete", "installation", "root", "--wait=false"]);
-    scene.wait_gone("installations", "root");
-    scene.wait_gone("configmaps", "deployed");
-    scene.snapshot_of("deleted", &["configmaps", "installations", "executions", "deployitems", "dataobjects"]);
+fn delete(ctx: &Context<'_>) {
+    target(ctx);
+    Installation::new(&manifest("one", "")).process(ctx, "Succeeded");
+    deployed(ctx, "one");
+    ctx.kubectl(&["delete", "installation", "root", "--wait=false"]);
+    ctx.wait_gone("installations", "root");
+    ctx.wait_gone("configmaps", "deployed");
+    ctx.snapshot_of("deleted", &["configmaps", "installations", "executions", "deployitems", "dataobjects"]);
 }

@@ -1,9 +1,12 @@
-//! The real controllers of Flux, Landscaper and Crossplane on a real kube-apiserver, each scenario without and with
-//! portcullis, and what they end with compared.
+//! Runs the real controllers of Flux, Landscaper and Crossplane on a real kube-apiserver. Each scenario runs without and with
+//! portcullis, and the results are compared.
 //!
-//! `make systems-assets` builds the controllers, once; `make test-systems` runs the scenarios. A name runs a part:
-//! `cargo test --features otlp --test systems -- flux::`. `--write` puts the table into docs/systems.md, `--record FOLDER`
-//! has portcullis record what it is sent.
+//! `make systems-assets` builds the controllers once; `make test-systems` runs the scenarios. A filter selects some of them:
+//! `cargo test --features otlp --test systems -- flux::`. Options:
+//!
+//! - `--write` writes the table into docs/systems.md.
+//! - `--record FOLDER` records the requests that portcullis gets.
+//! - `--control` runs both times without portcullis, and shows what varies in the controllers themselves.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is the result")]
@@ -18,6 +21,8 @@ mod cache;
 mod cleanup;
 #[path = "../e2e/cluster.rs"]
 mod cluster;
+mod comparison;
+mod context;
 #[path = "../e2e/control_plane.rs"]
 mod control_plane;
 #[path = "../e2e/controller_manager.rs"]
@@ -38,26 +43,24 @@ mod git;
 mod helm;
 #[path = "../e2e/http.rs"]
 mod http;
-mod judge;
 #[path = "../e2e/kubectl.rs"]
 mod kubectl;
 mod landscaper;
 mod log;
 #[path = "../e2e/manifests.rs"]
 mod manifests;
-mod normal;
+mod normalize;
 #[path = "../support/pki.rs"]
 mod pki;
-mod play;
 mod programs;
 #[path = "../registry/push.rs"]
 mod push;
 #[path = "../registry/server.rs"]
 mod registry;
-mod scene;
-mod stage;
+mod runner;
 mod system;
 mod table;
+mod testbed;
 #[path = "../e2e/user.rs"]
 mod user;
 
@@ -66,65 +69,66 @@ use std::time::Instant;
 
 use libtest_mimic::{Arguments, Trial};
 
-use crate::judge::Pair;
+use crate::comparison::Comparison;
 use crate::programs::ProgramError;
-use crate::stage::Mode;
 use crate::system::{Scenario, System};
-use crate::table::Chapter;
+use crate::table::SystemResult;
+use crate::testbed::Mode;
 
 /// Every system.
 const SYSTEMS: [&System; 5] =
     [&flux::SYSTEM, &flux::DEFAULTS, &landscaper::SYSTEM, &crossplane::SYSTEM, &crossplane_one::SYSTEM];
 
-/// How many lines of a failure are repeated at the end.
+/// The number of lines of a failure that are repeated at the end.
 const EXCERPT_LINES: usize = 8;
-/// How many characters of each.
+/// The maximum length of each of these lines.
 const EXCERPT_WIDTH: usize = 400;
 
-/// What is asked for besides what every test binary can do.
+/// Options of this suite, besides those of every test binary.
 #[derive(Default)]
-struct Own {
-    /// Build the programs, and no more.
+struct Options {
+    /// Only build the programs.
     assets: bool,
-    /// Say whether the programs are there, and no more.
+    /// Only check that the programs are built.
     check: bool,
     /// Write the table.
     write: bool,
     /// Run both times without portcullis: what differs then varies in the controllers themselves.
     control: bool,
-    /// Where to record.
+    /// The folder for recordings.
     record: Option<String>,
 }
 
 fn main() -> ExitCode {
-    let (own, others) = own(std::env::args().collect());
+    let (options, arguments) = parse(std::env::args().collect());
     cleanup::clear_on_signals().expect("a process may handle its signals");
-    if own.check {
+    if options.check {
         return check();
     }
-    if own.assets {
+    if options.assets {
         return build();
     }
-    run(&own, &Arguments::from_iter(others))
+    run(&options, &Arguments::from_iter(arguments))
 }
 
-fn own(arguments: Vec<String>) -> (Own, Vec<String>) {
-    let (mut own, mut others) = (Own::default(), Vec::new());
+/// Separates the options of this suite from those of every test binary.
+fn parse(arguments: Vec<String>) -> (Options, Vec<String>) {
+    let (mut options, mut others) = (Options::default(), Vec::new());
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         match &*argument {
-            "--assets" => own.assets = true,
-            "--check" => own.check = true,
-            "--write" => own.write = true,
-            "--control" => own.control = true,
-            "--record" => own.record = arguments.next(),
+            "--assets" => options.assets = true,
+            "--check" => options.check = true,
+            "--write" => options.write = true,
+            "--control" => options.control = true,
+            "--record" => options.record = arguments.next(),
             _ => others.push(argument),
         }
     }
-    (own, others)
+    (options, others)
 }
 
-/// Fails where a program is missing that any system cannot do without.
+/// Fails if a program is missing without which a system cannot run.
 fn check() -> ExitCode {
     let pins = SYSTEMS.iter().flat_map(|system| system.pins);
     let missing: Vec<_> = pins.filter(|pin| !programs::pin(pin).is_built()).collect();
@@ -135,12 +139,13 @@ fn check() -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Builds all programs. Fails if one cannot be built without which a system cannot run.
 fn build() -> ExitCode {
     let begun = Instant::now();
     let failed: Vec<(&str, ProgramError)> =
         programs::pinned().iter().filter_map(|pin| pin.build().err().map(|error| (&*pin.name, error))).collect();
     for (name, error) in &failed {
-        println!("{name} is not there: {error}");
+        println!("{name} cannot be built: {error}");
     }
     println!(
         "systems: {} of {} built after {:.1?}",
@@ -152,46 +157,48 @@ fn build() -> ExitCode {
     if failed.iter().any(|(name, _)| is_needed(name)) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn run(own: &Own, arguments: &Arguments) -> ExitCode {
+/// Runs the selected scenarios, compares the results, and prints the table.
+fn run(options: &Options, arguments: &Arguments) -> ExitCode {
     let begun = Instant::now();
-    let chapters: Vec<_> = SYSTEMS.iter().filter_map(|system| chapter(system, own, arguments)).collect();
-    let table = table::render(&chapters);
-    let failures: Vec<_> = chapters.iter().flat_map(failures).collect();
-    let tests = chapters.into_iter().flat_map(tests).collect();
+    let results: Vec<_> = SYSTEMS.iter().filter_map(|system| result(system, options, arguments)).collect();
+    let table = table::render(&results);
+    let failures: Vec<_> = results.iter().flat_map(failures).collect();
+    let tests = results.into_iter().flat_map(tests).collect();
     let conclusion = libtest_mimic::run(arguments, tests);
     println!("{table}\nsystems: {:.0?}", begun.elapsed());
     // Last, so that the end of a log has them.
     failures.iter().for_each(|failure| println!("{failure}"));
-    if own.write {
+    if options.write {
         table::write(&table).expect("the page can be written");
     }
     conclusion.exit_code()
 }
 
-/// Plays what is asked for of a system; none, where nothing is.
-fn chapter(system: &'static System, own: &Own, arguments: &Arguments) -> Option<Chapter<'static>> {
-    let is_asked = |scenario: &&Scenario| {
+/// Runs the selected scenarios of a system. Returns `None` if none is selected.
+fn result(system: &'static System, options: &Options, arguments: &Arguments) -> Option<SystemResult<'static>> {
+    let is_selected = |scenario: &&Scenario| {
         let test = Trial::test(format!("{}::{}", system.name, scenario.name), || Ok(()));
         !arguments.is_filtered_out(&test)
     };
     let lacks = |scenario: &Scenario| scenario.needs.filter(|pin| !programs::pin(pin).is_built());
-    let asked: Vec<_> = system.scenarios.iter().filter(is_asked).collect();
-    let (recorded, played): (Vec<_>, Vec<_>) = asked.into_iter().partition(|scenario| lacks(scenario).is_some());
-    if arguments.list || played.is_empty() {
+    let selected: Vec<_> = system.scenarios.iter().filter(is_selected).collect();
+    let (recorded, runnable): (Vec<_>, Vec<_>) = selected.into_iter().partition(|scenario| lacks(scenario).is_some());
+    if arguments.list || runnable.is_empty() {
         return None;
     }
-    let without = play::play(system, Mode::Without, &played, None);
-    let second = if own.control { Mode::Control } else { Mode::With };
-    let with = play::play(system, second, &played, own.record.as_deref());
-    let pairs = played.into_iter().zip(without).zip(with);
-    let pairs = pairs.map(|((scenario, without), with)| Pair { scenario, without, with }).collect();
-    Some(Chapter { system, pairs, recorded })
+    let without = runner::run(system, Mode::Without, &runnable, None);
+    let second = if options.control { Mode::Control } else { Mode::With };
+    let with = runner::run(system, second, &runnable, options.record.as_deref());
+    let comparisons = runnable.into_iter().zip(without).zip(with);
+    let comparisons = comparisons.map(|((scenario, without), with)| Comparison { scenario, without, with }).collect();
+    Some(SystemResult { system, comparisons, recorded })
 }
 
-/// Returns the failed scenarios, each with its first differences, a line each.
-fn failures(chapter: &Chapter<'static>) -> Vec<String> {
-    let failed = chapter.pairs.iter().filter_map(|pair| Some((pair.scenario.name, pair.judge().err()?)));
-    let name = chapter.system.name;
+/// Returns the failed scenarios, each with the first lines of its differences.
+fn failures(result: &SystemResult<'static>) -> Vec<String> {
+    let failed =
+        result.comparisons.iter().filter_map(|comparison| Some((comparison.scenario.name, comparison.check().err()?)));
+    let name = result.system.name;
     failed.map(|(scenario, why)| format!("FAILED {name}::{scenario}\n{}", excerpt(&why))).collect()
 }
 
@@ -203,11 +210,12 @@ fn excerpt(text: &str) -> String {
     lines.collect::<String>() + &more
 }
 
-fn tests(chapter: Chapter<'static>) -> Vec<Trial> {
-    let name = chapter.system.name;
-    let judged = chapter.pairs.into_iter().map(|pair| {
-        let judged = pair.judge();
-        Trial::test(format!("{name}::{}", pair.scenario.name), move || judged.map_err(Into::into))
+/// Returns a test for each scenario that ran.
+fn tests(result: SystemResult<'static>) -> Vec<Trial> {
+    let name = result.system.name;
+    let tests = result.comparisons.into_iter().map(|comparison| {
+        let checked = comparison.check();
+        Trial::test(format!("{name}::{}", comparison.scenario.name), move || checked.map_err(Into::into))
     });
-    judged.collect()
+    tests.collect()
 }

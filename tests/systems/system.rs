@@ -6,10 +6,10 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
+use crate::context::Context;
 use crate::daemon::Daemon;
 use crate::programs;
-use crate::scene::Scene;
-use crate::stage::Ground;
+use crate::testbed::Fixtures;
 
 /// A system whose real controllers are run.
 pub struct System {
@@ -20,11 +20,11 @@ pub struct System {
     /// The names of its pins: what must be built.
     pub pins: &'static [&'static str],
     /// What its controllers know only at run time, such as ports, so that portcullis' configuration can name them.
-    pub prepare: fn(&Ground),
+    pub prepare: fn(&Fixtures),
     /// Starts the controllers.
-    pub start: fn(&Cluster, &Ground) -> Vec<Daemon>,
+    pub start: fn(&Cluster, &Fixtures) -> Vec<Daemon>,
     /// Portcullis' configuration: the strictest documented levels.
-    pub configuration: fn(&Ground) -> String,
+    pub configuration: fn(&Fixtures) -> String,
     /// Whether portcullis' webhooks are in force.
     pub in_force: fn(&Cluster) -> bool,
     /// Arguments of `portcullis reconcile`.
@@ -33,7 +33,7 @@ pub struct System {
     pub kinds: fn(&str) -> Vec<Kind>,
     /// Whether the controllers have nothing left to do for an object, by what its status says. Controllers retry with a
     /// backoff, and are then quiet for longer than a scenario watches.
-    pub is_settled: fn(&Value) -> bool,
+    pub is_converged: fn(&Value) -> bool,
     /// The scenarios.
     pub scenarios: &'static [Scenario],
 }
@@ -43,9 +43,9 @@ pub struct Scenario {
     /// Its name, which is its namespace's.
     pub name: &'static str,
     /// What happens, for the table.
-    pub words: &'static str,
+    pub description: &'static str,
     /// What happens.
-    pub play: fn(&Scene<'_>),
+    pub steps: fn(&Context<'_>),
     /// A part of the message of denials that a controller must get: the scenario is about them.
     pub denial: Option<&'static str>,
     /// A pin that this scenario needs besides those of its system.
@@ -54,8 +54,8 @@ pub struct Scenario {
 
 impl Scenario {
     /// Creates a scenario in which no controller is denied anything.
-    pub const fn new(name: &'static str, words: &'static str, play: fn(&Scene<'_>)) -> Self {
-        Self { name, words, play, denial: None, needs: None }
+    pub const fn new(name: &'static str, description: &'static str, steps: fn(&Context<'_>)) -> Self {
+        Self { name, description, steps, denial: None, needs: None }
     }
 }
 
@@ -69,14 +69,14 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Creates a kind of namespaced objects: `kustomize.toolkit.fluxcd.io/v1`, `Kustomization`, `kustomizations`.
+    /// A kind of namespaced objects: `kustomize.toolkit.fluxcd.io/v1`, `Kustomization`, `kustomizations`.
     pub fn namespaced(api_version: &str, kind: &str, plural: &str) -> Self {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         Self { resource, namespaced: true }
     }
 
-    /// Creates a kind of objects of the whole cluster.
+    /// A kind of objects of the whole cluster.
     pub fn of_cluster(api_version: &str, kind: &str, plural: &str) -> Self {
         Self { namespaced: false, ..Self::namespaced(api_version, kind, plural) }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::judge::Pair;
+use crate::comparison::Comparison;
 use crate::system::{Scenario, System};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/systems.md");
@@ -11,40 +11,38 @@ const BEGIN: &str = "<!-- systems: begin -->";
 const END: &str = "<!-- systems: end -->";
 
 /// What was played of a system.
-pub struct Chapter<'a> {
+pub struct SystemResult<'a> {
     /// The system.
     pub system: &'a System,
     /// Its scenarios.
-    pub pairs: Vec<Pair<'a>>,
+    pub comparisons: Vec<Comparison<'a>>,
     /// Those whose program is not built: their recorded traffic is replayed in `make test`.
     pub recorded: Vec<&'static Scenario>,
 }
 
 /// Returns the table as Markdown.
-pub fn render(chapters: &[Chapter<'_>]) -> String {
+pub fn render(results: &[SystemResult<'_>]) -> String {
     let mut lines = vec![
         "| system | scenario | without | with | calls | denied | added latency |".to_owned(),
         "|---|---|---|---|---|---|---|".to_owned(),
     ];
-    for chapter in chapters {
-        let title = (chapter.system.title)();
-        lines.extend(chapter.pairs.iter().map(|pair| row(&title, pair)));
-        let recorded = chapter.recorded.iter();
-        lines.extend(
-            recorded.map(|scenario| {
-                format!("| {title} | {} | recorded: replayed in `make test` | | | | |", scenario.words)
-            }),
-        );
+    for result in results {
+        let title = (result.system.title)();
+        lines.extend(result.comparisons.iter().map(|comparison| row(&title, comparison)));
+        let recorded = result.recorded.iter();
+        lines.extend(recorded.map(|scenario| {
+            format!("| {title} | {} | recorded: replayed in `make test` | | | | |", scenario.description)
+        }));
     }
     lines.join("\n") + "\n"
 }
 
-fn row(title: &str, pair: &Pair<'_>) -> String {
-    let (words, latency) = (pair.scenario.words, pair.added_latency());
+fn row(title: &str, comparison: &Comparison<'_>) -> String {
+    let (words, latency) = (comparison.scenario.description, comparison.added_latency());
     let writes = |count: usize| format!("{count} writes");
-    let (without, with) = (writes(pair.without.writes.len()), writes(pair.with.writes.len()));
-    let verdict = if pair.judge().is_ok() { "the same" } else { "**differs**" };
-    let (calls, denied) = (pair.with.decisions.len(), pair.denied());
+    let (without, with) = (writes(comparison.without.writes.len()), writes(comparison.with.writes.len()));
+    let verdict = if comparison.check().is_ok() { "the same" } else { "**differs**" };
+    let (calls, denied) = (comparison.with.decisions.len(), comparison.denied());
     format!("| {title} | {words} | {without} | {with}, {verdict} | {calls} | {denied} | {latency:+.1} ms |")
 }
 

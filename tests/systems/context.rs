@@ -12,9 +12,9 @@ use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
 use serde_json::Value;
 
 use crate::kubectl::Output;
-use crate::normal;
-use crate::stage::{Mode, Stage};
+use crate::normalize;
 use crate::system::Kind;
+use crate::testbed::{Mode, Testbed};
 
 /// How long anything is waited for. Controllers that are restarted, or retry after a failure, need most of it.
 pub const DEADLINE: Duration = Duration::from_secs(120);
@@ -27,29 +27,29 @@ const QUIET_LOOKS: usize = 15;
 pub type Snapshot = BTreeMap<String, Value>;
 
 /// A scenario that is being played.
-pub struct Scene<'a> {
-    stage: &'a Stage,
+pub struct Context<'a> {
+    testbed: &'a Testbed,
     /// Its namespace. Objects of the whole cluster have it in their names.
     pub namespace: String,
     snapshots: Mutex<Vec<(String, Snapshot)>>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Context<'a> {
     /// Creates the namespace.
-    pub fn begin(stage: &'a Stage, name: &str) -> Self {
-        let namespace = format!("{}-{name}", stage.system.name);
-        stage.cluster.kubectl().args(["create", "namespace", &namespace]).run().expect_success();
-        Self { stage, namespace, snapshots: Mutex::default() }
+    pub fn begin(testbed: &'a Testbed, name: &str) -> Self {
+        let namespace = format!("{}-{name}", testbed.system.name);
+        testbed.cluster.kubectl().args(["create", "namespace", &namespace]).run().expect_success();
+        Self { testbed, namespace, snapshots: Mutex::default() }
     }
 
     /// Returns the running parts.
-    pub fn stage(&self) -> &Stage {
-        self.stage
+    pub fn testbed(&self) -> &Testbed {
+        self.testbed
     }
 
     /// Returns whether portcullis is there.
     pub fn has_webhooks(&self) -> bool {
-        self.stage.mode == Mode::With
+        self.testbed.mode == Mode::With
     }
 
     /// Returns what was seen.
@@ -68,14 +68,14 @@ impl<'a> Scene<'a> {
     /// Applies objects.
     pub fn try_apply(&self, yaml: &str) -> Output {
         let apply = ["apply", "--server-side", "--force-conflicts", "--namespace", &self.namespace, "-f", "-"];
-        self.stage.cluster.kubectl().args(apply).stdin(yaml.replace("$NS", &self.namespace)).run()
+        self.testbed.cluster.kubectl().args(apply).stdin(yaml.replace("$NS", &self.namespace)).run()
     }
 
     /// Runs kubectl in the namespace, which must succeed.
     #[track_caller]
     pub fn kubectl(&self, arguments: &[&str]) -> Output {
         let arguments: Vec<_> = arguments.iter().map(|argument| argument.replace("$NS", &self.namespace)).collect();
-        let output = self.stage.cluster.kubectl().args(["--namespace", &self.namespace]).args(arguments).run();
+        let output = self.testbed.cluster.kubectl().args(["--namespace", &self.namespace]).args(arguments).run();
         assert!(output.status.success(), "{}: {output}", Location::caller());
         output
     }
@@ -83,7 +83,7 @@ impl<'a> Scene<'a> {
     /// Returns an object, by its kind's plural, such as `kustomizations`.
     pub fn get(&self, plural: &str, name: &str) -> Option<Value> {
         let kind = self.kind(plural);
-        let found = self.stage.cluster.block_on(self.api(&kind).get_opt(name)).ok()??;
+        let found = self.testbed.cluster.block_on(self.api(&kind).get_opt(name)).ok()??;
         serde_json::to_value(found).ok()
     }
 
@@ -93,7 +93,7 @@ impl<'a> Scene<'a> {
         // The API server sends what it has at once, and then ends the watch.
         let parameters = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(2);
         let api = self.api(&self.kind(plural));
-        let events = self.stage.cluster.block_on(async {
+        let events = self.testbed.cluster.block_on(async {
             let events = api.watch(&parameters, since).await.expect("it can be watched");
             events.collect::<Vec<_>>().await
         });
@@ -128,7 +128,8 @@ impl<'a> Scene<'a> {
             match found {
                 Some(object) if is_so(&object) => return object,
                 found if begun.elapsed() > DEADLINE => {
-                    let found = found.map(|object| normal::readable(&object)).unwrap_or_else(|| "nothing".to_owned());
+                    let found =
+                        found.map(|object| normalize::readable(&object)).unwrap_or_else(|| "nothing".to_owned());
                     panic!("{}: {plural} {name} was to be {words}, and is\n{found}", Location::caller());
                 }
                 _ => thread::sleep(PAUSE),
@@ -155,7 +156,7 @@ impl<'a> Scene<'a> {
         let begun = Instant::now();
         while let Some(object) = self.get(plural, name) {
             if begun.elapsed() > DEADLINE {
-                panic!("{}: {plural} {name} was to be gone:\n{}", Location::caller(), normal::readable(&object));
+                panic!("{}: {plural} {name} was to be gone:\n{}", Location::caller(), normalize::readable(&object));
             }
             thread::sleep(PAUSE);
         }
@@ -164,8 +165,8 @@ impl<'a> Scene<'a> {
     /// Waits until nothing changes any more, and keeps what is there for the comparison.
     #[track_caller]
     pub fn snapshot(&self, label: &str) {
-        let objects = self.rest();
-        let snapshot = normal::snapshot(&objects, &self.stage.ground.addresses());
+        let objects = self.wait_until_stable();
+        let snapshot = normalize::snapshot(&objects, &self.testbed.fixtures.addresses());
         self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
     }
 
@@ -173,47 +174,47 @@ impl<'a> Scene<'a> {
     #[track_caller]
     pub fn snapshot_of(&self, label: &str, plurals: &[&str]) {
         let kinds: Vec<_> = plurals.iter().map(|plural| self.kind(plural).resource.kind).collect();
-        let objects: Vec<_> = self.rest();
+        let objects: Vec<_> = self.wait_until_stable();
         let chosen = |object: &Value| kinds.iter().any(|kind| object["kind"] == kind.as_str());
-        let mut snapshot = normal::snapshot(&objects, &self.stage.ground.addresses());
+        let mut snapshot = normalize::snapshot(&objects, &self.testbed.fixtures.addresses());
         snapshot.retain(|_, object| chosen(object));
         self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
     }
 
     /// Waits until every object is settled, and generations and resource versions stand still. Returns all objects.
     #[track_caller]
-    pub fn rest(&self) -> Vec<Value> {
+    pub fn wait_until_stable(&self) -> Vec<Value> {
         let (begun, mut looks, mut last) = (Instant::now(), 0, Vec::new());
         loop {
             let objects = self.objects();
-            let restless = self.restless(&last, &objects);
-            looks = if restless.is_empty() { looks + 1 } else { 0 };
+            let unstable = self.unstable(&last, &objects);
+            looks = if unstable.is_empty() { looks + 1 } else { 0 };
             if looks >= QUIET_LOOKS {
                 return objects;
             }
-            assert!(begun.elapsed() < DEADLINE, "{}: this never came to rest: {restless:#?}", Location::caller());
+            assert!(begun.elapsed() < DEADLINE, "{}: this never came to rest: {unstable:#?}", Location::caller());
             last = objects;
             thread::sleep(PAUSE);
         }
     }
 
     /// Returns the objects that changed between two looks, and those that their controllers are not done with.
-    fn restless(&self, before: &[Value], now: &[Value]) -> Vec<String> {
+    fn unstable(&self, before: &[Value], now: &[Value]) -> Vec<String> {
         let versions = |objects: &[Value]| -> BTreeSet<String> { objects.iter().map(version).collect() };
         let (before, after) = (versions(before), versions(now));
         let changed = before.symmetric_difference(&after).map(|version| format!("written: {version}"));
-        let unsettled = now.iter().filter(|object| !(self.stage.system.is_settled)(object));
+        let unsettled = now.iter().filter(|object| !(self.testbed.system.is_converged)(object));
         let unsettled = unsettled.map(|object| format!("not settled: {}: {}", version(object), object["status"]));
         changed.chain(unsettled).collect()
     }
 
     /// All objects of the system's kinds that belong to the scenario, sorted by kind and name.
     fn objects(&self) -> Vec<Value> {
-        (self.stage.system.kinds)(&self.namespace).iter().flat_map(|kind| self.list(kind)).collect()
+        (self.testbed.system.kinds)(&self.namespace).iter().flat_map(|kind| self.list(kind)).collect()
     }
 
     fn list(&self, kind: &Kind) -> Vec<Value> {
-        let listed = self.stage.cluster.block_on(self.api(kind).list(&ListParams::default()));
+        let listed = self.testbed.cluster.block_on(self.api(kind).list(&ListParams::default()));
         // A kind that is not there yet has no objects.
         let items = listed.map(|list| list.items).unwrap_or_default();
         let mut objects: Vec<_> = items.into_iter().filter(|object| kind.namespaced || self.is_named(object)).collect();
@@ -233,13 +234,13 @@ impl<'a> Scene<'a> {
 
     /// Returns one of the system's kinds.
     pub fn kind(&self, plural: &str) -> Kind {
-        let kinds = (self.stage.system.kinds)(&self.namespace);
+        let kinds = (self.testbed.system.kinds)(&self.namespace);
         let found = kinds.into_iter().find(|kind| kind.resource.plural == plural);
-        found.unwrap_or_else(|| panic!("{plural} is not among the kinds of {}", self.stage.system.name))
+        found.unwrap_or_else(|| panic!("{plural} is not among the kinds of {}", self.testbed.system.name))
     }
 
     fn api(&self, kind: &Kind) -> Api<DynamicObject> {
-        let client = self.stage.cluster.client();
+        let client = self.testbed.cluster.client();
         match kind.namespaced {
             true => Api::namespaced_with(client, &self.namespace, &kind.resource),
             false => Api::all_with(client, &kind.resource),

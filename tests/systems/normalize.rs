@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::scene::Snapshot;
+use crate::context::Snapshot;
 
 /// What the API server alone decides.
 const VOLATILE: [&str; 6] =

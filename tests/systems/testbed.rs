@@ -34,7 +34,7 @@ pub enum Mode {
 }
 
 /// What is there before the cluster is.
-pub struct Ground {
+pub struct Fixtures {
     /// A folder that is deleted in the end.
     pub folder: TempDir,
     /// Repositories.
@@ -45,7 +45,7 @@ pub struct Ground {
 }
 
 /// The running parts that the scenarios of a system share.
-pub struct Stage {
+pub struct Testbed {
     // Dropped in this order.
     controllers: Vec<Daemon>,
     manager: Option<ControllerManager>,
@@ -53,21 +53,21 @@ pub struct Stage {
     /// The API server.
     pub cluster: Cluster,
     /// Repositories and component versions.
-    pub ground: Ground,
+    pub fixtures: Fixtures,
     /// The system.
     pub system: &'static System,
     /// Whether portcullis is there.
     pub mode: Mode,
 }
 
-impl Ground {
+impl Fixtures {
     fn new(system: &System) -> Self {
         let folder = TempDir::new().expect("there is room for a folder");
         cleanup::add_folder(folder.path());
         let registry = (system.name == "landscaper").then(|| Registry::start(&Options::default()));
-        let ground = Self { folder, git: GitServer::start(), registry, ports: Mutex::default() };
-        (system.prepare)(&ground);
-        ground
+        let fixtures = Self { folder, git: GitServer::start(), registry, ports: Mutex::default() };
+        (system.prepare)(&fixtures);
+        fixtures
     }
 
     /// Returns the port that belongs to a name: a free one when it is first asked for.
@@ -93,21 +93,21 @@ impl Ground {
     }
 }
 
-impl Stage {
+impl Testbed {
     /// Starts everything.
     ///
     /// # Panics
     ///
     /// When a part does not start.
     pub fn start(system: &'static System, mode: Mode) -> Self {
-        let ground = Ground::new(system);
+        let fixtures = Fixtures::new(system);
         let cluster = Cluster::start(|folder| account::prepare(folder).expect("there is room"));
         let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
         apply_crds(&cluster, system);
-        let gate = (mode == Mode::With).then(|| register(&cluster, system, &ground));
+        let gate = (mode == Mode::With).then(|| register(&cluster, system, &fixtures));
         let manager = (mode == Mode::With).then(|| reconcile(&cluster, system));
-        let controllers = (system.start)(&cluster, &ground);
-        Self { controllers, manager, gate, cluster, ground, system, mode }
+        let controllers = (system.start)(&cluster, &fixtures);
+        Self { controllers, manager, gate, cluster, fixtures, system, mode }
     }
 
     /// Ends portcullis, and copies its recording.
@@ -118,7 +118,7 @@ impl Stage {
     pub fn keep_recording(&self, target: &Path) {
         let Some(gate) = &self.gate else { return };
         gate.terminate().expect("it can be sent a signal");
-        let mut files = fs::read_dir(self.ground.recordings()).expect("it records").flatten();
+        let mut files = fs::read_dir(self.fixtures.recordings()).expect("it records").flatten();
         let file = files.next().expect("there is a recording").path();
         fs::copy(file, target.join(format!("{}.jsonl", self.system.name))).expect("there is room");
     }
@@ -157,9 +157,9 @@ fn apply_crds(cluster: &Cluster, system: &System) {
     cluster.wait_for_crds();
 }
 
-fn register(cluster: &Cluster, system: &System, ground: &Ground) -> Gate {
-    let configuration = (system.configuration)(ground);
-    let recordings = ground.recordings().display().to_string();
+fn register(cluster: &Cluster, system: &System, fixtures: &Fixtures) -> Gate {
+    let configuration = (system.configuration)(fixtures);
+    let recordings = fixtures.recordings().display().to_string();
     let options = GateOptions {
         config: Some(&configuration),
         traces: None,
@@ -171,7 +171,7 @@ fn register(cluster: &Cluster, system: &System, ground: &Ground) -> Gate {
     gate
 }
 
-/// Returns the controller manager of the release, in all namespaces.
+/// Starts the controller manager of the release, in all namespaces.
 fn reconcile(cluster: &Cluster, system: &System) -> ControllerManager {
     let options = controller_manager::Options {
         namespace: "",

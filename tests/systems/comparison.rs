@@ -1,38 +1,39 @@
-//! Whether a scenario ended alike without and with portcullis.
+//! Compares the run of a scenario without portcullis with the run with it.
 
-use crate::normal;
-use crate::play::Played;
+use crate::normalize;
+use crate::runner::Run;
 use crate::system::Scenario;
 
-/// How many more writes of controllers there may be with portcullis: retries after conflicts, and a dry run, which is not
-/// played without it.
-const MORE_WRITES: usize = 60;
-const SHOWN: usize = 60;
+/// The maximum number of additional writes of controllers with portcullis: retries after conflicts, and a dry run, which
+/// does not happen without it.
+const MAX_ADDITIONAL_WRITES: usize = 60;
+/// The maximum number of differences of a failure.
+const MAX_DIFFERENCES: usize = 60;
 
-/// A scenario, played twice.
-pub struct Pair<'a> {
+/// Two runs of a scenario.
+pub struct Comparison<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// Without portcullis.
-    pub without: Played,
-    /// With it.
-    pub with: Played,
+    /// The run without portcullis.
+    pub without: Run,
+    /// The run with it.
+    pub with: Run,
 }
 
-impl Pair<'_> {
-    /// Returns why it did not end as it should.
-    pub fn judge(&self) -> Result<(), String> {
+impl Comparison<'_> {
+    /// Returns why the scenario failed, or how the runs differ.
+    pub fn check(&self) -> Result<(), String> {
         let (without, with) = (self.without.outcome.as_ref()?, self.with.outcome.as_ref()?);
         let mut wrong: Vec<String> = self.unexpected_denials();
         for ((label, before), (again, after)) in without.iter().zip(with) {
             assert_eq!(label, again, "a scenario takes the same snapshots in both modes");
-            let differences = normal::differences(before, after);
+            let differences = normalize::differences(before, after);
             wrong.extend(differences.into_iter().map(|line| format!("{label}: {line}")));
         }
-        if self.with.writes.len() > 2 * self.without.writes.len() + MORE_WRITES {
+        if self.with.writes.len() > 2 * self.without.writes.len() + MAX_ADDITIONAL_WRITES {
             wrong.push(format!("{} writes instead of {}", self.with.writes.len(), self.without.writes.len()));
         }
-        wrong.truncate(SHOWN);
+        wrong.truncate(MAX_DIFFERENCES);
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
     }
 
@@ -49,20 +50,21 @@ impl Pair<'_> {
         wrong
     }
 
-    /// Returns how many of the controllers' writes were denied.
+    /// Returns the number of denied writes of controllers.
     pub fn denied(&self) -> usize {
         self.with.writes.iter().filter(|write| write.denied.is_some()).count()
     }
 
-    /// Returns by how many milliseconds a controller's write took longer on average.
+    /// Returns the additional mean duration of a controller's write, in milliseconds.
     pub fn added_latency(&self) -> f64 {
         mean(&self.with) - mean(&self.without)
     }
 }
 
-fn mean(played: &Played) -> f64 {
-    let sum: i128 = played.writes.iter().map(|write| write.micros).sum();
-    #[allow(clippy::cast_precision_loss, reason = "it is shown with one digit")]
-    let mean = sum as f64 / played.writes.len().max(1) as f64 / 1000.0;
+/// Returns the mean duration of a write, in milliseconds.
+fn mean(run: &Run) -> f64 {
+    let sum: i128 = run.writes.iter().map(|write| write.micros).sum();
+    #[allow(clippy::cast_precision_loss, reason = "it is printed with one digit")]
+    let mean = sum as f64 / run.writes.len().max(1) as f64 / 1000.0;
     mean
 }

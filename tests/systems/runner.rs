@@ -1,4 +1,4 @@
-//! Plays the scenarios of a system on a stage, some at a time, and gathers what happened.
+//! Runs the scenarios of a system on a testbed, several at a time, and collects the results.
 
 use std::any::Any;
 use std::fs;
@@ -9,44 +9,44 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use crate::context::{Context, Snapshot};
 use crate::log::{self, Decision, Write};
-use crate::scene::{Scene, Snapshot};
-use crate::stage::{Mode, Stage};
 use crate::system::{Scenario, System};
+use crate::testbed::{Mode, Testbed};
 
-/// How many scenarios are played at once.
-const AT_ONCE: usize = 4;
-/// The users of portcullis itself begin like this.
-const OURS: &str = "system:serviceaccount:portcullis-system:";
-/// Where the logs of the last run are kept.
+/// The number of scenarios that run at once.
+const CONCURRENCY: usize = 4;
+/// The prefix of the users of portcullis itself.
+const PORTCULLIS_USERS: &str = "system:serviceaccount:portcullis-system:";
+/// The folder for the logs of the last run.
 const LOGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/systems");
 
-/// A scenario that was played once.
-pub struct Played {
+/// One run of a scenario.
+pub struct Run {
     /// The scenario.
     pub name: &'static str,
-    /// What was seen at its snapshots, or why it failed.
+    /// Its snapshots, or why it failed.
     pub outcome: Result<Vec<(String, Snapshot)>, String>,
-    /// What controllers wrote.
+    /// Writes of controllers.
     pub writes: Vec<Write>,
-    /// What portcullis decided.
+    /// Decisions of portcullis.
     pub decisions: Vec<Decision>,
 }
 
-/// Plays scenarios. Gives them in their order.
-pub fn play(system: &'static System, mode: Mode, scenarios: &[&Scenario], record: Option<&str>) -> Vec<Played> {
+/// Runs scenarios. Returns the runs in the order of the scenarios.
+pub fn run(system: &'static System, mode: Mode, scenarios: &[&Scenario], record: Option<&str>) -> Vec<Run> {
     let begun = Instant::now();
-    let stage = Stage::start(system, mode);
+    let testbed = Testbed::start(system, mode);
     eprintln!("systems: {} {mode:?}: ready after {:.1?}", system.name, begun.elapsed());
     let (next, ended) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENCY {
             scope.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::SeqCst)) {
-                    let outcome = attempt(&stage, scenario);
-                    let words = if outcome.is_ok() { "ended" } else { "failed" };
+                    let outcome = attempt(&testbed, scenario);
+                    let result = if outcome.is_ok() { "ended" } else { "failed" };
                     eprintln!(
-                        "systems: {} {mode:?}: {} {words} after {:.1?}",
+                        "systems: {} {mode:?}: {} {result} after {:.1?}",
                         system.name,
                         scenario.name,
                         begun.elapsed()
@@ -58,21 +58,22 @@ pub fn play(system: &'static System, mode: Mode, scenarios: &[&Scenario], record
     });
     let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(folder) = record {
-        stage.keep_recording(Path::new(folder));
+        testbed.keep_recording(Path::new(folder));
     }
-    gathered(&stage, scenarios, ended)
+    collect(&testbed, scenarios, ended)
 }
 
 type Outcome = Result<Vec<(String, Snapshot)>, String>;
 
-fn attempt(stage: &Stage, scenario: &Scenario) -> Outcome {
-    let played = catch_unwind(AssertUnwindSafe(|| {
-        let scene = Scene::begin(stage, scenario.name);
-        (scenario.play)(&scene);
-        scene.end()
+/// Runs a scenario. A panic is its failure, with the logs that name its namespace.
+fn attempt(testbed: &Testbed, scenario: &Scenario) -> Outcome {
+    let snapshots = catch_unwind(AssertUnwindSafe(|| {
+        let ctx = Context::begin(testbed, scenario.name);
+        (scenario.steps)(&ctx);
+        ctx.end()
     }));
-    let logs = || stage.logs(&format!("{}-{}", stage.system.name, scenario.name));
-    played.map_err(|panic| format!("{:?}: {}\n{}", stage.mode, message(&*panic), logs()))
+    let logs = || testbed.logs(&format!("{}-{}", testbed.system.name, scenario.name));
+    snapshots.map_err(|panic| format!("{:?}: {}\n{}", testbed.mode, message(&*panic), logs()))
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {
@@ -80,33 +81,34 @@ fn message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
-fn gathered(stage: &Stage, scenarios: &[&Scenario], mut ended: Vec<(&'static str, Outcome)>) -> Vec<Played> {
-    keep_logs(stage, &ended);
-    let writes = log::writes(&stage.cluster.audit_log());
-    let decisions = stage.decisions().map(|path| log::decisions(&path)).unwrap_or_default();
+/// Assigns writes and decisions to scenarios, by their namespaces.
+fn collect(testbed: &Testbed, scenarios: &[&Scenario], mut ended: Vec<(&'static str, Outcome)>) -> Vec<Run> {
+    keep_logs(testbed, &ended);
+    let writes = log::writes(&testbed.cluster.audit_log());
+    let decisions = testbed.decisions().map(|path| log::decisions(&path)).unwrap_or_default();
     let mut all = Vec::new();
     for scenario in scenarios {
-        let namespace = format!("{}-{}", stage.system.name, scenario.name);
+        let namespace = format!("{}-{}", testbed.system.name, scenario.name);
         let is_in = |place: &str, name: &str| place == namespace || (place.is_empty() && name.contains(&namespace));
-        let at = ended.iter().position(|(name, _)| *name == scenario.name).expect("each was played");
+        let at = ended.iter().position(|(name, _)| *name == scenario.name).expect("every scenario ran");
         let writes = writes.iter().filter(|write| is_of_controller(write) && is_in(&write.namespace, &write.name));
         let decisions = decisions.iter().filter(|decision| is_in(&decision.namespace, &decision.name));
         let (writes, decisions) = (writes.cloned().collect(), decisions.cloned().collect());
-        all.push(Played { name: scenario.name, outcome: ended.swap_remove(at).1, writes, decisions });
+        all.push(Run { name: scenario.name, outcome: ended.swap_remove(at).1, writes, decisions });
     }
     all
 }
 
 fn is_of_controller(write: &Write) -> bool {
-    write.user.starts_with("system:serviceaccount:") && !write.user.starts_with(OURS)
+    write.user.starts_with("system:serviceaccount:") && !write.user.starts_with(PORTCULLIS_USERS)
 }
 
-/// Copies logs and snapshots to where somebody can read them after the run. That nobody can is no failure.
-fn keep_logs(stage: &Stage, ended: &[(&'static str, Outcome)]) {
-    let folder = Path::new(LOGS).join(format!("{}-{:?}", stage.system.name, stage.mode).to_lowercase());
+/// Copies logs and snapshots for reading them after the run. Errors are ignored: they must not fail a run.
+fn keep_logs(testbed: &Testbed, ended: &[(&'static str, Outcome)]) {
+    let folder = Path::new(LOGS).join(format!("{}-{:?}", testbed.system.name, testbed.mode).to_lowercase());
     let _ = fs::remove_dir_all(&folder);
     let _ = fs::create_dir_all(&folder);
-    let entries = fs::read_dir(stage.cluster.folder()).into_iter().flatten().flatten();
+    let entries = fs::read_dir(testbed.cluster.folder()).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "log")) {
         let _ = fs::copy(&path, folder.join(path.file_name().unwrap_or_default()));
     }
@@ -114,7 +116,7 @@ fn keep_logs(stage: &Stage, ended: &[(&'static str, Outcome)]) {
         let text = serde_json::to_string_pretty(snapshots).unwrap_or_default();
         let _ = fs::write(folder.join(format!("{scenario}.json")), text);
     }
-    if let Some(log) = stage.decisions() {
+    if let Some(log) = testbed.decisions() {
         let _ = fs::copy(log, folder.join("portcullis-serve.log"));
     }
 }
