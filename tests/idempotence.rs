@@ -2,7 +2,9 @@
 //!
 //! A mutator that adds a field which the API server prunes would change the object at every update: its generation
 //! would increase, and its controllers would reconcile forever. So the result of a mutator is pruned and defaulted by
-//! the schema of its kind, as in the API server, and sent again.
+//! the schema of its kind, as in the API server, and sent again. That covers every
+//! mutator, and all vectors, examples and recordings. tests/delivery.rs covers the status that a delivery writes into Flux's
+//! sources.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -207,6 +209,12 @@ fn mutation_of_rule_examples_is_idempotent() {
     assert!(tally.made("overwrites") > 0 && tally.made("dry-run") > 0, "{:?}", tally.changes);
 }
 
+#[test]
+fn every_mutator_is_covered() {
+    let mutators = Registry::standard().mutators().iter().map(|mutator| mutator.name).collect::<Vec<_>>();
+    assert_eq!(mutators, ["environments", "overwrites", "dry-run"], "the tests below count the changes of these");
+}
+
 /// Sends every object in a folder of examples, with all others stored.
 fn of_folder(folder: &str, tally: &mut Tally) {
     let mut paths: Vec<_> =
@@ -260,7 +268,79 @@ fn mutation_of_recordings_is_idempotent() {
             }
         }
     }
-    assert!(tally.objects > 50, "{}", tally.objects);
+    assert!(tally.objects > 1000, "{}", tally.objects);
+    for mutator in ["overwrites", "dry-run", "environments"] {
+        assert!(tally.made(mutator) > 10, "{mutator}: {:?}", tally.changes);
+    }
+}
+
+/// Collects the objects in a value that `is_wanted` by their group and kind.
+fn collect(value: &Value, is_wanted: &dyn Fn(&str, &str) -> bool, found: &mut Vec<Value>) {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    if is_wanted(text("apiVersion").split('/').next().unwrap_or_default(), text("kind")) {
+        return found.push(value.clone());
+    }
+    match value {
+        Value::Object(members) => members.values().for_each(|member| collect(member, is_wanted, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, is_wanted, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn mutation_of_landscaper_objects_is_idempotent() {
+    let mut tally = Tally::default();
+    let cases = vectors("landscaper/validation.json");
+    for case in cases["cases"].as_array().unwrap() {
+        let mut around = Vec::new();
+        collect(case, &|group, _| group == "landscaper.gardener.cloud", &mut around);
+        tally.check_all(case["name"].as_str().unwrap(), &around, &around);
+    }
+    assert!(tally.objects > 400 && tally.made("dry-run") > 20, "{} {:?}", tally.objects, tally.changes);
+}
+
+/// The configurations of the helm deployer in the vectors, each in a DeployItem in dry run.
+#[test]
+fn mutation_of_deployer_configurations_is_idempotent() {
+    let mut tally = Tally::default();
+    for file in ["landscaper/deployers.json", "landscaper/compressed.json"] {
+        let mut configurations = Vec::new();
+        collect(&vectors(file), &|_, kind| kind == "ProviderConfiguration", &mut configurations);
+        for configuration in configurations {
+            let mut around = chain([Some("true"), None, None], "landscaper.gardener.cloud/helm");
+            around[2]["spec"]["config"] = configuration;
+            tally.check(file, &around[2], &around);
+        }
+    }
+    assert!(tally.objects > 100 && tally.made("dry-run") > 100, "{} {:?}", tally.objects, tally.changes);
+}
+
+/// The executed Compositions, natively and with functions, with a schema that has all that the composite has.
+#[test]
+fn mutation_of_executed_compositions_is_idempotent() {
+    let (mut tally, vectors) = (Tally::default(), vectors("crossplane/compositions.json"));
+    let composite = &vectors["composite"];
+    let definition = definition(&schema_of(&composite["spec"], &|_| false)["properties"]);
+    for case in vectors["cases"].as_array().unwrap() {
+        let mut around = vectors["configs"].as_array().unwrap().clone();
+        around.extend([definition.clone(), executed(case)]);
+        tally.check(&format!("{} {}", case["profile"], case["name"]), composite, &around);
+    }
+    assert!(tally.made("environments") > 50 && tally.made("composites") > 50, "{:?}", tally.changes);
+}
+
+/// Returns the Composition of an executed case.
+fn executed(case: &Value) -> Value {
+    let mut spec = case["spec"].clone();
+    if case["profile"] == "function" {
+        let steps = case["resources"].as_array().unwrap().iter().enumerate();
+        let mut pipeline = vec![json!({"step": "environment", "input": case["input"]})];
+        pipeline.extend(steps.map(|(at, input)| json!({"step": format!("resources-{at}"), "input": input})));
+        spec = json!({"mode": "Pipeline", "pipeline": pipeline});
+    }
+    spec["compositeTypeRef"] = json!({"apiVersion": "example.org/v1", "kind": "XExample"});
+    json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "spec": spec,
+           "metadata": {"name": "example", "resourceVersion": "9"}})
 }
 
 #[test]

@@ -276,11 +276,11 @@ fn broken(ctx: &Context<'_>) {
         }
     }
     let never_ready: &[_] = if ctx.has_webhooks() { &broken.before } else { &broken.before[1..] };
-    for (plural, since) in never_ready {
-        let versions = ctx.history(plural, "app", since);
-        assert!(!versions.is_empty(), "{plural} were written");
+    for (written, since) in never_ready {
+        let versions = ctx.history(written, "app", since);
+        assert!(*written != plural || !versions.is_empty(), "{plural} were written");
         for version in versions {
-            assert!(!shows_ready(&version, &broken.commit), "{plural}: {}", normalize::readable(&version));
+            assert!(!shows_ready(&version, &broken.commit), "{written}: {}", normalize::readable(&version));
         }
     }
     repair(ctx, &broken);
