@@ -60,15 +60,6 @@ pub const SYSTEM: System = System {
     ],
 };
 
-/// Flux, with portcullis at its default levels.
-pub const DEFAULTS: System = System {
-    name: "flux-defaults",
-    title: || format!("{} with default levels", (SYSTEM.title)()),
-    configuration: |fixtures| format!("artifactHosts: [\"127.0.0.1:{}\"]\n", fixtures.port(ARTIFACTS)),
-    scenarios: &[Scenario::new("broken", "a revision that does not build, and one that does", broken_by_default)],
-    ..SYSTEM
-};
-
 /// The port at which source-controller serves artifacts.
 const ARTIFACTS: &str = "artifacts";
 /// With the group, as portcullis can have a kind of the same name.
@@ -292,17 +283,6 @@ fn shows_ready(object: &Value, commit: &str) -> bool {
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
     let message = ready.and_then(|ready| ready["message"].as_str()).unwrap_or_default();
     is(object, "Ready", "True") && message.contains(commit)
-}
-
-/// Issue 18, Flux 6: at default levels nothing is refused, and the revision leaves an Event on the Kustomization.
-fn broken_by_default(ctx: &Context<'_>) {
-    let broken = break_tree(ctx);
-    if ctx.has_webhooks() {
-        let note = ctx.event("Kustomization", "app", "BrokenRevision");
-        assert!(note.contains("missing.yaml") && note.contains(&broken.commit[..7]), "{note}");
-    }
-    ctx.wait("kustomizations", "app", "not ready: it cannot be built", |object| is(object, "Ready", "False"));
-    repair(ctx, &broken);
 }
 
 fn prune(ctx: &Context<'_>) {

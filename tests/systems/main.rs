@@ -76,8 +76,7 @@ use crate::table::SystemResult;
 use crate::testbed::Mode;
 
 /// Every system.
-const SYSTEMS: [&System; 5] =
-    [&flux::SYSTEM, &flux::DEFAULTS, &landscaper::SYSTEM, &crossplane::SYSTEM, &crossplane_one::SYSTEM];
+const SYSTEMS: [&System; 4] = [&flux::SYSTEM, &landscaper::SYSTEM, &crossplane::SYSTEM, &crossplane_one::SYSTEM];
 
 /// The number of lines of a failure that are repeated at the end.
 const EXCERPT_LINES: usize = 8;
