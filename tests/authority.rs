@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use portcullis::authority::Timing;
 use portcullis::authority::certificate::{BACKDATED, Certificate};
 use portcullis::authority::issue;
+use portcullis::authority::provided;
 use portcullis::authority::state::{Authority, Next, State};
 use portcullis::authority::steps::{self, Bundle, Seen, Step};
 use proptest::prelude::*;
@@ -58,6 +59,8 @@ enum Event {
     Delete,
     /// A replica's clock jumps by this many minutes.
     Jump(usize, i64),
+    /// A replica is replaced by one whose certificate is of this provided CA, or by a self-managed one.
+    Replace(usize, Option<u8>),
 }
 
 #[derive(Clone, Debug)]
@@ -68,6 +71,8 @@ struct Leaf {
 
 #[derive(Default)]
 struct Replica {
+    /// The CA of its certificate, unless it signs its own.
+    provided: Option<Certificate>,
     leaf: Option<Leaf>,
     is_ready: bool,
     is_cut: bool,
@@ -131,8 +136,14 @@ impl World {
             Event::Act(at) => self.act(at),
             Event::Turn(at) => self.turn(at),
             Event::Restart(at) => {
+                let Replica { offset, has_jumped, ref provided, .. } = self.replicas[at];
+                let provided = provided.clone();
+                self.replicas[at] = Replica { offset, has_jumped, provided, ..Replica::default() };
+            }
+            Event::Replace(at, tag) => {
                 let Replica { offset, has_jumped, .. } = self.replicas[at];
-                self.replicas[at] = Replica { offset, has_jumped, ..Replica::default() };
+                let provided = tag.map(provided);
+                self.replicas[at] = Replica { offset, has_jumped, provided, ..Replica::default() };
             }
             Event::Cut(at) => self.replicas[at].is_cut ^= true,
             Event::Pass(seconds) => self.pass(Duration::seconds(seconds)),
@@ -216,7 +227,10 @@ impl World {
         replica.has_jumped &= replica.offset != Duration::ZERO;
         let good = replica.leaf.as_ref().is_some_and(|leaf| leaf.certificate.is_valid(wall));
         replica.is_ready &= good;
-        if let Some(signer) = self.state.signer(good) {
+        if let Some(signer) = &replica.provided {
+            let certificate = Certificate::new(vec![0], wall, wall + TIMING.authority);
+            replica.leaf = Some(Leaf { signer: signer.clone(), certificate });
+        } else if let Some(signer) = self.state.signer(good) {
             let is_due = |leaf: &Leaf| leaf.signer != signer.certificate || leaf.certificate.is_due(wall);
             if replica.leaf.as_ref().is_none_or(is_due) {
                 let ends = (wall + TIMING.leaf).min(signer.certificate.expires());
@@ -225,7 +239,6 @@ impl World {
             }
         }
         let bundles: Vec<Bundle> = read.iter().map(|(_, bundle)| bundle.clone()).collect();
-        replica.is_ready |= steps::unready(&self.state, &bundles, wall).is_none();
         let unchanged = self.now - since;
         let seen = Seen {
             state: &self.state,
@@ -235,7 +248,13 @@ impl World {
             unchanged,
             rotation_requested: self.asked,
         };
-        let step = steps::next(&seen, &TIMING);
+        let (step, unready) = match replica.provided.as_ref().map(std::slice::from_ref) {
+            None => (steps::next(&seen, &TIMING), steps::unready(&self.state, &bundles, wall)),
+            Some(authority) => {
+                (provided::next(&seen, authority, &TIMING), provided::unready(&seen, authority, &TIMING))
+            }
+        };
+        replica.is_ready |= unready.is_none();
         replica.pending = Some(Pending { step, bundles: read, version: self.version, state: self.state.clone() });
     }
 
@@ -350,6 +369,30 @@ impl World {
     }
 }
 
+/// A CA that others issue.
+fn provided(tag: u8) -> Certificate {
+    Certificate::new(vec![200 + tag], start(), start() + Duration::days(3650))
+}
+
+/// All replicas are replaced by those of one way, and it ends with the CA of that way alone.
+fn end_with(world: &mut World, tag: Option<u8>) -> Result<(), TestCaseError> {
+    for at in 0..REPLICAS {
+        world.happen(&Event::Replace(at, tag));
+        world.turn(at);
+        world.pass(Duration::minutes(12));
+        world.check()?;
+        prop_assert!(world.replicas[at].is_ready, "{:?}", world.state);
+    }
+    let Some(tag) = tag else { return world.settle() };
+    world.pass(TIMING.leaf + Duration::hours(2));
+    let State { current, next, old, .. } = &world.state;
+    prop_assert_eq!((current, next, old), (&None, &None, &vec![provided(tag)]));
+    let writes = world.writes;
+    world.pass(Duration::hours(1));
+    prop_assert_eq!(writes, world.writes, "replicas write for ever");
+    world.check()
+}
+
 fn run(events: &[Event], offsets: [i64; REPLICAS]) -> Result<(), TestCaseError> {
     let mut world = World::new();
     for (replica, offset) in world.replicas.iter_mut().zip(offsets) {
@@ -395,6 +438,20 @@ fn jumping() -> impl Strategy<Value = Event> {
     prop_oneof![8 => usual(), 1 => (replica(), -30_000..30_000_i64).prop_map(|(at, by)| Event::Jump(at, by))]
 }
 
+/// Rollouts in all directions, in less time than a leaf lives.
+fn rolling() -> impl Strategy<Value = Event> {
+    let replacement = (replica(), prop::option::of(0..3_u8)).prop_map(|(at, tag)| Event::Replace(at, tag));
+    prop_oneof![
+        3 => replica().prop_map(Event::ReadBundles),
+        3 => replica().prop_map(Event::ReadSecret),
+        3 => replica().prop_map(Event::Act),
+        3 => replica().prop_map(Event::Turn),
+        2 => (0..180_i64).prop_map(Event::Pass),
+        1 => replica().prop_map(Event::Restart),
+        1 => replacement,
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -404,6 +461,23 @@ proptest! {
         offsets in prop::array::uniform3(-60..60_i64),
     ) {
         run(&events, offsets)?;
+    }
+
+    #[test]
+    fn no_call_meets_an_untrusted_leaf_while_the_way_to_certificates_changes(
+        events in prop::collection::vec(rolling(), 0..100),
+        offsets in [-50..50_i64, -50..50, -50..50],
+        last in prop::option::of(0..3_u8),
+    ) {
+        let mut world = World::new();
+        for (replica, offset) in world.replicas.iter_mut().zip(offsets) {
+            replica.offset = Duration::seconds(offset);
+        }
+        for event in &events {
+            world.happen(event);
+            world.check()?;
+        }
+        end_with(&mut world, last)?;
     }
 
     #[test]
@@ -452,6 +526,37 @@ fn settled() -> (World, Certificate) {
     world.pass(Duration::minutes(10));
     let current = world.state.current.clone().unwrap().certificate;
     (world, current)
+}
+
+#[test]
+fn the_first_provided_ca_is_ready_at_once_and_a_change_waits_for_api_servers() {
+    let mut world = World::new();
+    world.happen(&Event::Replace(0, Some(0)));
+    (0..4).for_each(|_| world.turn(0));
+    assert!(world.replicas[0].is_ready, "nobody trusts anything yet: {:?}", world.state);
+    world.happen(&Event::Replace(1, Some(1)));
+    (0..4).for_each(|_| world.turn(1));
+    assert!(!world.replicas[1].is_ready, "API servers may not have seen its CA: {:?}", world.state);
+    assert_eq!(world.state.old, [provided(1), provided(0)]);
+    world.pass(TIMING.recovery + Duration::minutes(1));
+    assert!(world.replicas[1].is_ready);
+    world.check().unwrap();
+    end_with(&mut world, Some(1)).unwrap();
+}
+
+#[test]
+fn a_deleted_secret_does_not_take_a_provided_ca_from_the_bundles() {
+    let (mut world, _) = settled();
+    for at in 0..REPLICAS {
+        world.happen(&Event::Replace(at, Some(0)));
+        world.turn(at);
+    }
+    world.pass(Duration::minutes(10));
+    (world.state, world.version) = (State::default(), world.version + 1);
+    world.pass(Duration::minutes(10));
+    assert_eq!(world.state.old[0], provided(0));
+    world.check().unwrap();
+    end_with(&mut world, None).unwrap();
 }
 
 #[test]
@@ -530,7 +635,13 @@ fn reads_the_state_that_it_wrote() {
     let make = || issue::authority(start(), Duration::days(1)).unwrap();
     let (current, old) = (make(), make().certificate);
     let next = Next { authority: make(), published: Some(start()) };
-    let state = State { current: Some(current), next: Some(next), old: vec![old], switched: Some(start()) };
+    let state = State {
+        current: Some(current),
+        next: Some(next),
+        old: vec![old],
+        switched: Some(start()),
+        confirmed: Some(start()),
+    };
     let mut data = BTreeMap::from([("theirs".to_owned(), b"kept".to_vec())]);
     state.write(&mut data);
     assert_eq!(State::read(&data), (state, Vec::new()));

@@ -1,6 +1,7 @@
-//! The control loop of a self-managed CA: observes the cluster, renews its own leaf if due, takes one step, and repeats when
+//! The control loop of the CA: observes the cluster, renews its own leaf if due, takes one step, and repeats when
 //! something changed or is due.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +10,12 @@ use time::OffsetDateTime;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use super::certificate::Certificate;
 use super::clock::{Clock, Reading};
 use super::cluster::{Cluster, ClusterError, Configuration, Stored};
 use super::issue::{self, Leaf};
 use super::metrics::Metrics;
+use super::provided;
 use super::state::State;
 use super::steps::{self, Bundle, Seen, Step, Timing};
 use crate::process::Condition;
@@ -32,8 +35,8 @@ pub struct Settings {
     pub namespace: String,
     /// The name of the Secret.
     pub secret: String,
-    /// The names in leaf certificates: DNS names or IP addresses.
-    pub names: Vec<String>,
+    /// Where the certificate of this replica comes from.
+    pub source: Source,
     /// Lifetimes and overlap.
     pub timing: Timing,
     /// The source of time.
@@ -42,8 +45,22 @@ pub struct Settings {
     pub metrics: Metrics,
     /// The readiness condition: met once clients trust this replica.
     pub condition: Condition,
-    /// Called with every new leaf, to serve it.
-    pub serve: Box<dyn Fn(&Leaf) + Send + Sync>,
+}
+
+/// Where the certificate of a replica comes from.
+pub enum Source {
+    /// The replica signs its leaf with the CA in the Secret.
+    SelfManaged {
+        /// The names in leaf certificates: DNS names or IP addresses.
+        names: Vec<String>,
+        /// Called with every new leaf, to serve it.
+        serve: Box<dyn Fn(&Leaf) + Send + Sync>,
+    },
+    /// Others issue the certificate and mount it.
+    Provided {
+        /// The file with the CA of the certificate, PEM.
+        authority: PathBuf,
+    },
 }
 
 /// Why an iteration failed.
@@ -53,6 +70,8 @@ enum KeeperError {
     Cluster(#[from] ClusterError),
     #[error("cannot create a certificate: {0}")]
     Make(#[from] rcgen::Error),
+    #[error("{path}: {problem}")]
+    Provided { path: String, problem: String },
 }
 
 /// Maintains the leaf of one replica and, together with the other replicas, the CA.
@@ -144,9 +163,9 @@ impl Keeper {
     }
 
     async fn step(&mut self) -> Result<Duration, KeeperError> {
+        let provided = self.provided()?;
         let observed = self.observe().await?;
         self.renew_leaf(&observed)?;
-        self.report(&observed);
         let unchanged = self.unchanged(&observed);
         let seen = Seen {
             state: &observed.stored.state,
@@ -156,12 +175,31 @@ impl Keeper {
             unchanged,
             rotation_requested: observed.stored.rotation_requested,
         };
-        let step = steps::next(&seen, &self.settings.timing);
+        let timing = &self.settings.timing;
+        let (step, unready) = match &provided {
+            None => (steps::next(&seen, timing), steps::unready(seen.state, seen.bundles, seen.now)),
+            Some(authorities) => {
+                (provided::next(&seen, authorities, timing), provided::unready(&seen, authorities, timing))
+            }
+        };
+        self.report(&observed, unready);
         self.take(&step, &observed).await?;
         Ok(match step {
             Step::Rest(rest) => self.rest(rest, observed.reading.wall),
             _ => Duration::ZERO,
         })
+    }
+
+    /// Reads the CAs of a certificate that others issue.
+    fn provided(&self) -> Result<Option<Vec<Certificate>>, KeeperError> {
+        let Source::Provided { authority } = &self.settings.source else { return Ok(None) };
+        let problem = |problem: String| KeeperError::Provided { path: authority.display().to_string(), problem };
+        let text = std::fs::read(authority).map_err(|error| problem(error.to_string()))?;
+        let authorities = Certificate::read_all(&text).map_err(|error| problem(error.to_string()))?;
+        if authorities.is_empty() {
+            return Err(problem("contains no CA certificate in PEM".to_owned()));
+        }
+        Ok(Some(authorities))
     }
 
     /// Reads the bundles, then the Secret; [`steps`] says why in that order.
@@ -174,6 +212,7 @@ impl Keeper {
 
     /// Replaces the leaf if it is due, signed by the CA that was just read.
     fn renew_leaf(&mut self, observed: &Observation) -> Result<(), KeeperError> {
+        let Source::SelfManaged { names, serve } = &self.settings.source else { return Ok(()) };
         let now = observed.reading.wall;
         let has_good_leaf = self.leaf.as_ref().is_some_and(|leaf| leaf.certificate.is_valid(now));
         // After the leaf has expired, the replica is not ready until its next leaf is trusted.
@@ -182,8 +221,8 @@ impl Keeper {
         if self.leaf.as_ref().is_some_and(|leaf| !leaf.is_due(&signer.certificate, now)) {
             return Ok(());
         }
-        let leaf = issue::leaf(signer, &self.settings.names, now, self.settings.timing.leaf)?;
-        (self.settings.serve)(&leaf);
+        let leaf = issue::leaf(signer, names, now, self.settings.timing.leaf)?;
+        serve(&leaf);
         self.settings.metrics.signed();
         let expires = leaf.certificate.expires();
         tracing::info!(%expires, ca_expires = %signer.certificate.expires(), "serving a new certificate");
@@ -191,7 +230,7 @@ impl Keeper {
         Ok(())
     }
 
-    fn report(&mut self, observed: &Observation) {
+    fn report(&mut self, observed: &Observation, unready: Option<String>) {
         if self.problems != observed.stored.problems {
             self.problems.clone_from(&observed.stored.problems);
             let secret = self.cluster.secret_name();
@@ -206,7 +245,7 @@ impl Keeper {
         if self.is_ready {
             return;
         }
-        match steps::unready(state, &observed.bundles, observed.reading.wall) {
+        match unready {
             None => {
                 self.is_ready = true;
                 self.settings.condition.met();

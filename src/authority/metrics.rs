@@ -7,12 +7,12 @@ use prometheus_client::registry::Registry;
 
 use super::steps::Step;
 
-const STEPS: [&str; 6] = ["prepared", "announced", "withdrawn", "switched", "retired", "restored"];
+const STEPS: [&str; 7] = ["prepared", "announced", "withdrawn", "switched", "retired", "restored", "trusted"];
 
 /// The metrics of a self-managed CA.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    steps: [Counter; 6],
+    steps: [Counter; 7],
     leaves: Counter,
     bundles: Counter,
     errors: Counter,
@@ -47,7 +47,8 @@ impl Metrics {
             Step::Switch => 3,
             Step::Retire => 4,
             Step::Restore(_) => 5,
-            Step::Keep(_) | Step::Publish(_) | Step::Redate | Step::Rest(_) => return,
+            Step::Trust(_) => 6,
+            Step::Confirm | Step::Keep(_) | Step::Publish(_) | Step::Redate | Step::Rest(_) => return,
         };
         self.steps[at].inc();
     }

@@ -4,12 +4,14 @@
 //! ```text
 //! keeper ─ observes, signs, takes a step ─┬ cluster: the Secret, the bundles, the watches
 //!                                      ├ issue: CA, leaf
-//!                                      └ steps: (state, bundles, now) → next step; pure
+//!                                      └ steps, provided: (state, bundles, now) → next step; pure
 //!                                            └ state: contents of the Secret ─ certificate
 //! ```
 //!
 //! There is no leader. All replicas compute the same step from what they read, and write it with the resourceVersion that they
 //! read: one succeeds, the others read again. If a replica dies between two steps, another one continues.
+//!
+//! Replicas whose certificate others issue keep the CA of that certificate in the same bundles; see [`provided`].
 //!
 //! Does not depend on the server: a callback receives each leaf.
 
@@ -19,10 +21,11 @@ pub mod cluster;
 pub mod issue;
 pub mod keeper;
 pub mod metrics;
+pub mod provided;
 pub mod state;
 pub mod steps;
 
 pub use clock::{Clock, Reading};
-pub use keeper::{Keeper, Settings};
+pub use keeper::{Keeper, Settings, Source};
 pub use metrics::Metrics;
 pub use steps::Timing;

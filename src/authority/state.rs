@@ -6,7 +6,8 @@
 //! | `next.crt`, `next.key` | the next CA during a rotation |
 //! | `next.published` | since when every bundle contains the next CA; absent before |
 //! | `old.crt` | former CAs, of which a replica may still serve a leaf |
-//! | `switched` | when the signing CA replaced the last former one |
+//! | `switched` | when the signing CA replaced the last former one, or a provided CA was added to `old.crt` |
+//! | `old.confirmed` | since when every bundle contains the provided CAs; absent before, and without one |
 //!
 //! An unreadable entry counts as absent: the next steps repair a damaged Secret, and [`State::read`] reports the problems.
 
@@ -53,8 +54,10 @@ pub struct State {
     pub next: Option<Next>,
     /// Former CAs, the most recent first.
     pub old: Vec<Certificate>,
-    /// When the current CA replaced the most recent former one.
+    /// When the current CA replaced the most recent former one, or a provided one was added.
     pub switched: Option<OffsetDateTime>,
+    /// Since when every bundle contains the provided CAs, which are among the former ones.
+    pub confirmed: Option<OffsetDateTime>,
 }
 
 /// The data of a Secret.
@@ -65,6 +68,7 @@ const NEXT: [&str; 2] = ["next.crt", "next.key"];
 const PUBLISHED: &str = "next.published";
 const OLD: &str = "old.crt";
 const SWITCHED: &str = "switched";
+const CONFIRMED: &str = "old.confirmed";
 
 impl State {
     /// Parses a Secret's data. Returns the state, and a sentence for each unreadable entry.
@@ -76,6 +80,7 @@ impl State {
             next: next.map(|authority| Next { authority, published: reader.moment(PUBLISHED) }),
             old: reader.certificates(OLD),
             switched: reader.moment(SWITCHED),
+            confirmed: reader.moment(CONFIRMED),
         };
         (state, reader.problems)
     }
@@ -96,6 +101,7 @@ impl State {
         set(PUBLISHED, next.and_then(|next| next.published).and_then(format_time));
         set(OLD, (!self.old.is_empty()).then(|| self.old.iter().map(Certificate::pem).collect()));
         set(SWITCHED, self.switched.and_then(format_time));
+        set(CONFIRMED, self.confirmed.and_then(format_time));
     }
 
     /// Returns the CA that signs leaves. Without a current CA, a replica without a valid leaf uses the next CA, because no client

@@ -87,7 +87,7 @@ impl Timing {
     }
 
     /// Returns how long after Switch a leaf of the former CA may be served.
-    fn retirement(&self) -> Duration {
+    pub(super) fn retirement(&self) -> Duration {
         self.leaf + self.overlap
     }
 }
@@ -146,6 +146,10 @@ pub enum Step {
     Redate,
     /// Remove the former CAs.
     Retire,
+    /// Write this state, which trusts the CAs of this replica's certificate, or only these.
+    Trust(Box<State>),
+    /// Record that every bundle contains the CAs of this replica's certificate.
+    Confirm,
     /// Wait, for at most this long.
     Rest(Duration),
 }
@@ -163,6 +167,8 @@ impl Step {
             Self::Switch => "sign with the next CA",
             Self::Redate => "correct the time of the last switch",
             Self::Retire => "remove former CAs from the bundles",
+            Self::Trust(_) => "trust the CA of the mounted certificate",
+            Self::Confirm => "every bundle contains the CA of the mounted certificate; begin the overlap",
             Self::Rest(_) => "wait",
         }
     }
@@ -204,7 +210,8 @@ fn restored(seen: &Seen<'_>) -> Option<State> {
     }
     let State { next, old, .. } = seen.state;
     let old = old.iter().filter(|former| *former != certificate).cloned().collect();
-    let mut state = State { current: Some(authority.clone()), next: next.clone(), old, switched: None };
+    let confirmed = seen.state.confirmed;
+    let mut state = State { current: Some(authority.clone()), next: next.clone(), old, switched: None, confirmed };
     let unknown = unknown(seen, &state.bundle());
     state.old.extend(unknown);
     state.switched = (!state.old.is_empty()).then_some(seen.now);
@@ -235,7 +242,7 @@ pub fn unready(state: &State, bundles: &[Bundle], now: OffsetDateTime) -> Option
 /// Returns the certificates in bundles that are not `wanted`, limited to the free places among the former CAs. The order is
 /// that of the bundles, because bundles list the signing CA first and then the former ones, most recent first. Expired certificates
 /// are included, because this clock may be wrong; the time of issue is not used, because clocks differ.
-fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
+pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();
     held.sort_by(|(at, a), (other, b)| at.cmp(other).then_with(|| b.due().cmp(&a.due())).then_with(|| a.cmp(b)));
@@ -278,12 +285,13 @@ impl State {
         let mut after = self.clone();
         match step {
             Step::Keep(kept) => after.old.extend(kept.iter().cloned()),
-            Step::Restore(restored) => after.clone_from(restored),
+            Step::Restore(state) | Step::Trust(state) => after.clone_from(state),
+            Step::Confirm => after.confirmed = Some(now),
             Step::Withdraw => after.set_published(None),
             Step::Announce => after.set_published(Some(now)),
             Step::Switch => after.switch(now),
             Step::Redate => after.switched = Some(now),
-            Step::Retire => (after.old, after.switched) = (Vec::new(), None),
+            Step::Retire => (after.old, after.switched, after.confirmed) = (Vec::new(), None, None),
             Step::Prepare | Step::Publish(_) | Step::Rest(_) => {}
         }
         after

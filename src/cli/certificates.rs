@@ -8,7 +8,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::{Unusable, inputs};
 use crate::authority::issue::{self, Leaf};
-use crate::authority::{Clock, Keeper, Metrics, Settings, Timing};
+use crate::authority::{Clock, Keeper, Metrics, Settings, Source, Timing};
 use crate::server::{Certificates, Clients, Pair, Readiness};
 
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,25 @@ pub(super) struct Serving {
         conflicts_with = "manifests"
     )]
     self_managed: Option<(String, String)>,
+    /// The CA of the certificate in --certs (PEM): keep it in the caBundles of our webhook configurations, together with the
+    /// other replicas; read again when it changes. See certs/README.md
+    #[arg(
+        long,
+        env = "PORTCULLIS_PUBLISH_CA",
+        value_name = "FILE",
+        requires = "ca_state",
+        conflicts_with_all = ["manifests", "self_managed"]
+    )]
+    publish_ca: Option<PathBuf>,
+    /// The Secret in which the replicas record which CAs the caBundles contain
+    #[arg(
+        long,
+        env = "PORTCULLIS_CA_STATE",
+        value_name = "NAMESPACE/SECRET",
+        value_parser = secret,
+        requires = "publish_ca"
+    )]
+    ca_state: Option<(String, String)>,
     /// A name by which the API server calls this server, such as portcullis.portcullis-system.svc; may be repeated
     #[arg(
         long = "server-name",
@@ -91,27 +110,38 @@ impl Serving {
         readiness: &Readiness,
         registry: &mut Registry,
     ) -> Result<Arc<Certificates>, Unusable> {
-        let Some((namespace, secret)) = &self.self_managed else {
-            let certificates = Certificates::from_folder(&self.certs);
-            return certificates.map(Arc::new).map_err(|error| Unusable::because("the serving certificate", error));
-        };
         let timing = Timing::new(self.ca_life, self.leaf_life, self.ca_overlap);
         timing.check().map_err(|problem| Unusable::because("--ca-life, --leaf-life, --ca-overlap", problem))?;
-        let certificates = Arc::new(Certificates::new(self.untrusted(timing)?));
-        let served = Arc::clone(&certificates);
+        let certificates = match &self.self_managed {
+            Some(_) => Certificates::new(self.untrusted(timing)?),
+            None => Certificates::from_folder(&self.certs)
+                .map_err(|error| Unusable::because("the serving certificate", error))?,
+        };
+        let certificates = Arc::new(certificates);
+        let Some((source, (namespace, secret))) = self.source(&certificates) else { return Ok(certificates) };
         let keeper = Keeper::new(Settings {
             client: inputs::client(kubeconfig).await?,
-            namespace: namespace.clone(),
-            secret: secret.clone(),
-            names: self.server_names.clone(),
+            namespace,
+            secret,
+            source,
             timing,
             clock: Clock::system(),
             metrics: Metrics::register(registry),
             condition: readiness.condition("certificates", "the Secret has not been read yet"),
-            serve: Box::new(move |leaf| serve(&served, leaf)),
         });
         tokio::spawn(keeper.run());
         Ok(certificates)
+    }
+
+    /// Returns the CA that this server keeps in the caBundles, and the Secret of its state; `None` if others write them.
+    fn source(&self, certificates: &Arc<Certificates>) -> Option<(Source, (String, String))> {
+        if let (Some(authority), Some(state)) = (&self.publish_ca, &self.ca_state) {
+            return Some((Source::Provided { authority: authority.clone() }, state.clone()));
+        }
+        let served = Arc::clone(certificates);
+        let serve = Box::new(move |leaf: &Leaf| serve(&served, leaf));
+        let source = Source::SelfManaged { names: self.server_names.clone(), serve };
+        self.self_managed.clone().map(|secret| (source, secret))
     }
 
     /// Returns the client verification; `None` accepts all clients.

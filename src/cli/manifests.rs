@@ -82,20 +82,17 @@ impl Args {
     /// Returns every file with its text.
     fn manifests(&self) -> Result<Vec<(String, String)>, Unusable> {
         let registration = self.registration()?;
-        let companion = reconciler::registration::Registration {
-            namespace: registration.namespace.clone(),
-            service_account: match self.chart {
-                true => "{{ include \"portcullis.companionServiceAccount\" . }}".to_owned(),
-                false => format!("{}-companion", registration.service_account),
+        let companion = match self.chart {
+            true => reconciler::registration::Registration::chart(),
+            false => reconciler::registration::Registration {
+                namespace: registration.namespace.clone(),
+                service_account: format!("{}-companion", registration.service_account),
+                families: registration.families.clone(),
             },
-            families: registration.families.clone(),
         };
         let of_server = registration.manifests(&Registry::standard()).into_iter();
         let mut manifests: Vec<_> = of_server.map(|manifest| (manifest.file.to_owned(), manifest.text)).collect();
         manifests.extend(companion.manifests(&reconciler::controllers(&reconciler::Settings::default())));
-        if self.chart {
-            manifests.iter_mut().for_each(|(_, text)| *text = with_common_labels(text));
-        }
         Ok(manifests)
     }
 
@@ -124,28 +121,6 @@ impl Args {
         catalog.choose(policy.composites);
         Ok(catalog.declarations())
     }
-}
-
-/// Adds the labels that a release gives to all its objects to those in a template.
-fn with_common_labels(text: &str) -> String {
-    let (mut labelled, mut lines) = (String::new(), text.split_inclusive('\n').peekable());
-    while let Some(line) = lines.next() {
-        labelled.push_str(line);
-        if line != "metadata:\n" {
-            continue;
-        }
-        while let Some(line) = lines.next_if(|line| line.starts_with("  name: ") || line.starts_with("  namespace: ")) {
-            labelled.push_str(line);
-        }
-        let own = lines.next_if_eq(&"  labels:\n");
-        labelled.push_str(match own {
-            Some(_) => {
-                "  labels:\n    {{- with $.Values.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
-            }
-            None => "  {{- with $.Values.commonLabels }}\n  labels:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n",
-        });
-    }
-    labelled
 }
 
 fn ca_bundle(path: &Path) -> Result<String, Unusable> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Controller, Permission};
 use crate::audit::Listed;
 use crate::catalog::Kind;
-use crate::gate::registration::Choice;
+use crate::gate::registration::{Choice, with_common_labels};
 
 /// The default name of the Lease for leader election.
 pub const LEASE: &str = "portcullis-companion";
@@ -28,6 +28,15 @@ pub struct Registration {
 }
 
 impl Registration {
+    /// Returns the settings for the templates of the chart.
+    pub fn chart() -> Self {
+        Self {
+            namespace: "{{ .Release.Namespace }}".to_owned(),
+            service_account: "{{ include \"portcullis.companionServiceAccount\" . }}".to_owned(),
+            families: Choice::Values,
+        }
+    }
+
     /// Returns all files with their paths; empty without controllers.
     pub fn manifests(&self, controllers: &[Box<dyn Controller>]) -> Vec<(String, String)> {
         let on: Vec<_> = controllers
@@ -71,7 +80,10 @@ impl Registration {
 
     fn file(&self, condition: &str, text: &str) -> String {
         match self.families {
-            Choice::Values => format!("{GENERATED}{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"),
+            Choice::Values => {
+                let text = with_common_labels(text);
+                format!("{GENERATED}{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n")
+            }
             Choice::These(_) => format!("{GENERATED}{text}"),
         }
     }

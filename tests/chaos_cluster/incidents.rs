@@ -127,10 +127,15 @@ impl Outcome {
 }
 
 fn restart(stage: &Stage) {
+    end_oldest(stage);
+    stage.add_replica();
+}
+
+/// Ends the oldest replica gracefully.
+pub fn end_oldest(stage: &Stage) {
     let replica = stage.take_replica();
     replica.terminate();
     stage.service.remove(replica.address);
-    stage.add_replica();
 }
 
 /// Killed first and removed from the endpoints immediately afterwards: the kubelet takes a second or so to notice.

@@ -145,7 +145,12 @@ impl Stage {
 
     /// Starts a replica, and waits until the Service sends connections to it.
     pub fn add_replica(&self) {
-        let replica = Replica::start(&self.cluster, &self.arguments);
+        self.add_replica_with(&self.arguments);
+    }
+
+    /// Starts a replica with other arguments than the first ones.
+    pub fn add_replica_with(&self, arguments: &[String]) {
+        let replica = Replica::start(&self.cluster, arguments);
         self.service.add(replica.address, replica.admin);
         let address = replica.address;
         self.replicas.lock().unwrap().push(replica);

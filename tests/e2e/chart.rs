@@ -32,6 +32,8 @@ pub const CASES: &[Case] = &[
     ("chart::a_server_of_one_family_runs_under_its_rights", a_server_of_one_family_runs),
     ("chart::self_managed_servers_get_the_tested_rights", self_managed_servers_get_the_tested_rights),
     ("chart::audits_use_the_configuration", audits_use_the_configuration),
+    ("chart::the_registration_does_not_depend_on_the_way_to_certificates", registration_does_not_depend_on_the_way),
+    ("chart::the_server_restores_the_secret_with_the_state_of_its_ca", restores_the_state_of_the_ca),
     ("chart::applies_every_value_that_users_of_other_charts_expect", applies_every_expected_value),
     ("chart::rejects_an_image_with_a_tag_in_its_repository", rejects_a_tag_in_the_repository),
     ("chart::gives_the_permissions_to_an_existing_service_account", uses_an_existing_service_account),
@@ -438,6 +440,36 @@ fn restarts_pods_only_where_needed(_: &Context) {
     assert_ne!(other_companion, manager);
 }
 
+/// Issue 21, point 2: Helm never writes a caBundle, so it neither conflicts with the server nor removes what the server wrote.
+fn registration_does_not_depend_on_the_way(_: &Context) {
+    let registration = |way: &Value| {
+        let rendered = helm().render(&with(of_families(&Registry::standard().families()), way)).expect("it renders");
+        let is_registration =
+            |object: &&Value| object["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration"));
+        rendered.objects.iter().filter(is_registration).cloned().collect::<Vec<_>>()
+    };
+    let all = ways().map(|way| registration(&way));
+    assert!(all.iter().all(|one| *one == all[0]) && all[0].len() == 4);
+    let webhooks = all[0].iter().flat_map(|object| object["webhooks"].as_array().expect("it has webhooks"));
+    assert!(webhooks.into_iter().all(|webhook| webhook["clientConfig"]["caBundle"].is_null()));
+    assert!(all[0].iter().all(|object| object["metadata"]["annotations"].is_null()), "cert-manager injects nothing");
+}
+
+/// With a certificate from a Secret, as with a self-managed one.
+fn restores_the_state_of_the_ca(ctx: &Context) {
+    let secret = ["secret", "portcullis-ca", "--namespace", NAMESPACE];
+    let state = || {
+        let output = ctx.cluster.kubectl().args(["get"]).args(secret).args(["-o", "jsonpath={.data}"]).run();
+        output.status.success().then(|| serde_json::from_str::<Value>(&output.stdout).unwrap_or_default())
+    };
+    let trusted = |state: Value| {
+        (state["old.crt"].is_string() && state["old.confirmed"].is_string()).then(|| state["old.crt"].clone())
+    };
+    let before = eventually(|| state().and_then(trusted));
+    ctx.cluster.kubectl().args(["delete"]).args(secret).run().expect_success();
+    assert_eq!(eventually(|| state().and_then(trusted)), before);
+}
+
 /// Issue 21, point 8. Every object and pod has the common labels; the API server accepts every rendering.
 fn applies_every_expected_value(ctx: &Context) {
     CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, "cert-manager.io", kind, plural));
@@ -579,7 +611,10 @@ fn a_server_of_one_family_runs(ctx: &Context) {
         fs::write(&kubeconfig, admin.replace("-token\"}", &format!("-token{who}"))).expect("there is room");
         let start = |[port, admin]: [u16; 2]| {
             let mut command = Command::new(BINARY);
-            command.args(gate::arguments(&rendered, &folder)).arg("--kubeconfig").arg(&kubeconfig);
+            // The CA needs permissions of its own; the other tests have them.
+            let of_ca = |argument: &String| argument.starts_with("--publish-ca") || argument.starts_with("--ca-state");
+            command.args(gate::arguments(&rendered, &folder).into_iter().filter(|argument| !of_ca(argument)));
+            command.arg("--kubeconfig").arg(&kubeconfig);
             command.args(["--listen", &format!("127.0.0.1:{port}"), "--admin-listen", &format!("127.0.0.1:{admin}")]);
             let daemon = Daemon::start("portcullis serve", &mut command, &folder.join("log"))?;
             daemon.wait_until(deadline(), || http::is_ok(&http::get(admin, "/readyz")))?;

@@ -182,9 +182,9 @@ fn prepare(folder: &Path, options: &GateOptions<'_>) -> Result<Rendered, GateErr
     run("certs", |command| command.arg("--out").arg(&certs).args(["--host", &service]))?;
     let authority = fs::read(certs.join("ca.crt")).map_err(doing("reading the CA"))?;
     let rendered = Helm::find()?.render(&values(&authority, options))?;
-    let file = &rendered.find("ConfigMap", RELEASE)["data"]["portcullis.yaml"];
-    fs::write(config.join("portcullis.yaml"), file.as_str().unwrap_or_default())
-        .map_err(doing("writing its configuration"))?;
+    for (file, text) in rendered.find("ConfigMap", RELEASE)["data"].as_object().into_iter().flatten() {
+        fs::write(config.join(file), text.as_str().unwrap_or_default()).map_err(doing("writing its configuration"))?;
+    }
     Ok(rendered)
 }
 

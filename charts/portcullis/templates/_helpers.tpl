@@ -138,6 +138,8 @@ securityContext:
 - --server-name={{ .Release.Name }}.{{ .Release.Namespace }}.svc
 {{- else }}
 - --certs=/etc/portcullis/certs
+- --publish-ca={{ ternary "/etc/portcullis/config/ca.crt" "/etc/portcullis/certs/ca.crt" (eq .Values.certificate.way "secret") }}
+- --ca-state={{ .Release.Namespace }}/{{ .Release.Name }}-ca
 {{- end }}
 {{- if include "portcullis.clientCertificates" . }}
 - --client-ca=/etc/portcullis/clients/ca.crt

@@ -4,10 +4,12 @@
 //! be admitted if the webhook does not answer, and the rest. Each request is sent once per phase. The registration
 //! depends on the families that are on; webhooks and configurations without requests are omitted.
 
+mod labels;
 mod requests;
 mod rights;
 mod when;
 
+pub(crate) use labels::with_common_labels;
 use requests::{Rules, Share, WEBHOOKS, Webhook, webhooks};
 pub use when::Choice;
 use when::When;
@@ -76,11 +78,6 @@ pub const NAME: &str = "portcullis";
 /// The name of the webhook configurations for declared kinds.
 pub const DECLARED_NAME: &str = "portcullis-composites";
 
-/// Chart: annotations for cert-manager, which injects the CA.
-const CHART_METADATA: &str = "  {{- if eq .Values.certificate.way \"cert-manager\" }}\n  annotations:\n    \
-                              cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ .Release.Name }}\n  {{- end }}\n";
-const CHART_CA_BUNDLE: &str = "      {{- if eq .Values.certificate.way \"secret\" }}\n      \
-                               caBundle: {{ .Values.certificate.caBundle }}\n      {{- end }}\n";
 /// Chart: further expressions of the namespace selector.
 const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.matchExpressions }}\n        \
                                 {{- toYaml . | nindent 8 }}\n        {{- end }}\n";
@@ -119,6 +116,9 @@ impl Registration {
             manifests.extend(self.composites(phase, registry).map(|text| Manifest { file, text }));
         }
         manifests.extend(self.reading_declared().map(|text| Manifest { file: "rbac-composites.yaml", text }));
+        if self.is_chart() {
+            manifests.iter_mut().for_each(|manifest| manifest.text = with_common_labels(&manifest.text));
+        }
         manifests
     }
 
@@ -185,10 +185,9 @@ impl Registration {
             Phase::Mutate => "MutatingWebhookConfiguration",
             Phase::Validate => "ValidatingWebhookConfiguration",
         };
-        let metadata = if self.is_chart() { CHART_METADATA } else { "" };
         format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n  \
-             labels:\n    app.kubernetes.io/name: portcullis\n{metadata}webhooks:\n"
+             labels:\n    app.kubernetes.io/name: portcullis\nwebhooks:\n"
         )
     }
 
@@ -231,9 +230,8 @@ impl Registration {
             ),
             Endpoint::Url(url) => format!("      url: {}/{path}\n", url.trim_end_matches('/')),
         };
-        let ca = self.ca_bundle.as_ref().map(|ca| format!("      caBundle: {ca}\n"));
-        let in_chart = if self.is_chart() { CHART_CA_BUNDLE } else { "" };
-        format!("    clientConfig:\n{place}{}", ca.as_deref().unwrap_or(in_chart))
+        let ca = self.ca_bundle.as_ref().map(|ca| format!("      caBundle: {ca}\n")).unwrap_or_default();
+        format!("    clientConfig:\n{place}{ca}")
     }
 
     /// Excludes our own namespace and the cluster's, because a cluster must be able to start without us.

@@ -1,0 +1,77 @@
+//! Computes the steps of a replica whose certificate others issue: cert-manager, or a person with a Secret.
+//!
+//! Such a replica keeps its CA in the caBundles too. The CA is recorded in the same Secret as a self-managed one, among the
+//! CAs whose leaves replicas may serve, so replicas of both kinds agree on the bundles while one kind replaces the other:
+//!
+//! ```text
+//!                 Trust                  Publish, then Confirm               an overlap later           Forget
+//! bundles A ─────────────▶ + provided B ──────────────────────▶ bundles A, B ────────────────▶ ready ─────────▶ bundles B
+//!                                                                                   (a leaf's life and an overlap later)
+//! ```
+//!
+//! The replica is not ready before every API server has had the time to see B, so no server of A stops earlier. A and its
+//! private key, if it was self-managed, are forgotten when no replica can serve one of its leaves any more.
+
+use time::{Duration, OffsetDateTime};
+
+use super::certificate::Certificate;
+use super::state::State;
+use super::steps::{MOST_OLD, POLL, Seen, Step, Timing, all_hold, unknown};
+
+/// Returns the next step of a replica that serves a leaf of one of the `provided` CAs.
+pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step {
+    let wanted = seen.state.bundle();
+    if !provided.iter().all(|certificate| wanted.contains(certificate)) {
+        return Step::Trust(Box::new(trusting(seen, provided, timing)));
+    }
+    if seen.bundles.iter().any(|bundle| !bundle.is(&wanted)) {
+        return Step::Publish(wanted);
+    }
+    match seen.state.confirmed {
+        None => Step::Confirm,
+        // The replica becomes ready then; see `unready`.
+        Some(_) if seen.unchanged < timing.recovery => Step::Rest((timing.recovery - seen.unchanged).min(POLL)),
+        Some(_) if wanted.iter().all(|certificate| provided.contains(certificate)) => Step::Rest(POLL),
+        Some(confirmed) => forget(seen, confirmed, provided, timing),
+    }
+}
+
+/// Returns the state that also trusts the provided CAs. CAs that only the bundles have stay trusted: replicas may serve their
+/// leaves. If there are none at all, nobody has to wait for API servers.
+fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
+    let mut old = provided.to_vec();
+    old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
+    let mut state = State { old, switched: Some(seen.now), confirmed: None, ..seen.state.clone() };
+    state.old.extend(unknown(seen, &state.bundle()));
+    state.old.truncate(MOST_OLD.max(provided.len()));
+    let is_first = state.bundle().iter().all(|certificate| provided.contains(certificate));
+    state.confirmed = is_first.then_some(seen.now - timing.overlap);
+    state
+}
+
+/// Returns the step that leaves only the provided CAs, once no replica serves a leaf of another one.
+fn forget(seen: &Seen<'_>, confirmed: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
+    let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
+        return Step::Redate;
+    };
+    // The second term covers a clock that jumped ahead.
+    let left = (switched + timing.retirement() - seen.now).max(timing.overlap - seen.unchanged);
+    if left > Duration::ZERO {
+        return Step::Rest(left.min(POLL));
+    }
+    Step::Trust(Box::new(State { old: provided.to_vec(), confirmed: Some(confirmed), ..State::default() }))
+}
+
+/// Returns why API servers may not trust a leaf of the provided CAs yet, or `None` if they do.
+pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
+    let wanted = seen.state.bundle();
+    let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);
+    if !provided.iter().all(is_published) {
+        return Some("a caBundle of our webhooks does not contain the CA yet".to_owned());
+    }
+    // The time in the Secret is another node's: the full overlap covers the difference between their clocks.
+    let is_seen =
+        |confirmed: OffsetDateTime| confirmed + timing.overlap <= seen.now || seen.unchanged >= timing.recovery;
+    let waits = "the CA is in every caBundle; waiting until all API servers have seen it";
+    (!seen.state.confirmed.is_some_and(is_seen)).then(|| waits.to_owned())
+}

@@ -1,0 +1,180 @@
+//! Changes of the way to certificates, under writes: every replica is replaced by one with the arguments that the chart renders
+//! for the other way, and the chart's registration is applied again as Helm 4 and Helm 3 apply it.
+//!
+//! Kubelet, Deployment controller and hooks are not part of it.
+
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::Case;
+use crate::chaos_cluster::calls::Callers as _;
+use crate::chaos_cluster::incidents;
+use crate::chaos_cluster::stage::{Certificates, Stage};
+use crate::chaos_cluster::writers::{Writers, counted_by_the_api_server};
+use crate::context::Context;
+use crate::helm::{Helm, RELEASE, Rendered, list};
+use crate::sentences::eventually;
+use crate::support::pki::{Authority, SecretMount};
+
+/// The tests of this file.
+pub const CASES: &[Case] = &[("certificate_ways::no_request_fails_while_the_way_changes", no_request_fails)];
+
+const REPLICAS: usize = 2;
+/// Seconds. Long enough for a busy machine, see `self_managed`.
+const LEAF_LIFE: u32 = 24;
+
+/// A way to certificates: its values, and what a pod would have mounted.
+struct Way {
+    values: Value,
+    mounted: Option<Mounted>,
+}
+
+struct Mounted {
+    authority: Authority,
+    mount: SecretMount,
+    /// The folder of the ConfigMap.
+    config: PathBuf,
+}
+
+fn no_request_fails(_: &Context) {
+    let stage = Stage::start(Certificates::SelfManaged { leaf_life: LEAF_LIFE }, None);
+    let folder = |name: &str| stage.cluster.folder().join(name);
+    let secret = Way::secret(folder("secret"));
+    let other_secret = Way::secret(folder("other-secret"));
+    let cert_manager = Way::cert_manager(folder("cert-manager"));
+    let self_managed = Way { values: json!({"certificate": {"way": "self-managed"}}), mounted: None };
+    let installed = helm_renders(&self_managed);
+    let install = ["apply", "--server-side", "--force-conflicts", "--field-manager=helm", "-f", "-"];
+    stage.cluster.kubectl().args(install).stdin(registration(&stage, &installed)).run().expect_success();
+    for (way, name) in [
+        (&secret, "self-managed to secret"),
+        (&other_secret, "secret with another CA"),
+        (&cert_manager, "secret to cert-manager"),
+        (&self_managed, "cert-manager to self-managed"),
+        (&cert_manager, "self-managed to cert-manager"),
+        (&secret, "cert-manager to secret"),
+        (&self_managed, "secret to self-managed"),
+    ] {
+        let writers = Writers::start(&stage);
+        let failed_before = counted_by_the_api_server(&stage);
+        eventually(|| (writers.tally().calls() > 20).then_some(()));
+        change(&stage, way);
+        let calls = writers.tally().calls();
+        eventually(|| (writers.tally().calls() > calls + 20).then_some(()));
+        let failures = writers.tally().failures_after(0);
+        assert!(failures.is_empty(), "{name}: {failures:#?}");
+        assert_eq!(writers.unanswered(), 0, "{name}");
+        assert_eq!(counted_by_the_api_server(&stage), failed_before, "{name}: failed calls that were admitted");
+        way.is_in_every_bundle(&stage);
+    }
+}
+
+/// Does what Helm and the controllers of the cluster do with an upgrade: new replicas, before the old ones end, and the
+/// registration in the meantime.
+fn change(stage: &Stage, way: &Way) {
+    let rendered = helm_renders(way);
+    let arguments = way.arguments(&rendered);
+    for at in 0..REPLICAS {
+        if at == 1 {
+            register(stage, &rendered);
+        }
+        stage.add_replica_with(&arguments);
+        incidents::end_oldest(stage);
+    }
+    register(stage, &rendered);
+}
+
+fn helm_renders(way: &Way) -> Rendered {
+    Helm::find().and_then(|helm| helm.render(&way.values)).expect("it renders")
+}
+
+/// Applies the registration as Helm 4 does, which fails on a conflict, and as Helm 3 does.
+fn register(stage: &Stage, rendered: &Rendered) {
+    for apply in [&["apply", "--server-side", "--field-manager=helm", "-f", "-"][..], &["apply", "-f", "-"]] {
+        stage.cluster.kubectl().args(apply).stdin(registration(stage, rendered)).run().expect_success();
+    }
+}
+
+fn registration(stage: &Stage, rendered: &Rendered) -> String {
+    let registration: Vec<_> = rendered
+        .objects
+        .iter()
+        .filter(|object| object["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration")))
+        .map(|object| reaching(object.clone(), stage))
+        .collect();
+    list(&registration)
+}
+
+/// The address that stands for the Service.
+fn reaching(mut configuration: Value, stage: &Stage) -> Value {
+    for webhook in configuration["webhooks"].as_array_mut().expect("it has webhooks") {
+        let client = webhook["clientConfig"].as_object_mut().expect("it has a client");
+        let service = client.remove("service").expect("it is a Service");
+        let path = service["path"].as_str().expect("it has a path");
+        client.insert("url".to_owned(), json!(format!("https://{}{path}", stage.service.address)));
+    }
+    configuration
+}
+
+impl Way {
+    fn secret(config: PathBuf) -> Self {
+        let mounted = Mounted::new(config);
+        let bundle = STANDARD.encode(mounted.authority.root_pem());
+        Self { values: json!({"certificate": {"way": "secret", "caBundle": bundle}}), mounted: Some(mounted) }
+    }
+
+    fn cert_manager(config: PathBuf) -> Self {
+        let mounted = Mounted::new(config);
+        // cert-manager writes the CA beside the leaf.
+        std::fs::write(mounted.mount.path().join("ca.crt"), mounted.authority.root_pem()).expect("it can be written");
+        Self { values: json!({"certificate": {"way": "cert-manager"}}), mounted: Some(mounted) }
+    }
+
+    /// The rendered arguments about certificates, with the folders that a pod would have mounted.
+    fn arguments(&self, rendered: &Rendered) -> Vec<String> {
+        let of_certificates = ["--certs", "--publish-ca", "--ca-state", "--self-managed"];
+        let arguments = rendered.arguments(RELEASE).into_iter();
+        let own = arguments.filter(|argument| of_certificates.iter().any(|flag| argument.starts_with(flag)));
+        let place = |argument: String| match &self.mounted {
+            None => argument,
+            Some(mounted) => mounted.place(&argument, rendered),
+        };
+        let names = ["127.0.0.1", "localhost"].map(|name| format!("--server-name={name}"));
+        let names = names.into_iter().filter(|_| self.mounted.is_none());
+        let timing = [format!("--leaf-life={LEAF_LIFE}s"), "--ca-life=30d".to_owned(), "--ca-overlap=2s".to_owned()];
+        own.map(place)
+            .chain(names)
+            .chain(timing)
+            .chain(["--drain=10".to_owned(), "--log-format=text".to_owned()])
+            .collect()
+    }
+
+    fn is_in_every_bundle(&self, stage: &Stage) {
+        let Some(mounted) = &self.mounted else { return };
+        let authority = mounted.authority.root_pem().replace('\r', "");
+        for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
+            let bundles = stage.bundles(kind, RELEASE);
+            assert!(bundles.iter().all(|bundle| bundle.contains(authority.trim())), "{bundles:?}");
+        }
+    }
+}
+
+impl Mounted {
+    fn new(config: PathBuf) -> Self {
+        std::fs::create_dir_all(&config).expect("there is room");
+        let authority = Authority::new();
+        let mount = SecretMount::new(&authority.leaf());
+        Self { authority, mount, config }
+    }
+
+    fn place(&self, argument: &str, rendered: &Rendered) -> String {
+        if let Some(authority) = rendered.find("ConfigMap", RELEASE)["data"]["ca.crt"].as_str() {
+            std::fs::write(self.config.join("ca.crt"), authority).expect("it can be written");
+        }
+        let (certs, config) = (self.mount.path().display().to_string(), self.config.display().to_string());
+        argument.replace("/etc/portcullis/certs", &certs).replace("/etc/portcullis/config", &config)
+    }
+}
