@@ -28,6 +28,7 @@ mod serve;
 mod trees;
 mod unregister;
 mod verify;
+mod version;
 mod walk;
 
 use std::io::Write;
@@ -86,7 +87,7 @@ enum Command {
     /// Create a development CA and a serving certificate
     Certs(Lazy<certs::Args>),
     /// Print the supported version of kustomize, like `kustomize version`
-    Version,
+    Version(Lazy<version::Args>),
     /// Write a completion script for a shell
     Completions {
         /// The shell
@@ -130,10 +131,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
         Command::CheckConfig(Lazy(args)) => check_config::run(&args),
         Command::Audit(Lazy(args)) => audit::run(&args),
         Command::Build(Lazy(args)) => build::run(&args),
-        Command::Version => {
-            print(&format!("v{}\n", crate::kustomize::options::Version::DEFAULT));
-            Ok(OK)
-        }
+        Command::Version(Lazy(args)) => version::run(&args),
         Command::Review(Lazy(args)) => review::run(&args),
         Command::Replay(Lazy(args)) => replay::run(&args),
         Command::Explain(topic) => explain::run(&topic),
