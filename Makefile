@@ -1,7 +1,7 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
 .PHONY: run test test-fast test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential chaos fuzz lint generate schema book bench memory-soak overload soak \
-	image test-kind chart dist sbom checksums
+	image image-archive packages test-kind chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
 FEATURES := --features otlp
@@ -155,6 +155,27 @@ IMAGE_ARGUMENTS := $(if $(QUICK),--build-arg LTO=off --build-arg CODEGEN_UNITS=1
 ## Build the image for the platform of this machine; needs docker with buildx
 image:
 	docker buildx build --load $(IMAGE_ARGUMENTS) --file Containerfile --tag $(IMAGE) .
+
+# Platforms of the image archive: those whose musl target is installed, else the one of this machine.
+ARCHIVE_TRIPLES ?= $(or $(strip $(foreach triple,x86_64-unknown-linux-musl aarch64-unknown-linux-musl,$(if $(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(triple)/lib),$(triple)))),$(TRIPLE))
+CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt
+# OWNER/NAME on GitHub, for links in packages and labels.
+REPOSITORY ?= $(or $(GITHUB_REPOSITORY),OWNER/portcullis)
+platform = linux/$(patsubst x86_64,amd64,$(patsubst aarch64,arm64,$(firstword $(subst -, ,$(1)))))
+
+## Write an OCI image archive into dist/, without a container engine: the static binary on an empty base, the same bytes each time
+image-archive:
+	mkdir -p dist
+	set -e; binaries=""; \
+	$(foreach triple,$(ARCHIVE_TRIPLES),$(if $(QUICK),CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16) \
+		binary=$$(tools/packages/static.sh $(triple) $(FEATURES)); binaries="$$binaries $(call platform,$(triple))=$$binary";) \
+	python3 tools/packages/image.py --out dist/portcullis-$(VERSION)-image.tar --name $(IMAGE) --version $(VERSION) \
+		--revision $$(git rev-parse HEAD) --source https://github.com/$(REPOSITORY) --created $$(git log -1 --format=%ct) \
+		--certificates $(CERTIFICATES) $$binaries
+
+## Write wheels, krew archives and manifest, Homebrew formula and aqua entry for the archives in dist/
+packages:
+	python3 tools/packages/packages.py --version $(VERSION) --repository $(REPOSITORY) --dist dist
 
 ## Test the image and the chart on a kind cluster; needs docker, kind, kubectl and helm
 test-kind:

@@ -246,8 +246,207 @@ fn workflows_use_existing_targets() {
 
 #[test]
 fn scripts_are_shell() {
-    for script in ["tests/kind/run.sh", ".ci/run"] {
+    for script in ["tests/kind/run.sh", ".ci/run", "tools/action/install.sh", "tools/packages/static.sh"] {
         let checked = Command::new("bash").arg("-n").arg(path(script)).output().expect("there is a bash");
         assert!(checked.status.success(), "{script}: {}", String::from_utf8_lossy(&checked.stderr));
+    }
+}
+
+/// Runs a command to its end, and returns its code and what it wrote.
+fn ran(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code(), text)
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command) -> String {
+    let (code, text) = ran(command);
+    assert_eq!(code, Some(0), "{command:?}: {text}");
+    text
+}
+
+/// Makes a release archive of the program under test for each platform, and the packages of them.
+fn packages(dist: &Path) {
+    let platforms = read("tools/packages/platforms.json");
+    let version = env!("CARGO_PKG_VERSION");
+    let folder = Path::new(env!("CARGO_BIN_EXE_portcullis")).parent().unwrap();
+    for platform in platforms.as_array().unwrap() {
+        let archive = dist.join(format!("portcullis-{version}-{}.tar.gz", platform["target"].as_str().unwrap()));
+        succeeds(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(folder).arg("portcullis"));
+    }
+    let mut python = Command::new("python3");
+    python.arg(path("tools/packages/packages.py")).args(["--version", version, "--repository", "example/portcullis"]);
+    succeeds(python.arg("--dist").arg(dist));
+}
+
+fn of_this_machine(dist: &Path, prefix: &str, part: &str) -> PathBuf {
+    let files = fs::read_dir(dist).unwrap().map(|entry| entry.unwrap().path());
+    let is_it = |file: &PathBuf| {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with(prefix) && name.contains(part) && !name.ends_with(".yaml")
+    };
+    files.into_iter().find(is_it).unwrap_or_else(|| panic!("no {prefix}*{part}*"))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn packages_install_the_command() {
+    let dist = tempfile::tempdir().unwrap();
+    packages(dist.path());
+    let version = format!("portcullis {}\n", env!("CARGO_PKG_VERSION"));
+    let (wheel, krew) = match std::env::consts::ARCH {
+        "x86_64" => ("manylinux_2_17_x86_64", "linux-amd64"),
+        _ => ("manylinux_2_17_aarch64", "linux-arm64"),
+    };
+    let environment = dist.path().join("environment");
+    succeeds(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    let wheel = of_this_machine(dist.path(), "portcullis_admission", wheel);
+    succeeds(Command::new(environment.join("bin/pip")).args(["install", "--quiet", "--no-index"]).arg(wheel));
+    assert_eq!(succeeds(Command::new(environment.join("bin/portcullis")).arg("--version")), version);
+    let plugins = dist.path().join("plugins");
+    fs::create_dir(&plugins).unwrap();
+    let archive = of_this_machine(dist.path(), "kubectl-portcullis", krew);
+    succeeds(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&plugins));
+    assert_eq!(succeeds(Command::new(plugins.join("kubectl-portcullis")).arg("--version")), version);
+    assert!(plugins.join("LICENSE").is_file(), "krew wants the license in the archive");
+    let manifest = fs::read_to_string(dist.path().join("portcullis-krew.yaml")).unwrap();
+    let manifest = yaml::read(&manifest, &yaml::Limits::default()).unwrap().remove(0).value;
+    let told = manifest["spec"]["platforms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["uri"].as_str().unwrap().ends_with(&*archive.file_name().unwrap().to_string_lossy()));
+    let sums = succeeds(Command::new("sha256sum").arg(&archive));
+    assert!(sums.starts_with(told.unwrap()["sha256"].as_str().unwrap()), "{sums}");
+}
+
+#[test]
+fn every_released_target_has_packages() {
+    let platforms = read("tools/packages/platforms.json");
+    let listed: BTreeSet<_> =
+        platforms.as_array().unwrap().iter().map(|one| one["target"].as_str().unwrap().to_owned()).collect();
+    let workflow = read(".github/workflows/release.yml");
+    let built = workflow["jobs"]["binaries"]["strategy"]["matrix"]["include"].as_array().unwrap();
+    let built: BTreeSet<_> = built.iter().map(|one| one["target"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(listed, built);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_action_downloads_a_verified_binary() {
+    let releases = tempfile::tempdir().unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    let release = releases.path().join(format!("v{version}"));
+    fs::create_dir(&release).unwrap();
+    packages(&release);
+    let archive = of_this_machine(&release, &format!("portcullis-{version}"), std::env::consts::ARCH);
+    // gh is not asked over the network.
+    let programs = releases.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    fs::write(programs.join("gh"), "#!/bin/sh\necho gh \"$@\"\nexit ${GH_CODE:-0}\n").unwrap();
+    succeeds(Command::new("chmod").arg("+x").arg(programs.join("gh")));
+    let search = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let install = |folder: &str, version: &str, gh: &str| {
+        let mut command = Command::new(path("tools/action/install.sh"));
+        let arch = if std::env::consts::ARCH == "x86_64" { "X64" } else { "ARM64" };
+        command.arg(releases.path().join(folder)).env("RUNNER_OS", "Linux").env("RUNNER_ARCH", arch);
+        command
+            .env("PORTCULLIS_VERSION", version)
+            .env("PORTCULLIS_REPOSITORY", "example/portcullis")
+            .env("GH_CODE", gh);
+        command.env("PATH", &search).env("PORTCULLIS_DOWNLOADS", format!("file://{}", releases.path().display()));
+        ran(&mut command)
+    };
+    let sum = succeeds(Command::new("sha256sum").arg(&archive));
+    let name = archive.file_name().unwrap().to_string_lossy();
+    let write = |sum: &str| fs::write(release.join("SHA256SUMS"), format!("{sum}  {name}\n")).unwrap();
+    write(&"0".repeat(64));
+    let (code, text) = install("tampered", version, "0");
+    assert_eq!(code, Some(1), "another checksum: {text}");
+    write(sum.split(' ').next().unwrap());
+    let (code, text) = install("unattested", version, "1");
+    assert!(code == Some(1) && text.contains("gh attestation verify"), "no provenance: {text}");
+    assert!(
+        !releases.path().join("tampered/portcullis").exists()
+            && !releases.path().join("unattested/portcullis").exists()
+    );
+    let (code, text) = install("right", version, "0");
+    assert_eq!(code, Some(0), "{text}");
+    let told = succeeds(Command::new(releases.path().join("right/portcullis")).arg("--version"));
+    assert_eq!(told, format!("portcullis {version}\n"));
+    assert!(install("right", version, "1").1.contains("in the cache"), "nothing is downloaded twice");
+    assert_eq!(install("missing", "9.9.9", "0").0, Some(3), "the action builds from source");
+}
+
+/// A file that looks like a static binary, or a dynamic one: a 64-bit ELF header and one program header.
+fn elf(machine: u16, segment: u32) -> Vec<u8> {
+    let mut header = vec![0; 64];
+    header[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    header[18..20].copy_from_slice(&machine.to_le_bytes());
+    header[32] = 64;
+    header[54] = 56;
+    header[56] = 1;
+    let mut program = vec![0; 56];
+    program[..4].copy_from_slice(&segment.to_le_bytes());
+    [header, program].concat()
+}
+
+#[test]
+fn the_image_archive_is_reproducible_and_rejects_dynamic_binaries() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let (intel, arm, dynamic) = (file("intel", &elf(62, 1)), file("arm", &elf(183, 1)), file("dynamic", &elf(62, 3)));
+    let archive = |name: &str, binaries: &[String]| {
+        let mut python = Command::new("python3");
+        python.arg(path("tools/packages/image.py")).arg("--out").arg(folder.path().join(name));
+        python.args([
+            "--name",
+            "portcullis:1.2.3",
+            "--version",
+            "1.2.3",
+            "--revision",
+            "abc",
+            "--created",
+            "1700000000",
+        ]);
+        python.args(["--source", "https://example.org/portcullis"]).args(binaries);
+        ran(&mut python)
+    };
+    let both = [format!("linux/amd64={intel}"), format!("linux/arm64={arm}")];
+    for name in ["one.tar", "two.tar"] {
+        let (code, text) = archive(name, &both);
+        assert_eq!(code, Some(0), "{text}");
+    }
+    let bytes = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert!(bytes("one.tar") == bytes("two.tar"));
+    for (binaries, expected) in [
+        ([format!("linux/amd64={dynamic}")], "dynamically linked"),
+        ([format!("linux/amd64={arm}")], "not a binary for amd64"),
+    ] {
+        let (code, text) = archive("wrong.tar", &binaries);
+        assert!(code == Some(1) && text.contains(expected), "{text}");
+    }
+    succeeds(Command::new("tar").arg("-xf").arg(folder.path().join("one.tar")).arg("-C").arg(folder.path()));
+    let blob = |digest: &Value| {
+        let digest = digest.as_str().unwrap().strip_prefix("sha256:").unwrap();
+        let file = folder.path().join("blobs/sha256").join(digest);
+        assert!(succeeds(Command::new("sha256sum").arg(&file)).starts_with(digest));
+        serde_json::from_slice::<Value>(&fs::read(file).unwrap()).unwrap()
+    };
+    let index: Value = serde_json::from_slice(&bytes("index.json")).unwrap();
+    let top = &index["manifests"][0];
+    assert_eq!(top["annotations"]["io.containerd.image.name"], "docker.io/library/portcullis:1.2.3");
+    let platforms = blob(&top["digest"]);
+    assert_eq!(platforms["manifests"][1]["platform"]["architecture"], "arm64");
+    let config = blob(&blob(&platforms["manifests"][0]["digest"])["config"]["digest"]);
+    assert_eq!(config["config"]["User"], "65532:65532");
+    let labels = &config["config"]["Labels"];
+    for (label, value) in [("source", "https://example.org/portcullis"), ("version", "1.2.3"), ("revision", "abc")] {
+        assert_eq!(labels[format!("org.opencontainers.image.{label}")], value);
     }
 }
