@@ -7,6 +7,7 @@ registry entry for mise and aqua. All of them come from platforms.json. The same
 
 import argparse
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -95,7 +96,6 @@ def krew_archive(given, platform):
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(data), mode
             tar.addfile(entry, io.BytesIO(data))
-    import gzip
     path.write_bytes(gzip.compress(raw.getvalue(), 9, mtime=0))
     platform["krew"] = {"name": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
     print(path)
