@@ -7,6 +7,8 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde_json::{Map, Value};
 
+use super::metadata::Metadata;
+
 /// Computes the RFC 6902 patch from `before` to `after`; `None` if they are equal.
 ///
 /// Operations name the smallest parts that differ, so unknown fields are left alone.
@@ -132,7 +134,7 @@ fn operation(key: &str, text: Option<&str>, now: &Map<String, Value>) -> PatchOp
 }
 
 fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
-    object.get("metadata")?.get("annotations")?.get(key)
+    Metadata::of(object).annotations()?.get(key)
 }
 
 /// Sets an annotation of an object, or removes it. Does nothing if the metadata is not an object.

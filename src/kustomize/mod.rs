@@ -29,6 +29,7 @@
 
 pub mod accumulate;
 mod analysis;
+pub mod annotations;
 pub mod build;
 pub mod delivery;
 pub mod emit;

@@ -16,6 +16,9 @@ pub use folder::FolderError;
 pub use memory::Memory;
 pub use path::TreePath;
 
+/// The names of a kustomization file, in the order of precedence.
+pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
 /// Go's `filepath.EvalSymlinks` gives up after as many.
 const MOST_LINKS: usize = 255;
 /// Kubernetes takes objects of 1.5 MB; a file beyond ten times that is not a configuration.

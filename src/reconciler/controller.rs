@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use kube::Client;
 
 use super::Events;
+use super::permission::Permission;
 use crate::audit::Listed;
 use crate::catalog::{Catalog, Change, Kind, Reference};
 
@@ -115,17 +116,4 @@ impl Failure {
             _ => Self::Api { doing, source: Box::new(error) },
         }
     }
-}
-
-/// A permission in the cluster.
-#[derive(Debug)]
-pub struct Permission {
-    /// API group, empty for the core group.
-    pub group: &'static str,
-    /// Plural names, with their subresource: `deployitems/status`.
-    pub resources: &'static [&'static str],
-    /// Names of the objects; empty for all. `create`, `list` and `watch` cannot be restricted by name.
-    pub names: &'static [&'static str],
-    /// Verbs.
-    pub verbs: &'static [&'static str],
 }

@@ -206,7 +206,9 @@ async fn event_reporters(item: &Value, namespace: &str, tools: &Tools) -> Result
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let since: Option<Timestamp> = text("/status/jobIDGenerationTime").parse().ok();
     let api: Api<Event> = Api::namespaced(tools.client.clone(), namespace);
-    let of_item = ListParams::default().fields(&format!("regarding.uid={}", text("/metadata/uid"))).limit(MAX_EVENTS);
+    let of_item = ListParams::default()
+        .fields(&format!("regarding.uid={}", Metadata::of(item).uid().unwrap_or_default()))
+        .limit(MAX_EVENTS);
     let events = match api.list(&of_item).await {
         Ok(events) => events.items,
         Err(kube::Error::Api(status)) if status.code == 403 => Vec::new(),

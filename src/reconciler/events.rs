@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::Permission;
+use super::permission::Permission;
 use crate::admission::Metadata;
 
 /// The reporting controller in every Event.

@@ -23,16 +23,18 @@ mod live_read;
 mod manager;
 pub mod metrics;
 mod overwrite_trees;
+mod permission;
 pub mod queue;
 pub mod registration;
 
 pub use audits::{AuditSettings, NAME as AUDIT};
-pub use controller::{Controller, Failure, Next, Permission, Tools};
+pub use controller::{Controller, Failure, Next, Tools};
 pub use events::{Events, Severity};
 pub use leadership::{Elector, Timing};
 pub use manager::{ControllerManager, Lead};
 pub use metrics::Metrics;
 pub use overwrite_trees::TreeSettings;
+pub use permission::Permission;
 
 use std::sync::{Arc, Mutex};
 

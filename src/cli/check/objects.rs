@@ -13,7 +13,7 @@ use super::super::report::{Located, Report};
 use super::super::walk::Progress;
 use super::super::{Unusable, inputs};
 use super::Args;
-use crate::admission::{Object, Operation, Phase, Request, Resource, User, json};
+use crate::admission::{Metadata, Object, Operation, Phase, Request, Resource, User, json};
 use crate::catalog::manifests::{self, Aliased, Manifest, Manifests};
 use crate::gate::{Gate, Policy, Registry};
 use crate::rule::Match;
@@ -92,7 +92,6 @@ fn updated(found: &[Manifest], args: &Args) -> Result<HashMap<Identity, Value>, 
 
 /// Returns the request that would apply an object; `None` for a kind that no rule matches.
 fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'static>> {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (group, version, kind) = type_of(object);
     let plural = plural(group, kind, gate)?;
     Some(Request {
@@ -104,8 +103,8 @@ fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'
             kind: kind.to_owned().into(),
             subresource: "".into(),
         },
-        name: text("/metadata/name").into(),
-        namespace: text("/metadata/namespace").into(),
+        name: Metadata::of(object).name().to_owned().into(),
+        namespace: Metadata::of(object).namespace().to_owned().into(),
         operation: if old.is_some() { Operation::Update } else { Operation::Create },
         user: User::default(),
         dry_run: true,

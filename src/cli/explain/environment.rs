@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::{DENIED, OK, Unusable, inputs, pretty, print};
+use crate::admission::Metadata;
 use crate::catalog::{Catalog, Confirmed, Scope, Stored, View, cluster};
 use crate::crossplane::composite::composition::{Choice, Chosen, choose};
 use crate::crossplane::explain::Explanation;
@@ -111,8 +112,10 @@ impl Args {
                 metadata.remove("namespace");
             }
         }
-        let identity =
-            |object: &Value| ["/kind", "/metadata/namespace", "/metadata/name"].map(|part| text(object, part));
+        let identity = |object: &Value| {
+            let metadata = Metadata::of(object);
+            [text(object, "/kind"), metadata.namespace().to_owned(), metadata.name().to_owned()]
+        };
         composites.sort_by_cached_key(identity);
         composites.dedup_by_key(|object| identity(object));
         let kinds = [&ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS];
@@ -123,10 +126,9 @@ impl Args {
     }
 
     fn is_asked_for(&self, object: &Value) -> bool {
-        let is =
-            |wanted: &Option<String>, part: &str| wanted.as_ref().is_none_or(|wanted| *wanted == text(object, part));
-        is(&self.composite, "/metadata/name")
-            && (text(object, "/metadata/namespace").is_empty() || is(&self.namespace, "/metadata/namespace"))
+        let is = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|wanted| wanted == text);
+        let (namespace, name) = (Metadata::of(object).namespace(), Metadata::of(object).name());
+        is(&self.composite, name) && (namespace.is_empty() || is(&self.namespace, namespace))
     }
 
     fn cluster(&self) -> Result<Catalog, Unusable> {
@@ -151,7 +153,7 @@ impl Objects {
     fn explain(&self, composite: &Value, composition: Option<&str>) -> Result<Explanation, Unusable> {
         let confirmed = Confirmed::new();
         let view = View::new(&self.catalog, &confirmed);
-        let name = text(composite, "/metadata/name");
+        let name = Metadata::of(composite).name().to_owned();
         let choice = match composition {
             Some(name) => {
                 let found = view.find(&COMPOSITIONS, "", name).map(Chosen::current);

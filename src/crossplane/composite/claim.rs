@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::admission::Request;
+use crate::admission::{Metadata, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::kinds::{BY_CLAIM, DEFINITIONS, claim_key};
 
@@ -51,11 +51,11 @@ fn claimed(claim: &Value, definition: &Stored, view: &View<'_>) -> Option<(Value
         .map_or_else(|| json!({"metadata": {}, "spec": {}}), |stored| stored.value().clone());
     composite["apiVersion"] = claim.get("apiVersion").cloned().unwrap_or_default();
     composite["kind"] = json!(kind);
-    let metadata = |key: &str| claim.get("metadata").and_then(|meta| meta.get(key)).cloned().unwrap_or_default();
-    merge(&mut composite["metadata"]["labels"], metadata("labels").as_object().cloned().unwrap_or_default());
-    merge(&mut composite["metadata"]["annotations"], metadata("annotations").as_object().cloned().unwrap_or_default());
-    let labels =
-        json!({"crossplane.io/claim-name": metadata("name"), "crossplane.io/claim-namespace": metadata("namespace")});
+    let metadata = Metadata::of(claim);
+    merge(&mut composite["metadata"]["labels"], metadata.labels().cloned().unwrap_or_default());
+    merge(&mut composite["metadata"]["annotations"], metadata.annotations().cloned().unwrap_or_default());
+    let (name, namespace) = (metadata.name(), metadata.namespace());
+    let labels = json!({"crossplane.io/claim-name": name, "crossplane.io/claim-namespace": namespace});
     merge(&mut composite["metadata"]["labels"], labels.as_object().cloned().unwrap_or_default());
     let mut spec = claim.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     let is_manual = spec.get("compositionUpdatePolicy").is_some_and(|policy| policy == "Manual");

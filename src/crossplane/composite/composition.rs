@@ -163,10 +163,9 @@ impl Choosing<'_> {
 
 /// Returns whether a Composition owns a revision. Revisions of a deleted Composition with the same name do not count.
 fn is_of(revision: &Value, composition: &Value) -> bool {
-    let owners = revision.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    let uid = composition.pointer("/metadata/uid");
-    let (Some(owners), Some(uid)) = (owners, uid) else { return true };
-    owners.iter().any(|owner| owner.get("uid") == Some(uid))
+    let revision = Metadata::of(revision);
+    let Some(uid) = Metadata::of(composition).uid() else { return true };
+    revision.owner_references().next().is_none() || revision.is_owned_by(uid)
 }
 
 fn labels(selector: Option<&Value>) -> Option<&Map<String, Value>> {

@@ -14,12 +14,14 @@ use crate::yaml::{Document, Place};
 /// The mapping whose keys come without quotes whatever writes them.
 pub const ANNOTATIONS: &str = "/metadata/annotations";
 
-/// What is wrong with a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The error of a key, as the end of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
-    /// It is a number, a truth value, a date, or something else that is no string.
+    /// It is a number, a Boolean, a date, or something else that is not a string.
+    #[error("is not a string")]
     NotText,
-    /// It is in its mapping twice.
+    /// Its mapping has it twice.
+    #[error("is there twice")]
     Twice,
 }
 

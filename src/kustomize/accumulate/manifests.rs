@@ -33,20 +33,26 @@ pub struct Manifests {
     pub aliased: usize,
 }
 
-/// Why a text is not a list of objects.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The error of a text that is not a list of objects, as the end of a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestFault {
     /// It is not YAML.
+    #[error("cannot be read: {0}")]
     Malformed(String),
     /// A document is not a mapping with apiVersion, kind or metadata.
+    #[error("holds something that is no Kubernetes object")]
     NotAnObject,
     /// An object has no kind.
+    #[error("holds an object without a kind")]
     NoKind,
     /// An object of this kind has no name.
+    #[error("holds an object of kind {0} without metadata.name")]
     NoName(String),
     /// `items` of a list of this kind is not a list.
+    #[error("holds a {0} whose items are not a list")]
     NoItems(String),
     /// A list of objects cannot be opened because of a key.
+    #[error("holds a list that cannot be opened: its key {0} {1}")]
     Key(String, KeyFault),
 }
 

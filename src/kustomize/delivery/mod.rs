@@ -37,11 +37,8 @@ use super::tree::Tree;
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Request};
 use crate::catalog::{Kind, Reference, View};
+use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Definition, Match};
-
-/// The annotation with the folder of an object in its tree: of a stored Kustomization, or the folder to build in the
-/// tree of a ConfigMap.
-pub const PATH_ANNOTATION: &str = "portcullis.dev/path";
 
 /// The family of all rules about trees, and of every delivery: on and off with it.
 pub const FAMILY: &str = "KZ";

@@ -13,6 +13,7 @@ use super::flux::of_object;
 use super::{Delivery, Look, path_annotation};
 use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Path, Request};
 use crate::catalog::{Index, Kind, NAMESPACES, Reference, Scope, Storage, Stored, View};
+use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::kustomize::finding::Site;
 use crate::kustomize::references::{is_git, is_http};
 use crate::kustomize::rules::{kz001, kz002, kz004, kz006, kz009};
@@ -36,7 +37,7 @@ const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -
 
 /// The annotation with the folder of an object, and [`LISTS`].
 static PARTS: [Path; 7] = [
-    &["metadata", "annotations", super::PATH_ANNOTATION],
+    &["metadata", "annotations", PATH_ANNOTATION],
     &["resources"],
     &["bases"],
     &["generators"],
@@ -275,7 +276,7 @@ fn is_component(kind: &Kind) -> bool {
 
 /// Returns the path of the annotation.
 fn annotation() -> FieldPath {
-    FieldPath::of(["metadata", "annotations", super::PATH_ANNOTATION])
+    FieldPath::of(["metadata", "annotations", PATH_ANNOTATION])
 }
 
 /// Returns kind and name: `Kustomization app`.

@@ -21,13 +21,11 @@ pub use kustomization::{
     Replacement, Replica, Selector, SortOptions, Source, Target, Var,
 };
 
+pub use super::tree::NAMES;
 use super::tree::TreePath;
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Duplicate, Limits, Place, YamlError};
-
-/// The names of a kustomization file, in the order of precedence.
-pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// The fields that kustomize warns about.
 const DEPRECATED: [(&str, &str); 6] = [

@@ -5,7 +5,6 @@ use crate::kustomize::accumulate::keys::KeyFault;
 use crate::kustomize::accumulate::manifests::ManifestFault;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
-use crate::kustomize::walk::{key_words, words};
 use crate::rule::RuleInfo;
 
 /// The row of KZ013.
@@ -19,7 +18,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
 
 /// A finding about an entry whose file holds a fault at `at`.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &ManifestFault) -> TreeFinding {
-    let finding = RULE.at(site, format!("\"{entry}\" {} ({at})", words(fault)));
+    let finding = RULE.at(site, format!("\"{entry}\" {} ({at})", fault));
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
     match fault {
         _ if NAMES.contains(&at.file.name()) => {
@@ -38,7 +37,7 @@ pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFind
 
 /// A finding about a key with which an object cannot be written; `site` is what put it there.
 pub(in crate::kustomize) fn key(site: &Site, object: &str, pointer: &str, fault: KeyFault) -> TreeFinding {
-    let finding = RULE.at(site.clone(), format!("{object} cannot be written: its key {pointer} {}", key_words(fault)));
+    let finding = RULE.at(site.clone(), format!("{object} cannot be written: its key {pointer} {}", fault));
     match fault {
         KeyFault::NotText if pointer.starts_with("/metadata/annotations/") => {
             finding.help("kustomize writes the keys of annotations without quotes: a number, a date or a truth value is no key there; name it otherwise")

@@ -2,7 +2,7 @@
 
 use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
 use crate::catalog::View;
-use crate::kustomize::delivery::PATH_ANNOTATION;
+use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Match, Rule, RuleInfo};
 
 const GROUP: &str = "kustomize.config.k8s.io";

@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use flate2::read::GzDecoder;
 use tar::{Archive, EntryType};
 
+use super::NAMES;
 use super::{LARGEST_FILE, Memory, Tree, TreePath};
-use crate::kustomize::file::NAMES;
 
 /// Linux opens no longer path, so that nothing can have packed one.
 const LONGEST_PATH: usize = 4096;

@@ -22,8 +22,6 @@ mod transform;
 
 use std::collections::HashSet;
 
-pub(super) use resources::{key_words, words};
-
 use super::accumulate::Accumulator;
 use super::explain::Step;
 use super::file::{Kustomization, KustomizationFile};

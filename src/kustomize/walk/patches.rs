@@ -6,7 +6,6 @@
 use serde_json::Value;
 
 use super::Walk;
-use super::resources::key_words;
 use crate::admission::FieldPath;
 use crate::kustomize::accumulate::json_patch::{self, Applied, Operations};
 use crate::kustomize::accumulate::manifests::Manifest;
@@ -206,7 +205,7 @@ impl Walk<'_> {
         match object.writable() {
             Writable::Yes => {}
             Writable::No(key) => {
-                let why = format!("its key {} {}", key.pointer, key_words(key.fault));
+                let why = format!("its key {} {}", key.pointer, key.fault);
                 self.report(kz014::inapplicable(json.site.clone(), &words, &why));
                 return;
             }

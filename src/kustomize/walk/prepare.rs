@@ -55,7 +55,7 @@ impl Walk<'_> {
             return None;
         }
         if let Some((place, fault)) = manifests.fault {
-            let words = format!("{path}:{} {}", place.line, super::resources::words(&fault));
+            let words = format!("{path}:{} {}", place.line, fault);
             self.report(kz014::unreadable(site.clone(), &words));
             return None;
         }
@@ -90,7 +90,7 @@ impl Walk<'_> {
         let target = patch.target.as_ref();
         match manifests.fault.map(|(_, fault)| (fault, json_patch::read(text))) {
             Some((fault, None)) => {
-                self.report(kz014::unreadable(site, &super::resources::words(&fault)));
+                self.report(kz014::unreadable(site, &fault.to_string()));
                 None
             }
             Some((_, Some(operations))) if operations.is_empty() => None,

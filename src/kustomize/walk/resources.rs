@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::{Entry, Layer, MOST_ENTRIES, Walk};
-use crate::kustomize::accumulate::keys::{self, BadKey, KeyFault, Unwritable};
-use crate::kustomize::accumulate::manifests::{self, Manifest, ManifestFault};
+use crate::kustomize::accumulate::keys::{self, BadKey, Unwritable};
+use crate::kustomize::accumulate::manifests::{self, Manifest};
 use crate::kustomize::accumulate::{Accumulator, Object};
 use crate::kustomize::explain::{Step, StepKind};
 use crate::kustomize::finding::Site;
@@ -155,27 +155,5 @@ pub(super) fn inline(text: &str) -> Option<Result<Vec<Manifest>, String>> {
         _ if manifests.fault.is_some() => None,
         Some((_, reason)) => Some(Err(reason)),
         None => Some(Ok(manifests.objects)),
-    }
-}
-
-/// What is wrong with a key, in words.
-pub(in crate::kustomize) fn key_words(fault: KeyFault) -> &'static str {
-    match fault {
-        KeyFault::NotText => "is not a string",
-        KeyFault::Twice => "is there twice",
-    }
-}
-
-/// What is wrong with a manifest, in words.
-pub(in crate::kustomize) fn words(fault: &ManifestFault) -> String {
-    match fault {
-        ManifestFault::Malformed(text) => format!("cannot be read: {text}"),
-        ManifestFault::NotAnObject => "holds something that is no Kubernetes object".to_owned(),
-        ManifestFault::NoKind => "holds an object without a kind".to_owned(),
-        ManifestFault::NoName(kind) => format!("holds an object of kind {kind} without metadata.name"),
-        ManifestFault::NoItems(kind) => format!("holds a {kind} whose items are not a list"),
-        ManifestFault::Key(path, fault) => {
-            format!("holds a list that cannot be opened: its key {path} {}", key_words(*fault))
-        }
     }
 }

@@ -18,14 +18,14 @@ const KEY: &str = "config";
 /// Portcullis write to any namespace.
 pub(super) fn name(item: &Value) -> String {
     let reference = |key: &str| item.pointer("/status/exportRef").and_then(|of| of.get(key)?.as_str());
-    let is_here = reference("namespace") == metadata(item, "namespace");
+    let is_here = reference("namespace") == Some(Metadata::of(item).namespace());
     let referred = reference("name").filter(|name| is_here && !name.is_empty());
-    referred.map_or_else(|| format!("{}-export", metadata(item, "name").unwrap_or_default()), str::to_owned)
+    referred.map_or_else(|| format!("{}-export", Metadata::of(item).name()), str::to_owned)
 }
 
 /// Returns the namespace and name of the Secret with an item's exports.
 pub fn reference(item: &Value) -> (String, String) {
-    (metadata(item, "namespace").unwrap_or_default().to_owned(), name(item))
+    (Metadata::of(item).namespace().to_owned(), name(item))
 }
 
 /// Returns a new Secret with the values.
@@ -36,12 +36,12 @@ pub(super) fn manifest(item: &Value, name: &str, values: &Value) -> Value {
         "type": "Opaque",
         "metadata": {
             "name": name,
-            "namespace": metadata(item, "namespace"),
+            "namespace": Metadata::of(item).namespace(),
             "ownerReferences": [{
                 "apiVersion": item.get("apiVersion"),
                 "kind": item.get("kind"),
-                "name": metadata(item, "name"),
-                "uid": metadata(item, "uid"),
+                "name": Metadata::of(item).name(),
+                "uid": Metadata::of(item).uid(),
             }],
         },
         "data": {KEY: encoded(values)},
@@ -73,8 +73,4 @@ pub(super) fn patch(secret: &Value, values: &Value) -> Value {
 
 fn encoded(values: &Value) -> String {
     STANDARD.encode(values.to_string())
-}
-
-fn metadata<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
-    object.get("metadata")?.get(key)?.as_str()
 }
