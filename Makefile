@@ -87,6 +87,7 @@ fuzz:
 ## Check formatting and lints and, if cargo-deny and promtool are installed, licences, advisories and alerts
 lint:
 	cargo fmt --check
+	tools/glossary/check.sh
 	cargo clippy --locked $(FEATURES) --all-targets -- -D warnings
 	# without the feature otlp: the library and the binary only
 	cargo clippy --locked -- -D warnings
