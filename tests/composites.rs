@@ -1002,7 +1002,7 @@ fn does_not_report_composites_that_already_fail() {
     }
 }
 
-/// Issue 18, Crossplane 10: the author of a claim sees what Crossplane's controller would be told of the composite.
+/// Issue 18, Crossplane 10: the author of a claim gets the warnings about its composite.
 #[test]
 fn claims_get_the_warnings_of_their_composites() {
     let offering = DEFINITION.replace("names: {kind", "claimNames: {kind: Example, plural: examples}\n  names: {kind");

@@ -1,6 +1,6 @@
 //! Tests kustomize trees with the executed verdicts of `tests/vectors/kustomize`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
-#![allow(clippy::print_stdout, reason = "what is left open is told")]
+#![allow(clippy::print_stdout, reason = "unknown results are printed")]
 
 mod cases;
 

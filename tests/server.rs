@@ -503,7 +503,7 @@ async fn an_invalid_pair_keeps_the_previous_one() {
         assert_eq!(server.connect().await.leaf(), before);
     }
     sleep(Duration::from_millis(500)).await;
-    assert_eq!(server.metric(failed).await, 2.0, "each change is told once");
+    assert_eq!(server.metric(failed).await, 2.0, "each change is reported once");
     server.mount.publish(&next.chain, &next.key);
     eventually("the whole pair is served", async || server.connect().await.leaf() != before).await;
 }
@@ -833,7 +833,7 @@ async fn reloads_the_client_ca_unless_invalid() {
 
     fs::write(folder.path().join("ca.crt"), "-----BEGIN CERTIFICATE-----\nbroken").unwrap();
     let failed = r#"portcullis_client_ca_reloads_total{result="failed"}"#;
-    eventually("the broken one is told of", async || server.metric(failed).await >= 1.0).await;
+    eventually("the broken one is reported", async || server.metric(failed).await >= 1.0).await;
     assert!(is_taken(&old).await, "the last good one holds");
 
     // As in a ConfigMap mount: another file takes the place of the one that was read.

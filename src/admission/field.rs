@@ -17,7 +17,7 @@ pub enum Segment {
 }
 
 impl FieldPath {
-    /// The object itself.
+    /// Returns the path of the object itself.
     pub fn root() -> Self {
         Self::default()
     }

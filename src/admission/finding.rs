@@ -1,4 +1,4 @@
-//! What a rule found, and how it is told to a person.
+//! Findings of rules, and their text for people.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The word that configuration files and reports use.
+    /// Returns the word that configuration files and reports use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -66,7 +66,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding with a message and nothing else.
+    /// Creates a finding with a message and nothing else.
     pub fn new(rule: &'static str, level: Level, field: FieldPath, message: impl Into<String>) -> Self {
         let (message, place, found, allowed, help) = (message.into(), None, None, None, None);
         Self { rule, level, field, message, place, found, allowed, help, is_exempt: false }
@@ -93,7 +93,7 @@ impl Finding {
         self
     }
 
-    /// The first line: rule, field and message.
+    /// Returns the first line: rule, field and message.
     pub fn headline(&self) -> String {
         if self.field.is_root() {
             return format!("{} {}", self.rule, self.message);

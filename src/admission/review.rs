@@ -50,7 +50,7 @@ pub enum Unreadable {
     /// A review without uid; it is answered with HTTP 400.
     #[error("this is not an AdmissionReview: {problem}; it needs a JSON object with request.uid")]
     NoUid {
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// A review with a uid. It is denied with that uid, so that `failurePolicy: Ignore` does not admit the object.
@@ -60,7 +60,7 @@ pub enum Unreadable {
         uid: String,
         /// The version of the answer.
         version: Version,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }

@@ -1,8 +1,8 @@
 //! Kinds that are known only at run time, because objects declare them: composites, by CompositeResourceDefinitions.
 //!
-//! A [`Declaration`] says which kind of objects declares others. The catalog holds those others as it holds every kind,
-//! and follows what is declared. Not all of them: only those whose declaring object carries [`CHOOSING_LABEL`], or is named
-//! in the configuration.
+//! A [`Declaration`] names the kind of the declaring objects. The catalog holds declared kinds like any other, and
+//! starts and stops their watches. It holds only those whose declaring object has the label [`CHOOSING_LABEL`], or is
+//! named in the configuration.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -14,7 +14,7 @@ use super::store::Store;
 use super::{Index, Kind, Scope, Storage};
 use crate::admission::Metadata;
 
-/// An object with this label, at `"true"`, has the kind that it declares looked at.
+/// If an object has this label with the value `"true"`, the kind that it declares is handled.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
 /// The most kinds that a process knows; it never forgets one. No cluster serves so many.
 const MAX_KINDS: usize = 5000;
@@ -96,7 +96,7 @@ struct Declaring {
     is_labelled: bool,
 }
 
-/// By the position of the declaration and the name of the object.
+/// The declarations, by the index of their [`Declaration`] and the name of the object.
 type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 
 /// The declared kinds of a catalog.

@@ -69,7 +69,7 @@ pub struct Envelope {
     pub api_version: String,
     /// `metadata`.
     pub metadata: ListMetadata,
-    /// Whether there were items, be it an empty list of them.
+    /// Whether the list has the member `items`, even if empty.
     #[serde(skip)]
     pub has_items: bool,
 }

@@ -65,7 +65,7 @@ pub enum Scope {
 /// Files objects under keys, within their namespace.
 #[derive(Debug)]
 pub struct Index {
-    /// What the keys are, for people.
+    /// The description of the keys.
     pub name: &'static str,
     /// The keys of an object.
     pub keys: fn(&Value) -> Vec<String>,
@@ -83,12 +83,12 @@ pub static NAMESPACES: Kind = Kind {
 };
 
 impl Kind {
-    /// `apiVersion` of its objects.
+    /// Returns the `apiVersion` of its objects.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Whether an object is of this kind, in any version of its group.
+    /// Returns whether an object is of this kind, in any version of its group.
     pub fn is_kind_of(&self, object: &Value) -> bool {
         let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");
@@ -101,14 +101,14 @@ impl Kind {
         !self.storage.is_watched()
     }
 
-    /// The name for people: `contexts.landscaper.gardener.cloud`.
+    /// Returns the full name: `contexts.landscaper.gardener.cloud`.
     pub fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 }
 
 impl Scope {
-    /// The namespace that an object of this scope is filed under.
+    /// Returns the namespace under which an object of this scope is stored.
     pub(super) fn namespace(self, namespace: &str) -> &str {
         match self {
             Self::Namespaced => namespace,

@@ -10,9 +10,9 @@ use super::stored::Held;
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// An object that takes more is parsed for each decision that reads it.
 const MAX_OBJECT_BYTES: usize = MAX_BYTES / 2;
-/// How many bytes a byte of JSON takes once it is parsed: measured from 9 to 29.
+/// Ratio of parsed to JSON size: measured from 9 to 29.
 const EXPANSION: usize = 20;
-/// What a parsed object takes besides, its typed view included.
+/// Additional size of a parsed object, including its typed view.
 const OVERHEAD: usize = 1024;
 
 /// An approximate LRU cache of two generations. When the new generation has half of the size, it becomes the old one, and the

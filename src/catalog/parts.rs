@@ -31,7 +31,7 @@ const MAX_NAME_BYTES: usize = 4096;
 pub(super) enum Part {
     /// Everything below.
     Whole,
-    /// What is below these members.
+    /// Parts of these members.
     Members(Vec<(&'static str, Part)>),
 }
 
@@ -85,7 +85,7 @@ pub struct Undecodable {
     pub namespace: String,
     /// Its name, as far as it was read.
     pub name: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 
@@ -152,7 +152,7 @@ impl Projection {
     }
 }
 
-/// Where in an object a value is, as far as it matters.
+/// The position in an object that determines what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,

@@ -11,7 +11,7 @@ use super::parts::Projection;
 
 /// The form, the length of the name, and the length of the text.
 const HEADER: usize = 1 + size_of::<u16>() + size_of::<u32>();
-/// What the allocator and the reference counts take besides.
+/// Additional memory for the allocation and the reference counts.
 const OVERHEAD: usize = 2 * size_of::<usize>();
 
 /// An object in a namespace. Two are equal, and are ordered, by their names.
@@ -19,7 +19,7 @@ const OVERHEAD: usize = 2 * size_of::<usize>();
 pub(super) struct Record(Arc<[u8]>);
 
 impl Record {
-    /// Compresses a projection. `None` for one of more than 4 GiB, which no decoder lets through.
+    /// Compresses a projection. `None` for more than 4 GiB, which decoders reject.
     pub(super) fn of(projection: &Projection, dictionary: Option<&Dictionary>) -> Option<Self> {
         let Projection { name, text, .. } = projection;
         let (name_length, text_length) = (u16::try_from(name.len()).ok()?, u32::try_from(text.len()).ok()?);
@@ -57,12 +57,12 @@ impl Record {
         compression::decompress(form, stored, self.text_length(), dictionary)
     }
 
-    /// Whether both hold the same bytes. Two that do not may still have the same text, compressed in two ways.
+    /// Returns whether both hold the same bytes. Two that do not may still have the same text, compressed in two ways.
     pub(super) fn is_same_as(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 
-    /// Identifies this very allocation for as long as anybody holds it.
+    /// Returns an address that identifies this allocation while it is held.
     pub(super) fn address(&self) -> usize {
         self.0.as_ptr().addr()
     }

@@ -12,7 +12,7 @@ use super::record::Record;
 use super::stored::{self, Held};
 use super::{Index, Kind};
 
-/// How much is known of a kind.
+/// The coverage of a kind: how completely the catalog knows its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
@@ -24,10 +24,10 @@ pub enum Coverage {
     Complete,
 }
 
-/// What a kind takes in the catalog.
+/// The size of a kind in the catalog.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
-    /// How many objects there are.
+    /// Number of objects.
     pub objects: usize,
     /// The bytes that they and their indexes take.
     pub bytes: usize,
@@ -136,7 +136,7 @@ impl Store {
         self.postings(index).map_or(0, |postings| postings.count(namespace, key))
     }
 
-    /// As [`Store::indexed`], in all namespaces.
+    /// Like [`Store::indexed`], in all namespaces.
     pub(super) fn indexed_everywhere(&self, index: &'static Index, key: &str, limit: usize) -> Vec<Held> {
         let mut namespaces: Vec<_> = self.objects.keys().collect();
         namespaces.sort_unstable();
@@ -198,12 +198,12 @@ impl Store {
         Some(Changed { before: Some(before), now: None })
     }
 
-    /// Begins a listing: what is not inserted until [`Store::finish_listing`] is gone.
+    /// Begins a list: objects that are not inserted until [`Store::finish_listing`] are removed.
     pub(super) fn begin_listing(&mut self) {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// Removes what the listing did not have.
+    /// Removes the objects that were not listed, and returns the changes.
     pub(super) fn finish_listing(&mut self, coverage: Coverage) -> Vec<Changed> {
         let now = self.generation;
         let of = |(namespace, objects): (&Arc<str>, &Objects)| {

@@ -27,7 +27,7 @@ enum Source {
     Held(Held),
 }
 
-/// A record with what is needed to read it.
+/// A record with its dictionary and its kind.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) kind: &'static Kind,

@@ -50,7 +50,7 @@ impl fmt::Debug for Reference {
 
 /// The result of a live read.
 #[derive(Debug, Clone)]
-pub enum Confirmation {
+pub enum LiveRead {
     /// The object exists.
     Exists(Arc<Stored>),
     /// The object does not exist.
@@ -60,19 +60,19 @@ pub enum Confirmation {
 }
 
 /// The results of the live reads of one request.
-pub type Confirmed = HashMap<Reference, Confirmation>;
+pub type LiveReads = HashMap<Reference, LiveRead>;
 
 /// The catalog as one request sees it: results of live reads take precedence over stored objects.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     catalog: &'a Catalog,
-    confirmed: &'a Confirmed,
+    confirmed: &'a LiveReads,
     settings: &'a Settings,
 }
 
 impl<'a> View<'a> {
     /// Creates a view of `catalog` with the live reads in `confirmed`.
-    pub fn new(catalog: &'a Catalog, confirmed: &'a Confirmed) -> Self {
+    pub fn new(catalog: &'a Catalog, confirmed: &'a LiveReads) -> Self {
         Self { catalog, confirmed, settings: Settings::NONE }
     }
 
@@ -90,9 +90,9 @@ impl<'a> View<'a> {
     /// Returns the object of that name.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         match self.confirmation(&Reference::new(kind, namespace, name)) {
-            Some(Confirmation::Exists(stored)) => Some(stored.clone()),
-            Some(Confirmation::Gone) => None,
-            Some(Confirmation::Unknown(_)) | None => self.catalog.find(kind, namespace, name),
+            Some(LiveRead::Exists(stored)) => Some(stored.clone()),
+            Some(LiveRead::Gone) => None,
+            Some(LiveRead::Unknown(_)) | None => self.catalog.find(kind, namespace, name),
         }
     }
 
@@ -109,8 +109,8 @@ impl<'a> View<'a> {
     /// Returns whether an object is known not to exist.
     pub fn is_missing(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         match self.confirmation(&Reference::new(kind, namespace, name)) {
-            Some(Confirmation::Gone) => true,
-            Some(Confirmation::Exists(_)) => false,
+            Some(LiveRead::Gone) => true,
+            Some(LiveRead::Exists(_)) => false,
             _ => self.is_complete(kind) && !self.catalog.contains(kind, namespace, name),
         }
     }
@@ -132,7 +132,7 @@ impl<'a> View<'a> {
     ) -> Vec<Arc<Stored>> {
         let gone = |stored: &Arc<Stored>| {
             let reference = Reference::new(kind, stored.namespace(), stored.name());
-            matches!(self.confirmation(&reference), Some(Confirmation::Gone))
+            matches!(self.confirmation(&reference), Some(LiveRead::Gone))
         };
         let mut found = self.catalog.indexed(kind, index, namespace, key, limit.saturating_add(self.confirmed.len()));
         found.retain(|stored| !gone(stored));
@@ -159,7 +159,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the result of the live read of an object; `None` without one.
-    pub fn confirmation(&self, reference: &Reference) -> Option<&'a Confirmation> {
+    pub fn confirmation(&self, reference: &Reference) -> Option<&'a LiveRead> {
         if self.confirmed.is_empty() {
             return None;
         }

@@ -142,9 +142,9 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     let fetches = artifacts::Metrics::register(&mut registry);
     let audit = args.audit(&mut registry, &fetches, &readiness)?;
     let trees: Arc<dyn Judge> = Arc::new(Artifacts::new(modest(), fetches));
-    let companion = ControllerManager::new(args.controllers(&identity, audit, trees)?, metrics.clone())
+    let manager = ControllerManager::new(args.controllers(&identity, audit, trees)?, metrics.clone())
         .in_namespaces(&args.namespace);
-    let mut catalog = companion.catalog();
+    let mut catalog = manager.catalog();
     catalog.set_confirm(Arc::new(cluster::Reader::new(client.clone())));
     let catalog = Arc::new(catalog);
     let condition = readiness.condition("catalog", "nothing is listed yet");
@@ -163,7 +163,7 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
             std::future::pending::<()>().await;
         }
     };
-    companion.run(Arc::new(Tools { client, catalog, events }), lead, stop).await;
+    manager.run(Arc::new(Tools { client, catalog, events }), lead, stop).await;
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use crate::admission::field::FieldPath;
 use crate::suggestion;
 use crate::yaml::{self, Document, Place};
 
-/// Unknown keys and values of one file that are reported; a file with more is none of ours.
+/// Maximum number of unknown keys and values that are reported for a file.
 const MOST: usize = 100;
 
 /// A problem of a configuration file.
@@ -56,7 +56,7 @@ pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     format!("unknown {what} {name:?}; {advice}")
 }
 
-/// The parser appends the location, which [`Problem`] shows in front.
+/// Removes the location that the parser appends; [`Problem`] shows it in front.
 fn without_location(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
     first.rsplit_once(" at line ").map_or(first, |(text, _)| text).to_owned()

@@ -22,7 +22,7 @@ use time::OffsetDateTime;
 
 use crate::admission::patch::Draft;
 use crate::admission::{Decide, Finding, Level, Metadata, Operation, Phase, Refusal, Request, Verdict};
-use crate::catalog::{Catalog, Confirmation, Confirmed, Declaration, Reference, Settings, View};
+use crate::catalog::{Catalog, Declaration, LiveRead, LiveReads, Reference, Settings, View};
 use crate::kustomize::delivery::{Delivery, Inline, Judge};
 use crate::rule::{Match, Mode, Mutator, Rule, RuleInfo};
 
@@ -154,8 +154,8 @@ impl Gate {
             return Verdict::default();
         }
         let wants: Vec<_> = mutators.iter().filter_map(|mutator| mutator.confirm).collect();
-        let confirmed = self.confirm(request, &wants, &policy.settings).await;
-        let view = View::new(&self.catalog, &confirmed).under(&policy.settings);
+        let live = self.confirm(request, &wants, &policy.settings).await;
+        let view = View::new(&self.catalog, &live).under(&policy.settings);
         let mut draft = Draft::new(request.object());
         let mut verdict = Verdict::default();
         for mutator in mutators {
@@ -186,8 +186,8 @@ impl Gate {
         }
         let of_rules = rules.iter().filter_map(|rule| rule.confirm);
         let wants: Vec<_> = of_rules.chain(deliveries.iter().filter_map(|delivery| delivery.confirm)).collect();
-        let confirmed = self.confirm(request, &wants, &policy.settings).await;
-        let view = View::new(&self.catalog, &confirmed).under(&policy.settings);
+        let live = self.confirm(request, &wants, &policy.settings).await;
+        let view = View::new(&self.catalog, &live).under(&policy.settings);
         let now = (self.clock)();
         let mut findings = Vec::new();
         for rule in rules {
@@ -203,33 +203,33 @@ impl Gate {
     }
 
     /// Reads objects from the API server until the rules ask for no more, or until the deadline.
-    async fn confirm(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> Confirmed {
-        let mut confirmed = Confirmed::new();
+    async fn confirm(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> LiveReads {
+        let mut live = LiveReads::new();
         let live_read_deadline = live_read_deadline(request);
         for _ in 0..LIVE_READ_ROUNDS {
-            let view = View::new(&self.catalog, &confirmed).under(settings);
+            let view = View::new(&self.catalog, &live).under(settings);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
             let mut seen = HashSet::new();
             wanted.retain(|reference| !confirmed.contains_key(reference) && seen.insert(reference.clone()));
             if wanted.is_empty() {
                 break;
             }
-            confirmed.extend(
+            live.extend(
                 join_all(wanted.into_iter().map(|reference| self.live_read(reference, live_read_deadline))).await,
             );
         }
-        confirmed
+        live
     }
 
-    async fn live_read(&self, reference: Reference, live_read_deadline: Instant) -> (Reference, Confirmation) {
+    async fn live_read(&self, reference: Reference, live_read_deadline: Instant) -> (Reference, LiveRead) {
         let asked = self.catalog.confirm(&reference);
-        let confirmation = match self.catalog.within(live_read_deadline, asked).await {
-            Some(Ok(Some(stored))) => Confirmation::Exists(stored),
-            Some(Ok(None)) => Confirmation::Gone,
-            Some(Err(error)) => Confirmation::Unknown(error),
-            None => Confirmation::Unknown("the API server did not answer in time".to_owned()),
+        let read = match self.catalog.within(live_read_deadline, asked).await {
+            Some(Ok(Some(stored))) => LiveRead::Exists(stored),
+            Some(Ok(None)) => LiveRead::Gone,
+            Some(Err(error)) => LiveRead::Unknown(error),
+            None => LiveRead::Unknown("the API server did not answer in time".to_owned()),
         };
-        (reference, confirmation)
+        (reference, read)
     }
 }
 

@@ -11,7 +11,7 @@ use super::rules::{kz031, kz040};
 use super::tree::{Tree, TreePath};
 use super::walk::Walk;
 
-/// What kustomize would do with a root.
+/// The predicted result of kustomize for a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It builds it.
@@ -46,13 +46,13 @@ pub struct Report {
     pub root: TreePath,
     /// By whom.
     pub profile: Profile,
-    /// What would come of it.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why the verdict is not Accept although there are no findings.
     pub reasons: Vec<String>,
     /// Everything found, in the order in which kustomize would meet it.
     pub findings: Vec<TreeFinding>,
-    /// How it would be evaluated; nothing if the root cannot be read.
+    /// The evaluation; `None` if the root cannot be read.
     pub evaluation: Option<Step>,
 }
 

@@ -19,12 +19,12 @@ pub struct Site {
 }
 
 impl Site {
-    /// A place in a file.
+    /// Creates a place in a file.
     pub fn new(file: TreePath, place: Place, field: FieldPath) -> Self {
         Self { file, place, field }
     }
 
-    /// A file as a whole.
+    /// Creates a file as a whole.
     pub fn of_file(file: TreePath) -> Self {
         Self::new(file, Place { line: 1, column: 1, start: 0, end: 0 }, FieldPath::root())
     }
@@ -129,7 +129,7 @@ impl TreeFinding {
         self
     }
 
-    /// The first line: rule, field and message.
+    /// Returns the first line: rule, field and message.
     pub fn headline(&self) -> String {
         if self.site.field.is_root() {
             return format!("{} {}", self.rule, self.message);

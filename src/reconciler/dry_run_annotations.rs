@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::live_read::with_live_reads;
 use super::{Controller, Failure, Next, Permission, Tools};
 use crate::admission::Metadata;
-use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View, cluster};
+use crate::catalog::{Catalog, Change, Kind, LiveReads, Reference, Stored, View, cluster};
 use crate::landscaper::dry_run::inheritance::{Inheritance, inheritance, is_consistent, wanted_annotations};
 use crate::landscaper::dry_run::owner_chain::{self, Root};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
@@ -101,7 +101,7 @@ impl Controller for AnnotationController {
 
 fn is_as_it_should_be(object: &Reference, catalog: &Catalog) -> bool {
     let Some(stored) = catalog.find(object.kind, &object.namespace, &object.name) else { return true };
-    let nothing = Confirmed::new();
+    let nothing = LiveReads::new();
     let root = || owner_chain::root(stored.value(), &object.namespace, &View::new(catalog, &nothing)).0;
     Metadata::of(stored.value()).is_deleting()
         || match root() {

@@ -53,7 +53,7 @@ impl Controller for FluxTrees {
         &deployed::KINDS
     }
 
-    /// The watched objects suffice.
+    /// Returns the watched objects suffice.
     fn reads(&self) -> Vec<&'static Kind> {
         Vec::new()
     }

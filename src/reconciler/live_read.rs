@@ -1,6 +1,6 @@
 //! Live reads for controllers, for decisions that must not use a stale catalog.
 
-use crate::catalog::{Confirmation, Confirmed, Reference, View};
+use crate::catalog::{LiveRead, LiveReads, Reference, View};
 use crate::reconciler::Tools;
 
 /// Maximum rounds of live reads, as in the gate: an object, its parent, and so on.
@@ -8,14 +8,14 @@ const ROUNDS: usize = 8;
 
 /// Returns the result of `compute` once it asks for no more live reads, or after the last round.
 pub(super) async fn with_live_reads<T>(tools: &Tools, compute: impl Fn(&View<'_>) -> (T, Option<Reference>)) -> T {
-    let mut with_live_reads = Confirmed::new();
+    let mut with_live_reads = LiveReads::new();
     for _ in 0..ROUNDS {
         let (answer, wanted) = compute(&View::new(&tools.catalog, &with_live_reads));
         let Some(reference) = wanted else { return answer };
         let said = match tools.catalog.confirm(&reference).await {
-            Ok(Some(stored)) => Confirmation::Exists(stored),
-            Ok(None) => Confirmation::Gone,
-            Err(error) => Confirmation::Unknown(error),
+            Ok(Some(stored)) => LiveRead::Exists(stored),
+            Ok(None) => LiveRead::Gone,
+            Err(error) => LiveRead::Unknown(error),
         };
         with_live_reads.insert(reference, said);
     }

@@ -1,30 +1,30 @@
-//! What was decided, as a recording keeps it.
+//! Decisions in a recording.
 
 use json_patch::Patch;
 use serde::{Deserialize, Serialize};
 
 use crate::admission::{Level, Refusal, Verdict};
 
-/// A decision without what is derived from it.
+/// A decision without derived data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Whether the request was allowed.
     pub allowed: bool,
-    /// Why it was denied before rules were asked.
+    /// The reason of a denial without running the rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
-    /// What the rules found.
+    /// The findings of the rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// What the mutators reported.
+    /// The notices of the mutators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// What the mutators changed.
+    /// The patch of the mutators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
 }
 
-/// What a rule found.
+/// A finding of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The rule's id.
@@ -33,7 +33,7 @@ pub struct Finding {
     pub level: Level,
     /// The field.
     pub field: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 

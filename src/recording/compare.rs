@@ -1,4 +1,4 @@
-//! Compares what was decided with what would be decided now.
+//! Compares recorded decisions with new ones.
 
 use json_patch::Patch;
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub enum Aspect {
     Decision,
     /// Which rules deny and warn, and about which fields.
     Findings,
-    /// What the mutators report.
+    /// The notices of the mutators.
     Notices,
     /// The object that the patch leads to.
     Patch,
@@ -29,9 +29,9 @@ pub enum Aspect {
 pub struct Difference {
     /// What differs.
     pub aspect: Aspect,
-    /// What was, and is no longer.
+    /// Entries that are no longer there.
     pub before: Vec<String>,
-    /// What is, and was not.
+    /// New entries.
     pub now: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ fn decision(answer: &Answer) -> Vec<String> {
 
 type Texts = (Vec<String>, Vec<String>);
 
-/// The findings that users see, by rule, level and field.
+/// Returns the findings that users see, by rule, level and field.
 fn findings(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Difference> {
     let shown = |answer: &Answer| -> Vec<Finding> {
         answer.findings.iter().filter(|finding| finding.level >= Level::Warn).cloned().collect()
@@ -79,7 +79,7 @@ fn findings(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Differ
     Difference::of(Aspect::Findings, texts(gone), texts(new))
 }
 
-/// Notices have no id: as many others are other words.
+/// Notices have no id, so the same number of notices with other texts is a difference in wording.
 fn notices(before: &Answer, now: &Answer, wording: &mut Texts) -> Option<Difference> {
     let (gone, new) = without_common(before.notices.clone(), now.notices.clone(), |one, other| one == other);
     if gone.len() != new.len() {
@@ -102,7 +102,7 @@ fn without_common<T>(one: Vec<T>, mut other: Vec<T>, is_same: impl Fn(&T, &T) ->
     (left, other)
 }
 
-/// What two patches make of an object, field by field.
+/// Compares the results of two patches field by field.
 fn patches(before: Option<&Patch>, now: Option<&Patch>, object: &Value) -> Option<Difference> {
     if before == now {
         return None;
@@ -121,7 +121,7 @@ fn patched(object: &Value, patch: Option<&Patch>) -> Option<Value> {
     Some(object)
 }
 
-/// The fields in which `to` differs from `from`, with their values in `to`.
+/// Returns the fields in which `to` differs from `from`, with their values in `to`.
 fn fields(from: &Value, to: &Value) -> Vec<String> {
     let mut fields = Vec::new();
     collect(Some(from), to, "", &mut fields);

@@ -8,10 +8,10 @@ use super::Answer;
 use crate::admission::{Level, Phase};
 use crate::catalog::Kind;
 
-/// The format that is written and read. It changes when older versions could not read a line as it is meant.
+/// The version of the format. It changes if older versions could misread a line.
 pub const FORMAT: u32 = 1;
 
-/// One line: an object with one member, whose name says what it is.
+/// One line: an object with one member, whose name is the type of the line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Line {
@@ -52,7 +52,7 @@ pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name
 }
 
 impl Line {
-    /// The change after which the line applies, and whether it comes after everything else of that number.
+    /// Returns the change after which the line applies, and whether it comes after everything else of that number.
     pub(super) fn position(&self) -> (u64, bool) {
         match self {
             Self::Recording(_) => (0, false),
@@ -66,7 +66,7 @@ impl Line {
     }
 }
 
-/// What a recording is of.
+/// The header of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`].
@@ -135,7 +135,7 @@ pub struct Lost {
     pub decisions: u64,
 }
 
-/// A decision, and what it depended on besides the catalog and the configuration.
+/// A decision, with its inputs besides the catalog and the configuration.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
@@ -150,20 +150,20 @@ pub struct Decision {
     pub phase: Phase,
     /// The AdmissionReview, without `managedFields`.
     pub review: Box<RawValue>,
-    /// The fields whose values are not in the recording.
+    /// The fields whose values are not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redacted: Vec<String>,
     /// The objects that were read from the API server for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_reads: Vec<LiveRead>,
-    /// What was found in the trees behind the object.
+    /// The findings in trees behind the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<Tree>,
-    /// What was decided; none where nothing was, because it took too long or panicked.
+    /// The answer; `None` after a timeout or panic.
     pub answer: Option<Answer>,
 }
 
-/// What the API server said of an object.
+/// The result of a live read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LiveRead {
     /// Its kind.
@@ -181,23 +181,23 @@ pub struct LiveRead {
     pub error: Option<String>,
 }
 
-/// What was found in a tree.
+/// The verdict about a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
     /// Which root of which tree it is.
     pub root: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: TreeOutcome,
 }
 
-/// What came of judging a tree.
+/// The outcome of judging a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TreeOutcome {
     /// It was judged.
     Judged {
-        /// What was found.
+        /// The findings.
         findings: Vec<TreeFinding>,
         /// How many findings were left out.
         #[serde(rename = "leftOut")]
@@ -224,7 +224,7 @@ pub struct TreeFinding {
     pub column: u32,
     /// The field: names and indexes from the root of the file.
     pub field: Vec<Value>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
     /// The value.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// Counts of what is written and dropped.
+/// Counters of written and dropped entries.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     pub(super) bytes: Counter,

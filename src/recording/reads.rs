@@ -25,23 +25,23 @@ pub(super) struct Asked {
 }
 
 tokio::task_local! {
-    /// What the decision that is being made asks for.
+    /// The reads of the decision in progress.
     pub(super) static ASKED: Arc<Mutex<Asked>>;
 }
 
-/// A panic while the lock is held leaves whole entries.
+/// The entries are consistent even after a panic.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn note(note: impl FnOnce(&mut Asked)) {
-    // Outside of a recorded decision there is nothing to note.
+    // Outside of a recorded decision nothing is noted.
     let _ = ASKED.try_with(|asked| note(&mut lock(asked)));
 }
 
-/// Live reads that are noted for the decision that asks for them.
+/// Records the live reads of a decision.
 pub struct RecordedReads<C>(
-    /// What reads.
+    /// The reader.
     pub C,
 );
 
@@ -88,7 +88,7 @@ impl LiveRead {
     }
 }
 
-/// Trees whose verdicts are noted for the decision that asks for them.
+/// Records the verdicts about trees of a decision.
 pub struct RecordedTrees(
     /// What judges.
     pub Arc<dyn Judge>,
@@ -109,7 +109,7 @@ impl Judge for RecordedTrees {
     }
 }
 
-/// Names a root among those of a decision.
+/// Returns the name of a root within a decision.
 fn named(root: &Root) -> String {
     let content = match &root.content {
         Content::Artifact(artifact) => artifact.digest.as_str(),
@@ -151,7 +151,7 @@ impl TreeFinding {
         }
     }
 
-    /// The finding; `rule` is the id as the registry has it.
+    /// Returns the finding; `rule` is the id as the registry has it.
     fn replayed(&self, rule: &'static str) -> finding::TreeFinding {
         let place = Place { line: self.line, column: self.column, start: 0, end: 0 };
         let field = self.field.iter().fold(FieldPath::root(), |path, step| match step.as_u64() {
@@ -173,7 +173,7 @@ impl TreeFinding {
     }
 }
 
-/// Answers live reads as the API server did; those that were not asked for then, from the catalog.
+/// Answers live reads from the recording; unrecorded reads from the catalog.
 #[derive(Default)]
 pub(super) struct ReplayedReads {
     answers: Mutex<HashMap<(String, String, String), LiveRead>>,
@@ -210,7 +210,7 @@ impl Confirm for ReplayedReads {
     }
 }
 
-/// Says of trees what was found in them then.
+/// Answers judgements of trees from the recording.
 pub(super) struct ReplayedTrees {
     trees: Mutex<Vec<Tree>>,
     rules: Vec<&'static str>,
@@ -229,7 +229,7 @@ impl ReplayedTrees {
     fn outcome(&self, recorded: &TreeOutcome) -> Outcome {
         match recorded {
             TreeOutcome::Judged { findings, left_out } => {
-                // A rule that is gone finds nothing.
+                // Findings of a removed rule are dropped.
                 let rule = |finding: &TreeFinding| self.rules.iter().find(|id| **id == finding.rule).copied();
                 let findings = findings.iter().filter_map(|finding| Some(finding.replayed(rule(finding)?)));
                 Outcome::Judged(Arc::new(Judged { findings: findings.collect(), left_out: *left_out }))

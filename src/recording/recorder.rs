@@ -1,4 +1,4 @@
-//! Takes what is to be recorded from handlers and watches, and never waits.
+//! Receives entries from handlers and watches without blocking.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use super::writer::{self, Writer};
 use crate::admission::{Phase, Request, Verdict};
 use crate::catalog::{Catalog, Change, Coverage, Kind, Observe};
 
-/// How many entries wait for the writer. A change of the catalog waits as a pointer to an object that the catalog holds
+/// Maximum number of entries that wait for the writer. A change of the catalog waits as a pointer to an object that the catalog holds
 /// anyway, and a large cluster is listed in a second.
 const MAX_ENTRIES: usize = 100_000;
 /// How many bytes the decisions hold that wait for the writer: some hundred of the largest, ten thousand usual ones.
@@ -46,7 +46,7 @@ impl Recorder {
         Ok(Self { sender, shared, writer: Mutex::new(Some(thread)), path })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn path(&self) -> &std::path::Path {
         &self.path
     }
@@ -56,7 +56,7 @@ impl Recorder {
         self.change(|change| Entry::Configuration { change, text });
     }
 
-    /// Makes a decision, and records it with what it asked for. A decision that is given up or panics is recorded too.
+    /// Records a decision with its reads. A cancelled or panicking decision is recorded too.
     pub async fn decision(
         &self,
         phase: Phase,
@@ -80,7 +80,7 @@ impl Recorder {
         verdict
     }
 
-    /// Writes what is queued and ends the recording. Blocks until that is done.
+    /// Writes the queued entries and ends the recording. Blocks until then.
     pub fn finish(&self) {
         let Some(writer) = lock(&self.writer).take() else { return };
         // A writer that has ended takes nothing any more.
@@ -159,7 +159,7 @@ mod tests {
     use crate::admission::{Object, Operation, Resource, User};
     use crate::process;
 
-    /// A recorder whose writer never takes anything.
+    /// Returns a recorder whose writer never reads its queue.
     fn stuck(entries: usize) -> (Recorder, Receiver<Entry>) {
         let shared = Shared::new(Metrics::register(&mut process::registry()));
         let (sender, receiver) = sync_channel(entries);

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-/// What stands in place of a value. It is valid base64, as values of a Secret's `data` are.
+/// The replacement of a value. It is valid base64, like the values of a Secret's `data`.
 pub(super) const PLACEHOLDER: &str = "UkVEQUNURUQ=";
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// A kind whose objects hold credentials, and the fields that do.
+/// A kind with credentials, and the fields that contain them.
 struct Sensitive {
     group: &'static str,
     kind: &'static str,
@@ -22,7 +22,7 @@ const SENSITIVE: [Sensitive; 3] = [
     Sensitive { group: "landscaper.gardener.cloud", kind: "DataObject", fields: &["/data"] },
 ];
 
-/// Whether objects of a kind hold credentials.
+/// Returns whether objects of a kind hold credentials.
 pub(super) fn is_sensitive(group: &str, kind: &str) -> bool {
     SENSITIVE.iter().any(|known| known.group == group && known.kind == kind)
 }

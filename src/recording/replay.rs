@@ -23,7 +23,7 @@ use crate::gate::{Gate, Policy, Registry};
 pub struct Malformed {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 
@@ -46,11 +46,11 @@ pub struct Recording {
 pub struct Replayed<'a> {
     /// Its line in the recording.
     pub line: usize,
-    /// What was recorded.
+    /// The recorded decision.
     pub decision: &'a Decision,
     /// The request, for people: `UPDATE contexts.landscaper.gardener.cloud demo/base by alice`.
     pub request: String,
-    /// What is decided now.
+    /// The new decision.
     pub now: Answer,
     /// What differs.
     pub differences: Vec<Difference>,
@@ -59,7 +59,7 @@ pub struct Replayed<'a> {
 }
 
 impl Replayed<'_> {
-    /// Whether the request is decided otherwise, beyond the wording, and the recording has everything to say so.
+    /// Returns whether the new decision differs in more than wording, and the recording is complete enough to compare.
     pub fn differs(&self) -> bool {
         self.not_comparable.is_none() && self.differences.iter().any(|difference| difference.aspect != Aspect::Wording)
     }
@@ -92,21 +92,22 @@ impl Recording {
         Ok(Self { header, lines })
     }
 
-    /// What it is of.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The rules of the families that were on.
+    /// Returns the rules of the families that were on.
     pub fn registry(&self) -> Registry {
         let families: Vec<&str> = self.header.families.iter().map(String::as_str).collect();
         Registry::standard().only(&families)
     }
 
-    /// The text of the recording in which each decision is what it is now.
+    /// Returns the text of the recording with the new decisions.
     ///
     /// # Errors
-    /// When a line cannot be written.
+    ///
+    /// If a line cannot be written.
     pub fn accept(text: &str, replayed: &[Replayed<'_>]) -> Result<String, serde_json::Error> {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         for Replayed { line, now, .. } in replayed {
@@ -187,7 +188,7 @@ impl Session {
         Self { gate, reads, trees, now, is_policy_given, has_lost_changes: false }
     }
 
-    /// Brings the state to where it is after a line.
+    /// Applies a line to the state.
     fn apply(&mut self, line: &Line) -> Result<(), String> {
         let catalog = self.gate.catalog();
         match line {
@@ -195,7 +196,7 @@ impl Session {
                 let policy = config::parse(&line.text, "the recorded configuration", &Registry::standard());
                 self.gate.set_policy(policy.map_err(|error| error.to_string())?);
             }
-            // Kinds that no rule looks up any more are left out.
+            // Kinds that no rule looks up any more are skipped.
             Line::Coverage(line) => {
                 kind(catalog, &line.kind).into_iter().for_each(|kind| catalog.set_coverage(kind, line.coverage))
             }

@@ -47,13 +47,14 @@ impl Copied {
         }
     }
 
-    /// About how many bytes it holds.
+    /// Returns the approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         let objects = [&self.object, &self.old_object].into_iter().flatten().map(String::len).sum::<usize>();
         size_of::<Self>() + objects + self.groups.iter().map(String::len).sum::<usize>()
     }
 
-    /// The AdmissionReview, without what rules do not read and without credentials, and the fields that are redacted.
+    /// Returns the AdmissionReview, without what rules do not read and without credentials, and the fields that are
+    /// redacted.
     pub(super) fn review(&self) -> Result<(Box<RawValue>, Vec<String>), serde_json::Error> {
         let mut redacted = Vec::new();
         let object = self.object("object", self.object.as_deref(), &mut redacted);
@@ -88,8 +89,8 @@ impl Copied {
         serde_json::value::to_raw_value(&object).ok()
     }
 
-    /// What cannot be read is kept as it is, on one line: a line break outside of strings is a space, and in them there is
-    /// none.
+    /// Stores an unreadable object as text on one line: line breaks, which can only be outside of strings, become
+    /// spaces.
     fn unreadable(&self, which: &str, text: &str, redacted: &mut Vec<String>) -> Option<Box<RawValue>> {
         if redact::is_sensitive(&self.group, &self.kind) {
             redacted.push(format!("/{which}"));

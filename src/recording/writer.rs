@@ -173,7 +173,7 @@ fn changed(change: u64, of: &Change) -> Line {
     }
 }
 
-/// The object, which says what it is.
+/// Adds apiVersion and kind to the object.
 fn named(mut object: Value, kind: &crate::catalog::Kind) -> Value {
     if let Some(members) = object.as_object_mut() {
         members.entry("apiVersion").or_insert_with(|| kind.api_version().into());

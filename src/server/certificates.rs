@@ -56,7 +56,7 @@ pub enum CertificateError {
     Authority {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// The leaf is not an X.509 certificate.
@@ -64,7 +64,7 @@ pub enum CertificateError {
     NotX509 {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// The key does not belong to the leaf, or its type cannot sign TLS handshakes.
@@ -72,7 +72,7 @@ pub enum CertificateError {
     Key {
         /// The file of the key.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of rustls.
         source: rustls::Error,
     },
 }

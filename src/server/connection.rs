@@ -31,7 +31,7 @@ use super::metrics::{BadRequest, Metrics, RefusedClient};
 use super::rejection::CLOSE;
 use super::webhook::Webhook;
 
-/// What all connections share.
+/// The state that all connections share.
 pub(super) struct Connections {
     pub(super) acceptor: TlsAcceptor,
     /// Limits concurrent handshakes, so that a burst of new connections does not delay existing ones.

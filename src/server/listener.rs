@@ -104,7 +104,7 @@ fn address_of(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr,
     listener.local_addr().map_err(|source| BindError { port: "bound", address, source })
 }
 
-/// What the server depends on.
+/// The dependencies of the server.
 pub struct Parts {
     /// Decides about requests.
     pub decide: Arc<dyn Decide>,

@@ -149,7 +149,7 @@ mod tests {
         (chain, pair)
     }
 
-    /// A server that takes the clients of an authority that did not sign its own leaf.
+    /// Returns a server that takes the clients of an authority that did not sign its own leaf.
     fn server(certificates: &Arc<Certificates>) -> ServerConfig {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, pair().0).unwrap();

@@ -12,7 +12,7 @@ use super::clients::{Authorities, Clients};
 use super::metrics::{Metrics, Reload};
 use crate::process::Changes;
 
-/// What was last loaded, so that each change is loaded and logged once.
+/// The last loaded content, so that each change is loaded and logged once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// Files with this fingerprint.

@@ -1,4 +1,4 @@
-//! How much a document may ask of its reader.
+//! Limits on the size of a document.
 
 /// A document of this many values is some 20 MB of text; etcd takes objects of 1.5 MB.
 const NODES: usize = 1_000_000;
@@ -8,7 +8,7 @@ const ALIASED: usize = 100_000;
 /// `serde_json` reads no deeper, and so neither does what reads our values after us.
 const DEPTH: usize = 128;
 
-/// How much a document may ask of its reader.
+/// Limits on the size of a document.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// The most values, keys included, in a document.

@@ -23,7 +23,7 @@ struct Pair {
     value: Value,
 }
 
-/// What has been read of a mapping.
+/// The entries of a mapping read so far.
 #[derive(Default)]
 struct Pairs {
     own: Vec<Pair>,
@@ -86,7 +86,7 @@ impl<'t> Reader<'t, '_> {
         Ok(())
     }
 
-    /// Returns the key as a string, and whether go-yaml v3 takes it for something else; `None` for the merge key.
+    /// Returns the key as a string, and whether it is not a string for go-yaml v3; `None` for the merge key.
     fn key(&mut self, event: Event<'t>, span: Span) -> Result<Option<(Box<str>, bool)>, YamlError> {
         self.tag(&event, span)?;
         let mut odd = Ok(false);
@@ -128,8 +128,8 @@ impl<'t> Reader<'t, '_> {
         if span.start.line() == span.end.line() && !gap.contains('\n') && !has_property {
             return None;
         }
-        let is_marked = has_property || before.trim_end().ends_with('?');
-        let problem = if is_marked { Problem::Dialect } else { Problem::Syntax };
+        let is_explicit = has_property || before.trim_end().ends_with('?');
+        let problem = if is_explicit { Problem::Dialect } else { Problem::Syntax };
         Some(problem(dialect::KEY.to_owned()))
     }
 

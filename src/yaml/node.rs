@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::core;
 pub use super::tag::Tag;
 
-/// How a node is written.
+/// The notation of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Style {
     /// A plain scalar; a mapping or sequence in block form.
@@ -33,7 +33,7 @@ impl Style {
     }
 }
 
-/// Where a node was written.
+/// The origin of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Origin {
     /// The number of the file, as the reader of the file chose it; 0 for a node that no file holds.

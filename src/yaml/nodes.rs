@@ -70,7 +70,7 @@ struct Built {
     node: Node,
     /// Number of values in it, including itself; a long text counts as several.
     size: usize,
-    /// How many mappings and sequences are within one another in it.
+    /// Depth of nested mappings and sequences in it.
     height: usize,
 }
 
@@ -83,11 +83,11 @@ struct NodeReader<'t, 'l> {
     has_schemas: bool,
     /// Nesting depth of values of `<<`.
     merging: usize,
-    /// Where the last event ended.
+    /// Offset of the end of the last event.
     end: usize,
 }
 
-/// What has been read of a mapping.
+/// The entries of a mapping read so far.
 #[derive(Default)]
 struct Fields {
     own: Vec<Entry>,

@@ -62,7 +62,7 @@ pub(super) struct Keys {
     pub(super) odd: bool,
 }
 
-/// How far a path leads into a [`Spot`].
+/// The part of a path that exists in a [`Spot`].
 pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,
     /// The entry with the value `spot`, unless it is a list element or the root.

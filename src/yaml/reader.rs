@@ -58,9 +58,9 @@ fn read_document(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<D
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) spot: Spot,
-    /// How much it is to copy: values, itself included, and text.
+    /// The cost of copying it: its values, including itself, and its text.
     pub(super) size: usize,
-    /// How many mappings and lists are within one another in it.
+    /// Depth of nested mappings and lists in it.
     pub(super) height: usize,
 }
 

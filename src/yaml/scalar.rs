@@ -11,7 +11,7 @@ use super::error::Problem;
 use super::number;
 pub(super) use super::scalar_value::Scalar;
 
-/// Where the tags `!!str`, `!!int`, … live.
+/// The prefix of the tags `!!str`, `!!int`, ….
 pub(super) const NAMESPACE: &str = "tag:yaml.org,2002:";
 
 /// Gives the scalar its type. A tag that go-yaml does not know makes it a string.
@@ -94,7 +94,7 @@ pub(super) fn is_bare_tag(tag: &Tag) -> bool {
     tag.handle().is_empty() && tag.suffix() == "!"
 }
 
-/// The key that merges, unless it is in quotes or has a tag.
+/// The merge key, unless it is quoted or has a tag.
 pub(super) const MERGE: &str = "<<";
 
 /// Returns whether a key is the one that merges.

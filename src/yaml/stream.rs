@@ -9,7 +9,7 @@ pub(super) struct Chunk<'t> {
     pub(super) text: &'t str,
     /// The byte of the whole text that `text` begins at.
     pub(super) byte: usize,
-    /// How many lines come before.
+    /// Number of lines before it.
     pub(super) lines: u32,
 }
 

@@ -32,16 +32,16 @@ impl Fault {
     }
 }
 
-/// Looks at every event, in their order, and at the text between them.
+/// Checks every event in order, and the text between events.
 pub(super) struct Strict<'t> {
     text: &'t str,
     tabs: bool,
     what: As,
-    /// How many flow collections are open.
+    /// Number of open flow collections.
     pub(super) flow: usize,
     /// The columns of the block collections that are open.
     columns: Vec<usize>,
-    /// Where the last token ended.
+    /// Offset of the end of the last token.
     end: usize,
     /// After a scalar that may continue on the next line: the column from which a tab belongs to it.
     margin: Option<usize>,

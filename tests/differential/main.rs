@@ -1,7 +1,7 @@
 //! Random trees, judged by the analysis and built by a real `kubectl kustomize`.
 //!
 //! A disagreement is a bug of ours: a tree that we refuse and kustomize builds, or one that we accept and kustomize
-//! refuses for a reason that the analysis claims to see. It is made small, written to a folder, and told with its seed.
+//! refuses for a reason that the analysis claims to see. It is minimised, written to a folder, and printed with its seed.
 //! `cargo test --test differential -- --only SEED` tries one tree again.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]

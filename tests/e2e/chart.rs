@@ -326,7 +326,7 @@ fn with_the_dry_run_deployer_items_are_routed(_: &Context) {
 fn pods_run_with_minimal_privileges(_: &Context) {
     let rendered = helm().render(&of_families(&Registry::standard().families())).expect("it renders");
     let pods: Vec<_> = rendered.objects.iter().chain(&rendered.hooks).filter_map(pod).collect();
-    assert_eq!(pods.len(), 5, "server, companion and three Jobs");
+    assert_eq!(pods.len(), 5, "server, controller manager and three Jobs");
     for pod in pods {
         let context = &pod["securityContext"];
         assert_eq!(context["runAsNonRoot"], true);
@@ -543,8 +543,8 @@ fn expected_values() -> Value {
                        "dashboard": {"enabled": true}},
     });
     let all = with(of_families(&Registry::standard().families()), &with(values, &extra("scratch")));
-    let companion = with(all["companion"].clone(), &extra("cache"));
-    with(all, &json!({"companion": companion}))
+    let manager = with(all["companion"].clone(), &extra("cache"));
+    with(all, &json!({"companion": manager}))
 }
 
 /// Defines the Prometheus operator's kinds; the definitions accept anything.
@@ -575,8 +575,8 @@ fn rejects_a_tag_in_the_repository(_: &Context) {
 fn uses_an_existing_service_account(_: &Context) {
     let existing = |name: &str| json!({"create": false, "name": name});
     let families = of_families(&Registry::standard().families());
-    let companion = with(families["companion"].clone(), &json!({"serviceAccount": existing("theirs")}));
-    let values = with(families, &json!({"serviceAccount": existing("ours"), "companion": companion}));
+    let manager = with(families["companion"].clone(), &json!({"serviceAccount": existing("theirs")}));
+    let values = with(families, &json!({"serviceAccount": existing("ours"), "companion": manager}));
     let rendered = helm().render(&values).expect("it renders");
     assert!(!rendered.objects.iter().any(|object| object["kind"] == "ServiceAccount"));
     let bindings =

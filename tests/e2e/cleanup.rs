@@ -15,9 +15,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Interval for polling a process.
 const PAUSE: Duration = Duration::from_millis(10);
 
-static LITTER: Mutex<Litter> = Mutex::new(Litter { children: Vec::new(), folders: Vec::new() });
+static RESOURCES: Mutex<Resources> = Mutex::new(Resources { children: Vec::new(), folders: Vec::new() });
 
-struct Litter {
+struct Resources {
     children: Vec<Weak<Mutex<Child>>>,
     folders: Vec<PathBuf>,
 }
@@ -28,7 +28,7 @@ pub struct Process(Arc<Mutex<Child>>);
 impl Process {
     /// Starts `command`.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        let mut cleanup = lock(&LITTER);
+        let mut cleanup = lock(&RESOURCES);
         let child = Arc::new(Mutex::new(command.spawn()?));
         cleanup.children.retain(|child| child.strong_count() > 0);
         cleanup.children.push(Arc::downgrade(&child));
@@ -38,7 +38,7 @@ impl Process {
     /// Returns how it ended, if it has.
     pub fn status(&self) -> io::Result<Option<ExitStatus>> {
         // After a signal, nobody gets past this point, so a killed process is not reported as a failure.
-        let _no_signal = lock(&LITTER);
+        let _no_signal = lock(&RESOURCES);
         lock(&self.0).try_wait()
     }
 
@@ -66,7 +66,7 @@ impl Drop for Process {
 
 /// Has `folder` deleted when a signal ends the run.
 pub fn add_folder(folder: &Path) {
-    lock(&LITTER).folders.push(folder.to_owned());
+    lock(&RESOURCES).folders.push(folder.to_owned());
 }
 
 /// Cleans up on SIGINT, SIGTERM and SIGHUP before the run ends.
@@ -97,7 +97,7 @@ async fn first(signals: Vec<(Signal, i32)>) -> i32 {
 
 /// Keeps the list locked to the end, so that nothing is started meanwhile.
 fn clear_and_exit(code: i32) -> ! {
-    let cleanup = lock(&LITTER);
+    let cleanup = lock(&RESOURCES);
     // The latest first: the API server before its etcd.
     cleanup.children.iter().rev().filter_map(Weak::upgrade).for_each(|child| kill(&child));
     for folder in &cleanup.folders {

@@ -58,7 +58,7 @@ impl<'a> Options<'a> {
     pub fn start(&self, cluster: &Cluster) -> ControllerManager {
         grant_lease(cluster, self.lease);
         let taken = |error: &DaemonError| error.port_was_taken();
-        on_free_ports(|[port]| self.start_on(cluster, port), taken).expect("a companion runs")
+        on_free_ports(|[port]| self.start_on(cluster, port), taken).expect("a controller manager runs")
     }
 
     fn start_on(&self, cluster: &Cluster, port: u16) -> Result<ControllerManager, DaemonError> {

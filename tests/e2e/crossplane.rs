@@ -466,30 +466,30 @@ fn both_versions_of_environment_configs_are_judged(ctx: &Context) {
 
 fn an_environment_is_explained_from_the_cluster(ctx: &Context) {
     composites(ctx);
-    accepts(ctx, "default", &environment_config("v1beta1", "told-a", "", "{region: eu-1, size: 1}"));
-    accepts(ctx, "default", &environment_config("v1beta1", "told-b", "", "{region: eu-2}"));
+    accepts(ctx, "default", &environment_config("v1beta1", "shown-a", "", "{region: eu-1, size: 1}"));
+    accepts(ctx, "default", &environment_config("v1beta1", "shown-b", "", "{region: eu-2}"));
     let environment = "environmentConfigs: [{ref: {name: reported-a}}, {ref: {name: reported-b}}]\npatches:\n  - {type: \
                        ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}\n";
-    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(composition("told", environment)).run().expect_success();
-    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(composite("told", "told", "")).run().expect_success();
+    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(composition("shown", environment)).run().expect_success();
+    ctx.cluster.kubectl().args(["apply", "-f", "-"]).stdin(composite("shown", "shown", "")).run().expect_success();
     let explain = |output: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-        command.args(["explain", "environment", "told", "--output", output, "--kubeconfig"]);
+        command.args(["explain", "environment", "shown", "--output", output, "--kubeconfig"]);
         let answer = command.arg(ctx.cluster.kubeconfig(User::Admin)).output().expect("it can be run");
         assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
         String::from_utf8(answer.stdout).expect("it writes text")
     };
     let reported: Value = serde_json::from_str(&explain("json")).expect("it writes JSON");
     let reported = &reported[0];
-    assert_eq!((&reported["composition"], &reported["failure"]), (&json!("told"), &Value::Null), "{reported}");
+    assert_eq!((&reported["composition"], &reported["failure"]), (&json!("shown"), &Value::Null), "{reported}");
     assert_eq!(reported["environment"]["region"], "eu-2");
     let keys = reported["steps"][0]["merged"]["keys"].as_array().expect("keys are a list");
     let region = keys.iter().find(|key| key["path"] == "region").expect("it has a region");
-    assert!(region["from"].as_str().is_some_and(|from| from.contains("told-b")), "{region}");
+    assert!(region["from"].as_str().is_some_and(|from| from.contains("shown-b")), "{region}");
     assert_eq!(region["replaced"][0]["value"], "eu-1", "{region}");
     assert_eq!(reported["steps"][1]["patches"][0]["ending"], "written", "{reported}");
     let drawing = explain("svg");
-    assert!(drawing.starts_with("<svg ") && drawing.contains("told-a") && drawing.contains("told-b"), "{drawing}");
+    assert!(drawing.starts_with("<svg ") && drawing.contains("shown-a") && drawing.contains("shown-b"), "{drawing}");
     let text = explain("text");
-    assert!(["told-a", "told-b", "eu-2"].iter().all(|word| text.contains(word)), "{text}");
+    assert!(["shown-a", "shown-b", "eu-2"].iter().all(|word| text.contains(word)), "{text}");
 }

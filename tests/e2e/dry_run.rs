@@ -128,7 +128,7 @@ fn chain(ctx: &Context, ns: &str, marks: &str) -> [String; 3] {
     [root, sub, owner(ctx, ns, "Execution", "sub")]
 }
 
-fn is_marked(ctx: &Context, ns: &str, yaml: &str) {
+fn is_annotated(ctx: &Context, ns: &str, yaml: &str) {
     patches(ctx, ns, yaml, &[(DRY_RUN, json!("true")), (CONFIGURATION, json!("test-dry-run"))]);
 }
 
@@ -136,9 +136,9 @@ fn every_level_inherits_from_the_root_at_once(ctx: &Context) {
     let ns = namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
     let [root, sub, execution] = chain(ctx, &ns, MARKS);
-    is_marked(ctx, &ns, &installation("sub", "", &root));
-    is_marked(ctx, &ns, &object("Execution", "sub", "", &sub, "{}"));
-    is_marked(ctx, &ns, &item("item", "", &execution, &export(".data.token")));
+    is_annotated(ctx, &ns, &installation("sub", "", &root));
+    is_annotated(ctx, &ns, &object("Execution", "sub", "", &sub, "{}"));
+    is_annotated(ctx, &ns, &item("item", "", &execution, &export(".data.token")));
 }
 
 fn restores_annotations_that_landscaper_removes(ctx: &Context) {
@@ -155,7 +155,7 @@ fn removes_annotations_after_the_dry_run(ctx: &Context) {
     let ns = namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
     let [_, _, execution] = chain(ctx, &ns, MARKS);
-    is_marked(ctx, &ns, &item("item", "", &execution, ""));
+    is_annotated(ctx, &ns, &item("item", "", &execution, ""));
     accepts(ctx, &ns, &installation("root", REAL, ""));
     for object in ["installation/sub", "execution/sub", "deployitem/item"] {
         eventually(|| {

@@ -86,8 +86,8 @@ fn annotates_objects_from_before_the_webhooks(ctx: &Context) {
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: "portcullis-system" };
     let tree = tree(&landscaper, &json!({DRY_RUN: "true", CONFIGURATION: "configuration"}));
-    let unmarked = landscaper.get("DeployItem", "one").expect("it is there");
-    assert_eq!(unmarked["metadata"]["annotations"], Value::Null);
+    let before = landscaper.get("DeployItem", "one").expect("it is there");
+    assert_eq!(before["metadata"]["annotations"], Value::Null);
     let options = Options { arguments: &[], ..Options::new(&ctx.cluster, "portcullis-system") };
     let _companion = options.start(&ctx.cluster);
     all_say(&landscaper, &tree, &json!("true"), &json!("configuration"));

@@ -125,7 +125,7 @@ async fn pass(request: Request<Incoming>, state: Arc<State>) -> Result<Response<
     }
     let (mut parts, body) = request.into_parts();
     parts.headers.remove("host");
-    let body = body.collect().await.expect("the companion sends whole requests").to_bytes();
+    let body = body.collect().await.expect("the controller manager sends whole requests").to_bytes();
     let answer = state.client.send(Request::from_parts(parts, Body::from(body.to_vec()))).await;
     if cut {
         state.is_cut.store(true, Ordering::SeqCst);

@@ -23,7 +23,7 @@ pub const CASES: &[Case] = &[
 const SOURCES: &str =
     "a source is read live only if the watch does not have it; the tests have GitRepositories for all of them";
 const GONE: &str = "the Landscaper version of the tests no longer has this kind";
-const LAGS: &str = "the companion asks for it only where its watch lags; of the server it is seen";
+const LAGS: &str = "the controller manager reads it live only if its watch lags; the server uses the same right";
 const REPORTS: &str = "one code writes all four kinds: the manager of the tests the first ones of a namespace, the command the \
                        others, as an administrator";
 /// Rights that are used only outside of the tests, by verb and resource, with the reason.

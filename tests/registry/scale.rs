@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use portcullis::catalog::{Catalog, Confirmed, View};
+use portcullis::catalog::{Catalog, LiveReads, View};
 use portcullis::landscaper::components::cache::{ComponentCache, Freshness};
 use portcullis::landscaper::kinds::{CONTEXTS, INSTALLATIONS, OVERWRITES};
 use portcullis::landscaper::overwrites::effect::{self, Evaluation};
@@ -60,7 +60,7 @@ impl World {
     pub async fn keep(&self) -> Kept {
         let all = self.catalog.all(&INSTALLATIONS);
         let one = async |stored: Arc<portcullis::catalog::Stored>| {
-            let nothing = Confirmed::new();
+            let nothing = LiveReads::new();
             let Evaluation::Overwritten(effect) = effect::of(stored.value(), "ns", &View::new(&self.catalog, &nothing))
             else {
                 panic!("there are overwrites");

@@ -1,6 +1,6 @@
 //! Crossplane 2 with its functions as processes.
 //!
-//! The package manager has nothing to do: FunctionRevisions that it is told to leave alone say where the functions are.
+//! The package manager has nothing to do: FunctionRevisions that it must ignore contain the addresses of the functions.
 
 use std::fs;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! A watch: changes of a kind, decoded from the bytes of its events straight into what the catalog keeps.
+//! A watch of a kind: decodes the bytes of its events directly into the parts that the catalog keeps.
 
 use std::borrow::Cow;
 use std::io;

@@ -1,4 +1,4 @@
-//! Manifests from files: what stands in for a cluster, and what the offline commands judge.
+//! Manifests from files: in place of a cluster, and as input of offline commands.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Place};
 
-/// A larger file is no manifest that a person or a tool writes; etcd takes objects of 1.5 MiB.
+/// Maximum size of a file, in bytes; etcd accepts objects of 1.5 MiB.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Folders nested deeper are a mistake, such as a link into itself.
 const MAX_FOLDER_DEPTH: usize = 64;
@@ -38,7 +38,7 @@ const POLL: Duration = Duration::from_secs(2);
 pub struct Source {
     /// The file, or `-` for standard input.
     pub name: String,
-    /// What stands in it.
+    /// Its text.
     pub text: String,
 }
 
@@ -47,16 +47,16 @@ pub struct Source {
 pub struct Manifest {
     /// The object, with its namespace.
     pub object: Value,
-    /// Where it stands.
+    /// Its file.
     pub source: Arc<Source>,
     document: Arc<Document>,
-    /// Where in the document the object is: not at its root if it is in a List.
+    /// The path of the object in its document; not the root if it is in a List.
     within: FieldPath,
 }
 
 impl Manifest {
-    /// The place of a field: of its value, or of its key where the value may be a block of many lines. Where the field is
-    /// missing, the place of the nearest part of its path.
+    /// Returns the place of a field: of its value, or of its key where the value may be a block of many lines. Where
+    /// the field is missing, the place of the nearest part of its path.
     pub fn place(&self, field: &FieldPath) -> Place {
         let path = field.segments().iter().fold(self.within.clone(), |path, segment| match segment {
             Segment::Key(key) => path.key(key),
@@ -81,9 +81,9 @@ impl Manifest {
 pub struct ManifestError {
     /// The file.
     pub name: String,
-    /// Where in it, with its text; none for a file that cannot be read.
+    /// The position, with its file; `None` for an unreadable file.
     pub place: Option<(Arc<Source>, Place)>,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
@@ -96,12 +96,12 @@ impl fmt::Display for ManifestError {
     }
 }
 
-/// How many values, made by anchors and aliases, all manifests of a run hold; cheap to clone, all clones are one.
+/// Number of values from aliases in all manifests of a run. All clones share one counter.
 #[derive(Debug, Clone, Default)]
 pub struct Aliased(Arc<AtomicUsize>);
 
 impl Aliased {
-    /// Takes room for so many values, if there is.
+    /// Takes this many values from the budget, if available.
     fn take(&self, values: usize) -> bool {
         let with = |held: usize| held.checked_add(values).filter(|held| *held <= MOST_ALIASED);
         values == 0 || self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, with).is_ok()
@@ -124,9 +124,9 @@ impl Aliased {
 pub struct Manifests {
     /// The objects in the order of their files.
     pub found: Vec<Manifest>,
-    /// What could not be read.
+    /// The errors.
     pub errors: Vec<ManifestError>,
-    /// Documents that are no Kubernetes objects, such as the values of a chart.
+    /// Number of documents that are not Kubernetes objects, such as values of a chart.
     pub others: usize,
     /// The files that were read.
     pub files: usize,
@@ -142,7 +142,8 @@ impl Manifests {
         Self::load_within(paths, namespace, &Aliased::default())
     }
 
-    /// The same, where other files of the run hold `aliased` already. What would make them too many is an error.
+    /// Returns the same, where other files of the run hold `aliased` already. What would make them too many is an
+    /// error.
     pub fn load_within<P: AsRef<Path>>(paths: &[P], namespace: &str, aliased: &Aliased) -> Self {
         let mut manifests = Self { aliased: aliased.clone(), ..Self::default() };
         for path in paths {
@@ -167,7 +168,7 @@ impl Manifests {
         }
     }
 
-    /// Leaves out the objects that are not wanted, and counts them.
+    /// Keeps only wanted objects, and counts the others.
     pub fn keep(&mut self, wanted: impl Fn(&Value) -> bool) {
         let (before, aliased) = (self.found.len(), self.held());
         self.found.retain(|manifest| wanted(&manifest.object));
@@ -175,7 +176,7 @@ impl Manifests {
         self.aliased.give_back(aliased - self.held());
     }
 
-    /// Adds what was read elsewhere.
+    /// Appends other manifests.
     pub fn append(&mut self, other: Self) {
         self.found.extend(other.found);
         self.errors.extend(other.errors);
@@ -184,12 +185,12 @@ impl Manifests {
         self.passed += other.passed;
     }
 
-    /// Just the objects.
+    /// Returns the objects.
     pub fn objects(self) -> Vec<Value> {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
 
-    /// The values, made by anchors and aliases, of the documents that are kept.
+    /// Returns the values, made by anchors and aliases, of the documents that are kept.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
         documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()
@@ -269,7 +270,7 @@ fn entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Whether a file's name is one of a manifest: `.yaml`, `.yml` or `.json`.
+/// Returns whether a file's name is one of a manifest: `.yaml`, `.yml` or `.json`.
 pub fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
@@ -282,7 +283,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     String::from_utf8(std::fs::read(path)?).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
 }
 
-/// Keeps a catalog as its folder is, for ever. What cannot be read is logged, and the catalog stays as it was.
+/// Keeps a catalog equal to its folder, forever. Errors are logged, and the catalog is then unchanged.
 pub async fn follow(catalog: &Catalog, folder: &Path) {
     let mut seen = fingerprint(folder);
     loop {
@@ -303,7 +304,7 @@ pub async fn follow(catalog: &Catalog, folder: &Path) {
     }
 }
 
-/// Changes when a file in the folder does.
+/// Returns a hash that changes when a file in the folder changes.
 fn fingerprint(folder: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     hash_folder(folder, &mut hasher, 0);

@@ -15,7 +15,7 @@ use crate::admission::scan;
 use crate::catalog::frames::{self, FrameError, Frames};
 use crate::yaml::{self, Document};
 
-/// What is between two documents.
+/// The separator of two documents.
 const SEPARATOR: &[u8] = b"\n---";
 /// How much of a file is read at once. Larger pieces are not faster, and the allocator keeps what they took.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -34,7 +34,7 @@ pub struct Object<'t> {
 }
 
 impl Object<'_> {
-    /// The API group in its `apiVersion`.
+    /// Returns the API group in its `apiVersion`.
     pub fn group(&self) -> &str {
         self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
     }
@@ -253,7 +253,7 @@ struct Pieces {
     file: File,
     buffer: Vec<u8>,
     is_at_end: bool,
-    /// How many lines were read.
+    /// Number of lines read.
     lines: u32,
 }
 
@@ -262,7 +262,7 @@ impl Pieces {
         Ok(Self { file: File::open(path)?, buffer: Vec::new(), is_at_end: false, lines: 0 })
     }
 
-    /// Reads until the buffer has so many bytes; whether the end of the file came before.
+    /// Fills the buffer with this many bytes; returns whether the file ended before.
     fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         let missing = wanted.saturating_sub(self.buffer.len());
         let missing = u64::try_from(missing).unwrap_or(u64::MAX);
@@ -362,7 +362,7 @@ mod tests {
         {
             assert_eq!(read("a.json", text.as_bytes()), (Vec::new(), Vec::new()), "{text}");
         }
-        // An object that has items, and is no list.
+        // An object with `items` that is not a list.
         let text = r#"{"apiVersion":"example.org/v1","items":[{"a":1}],"kind":"Thing","metadata":{"name":"thing-0"}}"#;
         assert_eq!(read("a.json", text.as_bytes()), (things(1), Vec::new()));
     }

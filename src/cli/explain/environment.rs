@@ -151,7 +151,7 @@ fn catalog() -> Catalog {
 
 impl Objects {
     fn explain(&self, composite: &Value, composition: Option<&str>) -> Result<Explanation, Unusable> {
-        let confirmed = Confirmed::new();
+        let confirmed = LiveReads::new();
         let view = View::new(&self.catalog, &confirmed);
         let name = Metadata::of(composite).name().to_owned();
         let choice = match composition {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::{OK, Unusable, inputs, pretty, print};
-use crate::catalog::{Catalog, Confirmed, Stored, View};
+use crate::catalog::{Catalog, LiveReads, Stored, View};
 use crate::gate::Registry;
 use crate::landscaper::kinds::INSTALLATIONS;
 
@@ -65,7 +65,7 @@ impl Args {
         of: impl Fn(&Stored, &View<'_>) -> Option<T>,
     ) -> Result<u8, Unusable> {
         let catalog = self.catalog()?;
-        let confirmed = Confirmed::new();
+        let confirmed = LiveReads::new();
         let view = View::new(&catalog, &confirmed);
         let explained: Vec<T> = self.installations(&catalog).iter().filter_map(|stored| of(stored, &view)).collect();
         if explained.is_empty() {

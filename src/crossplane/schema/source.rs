@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Schema, SchemaError};
 use crate::admission::Metadata;
-use crate::catalog::{Confirmation, Kind, Reference, Scope, Storage, View};
+use crate::catalog::{LiveRead, Kind, Reference, Scope, Storage, View};
 
 /// The annotation that holds the schema: JSON Schema, as JSON or YAML.
 pub const ANNOTATION: &str = "portcullis.dev/environment-schema";
@@ -52,7 +52,7 @@ pub fn confirm(composition: &Value) -> Option<Reference> {
 fn from_config_map(text: &str, view: &View<'_>) -> Result<Arc<Schema>, SchemaError> {
     let (namespace, name, key) = parts(text).ok_or(SchemaError::NoReference)?;
     let shown = format!("ConfigMap {namespace}/{name}");
-    if let Some(Confirmation::Unknown(why)) = view.confirmation(&Reference::new(&CONFIG_MAPS, namespace, name)) {
+    if let Some(LiveRead::Unknown(why)) = view.confirmation(&Reference::new(&CONFIG_MAPS, namespace, name)) {
         let is_forbidden = why.to_lowercase().contains("forbidden");
         let why = if is_forbidden {
             ": its ServiceAccount needs the right to get it"

@@ -10,18 +10,18 @@ use crate::yaml::{self, Limits};
 /// The operations of a patch.
 pub type Operations = Vec<Map<String, Value>>;
 
-/// What applying a patch comes to.
+/// The result of applying a patch.
 #[derive(Debug, PartialEq)]
 pub enum Applied {
     /// The object is changed.
     Done,
     /// It cannot be applied, and why.
     Refused(String),
-    /// It depends on what is not known.
+    /// The result depends on unknown content.
     Unsure(String),
 }
 
-/// The operations of a text: JSON where it begins with `[`, else YAML 1.1.
+/// Returns the operations of a text: JSON where it begins with `[`, else YAML 1.1.
 pub fn read(text: &str) -> Option<Operations> {
     if text.is_empty() {
         return None;
@@ -58,8 +58,8 @@ pub fn apply(object: &mut Object, operations: &Operations) -> Applied {
             return Applied::Unsure("whether a test holds depends on the types of values".to_owned());
         }
         let pointers = [Some(path), text("from")];
-        if let Some(fuzzy) = pointers.into_iter().flatten().find(|pointer| !object.is_clear(pointer)) {
-            return Applied::Unsure(format!("what is at {fuzzy} depends on patches before it"));
+        if let Some(uncertain_values) = pointers.into_iter().flatten().find(|pointer| !object.is_clear(pointer)) {
+            return Applied::Unsure(format!("what is at {uncertain_values} depends on patches before it"));
         }
         let done = match op {
             "add" => value(operation).and_then(|value| add(&mut content, path, value)),
@@ -92,7 +92,7 @@ fn refused<T>(why: impl Into<String>) -> Outcome<T> {
     Err(Failure::Refused(why.into()))
 }
 
-/// The value of an operation, as text where it is a scalar, like all content here.
+/// Returns the value of an operation; scalars are text, like all content here.
 fn value(operation: &Map<String, Value>) -> Outcome<Value> {
     operation.get("value").map(as_text).ok_or(Failure::Unsure)
 }
@@ -165,7 +165,7 @@ fn add(content: &mut Value, path: &str, value: Value) -> Outcome<()> {
 fn replace(content: &mut Value, path: &str, value: Value) -> Outcome<()> {
     let (steps, last) = split(path)?;
     match parent(content, &steps)? {
-        // the library sets what is not there as well
+        // The library also sets missing members.
         Value::Object(members) => {
             members.insert(last, value);
             Ok(())

@@ -1,8 +1,8 @@
-//! Keys with which an object cannot be written.
+//! Detects keys with which an object cannot be written.
 //!
 //! Source: `RNode.MarshalJSON` in kyaml. Before kustomize writes an object, or applies a JSON patch to it, go-yaml v3
-//! decodes it anew: a key that is there twice is refused, and a mapping with a key that is no string has no JSON. Until
-//! then nobody minds, so that a patch may still take such a key away.
+//! decodes it again: duplicate keys are errors, and a mapping with a key that is not a string has no JSON. Before that,
+//! a patch may still remove such a key.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::admission::field::Segment;
 use crate::kustomize::finding::Site;
 use crate::yaml::{Document, Place};
 
-/// The mapping whose keys come without quotes whatever writes them.
+/// The mapping whose keys are always written without quotes.
 pub const ANNOTATIONS: &str = "/metadata/annotations";
 
 /// The error of a key, as the end of a sentence.
@@ -28,26 +28,26 @@ pub enum KeyFault {
 /// A key of a manifest with which its object cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadKey {
-    /// Where in its object.
+    /// Its path in the object.
     pub path: FieldPath,
-    /// Where in its file.
+    /// Its position in the file.
     pub place: Place,
-    /// What is wrong with it.
+    /// The problem.
     pub fault: KeyFault,
 }
 
 /// Such a key of an object on its way through a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unwritable {
-    /// Where in the object, as a JSON pointer.
+    /// Its JSON pointer in the object.
     pub pointer: String,
-    /// What is wrong with it.
+    /// The problem.
     pub fault: KeyFault,
-    /// What put it there.
+    /// The field that added it.
     pub site: Arc<Site>,
 }
 
-/// The bad keys of a document, those that are there twice first. A key of the first level may be a number.
+/// Returns the bad keys of a document, duplicates first. A key of the first level may be a number.
 pub fn of(document: &Document) -> Vec<BadKey> {
     let twice = document.duplicates().into_iter();
     let twice = twice.map(|found| BadKey { path: found.path, place: found.kept, fault: KeyFault::Twice });
@@ -55,7 +55,7 @@ pub fn of(document: &Document) -> Vec<BadKey> {
     twice.chain(odd.map(|(path, place)| BadKey { path, place, fault: KeyFault::NotText })).collect()
 }
 
-/// The bad keys of a list that is opened: where it has `items` twice, nobody looks at the second ones.
+/// Returns the bad keys of a list that is expanded: a second `items` is ignored.
 pub fn opened(mut keys: Vec<BadKey>) -> Vec<BadKey> {
     let is_items = |key: &&BadKey| matches!(key.path.segments(), [Segment::Key(items)] if items == "items");
     if let Some(second) = keys.iter().filter(is_items).map(|key| key.place.start).min() {
@@ -65,7 +65,7 @@ pub fn opened(mut keys: Vec<BadKey>) -> Vec<BadKey> {
 }
 
 impl Unwritable {
-    /// The key itself.
+    /// Returns the key itself.
     pub fn name(&self) -> Option<String> {
         let (_, name) = self.pointer.rsplit_once('/')?;
         Some(name.replace("~1", "/").replace("~0", "~"))
@@ -73,7 +73,8 @@ impl Unwritable {
 }
 
 impl BadKey {
-    /// Whether kustomize takes now the first of them and now the last, so that it is not certain what the object is.
+    /// Returns whether kustomize sometimes uses the first and sometimes the second key, so that the object is not
+    /// known.
     pub fn decides(&self) -> bool {
         let decides = match self.path.segments() {
             [Segment::Key(key)] => matches!(&**key, "apiVersion" | "kind"),
@@ -85,17 +86,17 @@ impl BadKey {
         decides && self.fault == KeyFault::Twice
     }
 
-    /// Whether the object has annotations twice, which both count.
+    /// Returns whether the object has annotations twice, which both count.
     pub fn is_more_annotations(&self) -> bool {
         self.fault == KeyFault::Twice && pointer(&self.path) == ANNOTATIONS
     }
 
-    /// Whether it is in this field of the first level, or is it.
+    /// Returns whether it is in this field of the first level, or is it.
     pub fn starts_with(&self, field: &str) -> bool {
         matches!(self.path.segments().first(), Some(Segment::Key(key)) if key == field)
     }
 
-    /// The same key in the object that is item `at` of the list that it is in.
+    /// Returns the same key in the object that is item `at` of the list that it is in.
     pub fn within_item(&self, at: usize) -> Option<Self> {
         match self.path.segments() {
             [Segment::Key(items), Segment::Index(index), rest @ ..] if items == "items" && *index == at => {
@@ -110,7 +111,7 @@ impl BadKey {
     }
 }
 
-/// The JSON pointer of a field.
+/// Returns the JSON pointer of a field.
 pub fn pointer(path: &FieldPath) -> String {
     path.segments().iter().fold(String::new(), |pointer, segment| match segment {
         Segment::Key(key) => below(&pointer, key),
@@ -118,7 +119,7 @@ pub fn pointer(path: &FieldPath) -> String {
     })
 }
 
-/// The JSON pointer of a member of what another one points to.
+/// Returns the JSON pointer of a member of what another one points to.
 pub fn below(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

@@ -1,15 +1,15 @@
 //! Label selectors.
 //!
-//! Source: `Parse` and `Requirement.Matches` in `k8s.io/apimachinery/pkg/labels`, of which kyaml has a copy. It refuses a
-//! selector as a whole for a key or a value that no label could have.
+//! Source: `Parse` and `Requirement.Matches` in `k8s.io/apimachinery/pkg/labels`, which kyaml copies. A key or value
+//! that is not a valid label makes the whole selector invalid.
 
 use crate::names::{is_label_key, is_label_value};
 
-/// What labels must be like.
+/// A label selector.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::kustomize) struct Labels(Vec<Requirement>);
 
-/// What one label must be like.
+/// A requirement on one label.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::kustomize) struct Requirement {
     /// The label.
@@ -27,11 +27,11 @@ enum Test {
     Less(i64),
 }
 
-/// What is not part of a word, the longer ones first.
+/// The operators and separators, longer ones first.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl Labels {
-    /// Reads a selector; `None` for one that Kubernetes refuses.
+    /// Parses a selector; `None` if Kubernetes rejects it.
     pub(in crate::kustomize) fn parse(text: &str) -> Option<Self> {
         let tokens = tokens(text);
         let (mut rest, mut requirements) = (tokens.as_slice(), Vec::new());
@@ -47,7 +47,7 @@ impl Labels {
         Some(Self(requirements))
     }
 
-    /// What must hold of each label.
+    /// Returns the requirements.
     pub(in crate::kustomize) fn requirements(&self) -> &[Requirement] {
         &self.0
     }
@@ -63,7 +63,7 @@ impl Requirement {
         fits.then(|| Self { key: key.to_owned(), test })
     }
 
-    /// Whether it holds where the label has this value, or is not there.
+    /// Returns whether it holds where the label has this value, or is not there.
     pub(in crate::kustomize) fn holds(&self, label: Option<&str>) -> bool {
         let is_one_of = |values: &[String]| label.is_some_and(|label| values.iter().any(|value| value == label));
         let number = || label.and_then(|label| label.parse::<i64>().ok());
@@ -82,7 +82,7 @@ fn is_symbol(token: &str) -> bool {
     SYMBOLS.contains(&token)
 }
 
-/// The requirement that begins here, and what comes behind it.
+/// Parses a requirement; returns it with the remaining tokens.
 fn requirement<'r, 't>(tokens: &'r [&'t str]) -> Option<(Requirement, &'r [&'t str])> {
     let (is_negated, tokens) = match tokens {
         ["!", rest @ ..] => (true, rest),
@@ -91,13 +91,13 @@ fn requirement<'r, 't>(tokens: &'r [&'t str]) -> Option<(Requirement, &'r [&'t s
     let (key, rest) = tokens.split_first().filter(|(key, _)| !is_symbol(key))?;
     let (test, rest) = match rest {
         [] | [",", ..] => (if is_negated { Test::IsAbsent } else { Test::Exists }, rest),
-        // a `!` before a key that is compared says nothing
+        // A `!` before a key with an operator is ignored.
         [operator, rest @ ..] => test(operator, rest)?,
     };
     Some((Requirement::new(key, test)?, rest))
 }
 
-/// An operator with its values, and what comes behind them.
+/// Parses an operator with its values; returns it with the remaining tokens.
 fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t str])> {
     if matches!(operator, "in" | "notin") {
         let (values, rest) = list(rest)?;
@@ -119,7 +119,7 @@ fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t s
     Some((test, rest))
 }
 
-/// The values in parentheses; between commas there may be nothing.
+/// Returns the values in parentheses; between commas there may be nothing.
 ///
 /// Source: `parseIdentifiersList`.
 fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {
@@ -140,7 +140,7 @@ fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {
                 rest = behind.get(1..)?;
             }
             (",", _) => {
-                // nothing stands before the first comma
+                // Nothing precedes the first comma.
                 values.extend(values.is_empty().then(String::new));
                 rest = behind;
             }
@@ -156,7 +156,7 @@ fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {
     }
 }
 
-/// The words and symbols of a selector.
+/// Returns the words and symbols of a selector.
 fn tokens(text: &str) -> Vec<&str> {
     let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
     let (mut rest, mut tokens) = (text.trim_start_matches(is_blank), Vec::new());
@@ -175,7 +175,7 @@ fn tokens(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// Whether a selector selects what has just the label `app: web`.
+    /// Returns whether a selector selects what has just the label `app: web`.
     fn selects(text: &str) -> Option<bool> {
         let labels = Labels::parse(text)?;
         let value = |key: &str| (key == "app").then_some("web");

@@ -14,22 +14,22 @@ use crate::yaml::{self, Document, Limits, Place, Problem, YamlError};
 pub struct Manifest {
     /// Its content; scalars are the text they are.
     pub value: Value,
-    /// Where it stands.
+    /// Its position.
     pub place: Place,
     /// Keys with which kustomize cannot write it.
     pub keys: Vec<BadKey>,
 }
 
-/// What a text holds.
+/// The objects in a text.
 #[derive(Debug, Default)]
 pub struct Manifests {
     /// The objects up to the first fault.
     pub objects: Vec<Manifest>,
-    /// What kustomize refuses it for.
+    /// The error of kustomize.
     pub fault: Option<(Place, ManifestFault)>,
-    /// What we cannot say anything about.
-    pub doubt: Option<(Place, String)>,
-    /// How many values were copied because of anchors and aliases.
+    /// The reason why the content is unknown.
+    pub uncertainty: Option<(Place, String)>,
+    /// Number of values that were copied because of aliases.
     pub aliased: usize,
 }
 
@@ -56,7 +56,7 @@ pub enum ManifestFault {
     Key(String, KeyFault),
 }
 
-/// Lists within lists are opened so often; kustomize has no limit.
+/// Maximum number of objects in nested lists; kustomize has no limit.
 const MOST_OBJECTS: usize = 100_000;
 
 /// Reads the objects of a text; lists of objects count as the objects in them.
@@ -70,7 +70,7 @@ pub fn read(text: &str) -> Manifests {
                 manifests.aliased += document.aliased;
                 if manifests.aliased > limits.aliased {
                     let problem = Problem::TooManyAliased(limits.aliased).to_string();
-                    manifests.doubt = Some((document.start(), problem));
+                    manifests.uncertainty = Some((document.start(), problem));
                     return manifests;
                 }
                 queue.push(document);
@@ -91,7 +91,8 @@ pub fn read(text: &str) -> Manifests {
     manifests
 }
 
-/// Whether a text may be a list that is alone in its file. That is opened before merge keys are looked at.
+/// Returns whether a text may be a list that is alone in its file. Such a list is expanded before merge keys are
+/// processed.
 fn may_be_opened(text: &str) -> bool {
     yaml::is_one_manifest(text) && text.contains("List")
 }
@@ -104,19 +105,19 @@ impl Manifests {
             Problem::Syntax(_) | Problem::Separator(_) => {}
             Problem::Merge | Problem::MergedTwice if !may_be_opened => {}
             _ => {
-                self.doubt = Some((error.place, text));
+                self.uncertainty = Some((error.place, text));
                 return;
             }
         }
         self.fault = Some((error.place, ManifestFault::Malformed(text)));
     }
 
-    /// Adds what a document holds. A `List` that is alone in its file is opened before anything else is done to it.
+    /// Adds the objects of a document. A `List` that is alone in its file is expanded first.
     fn add(&mut self, document: Document, alone: bool) {
         let place = document.start();
         let keys = keys::of(&document);
         if let Some(key) = keys.iter().find(|key| key.decides()) {
-            self.doubt.get_or_insert((key.place, format!("the key {} is there twice", key.path)));
+            self.uncertainty.get_or_insert((key.place, format!("the key {} is there twice", key.path)));
             return;
         }
         let is_open = alone && matches!(document.value["kind"].as_str(), Some("List" | "ResourceList"));
@@ -131,13 +132,13 @@ impl Manifests {
                     let place = document.nearest(&FieldPath::of(["items"]).index(at));
                     let keys: Vec<_> = keys.iter().filter_map(|key| key.within_item(at)).collect();
                     if let Some(key) = keys.iter().find(|key| key.decides()) {
-                        self.doubt.get_or_insert((key.place, format!("the key {} is there twice", key.path)));
+                        self.uncertainty.get_or_insert((key.place, format!("the key {} is there twice", key.path)));
                         return;
                     }
                     self.add_value(Manifest { value: item.clone(), place, keys });
                 }
             }
-            // what kyaml opens is asked for what is in it, whatever it is: of a mapping, keys and values
+            // kyaml requests the elements of any value here: of a mapping, its keys and values.
             Value::Object(members) if is_open && !members.is_empty() => {
                 self.fault = Some((place, ManifestFault::NotAnObject));
             }
@@ -146,7 +147,7 @@ impl Manifests {
         }
     }
 
-    /// A list of objects becomes JSON when it is opened, and its items again.
+    /// Expands a list of objects, which converts it to JSON and back.
     fn open(&mut self, list: &Value, keys: &[BadKey]) {
         let has_items = list.get("items").is_some();
         let fatal = |key: &&BadKey| key.fault == KeyFault::Twice || (has_items && key.starts_with("items"));
@@ -164,11 +165,11 @@ impl Manifests {
                 continue;
             }
             if self.objects.len() >= MOST_OBJECTS {
-                self.doubt.get_or_insert((place, format!("there are more than {MOST_OBJECTS} objects")));
+                self.uncertainty.get_or_insert((place, format!("there are more than {MOST_OBJECTS} objects")));
                 return;
             }
-            if let Some(doubt) = doubt(value) {
-                self.doubt.get_or_insert((place, doubt.to_owned()));
+            if let Some(uncertainty) = uncertainty(value) {
+                self.uncertainty.get_or_insert((place, uncertainty.to_owned()));
                 return;
             }
             if let Some(fault) = fault(value) {
@@ -198,7 +199,7 @@ fn is_list(value: &Value) -> bool {
     value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"))
 }
 
-/// What is passed over (`IsNilOrEmpty`). An empty text is something.
+/// Returns whether a document is skipped (`IsNilOrEmpty`). An empty string is not.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -208,8 +209,8 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// What of an object kustomize takes now in one way and now in another.
-fn doubt(value: &Value) -> Option<&'static str> {
+/// Returns why kustomize's reading of an object is not deterministic, if so.
+fn uncertainty(value: &Value) -> Option<&'static str> {
     let names = [&value["kind"], &value["metadata"]["name"], &value["metadata"]["namespace"]];
     if names.into_iter().any(|name| name.as_str().is_some_and(|name| name.contains(','))) {
         // former names are kept in a list with commas
@@ -219,7 +220,7 @@ fn doubt(value: &Value) -> Option<&'static str> {
         // it is the text of the null, or nothing
         return Some("apiVersion is null");
     }
-    // the items are taken for keys and values; where there is no value kustomize panics
+    // The items are treated as keys and values; kustomize panics on a missing value.
     let is_list = value["metadata"]["annotations"].as_array().is_some_and(|list| !list.is_empty());
     is_list.then_some("annotations are a list")
 }

@@ -1,8 +1,7 @@
-//! Strategic merge patches, as far as they can be followed without schemas.
+//! Merges strategic merge patches as far as possible without schemas.
 //!
-//! Mappings are merged; what happens to lists depends on schemas and merge keys, so that a list that a patch touches is
-//! not known from there on. A patch keeps kind, name and namespace of what it is applied to
-//! (`Resource.ApplySmPatch`), unless it is allowed to change them.
+//! Mappings are merged. The result for lists depends on schemas and merge keys, so a patched list becomes unknown. A
+//! patch keeps kind, name and namespace of its target (`Resource.ApplySmPatch`), unless it is allowed to change them.
 
 use std::sync::Arc;
 
@@ -13,14 +12,14 @@ use super::object::Object;
 use crate::admission::field::Segment;
 use crate::kustomize::finding::Site;
 
-/// What a patch does to an object as a whole.
+/// The effect of a patch on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merged {
     /// It changes fields.
     Changed,
     /// It deletes the object.
     Deleted,
-    /// It merges a mapping into something else, or replaces all: what follows is not known.
+    /// It merges a mapping into another type, or replaces everything: the result is unknown.
     Unsure,
 }
 
@@ -32,7 +31,7 @@ pub fn apply_with(object: &mut Object, patch: &Value, bad: &[BadKey], site: &Sit
         keep(object, patch);
         for (key, sure) in taken {
             if !sure {
-                object.blur(&key.pointer);
+                object.invalidate(&key.pointer);
             }
             object.unwritable_mut().push(key);
         }
@@ -40,8 +39,8 @@ pub fn apply_with(object: &mut Object, patch: &Value, bad: &[BadKey], site: &Sit
     merged
 }
 
-/// A bad key of a patch that gets into the object, and whether it certainly does: a key that the object has already stays
-/// as it is there.
+/// Returns a bad key of a patch that is copied into the object, and whether that is certain: an existing key of the
+/// object stays.
 fn taken(object: &Object, patch: &Value, key: &BadKey, site: &Site) -> Option<(Unwritable, bool)> {
     let pointer = keys::pointer(&key.path);
     let is_removed = patch.pointer(&pointer).is_none_or(Value::is_null);
@@ -54,12 +53,12 @@ fn taken(object: &Object, patch: &Value, key: &BadKey, site: &Site) -> Option<(U
     Some((Unwritable { pointer, fault: key.fault, site: Arc::new(site.clone()) }, sure))
 }
 
-/// Of two equal keys a patch changes or removes one.
+/// Updates duplicate keys: a patch changes or removes one of them.
 fn keep(object: &mut Object, patch: &Value) {
     let twice = object.unwritable().iter().filter(|key| key.fault == KeyFault::Twice);
     let touched: Vec<_> =
         twice.filter(|key| patch.pointer(&key.pointer).is_some()).map(|key| key.pointer.clone()).collect();
-    touched.iter().for_each(|pointer| object.blur(pointer));
+    touched.iter().for_each(|pointer| object.invalidate(pointer));
 }
 
 /// Applies a patch to the content of an object.
@@ -69,43 +68,48 @@ pub fn apply(object: &mut Object, patch: &Value) -> Merged {
         Some(_) => return Merged::Unsure,
         None => {}
     }
-    let mut fuzzy = Vec::new();
+    let mut uncertain_values = Vec::new();
     let Some(members) = patch.as_object() else { return Merged::Unsure };
     let Some(content) = object.raw_mut().as_object_mut() else { return Merged::Unsure };
-    let clean = merge(content, members, "", &mut fuzzy);
-    for pointer in &fuzzy {
-        object.blur(pointer);
+    let clean = merge(content, members, "", &mut uncertain_values);
+    for pointer in &uncertain_values {
+        object.invalidate(pointer);
     }
     if clean { Merged::Changed } else { Merged::Unsure }
 }
 
-fn merge(content: &mut Map<String, Value>, patch: &Map<String, Value>, at: &str, fuzzy: &mut Vec<String>) -> bool {
+fn merge(
+    content: &mut Map<String, Value>,
+    patch: &Map<String, Value>,
+    at: &str,
+    uncertain_values: &mut Vec<String>,
+) -> bool {
     let mut clean = true;
     for (key, value) in patch {
         let pointer = || keys::below(at, key);
         if key.starts_with('$') {
-            fuzzy.push(at.to_owned());
+            uncertain_values.push(at.to_owned());
             continue;
         }
         match (content.get_mut(key), value) {
             (_, Value::Null) => {
                 content.remove(key);
             }
-            (Some(Value::Object(old)), Value::Object(new)) => clean &= merge(old, new, &pointer(), fuzzy),
+            (Some(Value::Object(old)), Value::Object(new)) => clean &= merge(old, new, &pointer(), uncertain_values),
             (None | Some(Value::Null), Value::Object(new)) => {
                 let mut fresh = Map::new();
-                clean &= merge(&mut fresh, new, &pointer(), fuzzy);
+                clean &= merge(&mut fresh, new, &pointer(), uncertain_values);
                 content.insert(key.clone(), Value::Object(fresh));
             }
             (Some(Value::Array(_)) | None | Some(Value::Null), Value::Array(_)) => {
-                fuzzy.push(pointer());
+                uncertain_values.push(pointer());
                 content.insert(key.clone(), value.clone());
             }
             (old, value) if old.as_deref().is_none_or(is_scalar) && is_scalar(value) => {
                 content.insert(key.clone(), value.clone());
             }
             _ => {
-                fuzzy.push(pointer());
+                uncertain_values.push(pointer());
                 clean = false;
             }
         }

@@ -19,32 +19,32 @@ pub use object::{Behavior, Id, Object};
 use super::finding::Site;
 use super::tree::TreePath;
 
-/// The objects gathered so far, and what is known of them.
+/// The objects gathered so far.
 #[derive(Debug, Clone)]
 pub struct Accumulator {
     objects: Vec<Object>,
-    /// Whether all objects are here: nothing before was refused or unknown.
+    /// Whether all objects are known: no error or unknown part came before.
     pub complete: bool,
-    /// The variables, and where each was said.
+    /// The variables, with their positions.
     pub vars: BTreeMap<String, Site>,
-    /// The components that worked on these objects, and where each was listed.
+    /// The components that were applied to these objects, with their positions.
     pub components: BTreeMap<TreePath, Site>,
     /// Whether configurations change which names and namespaces are rewritten.
     pub custom_names: bool,
-    /// Whether configurations say what has replicas.
+    /// Whether configurations define further kinds with replicas.
     pub custom_replicas: bool,
-    /// Where each identity is, unless something changed since.
+    /// The index of each identity; `None` after a change.
     index: Option<HashMap<Id, usize>>,
 }
 
-/// Why what a generator made cannot be taken in.
+/// Why a generated object conflicts with an existing one.
 #[derive(Debug)]
 pub enum Clash {
-    /// It is there already, at the index, and the generator does not say merge or replace.
+    /// It already exists at this index, and the generator's behavior is neither merge nor replace.
     Exists(usize),
-    /// It is not there.
+    /// It does not exist.
     Nothing,
-    /// It is there more than once.
+    /// It exists more than once.
     Several,
     /// It may be there, or more than once, or not.
     Perhaps,
@@ -65,32 +65,32 @@ impl Default for Accumulator {
 }
 
 impl Accumulator {
-    /// The objects.
+    /// Returns the objects.
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
-    /// The objects, to be changed.
+    /// Returns the objects, to be changed.
     pub fn objects_mut(&mut self) -> &mut Vec<Object> {
         self.index = None;
         &mut self.objects
     }
 
-    /// No objects, with others before them that are not known.
+    /// Creates an empty accumulator with unknown earlier objects.
     pub fn incomplete() -> Self {
         Self { complete: false, ..Self::default() }
     }
 
-    /// Whether all objects and their identities are known.
+    /// Returns whether all objects and their identities are known.
     pub fn is_certain(&self) -> bool {
         self.complete && self.objects.iter().all(|object| object.sure)
     }
 
-    /// Adds an object, or gives it back with the index of the one that has its identity (`Append`).
+    /// Adds an object, or returns it with the index of the object with the same identity (`Append`).
     ///
     /// # Errors
     ///
-    /// When there is one, both being certain.
+    /// If there is one, and both identities are certain.
     pub fn append(&mut self, object: Object) -> Result<(), (Box<Object>, usize)> {
         let id = object.id.effective();
         let index = self.index.get_or_insert_with(|| {
@@ -108,18 +108,18 @@ impl Accumulator {
         Ok(())
     }
 
-    /// The indexes of the objects that have or had an identity.
+    /// Returns the indexes of the objects that have or had an identity.
     pub fn matching(&self, id: &Id) -> Vec<usize> {
         let effective = id.effective();
         let objects = self.objects.iter().enumerate();
-        objects.filter(|(_, object)| object.is_or_was(&effective)).map(|(at, _)| at).collect()
+        objects.filter(|(_, object)| object.matches_current_or_previous(&effective)).map(|(at, _)| at).collect()
     }
 
-    /// Takes in what a generator made (`appendReplaceOrMerge`).
+    /// Adds a generated object by its behavior (`appendReplaceOrMerge`).
     ///
     /// # Errors
     ///
-    /// When its behavior does not agree with what is there.
+    /// If its behavior conflicts with the existing objects.
     pub fn absorb(&mut self, mut made: Object, behavior: Behavior) -> Result<(), Clash> {
         let matching = self.matching(&made.id);
         let sure: Vec<_> =
@@ -136,13 +136,15 @@ impl Accumulator {
                 Err(Clash::Perhaps)
             }
             _ => {
-                matching.iter().for_each(|at| self.objects.get_mut(*at).into_iter().for_each(|object| object.blur("")));
+                matching
+                    .iter()
+                    .for_each(|at| self.objects.get_mut(*at).into_iter().for_each(|object| object.invalidate("")));
                 Err(Clash::Perhaps)
             }
         }
     }
 
-    /// Puts what a generator made in the place of an object, with the data of both if it is to be merged.
+    /// Replaces an object by a generated one, with merged data if the behavior is merge.
     fn put_over(&mut self, at: usize, mut made: Object, behavior: Behavior) -> Result<(), Clash> {
         let Some(old) = self.objects_mut().get_mut(at) else { return Err(Clash::Nothing) };
         made.stand_for(old);
@@ -165,5 +167,5 @@ fn merge_data(old: &Object, made: &mut Object) {
         }
         made.raw_mut()[field] = serde_json::Value::Object(data);
     }
-    made.blur_like(old);
+    made.invalidate_like(old);
 }

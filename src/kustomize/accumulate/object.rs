@@ -1,4 +1,4 @@
-//! An object on its way through a build: its identity, past and present, and its content as far as it is known.
+//! An object during a build: its current and previous identities, and its content as far as known.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::yaml;
 
 /// The namespace that kustomize gives to what has none of its own (`TotallyNotANamespace`).
 const NOT_A_NAMESPACE: &str = "_non_namespaceable_";
-/// The namespace of what says nothing.
+/// The default namespace.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// Group, version, kind, name and namespace: the identity of an object in kustomize (`resid.ResId`).
@@ -27,7 +27,7 @@ pub struct Id {
 }
 
 impl Id {
-    /// The identity that an object's content gives it.
+    /// Returns the identity that an object's content gives it.
     pub fn of(content: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (group, version) = split_version(content["apiVersion"].as_str().unwrap_or_default());
@@ -40,17 +40,17 @@ impl Id {
         }
     }
 
-    /// Group and version as they are written.
+    /// Returns the apiVersion.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Whether it is in no namespace.
+    /// Returns whether it is in no namespace.
     pub fn is_cluster_scoped(&self) -> bool {
         scope::cluster_scoped(&self.kind).any(|api_version| api_version == self.api_version())
     }
 
-    /// The namespace it counts as being in (`EffectiveNamespace`).
+    /// Returns the effective namespace (`EffectiveNamespace`).
     pub fn effective_namespace(&self) -> &str {
         if self.is_cluster_scoped() {
             return NOT_A_NAMESPACE;
@@ -58,13 +58,13 @@ impl Id {
         if self.namespace.is_empty() { DEFAULT_NAMESPACE } else { &self.namespace }
     }
 
-    /// The same identity with the namespace it counts as being in: equal for what kustomize takes for equal.
+    /// Returns the identity with the effective namespace, by which kustomize compares.
     #[must_use]
     pub fn effective(&self) -> Self {
         Self { namespace: self.effective_namespace().to_owned(), ..self.clone() }
     }
 
-    /// Kind and name, for people.
+    /// Returns kind and name, for messages.
     pub fn words(&self) -> String {
         let namespace = if self.namespace.is_empty() { String::new() } else { format!(" in {}", self.namespace) };
         format!("{} {}{namespace}", self.kind, self.name)
@@ -72,7 +72,7 @@ impl Id {
 }
 
 impl fmt::Display for Id {
-    /// As kustomize prints it: `Deployment.v1.apps/web.[noNs]`.
+    /// Formats it like kustomize: `Deployment.v1.apps/web.[noNs]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let or = |text: &str, none: &'static str| if text.is_empty() { none.to_owned() } else { text.to_owned() };
         write!(
@@ -91,7 +91,7 @@ fn split_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// What a generator wants done with an object that is there already.
+/// How a generated object changes an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behavior {
     /// It must not be there.
@@ -103,7 +103,7 @@ pub enum Behavior {
 }
 
 impl Behavior {
-    /// What a word means; kustomize takes every unknown word for none.
+    /// Parses a behavior; kustomize treats every unknown word as unspecified.
     pub fn of(word: &str) -> Self {
         match word {
             "replace" => Self::Replace,
@@ -115,7 +115,7 @@ impl Behavior {
 
 /// An identity that an object had: kind, name, effective namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Former {
+struct PreviousId {
     kind: String,
     name: String,
     namespace: String,
@@ -128,20 +128,20 @@ pub struct Object {
     pub id: Id,
     /// Whether the identity is certain.
     pub sure: bool,
-    /// Whether a hash of its content is put behind its name when all else is done.
+    /// Whether a hash of its content is appended to its name at the end.
     pub hashed: bool,
-    /// Where it comes from.
+    /// Its position.
     pub site: Arc<Site>,
-    former: Vec<Former>,
+    former: Vec<PreviousId>,
     content: Arc<Value>,
     /// JSON pointers below which the content is not known.
-    fuzzy: Vec<String>,
+    uncertain_values: Vec<String>,
     /// Keys with which it cannot be written, unless something takes them away.
     unwritable: Vec<Unwritable>,
 }
 
 impl Object {
-    /// An object of this content.
+    /// Creates an object of this content.
     pub fn new(content: Value, site: Arc<Site>) -> Self {
         let id = Id::of(&content);
         Self {
@@ -151,24 +151,24 @@ impl Object {
             site,
             former: Vec::new(),
             content: Arc::new(content),
-            fuzzy: Vec::new(),
+            uncertain_values: Vec::new(),
             unwritable: Vec::new(),
         }
     }
 
-    /// The identity it had first.
+    /// Returns the identity it had first.
     pub fn original(&self) -> Id {
         self.former.first().map_or_else(|| self.id.clone(), |former| self.with(former))
     }
 
-    /// Every identity it has or had.
+    /// Returns its current and previous identities.
     pub fn ids(&self) -> impl Iterator<Item = Id> + '_ {
         let former = self.former.iter().map(|former| self.with(former));
         former.chain(std::iter::once(self.id.clone()))
     }
 
-    /// Whether it has or had an identity, given as [`Id::effective`].
-    pub fn is_or_was(&self, effective: &Id) -> bool {
+    /// Returns whether it has or had an identity, given as [`Id::effective`].
+    pub fn matches_current_or_previous(&self, effective: &Id) -> bool {
         let id = &self.id;
         if id.group != effective.group || id.version != effective.version {
             return false;
@@ -182,26 +182,26 @@ impl Object {
             })
     }
 
-    fn with(&self, former: &Former) -> Id {
-        let Former { kind, name, namespace } = former.clone();
+    fn with(&self, former: &PreviousId) -> Id {
+        let PreviousId { kind, name, namespace } = former.clone();
         Id { kind, name, namespace, ..self.id.clone() }
     }
 
-    /// Whether it had another identity.
+    /// Returns whether it had another identity.
     pub fn has_former(&self) -> bool {
         !self.former.is_empty()
     }
 
     /// Keeps the identity it has before it gets another (`StorePreviousId`).
     pub fn remember(&mut self) {
-        self.former.push(Former {
+        self.former.push(PreviousId {
             kind: self.id.kind.clone(),
             name: self.id.name.clone(),
             namespace: self.id.effective_namespace().to_owned(),
         });
     }
 
-    /// Takes the identity and past of `other`, as what a generator merges into it does.
+    /// Takes the identities of `other`, for a generated object that is merged.
     pub fn stand_for(&mut self, other: &Self) {
         self.id = other.id.clone();
         self.former.clone_from(&other.former);
@@ -211,8 +211,12 @@ impl Object {
         for field in ["labels", "annotations"] {
             self.add_metadata(field, other);
             let field = format!("/metadata/{field}");
-            other.fuzzy.iter().filter(|pointer| covers(&field, pointer)).for_each(|pointer| self.blur(pointer));
-            // they are written anew, so that what else was wrong with them is so no more, nor what a tag made of them
+            other
+                .uncertain_values
+                .iter()
+                .filter(|pointer| covers(&field, pointer))
+                .for_each(|pointer| self.invalidate(pointer));
+            // The values are written anew, which removes other errors and tags from them.
             let is_text = |key: &&Unwritable| key.name().is_some_and(|name| yaml::is_text(&name) == Some(true));
             let is_one =
                 |key: &&Unwritable| key.fault == KeyFault::NotText && is_member(&field, &key.pointer) && !is_text(key);
@@ -220,7 +224,7 @@ impl Object {
         }
     }
 
-    /// Puts the labels or annotations of `other` under its own; what is empty on both sides is left out.
+    /// Adds the labels or annotations of `other`; its own take precedence. An empty result is omitted.
     fn add_metadata(&mut self, field: &str, other: &Self) {
         let mut texts = other.raw()["metadata"][field].as_object().cloned().unwrap_or_default();
         let there = other.raw()["metadata"].get(field).is_some();
@@ -233,7 +237,7 @@ impl Object {
         }
     }
 
-    /// The content, with the identity written into it.
+    /// Returns the content, with the identity written into it.
     pub fn content(&self) -> Value {
         let mut content = Value::clone(&self.content);
         let id = &self.id;
@@ -245,7 +249,7 @@ impl Object {
                 if !id.namespace.is_empty() {
                     metadata.insert("namespace".to_owned(), id.namespace.clone().into());
                 }
-                // kustomize keeps former identities in annotations, so that there are some
+                // kustomize stores previous identities in annotations, so the mapping exists.
                 if !self.former.is_empty() {
                     metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
                 }
@@ -254,49 +258,52 @@ impl Object {
         content
     }
 
-    /// The content as it came, whose identity may be old.
+    /// Returns the original content, whose identity may be outdated.
     pub fn raw(&self) -> &Value {
         &self.content
     }
 
-    /// The content, to be changed.
+    /// Returns the content, to be changed.
     pub fn raw_mut(&mut self) -> &mut Value {
         Arc::make_mut(&mut self.content)
     }
 
-    /// Replaces the content, and the identity by the one in it.
+    /// Replaces the content, and takes the identity from it.
     pub fn replace(&mut self, content: Value) {
         self.id = Id::of(&content);
         self.content = Arc::new(content);
     }
 
-    /// The keys with which it cannot be written, if they are still there.
+    /// Returns the keys with which it cannot be written, if they are still there.
     pub fn unwritable(&self) -> &[Unwritable] {
         &self.unwritable
     }
 
-    /// The keys with which it cannot be written, to be changed.
+    /// Returns the keys with which it cannot be written, to be changed.
     pub fn unwritable_mut(&mut self) -> &mut Vec<Unwritable> {
         &mut self.unwritable
     }
 
-    /// Marks what is at a JSON pointer as not known from here on.
-    pub fn blur(&mut self, pointer: &str) {
-        if !self.fuzzy.iter().any(|known| covers(known, pointer)) {
-            self.fuzzy.push(pointer.to_owned());
+    /// Marks the value at a JSON pointer as unknown.
+    pub fn invalidate(&mut self, pointer: &str) {
+        if !self.uncertain_values.iter().any(|known| covers(known, pointer)) {
+            self.uncertain_values.push(pointer.to_owned());
         }
     }
 
-    /// Takes over what is not known of `other`.
-    pub fn blur_like(&mut self, other: &Self) {
-        for pointer in &other.fuzzy {
-            self.blur(pointer);
+    /// Copies the unknown parts of `other`.
+    pub fn invalidate_like(&mut self, other: &Self) {
+        for pointer in &other.uncertain_values {
+            self.invalidate(pointer);
         }
     }
 
-    /// Whether all is known that is at a JSON pointer, above and below it.
+    /// Returns whether all is known that is at a JSON pointer, above and below it.
     pub fn is_clear(&self, pointer: &str) -> bool {
-        !self.fuzzy.iter().any(|fuzzy| covers(fuzzy, pointer) || covers(pointer, fuzzy))
+        !self
+            .uncertain_values
+            .iter()
+            .any(|uncertain_values| covers(uncertain_values, pointer) || covers(pointer, uncertain_values))
     }
 }
 

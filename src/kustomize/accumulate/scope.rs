@@ -1,9 +1,9 @@
-//! Which kinds are not in any namespace.
+//! Cluster-scoped kinds.
 //!
-//! Source: `precomputedIsNamespaceScoped` of kyaml's `openapi` package, which is the schema of Kubernetes 1.21. All other
-//! kinds count as namespaced, those of custom resources too.
+//! Source: `precomputedIsNamespaceScoped` of kyaml's `openapi` package, the schema of Kubernetes 1.21. All other kinds
+//! are namespaced, including custom resources.
 
-/// The apiVersion and kind of all that kustomize takes for cluster-scoped, sorted.
+/// The apiVersion and kind of all cluster-scoped kinds in kustomize's schema, sorted.
 static CLUSTER_SCOPED: [(&str, &str); 36] = [
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
@@ -43,7 +43,7 @@ static CLUSTER_SCOPED: [(&str, &str); 36] = [
     ("v1", "PersistentVolume"),
 ];
 
-/// The apiVersions of a kind that kustomize takes for cluster-scoped: none for most kinds.
+/// Returns the apiVersions in which a kind is cluster-scoped; empty for most kinds.
 pub(in crate::kustomize) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &'static str> {
     CLUSTER_SCOPED.iter().filter(move |(_, known)| *known == kind).map(|(api_version, _)| *api_version)
 }

@@ -1,4 +1,4 @@
-//! Whether an object can be written, and what becomes of its keys when something writes them anew.
+//! Determines whether an object can be written, and how writing changes its keys.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::object::Object;
 use crate::kustomize::finding::Site;
 use crate::yaml;
 
-/// The mappings that generators write, all of whose keys come without quotes.
+/// The mappings that generators write; their keys are written without quotes.
 const GENERATED: [&str; 4] = ["/data", "/binaryData", "/metadata/labels", ANNOTATIONS];
 
 /// Whether an object can be written.
@@ -19,12 +19,12 @@ pub enum Writable<'o> {
     Yes,
     /// It cannot, because of this key.
     No(&'o Unwritable),
-    /// It depends on what is not known.
+    /// It depends on unknown content.
     Perhaps,
 }
 
 impl Object {
-    /// Whether it can be written as it is now.
+    /// Returns whether it can currently be written.
     pub fn writable(&self) -> Writable<'_> {
         let mut perhaps = false;
         for key in self.unwritable() {
@@ -37,8 +37,8 @@ impl Object {
         if perhaps { Writable::Perhaps } else { Writable::Yes }
     }
 
-    /// Whether a key may have gone. A second `metadata` that is empty goes when kustomize keeps a former identity in the
-    /// first; annotations are written anew, those of two mappings as one.
+    /// Returns whether a key may have been removed. A second, empty `metadata` disappears when kustomize stores a
+    /// previous identity in the first; annotations are written anew, which merges two mappings.
     fn may_have_lost(&self, key: &Unwritable) -> bool {
         let is_second = key.pointer == "/metadata" && self.has_former() && key.fault == KeyFault::Twice;
         key.pointer == ANNOTATIONS || is_second
@@ -52,18 +52,18 @@ impl Object {
         }
         let pointer = below(mapping, key);
         if is_text.is_none() {
-            self.blur(&pointer);
+            self.invalidate(&pointer);
         }
         self.unwritable_mut().push(Unwritable { pointer, fault: KeyFault::NotText, site: Arc::clone(site) });
     }
 
-    /// Notes the keys of what a generator wrote.
+    /// Records the keys that a generator wrote.
     pub fn write_generated(&mut self) {
         GENERATED.into_iter().for_each(|mapping| self.write_keys(mapping));
     }
 
-    /// Writes its annotations anew, all of them: kustomize does so when it takes its own away at the end of a build
-    /// (`RemoveBuildAnnotations`), and after a JSON patch. A value that is no scalar is an empty text from then on.
+    /// Writes its annotations anew, as kustomize does at the end of a build (`RemoveBuildAnnotations`) and after a JSON
+    /// patch. A value that is not a scalar becomes an empty string.
     pub fn write_annotations(&mut self) {
         let members = self.raw().pointer(ANNOTATIONS).and_then(|value| value.as_object());
         if members.is_some_and(|members| members.values().any(is_nested)) {

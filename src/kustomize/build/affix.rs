@@ -18,7 +18,7 @@ const SKIPPED: [Gvk<'static>; 3] = [
 ];
 const NAME: &str = "metadata/name";
 
-/// On which side a text is added.
+/// The side on which a text is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// Before the name.
@@ -30,13 +30,13 @@ pub(super) enum Side {
 /// The transformer.
 #[derive(Debug, Clone)]
 pub(super) struct Affix<'s> {
-    /// On which side.
+    /// The side.
     pub side: Side,
     /// The text.
     pub text: &'s str,
     /// The fields.
     pub specs: &'s [FieldSpec],
-    /// Where it is written.
+    /// Its position.
     pub origin: Origin,
     /// Limits the texts.
     pub budget: &'s Budget,

@@ -19,9 +19,9 @@ const MOST_OBJECTS: usize = 50_000;
 /// The result of a base.
 #[derive(Debug)]
 pub(super) struct Base {
-    /// What it accumulates.
+    /// The accumulated objects.
     pub(super) accumulator: Accumulator,
-    /// What it takes; see [`Budget`](super::budget::Budget).
+    /// The charged size; see [`Budget`](super::budget::Budget).
     pub(super) bytes: u64,
     /// The folders that it is made of, itself included.
     folders: Vec<TreePath>,
@@ -64,7 +64,7 @@ impl Bases {
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
-    /// How many folders had been visited before.
+    /// Number of folders visited before.
     folders: usize,
     warnings: usize,
     spent: u64,

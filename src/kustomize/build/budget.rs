@@ -1,7 +1,7 @@
-//! A limit on the size of what a build makes out of its files.
+//! A limit on the memory and work of a build.
 //!
-//! A patch of one line that is merged into ten thousand objects, or an operation that copies an object into itself again and
-//! again, makes much out of little. kustomize has no limit; an admission controller needs one.
+//! A one-line patch that is merged into ten thousand objects, or an operation that repeatedly copies an object into
+//! itself, creates large results from small input. kustomize has no limit; an admission controller needs one.
 
 use std::cell::Cell;
 
@@ -9,12 +9,12 @@ use crate::kustomize::node::{Kind, Node};
 
 /// All objects of a build and everything that transformers add to them: a million short values.
 const MOST: u64 = 256 << 20;
-/// About what a value takes besides its text.
+/// Approximate size of a value in addition to its text, in bytes.
 const VALUE: u64 = 160;
-/// What a transformer costs for each object that it might change.
+/// The cost of a transformer for each object that it may change.
 const STEP: u64 = 16;
 
-/// What a build has used of its limit.
+/// The part of the limit that a build has used.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: Cell<u64>,
@@ -37,20 +37,20 @@ impl Budget {
         if spent > MOST { Err(Exceeded) } else { Ok(()) }
     }
 
-    /// Uses what a text takes.
+    /// Charges the size of a text.
     ///
     /// # Errors
     ///
-    /// When the limit is exceeded.
+    /// If the limit is exceeded.
     pub(super) fn text(&self, text: &str) -> Result<(), Exceeded> {
         self.spend(VALUE + text.len() as u64)
     }
 
-    /// Uses what a node takes.
+    /// Charges the size of a node.
     ///
     /// # Errors
     ///
-    /// When the limit is exceeded; the node is measured no further then.
+    /// If the limit is exceeded; the rest of the node is not measured.
     pub(super) fn node(&self, node: &Node) -> Result<(), Exceeded> {
         match &node.kind {
             Kind::Scalar(text) => self.text(text),
@@ -65,11 +65,11 @@ impl Budget {
         }
     }
 
-    /// Uses what a JSON value takes.
+    /// Charges the size of a JSON value.
     ///
     /// # Errors
     ///
-    /// When the limit is exceeded; the value is measured no further then.
+    /// If the limit is exceeded; the rest of the value is not measured.
     pub(super) fn json(&self, value: &serde_json::Value) -> Result<(), Exceeded> {
         use serde_json::Value;
         match value {
@@ -86,11 +86,11 @@ impl Budget {
         }
     }
 
-    /// Uses what it takes to go through a number of objects.
+    /// Charges the work for a number of objects.
     ///
     /// # Errors
     ///
-    /// When the limit is exceeded.
+    /// If the limit is exceeded.
     pub(super) fn steps(&self, objects: usize) -> Result<(), Exceeded> {
         self.spend(STEP.saturating_mul(objects as u64))
     }

@@ -6,7 +6,7 @@ use super::id::Scope;
 use super::resmap::ResMap;
 use super::resource::Resource;
 
-/// How many objects have an identity.
+/// Counts the objects with each identity.
 #[derive(Debug)]
 pub(super) struct Clash {
     counts: HashMap<String, u32>,

@@ -62,7 +62,7 @@ pub(super) enum FieldError {
     /// The message of the transformer.
     #[error("{0}")]
     Other(String),
-    /// What is set is too large.
+    /// The value to set is too large.
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
 }

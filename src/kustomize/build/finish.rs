@@ -22,7 +22,7 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Objects are seldom larger than the files that they come from, except for many small ones; aliases and bases that are built
 /// many times make them grow without an end.
 const GROWTH: usize = 4;
-/// What small trees may grow to.
+/// Maximum size of the output of small trees, in bytes.
 const MOST_TEXT: usize = 8 << 20;
 /// Annotations that kustomize removes, even if the user wrote them.
 const REMOVED: [&str; 19] = [

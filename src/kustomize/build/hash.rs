@@ -9,7 +9,7 @@ use super::resource::Resource;
 use crate::go::json::marshal;
 use crate::kustomize::node::{Node, Unprintable};
 
-/// How many letters of the digest are used.
+/// Number of letters of the digest in a name.
 const LENGTH: usize = 10;
 
 /// Returns the hash of an object; `None` for kinds other than ConfigMap and Secret, whose hashes depend on kustomize's

@@ -20,7 +20,7 @@ pub(super) struct History {
 /// A value that a field got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where the value is written: the object, patch or entry.
+    /// The position of the value: the object, patch or entry.
     pub site: Site,
     /// The step: `read`, `generated`, or the name of the transformer.
     pub step: String,

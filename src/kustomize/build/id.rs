@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::kustomize::accumulate::scope;
 
-/// What kustomize takes for the namespace of objects that are in none.
+/// The namespace that kustomize assigns to cluster-scoped objects.
 const NO_NAMESPACE: &str = "_non_namespaceable_";
-/// The namespace of objects that name none.
+/// The namespace of objects without one.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// Group, version and kind; as a selector an empty part selects all.

@@ -62,7 +62,7 @@ fn rules_of<'r>(gvk: &Gvk<'_>, references: &'r [NameReference]) -> Arc<[Rule<'r>
     rules.collect()
 }
 
-/// What of an object decides whether it is meant.
+/// The parts of an object by which references are resolved.
 #[derive(Debug)]
 struct Target {
     name: Arc<str>,

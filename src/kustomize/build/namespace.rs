@@ -33,7 +33,7 @@ pub(super) struct Namespace<'s> {
     pub unset_only: bool,
     /// Which subjects get it.
     pub subjects: Subjects,
-    /// Where it is written.
+    /// Its position.
     pub origin: Origin,
 }
 

@@ -1,4 +1,4 @@
-//! What `buildMetadata` writes: where objects come from, and which transformers ran over them.
+//! Writes the annotations of `buildMetadata`: the origin of objects, and the transformers that changed them.
 //!
 //! Source: kustomize's `api/resource/origin.go`.
 
@@ -12,7 +12,7 @@ pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
 /// The annotation that lists the transformers that ran over an object.
 pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 
-/// Where an object comes from, or which transformer ran.
+/// The origin of an object, or a transformer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OriginNote {
     /// The file or folder, relative to the folder that is built.

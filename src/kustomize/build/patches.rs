@@ -175,8 +175,8 @@ pub(super) fn merge_into(
     }
 }
 
-/// Makes labels and annotations of a patch mappings of strings, as kustomize does with a copy: a null becomes the text
-/// `null` and removes nothing.
+/// Converts labels and annotations of a patch to strings, as kustomize does with a copy: null becomes the string
+/// `null`, and removes nothing.
 fn rewrite_metadata(patch: &mut Resource) {
     let Some(metadata) = patch.metadata() else { return };
     for field in ["labels", "annotations"] {
@@ -226,7 +226,7 @@ pub(super) struct Operations<'s> {
     pub patch: &'s json6902::Patch,
     /// Where they are written.
     pub origin: Origin,
-    /// Whether objects keep their former identity.
+    /// Whether objects keep their previous identity.
     pub stores_id: bool,
     /// Limits the size of the objects.
     pub budget: &'s Budget,

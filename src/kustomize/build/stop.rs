@@ -48,7 +48,7 @@ impl Stop {
 pub(super) enum Failed {
     /// kustomize refuses it.
     Refused(String),
-    /// The result is not worked out here.
+    /// The result depends on something that is not executed or implemented here.
     Unknown(String),
 }
 

@@ -13,7 +13,7 @@ use crate::kustomize::tree::{ArchiveLimits, Memory, Tree};
 
 /// The key of an archive for Sveltos.
 pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
-/// Sveltos unpacks no more than 20 MiB; etcd holds 1.5 MiB of text, which shrinks to about a fifth.
+/// Sveltos unpacks at most 20 MiB; etcd stores 1.5 MiB of text, which is about a fifth of the unpacked size.
 const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };
 
 /// Returns the archive in a member of an object, written in base64.

@@ -15,7 +15,7 @@ use crate::rule::Match;
 
 static SCOPE: [Match; 1] = [written("configmaps", "ConfigMap")];
 
-/// What would be built of a labelled ConfigMap.
+/// Judges the tree in a labelled ConfigMap.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "config-maps",
     summary: "the trees in ConfigMaps with the label portcullis.dev/kustomize-tree",

@@ -184,7 +184,7 @@ const BUILT: [&str; 14] = [
     "targetNamespace",
 ];
 
-/// Returns whether two versions of a Kustomization build the same: intervals, time-outs and pruning change nothing of
+/// Returns whether two versions of a Kustomization have the same build. Intervals, timeouts and pruning do not affect
 /// it.
 pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
     let built = |object: &Value, field: &str| object.get("spec").and_then(|spec| spec.get(field)).cloned();

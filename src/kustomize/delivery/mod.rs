@@ -119,7 +119,7 @@ impl Root {
 /// Which folders of a tree are built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum At {
-    /// This one.
+    /// This folder.
     Folder(String),
     /// This folder, if it has a `kustomization.yaml`; otherwise kustomize is not used.
     FolderIfAny(String),

@@ -18,7 +18,7 @@ pub(super) fn is_escaped(char: char) -> bool {
     !is_printable(char) || is_break(char) || matches!(char, '"' | '\\')
 }
 
-/// Appends the escape of a character, and returns how many characters that is.
+/// Appends the escape of a character, and returns its length in characters.
 ///
 /// Source: `yaml_emitter_write_double_quoted_scalar` in go-yaml v2.
 pub(super) fn escape(char: char, out: &mut String) -> usize {

@@ -34,6 +34,8 @@ pub(super) fn key(key: &str) -> Result<(), Problem> {
     if is_long { Err(Problem::LongKey) } else { Ok(()) }
 }
 
+/// Returns whether YAML rejects a character.
+///
 /// Source: `yaml_parser_update_buffer` in go-yaml v2.
 fn is_refused(char: char) -> bool {
     matches!(char, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')

@@ -85,7 +85,7 @@ const SCHEMA: [(&str, Shape); 37] = [
     ("type", Shape::TextOrTexts),
     ("uniqueItems", Shape::Flag),
 ];
-/// The properties of what kustomize takes for a Kubernetes type.
+/// The properties by which kustomize recognizes a Kubernetes type.
 const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
 /// The extensions that give a field a meaning of its own for kustomize; that of names is the first.
 const MEANINGS: [&str; 3] = ["x-kubernetes-identity", "x-kubernetes-label-selector", "x-kubernetes-annotation"];

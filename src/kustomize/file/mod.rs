@@ -254,7 +254,7 @@ fn is_empty(decoded: &Value) -> bool {
     })
 }
 
-/// Returns the line after the first document that begins another one with something in it.
+/// Returns the position of a second document that is not empty.
 fn second_document(text: &str, first: &Document) -> Option<Place> {
     let from = first.start().end;
     let at = from + text.get(from..)?.find("\n---")? + 1;

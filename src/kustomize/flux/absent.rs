@@ -18,7 +18,7 @@ pub(in crate::kustomize) struct Generated {
     /// The errors that the build will report.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
     /// What cannot be judged.
-    pub(in crate::kustomize) doubts: Vec<(Site, String)>,
+    pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
 /// The namespace in a file that has nothing else.
@@ -30,13 +30,18 @@ const MOST_FILES: usize = 100_000;
 
 /// Returns the file that Flux generates for `root`.
 pub(in crate::kustomize) fn generate(tree: &Tree, root: &TreePath, files: &Files) -> Generated {
-    let mut walk = Walk { tree, root, files, resources: Vec::new(), findings: Vec::new(), doubts: Vec::new(), seen: 0 };
+    let mut walk =
+        Walk { tree, root, files, resources: Vec::new(), findings: Vec::new(), uncertainties: Vec::new(), seen: 0 };
     walk.folder(root, 0);
     // without any resource Flux writes a namespace, so that the file is not empty
     let namespace = if walk.resources.is_empty() { PLACEHOLDER.to_owned() } else { String::new() };
     let kustomization = Kustomization { resources: walk.resources, namespace, ..Kustomization::default() };
     let path = root.join(NAMES[0]);
-    Generated { file: KustomizationFile::generated(path, kustomization), findings: walk.findings, doubts: walk.doubts }
+    Generated {
+        file: KustomizationFile::generated(path, kustomization),
+        findings: walk.findings,
+        uncertainties: walk.uncertainties,
+    }
 }
 
 struct Walk<'a> {
@@ -45,7 +50,7 @@ struct Walk<'a> {
     files: &'a Files,
     resources: Vec<String>,
     findings: Vec<TreeFinding>,
-    doubts: Vec<(Site, String)>,
+    uncertainties: Vec<(Site, String)>,
     seen: usize,
 }
 
@@ -55,7 +60,7 @@ impl Walk<'_> {
             let path = folder.join(&name);
             self.seen += 1;
             if depth > DEEPEST || self.seen > MOST_FILES {
-                self.doubts.push((Site::of_file(path), "there are more files than are looked at".to_owned()));
+                self.uncertainties.push((Site::of_file(path), "there are more files than are looked at".to_owned()));
                 return;
             }
             match self.tree.entry(&path) {
@@ -90,7 +95,7 @@ impl Walk<'_> {
         let entry = format!("./{}", path.relative_to(self.root));
         let site = Site::of_file(path.clone());
         let Ok(bytes) = self.tree.read(path) else {
-            self.doubts.push((site, "the file cannot be read".to_owned()));
+            self.uncertainties.push((site, "the file cannot be read".to_owned()));
             return;
         };
         let manifests = manifests::read(&String::from_utf8_lossy(&bytes));

@@ -22,7 +22,7 @@ pub(in crate::kustomize) struct PostBuilt {
     /// The errors that kustomize-controller reports.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
     /// What cannot be judged.
-    pub(in crate::kustomize) doubts: Vec<(Site, String)>,
+    pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
 /// Judges the objects of a build; `complete` tells whether all objects are known.
@@ -50,7 +50,7 @@ pub(in crate::kustomize) fn post_build(
     }
     if !objects.is_empty() && !post_build.from.is_empty() {
         let site = site(objects[0], &["substituteFrom"]);
-        built.doubts.push((site, format!("what {} holds is not known here", post_build.from.join(", "))));
+        built.uncertainties.push((site, format!("what {} holds is not known here", post_build.from.join(", "))));
     }
     built
 }
@@ -58,7 +58,7 @@ pub(in crate::kustomize) fn post_build(
 /// Putting variables into objects.
 struct Substitution<'a> {
     post_build: &'a PostBuild,
-    /// Whether it happens at all: without any variable it does not.
+    /// Whether substitution certainly happens; without any variable it does not.
     certain: bool,
 }
 
@@ -103,7 +103,7 @@ impl PostBuilt {
             return;
         }
         if !object.sure {
-            self.doubt(object, "may have no apiVersion");
+            self.uncertainty(object, "may have no apiVersion");
         } else {
             self.findings.push(kz013::no_api_version(Site::clone(&object.site), &object.id.words()));
         }
@@ -111,7 +111,7 @@ impl PostBuilt {
 
     fn object(&mut self, substitution: &Substitution<'_>, object: &Object, names: &mut HashMap<Id, Named>) {
         if !object.is_clear("/metadata/labels") || !object.is_clear("/metadata/annotations") {
-            self.doubt(object, "is not known well enough to say what variables do to it");
+            self.uncertainty(object, "is not known well enough to say what variables do to it");
             return;
         }
         let id = object.id.effective();
@@ -132,7 +132,7 @@ impl PostBuilt {
             Ok(()) => self.named(substitution, object, names),
         }
         if !object.is_clear("") {
-            self.doubt(object, "is not known well enough to say what variables do to it");
+            self.uncertainty(object, "is not known well enough to say what variables do to it");
         }
     }
 
@@ -145,13 +145,16 @@ impl PostBuilt {
             let evaluated = Template::read(text).and_then(|read| read.evaluate(&|name| substitution.variable(name)));
             match evaluated {
                 Ok(Some(result)) if !stays_yaml(text, &result) || is_key && result.is_empty() => {
-                    self.doubt(object, "may no longer be YAML once variables are put in, which is not worked out here");
+                    self.uncertainty(
+                        object,
+                        "may no longer be YAML once variables are put in, which is not worked out here",
+                    );
                 }
                 Ok(_) => {}
                 Err(Failure::Unclosed) if closes => {
-                    self.doubt(object, "has a `${` that is closed somewhere else, which is not worked out here");
+                    self.uncertainty(object, "has a `${` that is closed somewhere else, which is not worked out here");
                 }
-                Err(Failure::Unclear(why)) => self.doubt(object, why),
+                Err(Failure::Unclear(why)) => self.uncertainty(object, why),
                 Err(failure) => return Err(failure),
             }
         }
@@ -160,7 +163,7 @@ impl PostBuilt {
 
     fn failed(&mut self, substitution: &Substitution<'_>, object: &Object, failure: &Failure) {
         if !substitution.certain {
-            self.doubt(object, &format!("fails if any variable is set: {failure}"));
+            self.uncertainty(object, &format!("fails if any variable is set: {failure}"));
             return;
         }
         let site = Site::clone(&object.site);
@@ -184,8 +187,8 @@ impl PostBuilt {
         }
     }
 
-    fn doubt(&mut self, object: &Object, why: &str) {
-        self.doubts.push((Site::clone(&object.site), format!("{} {why}", object.id.words())));
+    fn uncertainty(&mut self, object: &Object, why: &str) {
+        self.uncertainties.push((Site::clone(&object.site), format!("{} {why}", object.id.words())));
     }
 }
 

@@ -33,7 +33,7 @@ pub(in crate::kustomize) enum Failure {
     NotSet(String),
     /// A function cannot do it.
     Function(&'static str),
-    /// What Flux does with it is not worked out here.
+    /// Flux's result is not implemented here.
     Unclear(&'static str),
 }
 

@@ -14,8 +14,7 @@ pub fn text_of(node: &Node) -> String {
     writer.out
 }
 
-/// Returns the text of a node with the comments of the text that it was read from; nothing if it is not certain where
-/// they go.
+/// Returns the text of a node with the comments of its source; `None` if their positions are not certain.
 pub fn commented_text(node: &Node, text: &str) -> Option<String> {
     let comments = comments(text)?;
     let mut writer = Writer { out: String::new(), comments, next: 0 };

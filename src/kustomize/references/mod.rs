@@ -1,6 +1,4 @@
-//! What an entry of a kustomization file refers to: a file, a folder, or something far away.
-//!
-//! Source: `FileLoader` in kustomize's `api/internal/loader/fileloader.go`.
+//! Resolves entries of a kustomization file to a file, a folder, or a remote resource.
 
 mod remote;
 

@@ -1,6 +1,4 @@
-//! Which entries are far away.
-//!
-//! Source: `IsRemoteFile` in `api/internal/loader/fileloader.go`, `NewRepoSpecFromURL` in `api/internal/git/repospec.go`.
+//! Recognizes remote resources.
 
 /// Returns whether an entry is a file to be fetched: a URL with the scheme `http` or `https`.
 pub fn is_http(entry: &str) -> bool {

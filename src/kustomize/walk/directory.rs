@@ -1,5 +1,5 @@
-//! Folders: what leads to them, whether they may stand where they are listed, and their evaluation
-//! (`accumulateComponents`, `accumulateDirectory`).
+//! Folders: resolves entries to folders, checks whether a list allows them, and evaluates them (`accumulateComponents`,
+//! `accumulateDirectory`).
 
 use super::{DEEPEST, Entry, Layer, MOST_VISITS, Walk};
 use crate::admission::FieldPath;
@@ -14,7 +14,7 @@ use crate::kustomize::rules::{kz001, kz002, kz003, kz004, kz009, kz010, kz021, k
 use crate::kustomize::tree::{Located, Lost, TreePath};
 
 impl Walk<'_> {
-    /// An entry of `components`: a folder, never a file.
+    /// Evaluates an entry of `components`, which must be a folder.
     pub(super) fn component(&mut self, layer: &Layer<'_>, entry: &Entry<'_>, acc: &mut Accumulator) {
         match layer.loader.folder(self.tree, entry.text, self.options) {
             Ok(folder) => {
@@ -34,16 +34,16 @@ impl Walk<'_> {
             }
             Err(no_folder) => {
                 acc.complete = false;
-                let doubts = self.doubts;
+                let uncertainties = self.uncertainties;
                 self.no_folder(layer, entry, &no_folder);
-                if self.doubts > doubts {
+                if self.uncertainties > uncertainties {
                     Self::unread(acc);
                 }
             }
         }
     }
 
-    /// An entry that leads to no folder, and to no file where a file may stand.
+    /// Reports an entry that is not a folder, and not a file if files are allowed.
     pub(super) fn no_folder(&mut self, layer: &Layer<'_>, entry: &Entry<'_>, no_folder: &NoFolder) {
         let site = entry.site.clone();
         let text = entry.text;
@@ -55,7 +55,10 @@ impl Walk<'_> {
                 if let Some(folder) = local {
                     self.report(kz023::found(site.clone(), text, folder));
                 }
-                self.doubt(&site, format!("{} \"{text}\" is a git repository, which is not fetched here", site.field));
+                self.uncertainty(
+                    &site,
+                    format!("{} \"{text}\" is a git repository, which is not fetched here", site.field),
+                );
             }
             NoFolder::Absolute => {
                 let folder = self.tree.locate(layer.loader.root, text).ok();
@@ -75,7 +78,7 @@ impl Walk<'_> {
         }
     }
 
-    /// An entry that leads nowhere.
+    /// Reports an entry that leads nowhere.
     pub(super) fn lost(&mut self, layer: &Layer<'_>, entry: &Entry<'_>, lost: &Lost) {
         let site = entry.site.clone();
         match lost {
@@ -86,7 +89,7 @@ impl Walk<'_> {
                 self.report(kz010::outside(site, entry.text));
             }
             Lost::Outside { above: false } => {
-                self.doubt(&site, format!("{} \"{}\" leads out of the files given", site.field, entry.text));
+                self.uncertainty(&site, format!("{} \"{}\" leads out of the files given", site.field, entry.text));
             }
             Lost::Loop => self.report(kz004::link_loop(site, entry.text)),
             Lost::Missing(_) | Lost::NotAFolder(_) => {
@@ -98,7 +101,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A path that is there and is spelled almost like `entry`.
+    /// Returns an existing path with a spelling similar to `entry`.
     pub(super) fn near(&self, root: &TreePath, entry: &str) -> Option<String> {
         let (folder, name) = entry.trim_end_matches('/').rsplit_once('/').unwrap_or((".", entry));
         let Ok(Located::Folder(parent)) = self.tree.locate(root, folder) else { return None };
@@ -107,12 +110,12 @@ impl Walk<'_> {
         Some(if folder == "." { near.to_owned() } else { format!("{folder}/{near}") })
     }
 
-    /// A folder that an entry leads to.
+    /// Evaluates the folder of an entry.
     pub(super) fn folder(&mut self, layer: &Layer<'_>, entry: &Entry<'_>, folder: &TreePath, acc: &mut Accumulator) {
         self.visits += 1;
         if self.visits > MOST_VISITS || layer.depth >= DEEPEST {
             acc.complete = false;
-            self.doubt(
+            self.uncertainty(
                 &entry.site,
                 format!("more than {MOST_VISITS} folders, or {DEEPEST} within one another, are built"),
             );
@@ -122,10 +125,10 @@ impl Walk<'_> {
             return;
         }
         let loader = Loader { root: folder, referrer: Some(&layer.loader) };
-        let doubts = self.doubts;
+        let uncertainties = self.uncertainties;
         let Some(file) = self.load(&loader, Some((&entry.site, entry.text))) else {
             acc.complete = false;
-            if entry.list == "components" && self.doubts > doubts {
+            if entry.list == "components" && self.uncertainties > uncertainties {
                 Self::unread(acc);
             }
             self.part(Step::new(entry.list, entry.text, Some(folder.clone()), StepKind::Broken));
@@ -142,7 +145,7 @@ impl Walk<'_> {
             self.target(&inner, &mut Accumulator::incomplete());
         } else if entry.list == "components" {
             self.target(&inner, acc);
-            // kustomize merges what a component leaves into an empty accumulator
+            // kustomize merges the result of a component into an empty accumulator.
             self.recheck(&entry.site, acc);
         } else {
             let mut own = Accumulator::default();
@@ -154,7 +157,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a folder stands in a list where it must not.
+    /// Checks whether the list of an entry allows its folder.
     fn placement(&mut self, entry: &Entry<'_>, file: &KustomizationFile) -> bool {
         let wants_component = entry.list == "components";
         let is_component = file.kustomization.is_component();
@@ -174,7 +177,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds what a base made to what is there (`MergeAccumulator`).
+    /// Merges the objects of a base (`MergeAccumulator`).
     fn absorb(&mut self, site: &Site, mut own: Accumulator, acc: &mut Accumulator) {
         acc.complete &= own.complete;
         acc.custom_names |= own.custom_names;

@@ -13,7 +13,7 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz015, kz016, kz030};
 
 impl Walk<'_> {
-    /// Everything that makes objects.
+    /// Runs all generators.
     pub(super) fn generators(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         let kustomization = layer.kustomization();
         self.charts(layer, acc);
@@ -40,7 +40,7 @@ impl Walk<'_> {
             let site = layer.site(FieldPath::of([list]));
             self.adds(format!("{} Helm charts", charts.len()));
             if self.options.helm {
-                self.doubt(&site, "Helm charts are not inflated here");
+                self.uncertainty(&site, "Helm charts are not inflated here");
             } else {
                 self.report(kz015::helm(site));
             }
@@ -61,12 +61,12 @@ impl Walk<'_> {
             self.report(kz016::nameless(site, kind));
             return;
         }
-        let doubts = self.doubts;
+        let uncertainties = self.uncertainties;
         let Some(data) = self.data(layer, generator, field) else {
             acc.complete = false;
-            if self.doubts > doubts {
+            if self.uncertainties > uncertainties {
                 // it may go into any of them
-                acc.objects_mut().iter_mut().for_each(|object| object.blur(""));
+                acc.objects_mut().iter_mut().for_each(|object| object.invalidate(""));
             }
             return;
         };
@@ -88,15 +88,15 @@ impl Walk<'_> {
             }
             Clash::Nothing if !acc.complete => {}
             Clash::Nothing if unknown_may_match => {
-                self.doubt(&site, format!("whether {} is there depends on patches", id.words()));
+                self.uncertainty(&site, format!("whether {} is there depends on patches", id.words()));
             }
-            Clash::Perhaps => self.doubt(&site, format!("whether {} is there is not certain", id.words())),
+            Clash::Perhaps => self.uncertainty(&site, format!("whether {} is there is not certain", id.words())),
             Clash::Nothing => self.report(kz030::nothing_to_merge(site, id)),
             Clash::Several => self.report(kz030::several(site, id)),
         }
     }
 
-    /// The data of a generator: files of variables, literals, files, in this order.
+    /// Returns the data of a generator: files of variables, literals, files, in this order.
     fn data(
         &mut self,
         layer: &Layer<'_>,
@@ -169,24 +169,24 @@ impl Walk<'_> {
     }
 }
 
-/// What a generator's sources give.
+/// The data from a generator's sources.
 struct Data {
     values: BTreeMap<String, String>,
     /// Whether all sources could be read.
     whole: bool,
 }
 
-/// The object that a generator makes of its data.
+/// Returns the object that a generator makes of its data.
 fn made(layer: &Layer<'_>, kind: &str, generator: &Generator, data: &BTreeMap<String, String>, site: &Site) -> Object {
     let made = Arc::new(site.clone());
     let mut object = Object::new(content(kind, generator, data), Arc::clone(&made));
     let options = || generator.options.iter().chain(&layer.kustomization().generator_options);
     object.hashed = !options().any(|options| options.disable_name_suffix_hash);
     if options().any(|options| !options.labels.is_empty()) {
-        object.blur("/metadata/labels");
+        object.invalidate("/metadata/labels");
     }
     if options().any(|options| !options.annotations.is_empty()) {
-        object.blur("/metadata/annotations");
+        object.invalidate("/metadata/annotations");
     }
     object.write_generated();
     for options in options() {

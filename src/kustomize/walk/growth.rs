@@ -7,15 +7,15 @@ use super::{Entry, Walk};
 use crate::kustomize::accumulate::json_patch::Operations;
 use crate::kustomize::finding::Site;
 
-/// The objects of a root together have no more values because of anchors and aliases: some 50 MB. Hardly any manifest has one.
+/// Maximum number of values from aliases in all objects of a root: some 50 MB. Few manifests have any.
 const MOST_ALIASED: usize = 250_000;
 /// All patches of a root together add no more: a million short words, or 160 MB of text.
 const MOST_ADDED: u64 = 160 << 20;
-/// About what a value takes, besides its text.
+/// Approximate size of a value in addition to its text, in bytes.
 const VALUE: u64 = 160;
 
 impl Walk<'_> {
-    /// Whether the objects of one more file, of which so many values are copies, are held; if not, that is written down.
+    /// Returns whether the objects of another file, with this many copied values, fit into the limit; reports if not.
     pub(super) fn affords_aliases(&mut self, entry: &Entry<'_>, more: usize) -> bool {
         self.aliased = self.aliased.saturating_add(more);
         let affords = more == 0 || self.aliased <= MOST_ALIASED;
@@ -25,23 +25,23 @@ impl Walk<'_> {
                 entry.text
             );
             self.aliased -= more;
-            self.doubt(&entry.site, reason);
+            self.uncertainty(&entry.site, reason);
         }
         affords
     }
 
-    /// Whether a merge of `patch` into one more object is worked out; if not, that is written down.
+    /// Returns whether a merge of `patch` into another object fits into the limit; reports if not.
     pub(super) fn affords_merge(&mut self, site: &Site, patch: &Value) -> bool {
         self.affords(site, weight(patch))
     }
 
-    /// Whether these operations on one more object are worked out; if not, that is written down.
+    /// Returns whether these operations on another object fit into the limit; reports if not.
     pub(super) fn affords_operations(&mut self, site: &Site, operations: &Operations, content: &Value) -> bool {
         let values = operations.iter().filter_map(|operation| operation.get("value")).map(weight).sum::<u64>();
         let copies = operations.iter().filter(|operation| operation.get("op").is_some_and(|op| op == "copy")).count();
         let copied = match u32::try_from(copies) {
             Ok(0) => 0,
-            // each copy at most doubles what is there
+            // Each copy at most doubles the size.
             Ok(copies) => weight(content).saturating_add(values).saturating_mul(2_u64.saturating_pow(copies)),
             Err(_) => u64::MAX,
         };
@@ -51,7 +51,10 @@ impl Walk<'_> {
     fn affords(&mut self, site: &Site, more: u64) -> bool {
         let added = self.added.saturating_add(more);
         if added > MOST_ADDED {
-            self.doubt(site, format!("the patches add more than {MOST_ADDED} bytes, which is not worked out here"));
+            self.uncertainty(
+                site,
+                format!("the patches add more than {MOST_ADDED} bytes, which is not worked out here"),
+            );
             return false;
         }
         self.added = added;

@@ -18,7 +18,7 @@ use crate::kustomize::rules::kz030;
 const SCALED: [&str; 4] = ["Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"];
 
 impl Walk<'_> {
-    /// `namespace`: everything that can be is moved there, and Namespace objects are renamed.
+    /// Applies `namespace`: moves namespaced objects, and renames Namespace objects.
     pub(super) fn namespace(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         let namespace = &layer.kustomization().namespace;
         if namespace.is_empty() {
@@ -59,7 +59,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `namePrefix`, then `nameSuffix`.
+    /// Applies `namePrefix`, then `nameSuffix`.
     pub(super) fn affix(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         let kustomization = layer.kustomization();
         let affixes = [("namePrefix", &kustomization.name_prefix), ("nameSuffix", &kustomization.name_suffix)];
@@ -79,10 +79,10 @@ impl Walk<'_> {
 
     fn unsure(&mut self, acc: &mut Accumulator, site: &crate::kustomize::finding::Site, why: &str) {
         acc.objects_mut().iter_mut().for_each(|object| object.sure = false);
-        self.doubt(site, why);
+        self.uncertainty(site, why);
     }
 
-    /// `labels`, `commonLabels` and `commonAnnotations`.
+    /// Applies `labels`, `commonLabels` and `commonAnnotations`.
     pub(super) fn labels(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         let kustomization = layer.kustomization();
         let site = |field| Arc::new(layer.site(FieldPath::of([field])));
@@ -102,7 +102,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `replicas`, which must find something to scale.
+    /// Applies `replicas`, which must find an object to scale.
     pub(super) fn replicas(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         for (index, replica) in layer.kustomization().replicas.iter().enumerate() {
             let site = layer.site(FieldPath::of(["replicas"]).index(index));
@@ -115,10 +115,10 @@ impl Walk<'_> {
             for object in acc.objects_mut().iter_mut().filter(|object| is_meant(object)) {
                 found = true;
                 odd |= object.raw().get("spec").is_some_and(|spec| !spec.is_object());
-                object.blur("/spec/replicas");
+                object.invalidate("/spec/replicas");
             }
             if odd {
-                self.doubt(&site, format!("the spec of {} is no mapping", replica.name));
+                self.uncertainty(&site, format!("the spec of {} is no mapping", replica.name));
             }
             if found || !acc.complete {
                 continue;
@@ -128,13 +128,13 @@ impl Walk<'_> {
                 let names: Vec<_> = names.map(|object| object.id.name.as_str()).collect();
                 self.report(kz030::nothing_to_scale(site, &replica.name, &names));
             } else {
-                self.doubt(&site, format!("whether {} is there to be scaled is not certain", replica.name));
+                self.uncertainty(&site, format!("whether {} is there to be scaled is not certain", replica.name));
             }
         }
     }
 }
 
-/// Kinds whose names prefixes and suffixes leave alone.
+/// Returns whether prefixes and suffixes do not apply to the kind.
 fn keeps_its_name(id: &Id) -> bool {
     match id.kind.as_str() {
         "CustomResourceDefinition" | "Namespace" => true,
@@ -149,7 +149,7 @@ fn put(acc: &mut Accumulator, field: &str, pairs: &BTreeMap<String, String>, dee
     }
     for object in acc.objects_mut() {
         if deep {
-            object.blur("/spec");
+            object.invalidate("/spec");
         }
         let mapping = format!("/metadata/{field}");
         let before = |key: &&String| object.raw()["metadata"][field].get(key.as_str()).is_none();

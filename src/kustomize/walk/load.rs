@@ -14,7 +14,7 @@ use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 
 impl Walk<'_> {
-    /// The kustomization file of a folder, which `from` refers to; what is wrong with it is written down.
+    /// Returns the kustomization file of a folder to which `from` refers; reports its errors.
     pub(super) fn load(&mut self, loader: &Loader<'_>, from: Option<(&Site, &str)>) -> Option<SharedFile> {
         let path = self.find(loader, from)?;
         let site = Site::of_file(path.clone());
@@ -30,15 +30,15 @@ impl Walk<'_> {
                 Some(file)
             }
             Err(NotRead::Unreadable(why)) => {
-                self.doubt(&site, format!("the file cannot be read: {why}"));
+                self.uncertainty(&site, format!("the file cannot be read: {why}"));
                 None
             }
             Err(NotRead::Bad(BadFile::Limit(error))) => {
-                self.doubt(&Site { place: error.place, ..site }, format!("the file is not read: {error}"));
+                self.uncertainty(&Site { place: error.place, ..site }, format!("the file is not read: {error}"));
                 None
             }
             Err(NotRead::Bad(BadFile::Utf16)) => {
-                self.doubt(&site, "the file is not read: it is UTF-16, not UTF-8");
+                self.uncertainty(&site, "the file is not read: it is UTF-16, not UTF-8");
                 None
             }
             Err(NotRead::Bad(BadFile::Yaml(error))) => {
@@ -60,14 +60,14 @@ impl Walk<'_> {
         KustomizationFile::read_lax(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad)
     }
 
-    /// The path of the kustomization file of a folder: there must be just one.
+    /// Returns the path of the kustomization file of a folder: there must be just one.
     fn find(&mut self, loader: &Loader<'_>, from: Option<(&Site, &str)>) -> Option<TreePath> {
         let mut found = Vec::new();
         for name in NAMES {
             match loader.file(self.tree, name, self.options) {
                 Ok(path) => found.push((name, path)),
                 Err(NoFile::Other) => {
-                    self.doubt(&Site::of_file(loader.root.join(name)), "it is neither a file nor a folder");
+                    self.uncertainty(&Site::of_file(loader.root.join(name)), "it is neither a file nor a folder");
                     return None;
                 }
                 Err(_) => {}
@@ -90,7 +90,7 @@ impl Walk<'_> {
         found.pop().map(|(_, path)| path)
     }
 
-    /// Writes down what is wrong or strange about a file by itself.
+    /// Reports errors and warnings about a single file.
     fn judge(&mut self, file: &KustomizationFile, is_root: bool) {
         let lax = is_root && self.options.profile == Profile::Flux;
         for fault in &file.faults {

@@ -1,7 +1,7 @@
-//! The walk through a tree, in the order in which kustomize evaluates it.
+//! Walks through a tree in the order in which kustomize evaluates it.
 //!
-//! Where kustomize stops at the first error, the walk writes a finding and goes on as if what was wrong were not there;
-//! what it gathers is then incomplete, and it says nothing that depends on the missing part.
+//! kustomize stops at the first error. The walk reports a finding and continues without the invalid part; the objects
+//! are then incomplete, and checks that depend on the missing part are skipped.
 //!
 //! Source: `KustTarget.accumulateTarget` in kustomize's `api/internal/target/kusttarget.go`.
 
@@ -34,40 +34,41 @@ use super::rules::kz040;
 use super::tree::{Tree, TreePath};
 use crate::admission::FieldPath;
 
-/// A root has more findings, of those that refuse it and of the others, only if it is hostile.
+/// Maximum number of errors, and of other findings, per root. Only a malicious root has more.
 const MOST_FINDINGS: usize = 1_000;
 /// A root has more entries that are files only if it is hostile.
 const MOST_ENTRIES: usize = 100_000;
-/// Every visit of a base evaluates it anew, so that ten folders that name one another twice make a thousand visits.
+/// Maximum number of visits. A base is evaluated on every visit, so ten folders that each name the next one twice cause
+/// a thousand visits.
 const MOST_VISITS: usize = 20_000;
 /// Each visit is some frames of the stack.
 const DEEPEST: usize = 100;
 
-/// What was found on a walk.
+/// The state of a walk.
 pub(super) struct Walk<'a> {
     tree: &'a Tree,
     options: &'a Options,
     files: &'a Files,
     pub(super) findings: Vec<TreeFinding>,
     pub(super) reasons: Vec<String>,
-    /// What was evaluated, the innermost folder last.
+    /// The steps being evaluated, the innermost folder last.
     steps: Vec<Step>,
     visits: usize,
     entries: usize,
     /// Bytes that patches added; see `growth`.
     added: u64,
-    /// How often there was a doubt, the same ones counted again.
-    doubts: usize,
-    /// Whether objects get an annotation that says where they come from.
+    /// Number of uncertainties, including repeated ones.
+    uncertainties: usize,
+    /// Whether objects get an annotation with their origin.
     origins: bool,
-    /// Whether a schema of its own may say that kinds are in no namespace.
+    /// Whether a custom schema may define cluster-scoped kinds.
     own_schema: bool,
     loaded: HashSet<super::tree::TreePath>,
     /// How many values the objects have because of anchors and aliases.
     aliased: usize,
     /// The folder that is built and, for Flux, its file with the spec merged in.
     pub(super) built: Option<(TreePath, Option<RootFile>)>,
-    /// How many reasons and findings are about the build itself; those after them are about what Flux does afterwards.
+    /// Number of reasons and findings about the build itself; later ones are about Flux's steps after it.
     pub(super) of_build: Option<(usize, usize)>,
 }
 
@@ -120,7 +121,7 @@ impl<'a> Walk<'a> {
             visits: 0,
             entries: 0,
             added: 0,
-            doubts: 0,
+            uncertainties: 0,
             origins: false,
             own_schema: false,
             loaded: HashSet::new(),
@@ -143,8 +144,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Writes down why the verdict cannot be Accept.
-    fn doubt(&mut self, site: &Site, reason: impl Into<String>) {
-        self.doubts += 1;
+    fn uncertainty(&mut self, site: &Site, reason: impl Into<String>) {
+        self.uncertainties += 1;
         if self.reasons.len() >= MOST_FINDINGS {
             return;
         }
@@ -156,7 +157,7 @@ impl<'a> Walk<'a> {
         self.report(kz040::found(site.clone(), &reason));
     }
 
-    /// Evaluates a kustomization on top of what is there (`accumulateTarget`).
+    /// Evaluates a kustomization on top of the accumulator (`accumulateTarget`).
     fn target(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         let kustomization = layer.kustomization();
         let components_first = self.options.version <= Version::NEWEST_WITH_COMPONENTS_FIRST;

@@ -46,7 +46,7 @@ pub(super) struct Json<'k> {
 }
 
 impl Merge<'_> {
-    /// Whether a patch may give an object another identity, or take it away.
+    /// Returns whether a patch may give an object another identity, or take it away.
     fn rewrites(&self, patch: &Value) -> bool {
         self.renames || self.rekinds || patch.get("$patch").is_some()
     }
@@ -63,7 +63,7 @@ impl Prepared<'_> {
 }
 
 impl Walk<'_> {
-    /// Leaves open what a patch or a component of which nothing is known may have done.
+    /// Marks everything that an unknown patch or component may have changed as unknown.
     pub(super) fn unread(acc: &mut Accumulator) {
         for at in 0..acc.objects().len() {
             perhaps(acc, at, true);
@@ -92,7 +92,10 @@ impl Walk<'_> {
                 Selected::Unknown => {
                     perhaps(acc, at, rewrites);
                     if rewrites {
-                        self.doubt(&merge.site, "whether the patch applies depends on what is not known of an object");
+                        self.uncertainty(
+                            &merge.site,
+                            "whether the patch applies depends on what is not known of an object",
+                        );
                     }
                 }
                 Selected::No => {}
@@ -117,7 +120,7 @@ impl Walk<'_> {
             Merged::Deleted => object.replace(Value::Null),
             Merged::Unsure => {
                 let words = object.id.words();
-                self.doubt(&merge.site, format!("how the patch changes {words} is not worked out here"));
+                self.uncertainty(&merge.site, format!("how the patch changes {words} is not worked out here"));
                 return perhaps(acc, at, merge.rewrites(&patch.value));
             }
         }
@@ -130,7 +133,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The one object that a patch without a target is for.
+    /// Returns the one object that a patch without a target is for.
     fn only_match(&mut self, merge: &Merge<'_>, patch: &Value, acc: &mut Accumulator) -> Option<usize> {
         let site = &merge.site;
         let id = Id::of(patch);
@@ -145,14 +148,14 @@ impl Walk<'_> {
             _ => {
                 matching.iter().for_each(|at| perhaps(acc, *at, merge.rewrites(patch)));
                 if acc.complete {
-                    self.doubt(site, format!("whether {} is there to be patched is not certain", id.words()));
+                    self.uncertainty(site, format!("whether {} is there to be patched is not certain", id.words()));
                 }
             }
         }
         None
     }
 
-    /// Which objects a target selects.
+    /// Returns the objects that a target selects.
     fn selected(&mut self, site: &Site, target: &Selector, acc: &Accumulator) -> Vec<(usize, Selected)> {
         let compiled = match Compiled::new(target) {
             Ok(compiled) => compiled,
@@ -161,7 +164,7 @@ impl Walk<'_> {
                 return Vec::new();
             }
             Err(BadSelector::Unsupported(text)) => {
-                self.doubt(site, format!("`{text}` in a selector is not supported by this analysis"));
+                self.uncertainty(site, format!("`{text}` in a selector is not supported by this analysis"));
                 return acc.objects().iter().enumerate().map(|(at, _)| (at, Selected::Unknown)).collect();
             }
         };
@@ -186,7 +189,10 @@ impl Walk<'_> {
                 Selected::Yes => self.json_into(json, at, rewrites, acc),
                 Selected::Unknown => {
                     perhaps(acc, at, rewrites);
-                    self.doubt(&json.site, "whether the patch applies depends on labels, or on patches before it");
+                    self.uncertainty(
+                        &json.site,
+                        "whether the patch applies depends on labels, or on patches before it",
+                    );
                 }
                 Selected::No => {}
             }
@@ -210,14 +216,17 @@ impl Walk<'_> {
                 return;
             }
             Writable::Perhaps => {
-                self.doubt(&json.site, format!("whether {words} has keys that are no strings is not worked out here"));
+                self.uncertainty(
+                    &json.site,
+                    format!("whether {words} has keys that are no strings is not worked out here"),
+                );
                 return perhaps(acc, at, rewrites);
             }
         }
         match json_patch::apply(object, &json.operations) {
             Applied::Done if object.id.name.is_empty() || object.id.kind.is_empty() => {
                 object.sure = false;
-                self.doubt(&json.site, format!("the patch takes kind or name from {words}"));
+                self.uncertainty(&json.site, format!("the patch takes kind or name from {words}"));
             }
             Applied::Done => object.write_annotations(),
             Applied::Refused(why) => {
@@ -225,13 +234,16 @@ impl Walk<'_> {
                 self.report(kz014::inapplicable(json.site.clone(), &words, &why));
             }
             Applied::Unsure(why) => {
-                self.doubt(&json.site, format!("whether the patch applies to {words} is not worked out here: {why}"));
+                self.uncertainty(
+                    &json.site,
+                    format!("whether the patch applies to {words} is not worked out here: {why}"),
+                );
                 perhaps(acc, at, rewrites);
             }
         }
     }
 
-    /// Looks for identities that are there twice, where kustomize gathers the objects anew.
+    /// Reports duplicate identities where kustomize gathers the objects again.
     pub(super) fn recheck(&mut self, site: &Site, acc: &mut Accumulator) {
         let objects = std::mem::take(acc.objects_mut());
         for object in objects {
@@ -247,10 +259,10 @@ fn joined(path: &FieldPath, tail: &FieldPath) -> FieldPath {
     })
 }
 
-/// An object that a patch may or may not have changed.
+/// Handles an object that a patch may have changed.
 fn perhaps(acc: &mut Accumulator, at: usize, rewrites: bool) {
     if let Some(object) = acc.objects_mut().get_mut(at) {
-        object.blur("");
+        object.invalidate("");
         object.sure &= !rewrites;
     }
 }
@@ -261,7 +273,7 @@ fn drop_deleted(acc: &mut Accumulator) {
     }
 }
 
-/// Whether operations may change kind, name, namespace or apiVersion.
+/// Returns whether operations may change kind, name, namespace or apiVersion.
 fn touches_identity(operations: &Operations) -> bool {
     const IDENTITY: [&str; 6] = ["", "/kind", "/apiVersion", "/metadata", "/metadata/name", "/metadata/namespace"];
     operations.iter().any(|operation| {

@@ -31,7 +31,7 @@ const TRANSFORMERS: [(&str, bool); 14] = [
     ("ValueAddTransformer", true),
 ];
 
-/// What the plugins in `transformers` may do.
+/// The possible effects of the plugins in `transformers`.
 pub(super) struct Plugged {
     any: bool,
     rewrites: bool,
@@ -42,7 +42,7 @@ impl Plugged {
     pub(super) fn run(&self, acc: &mut Accumulator) {
         if self.any {
             for object in acc.objects_mut() {
-                object.blur("");
+                object.invalidate("");
                 object.sure &= !self.rewrites;
             }
         }
@@ -50,7 +50,7 @@ impl Plugged {
 }
 
 impl Walk<'_> {
-    /// The list `generators`.
+    /// Evaluates the list `generators`.
     pub(super) fn plugin_generators(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         let plugins = self.plugins(layer, "generators", &layer.kustomization().generators);
         acc.complete &= plugins.complete;
@@ -62,27 +62,27 @@ impl Walk<'_> {
             } else if kind == "HelmChartInflationGenerator" && !self.options.helm {
                 self.report(kz015::helm((*plugin.site).clone()));
             } else if GENERATORS.contains(&kind) {
-                self.doubt(&plugin.site, format!("what the plugin {kind} makes is not worked out here"));
+                self.uncertainty(&plugin.site, format!("what the plugin {kind} makes is not worked out here"));
             } else {
                 self.report(kz015::unknown((*plugin.site).clone(), kind, "generators"));
             }
         }
     }
 
-    /// The list `transformers`: whether there are any, and whether they may change identities.
+    /// Evaluates the list `transformers`: whether there are any, and whether they may change identities.
     pub(super) fn plugin_transformers(&mut self, layer: &Layer<'_>) -> Plugged {
         let plugins = self.plugins(layer, "transformers", &layer.kustomization().transformers);
         let rewrites = self.configured(&plugins, "transformers");
         Plugged { any: !plugins.objects().is_empty() || !plugins.complete, rewrites: rewrites || !plugins.complete }
     }
 
-    /// The list `validators`.
+    /// Evaluates the list `validators`.
     pub(super) fn validators(&mut self, layer: &Layer<'_>) {
         let plugins = self.plugins(layer, "validators", &layer.kustomization().validators);
         self.configured(&plugins, "validators");
     }
 
-    /// Whether one of the plugins may change identities.
+    /// Returns whether one of the plugins may change identities.
     fn configured(&mut self, plugins: &Accumulator, list: &'static str) -> bool {
         let mut rewrites = false;
         for plugin in plugins.objects() {
@@ -94,7 +94,7 @@ impl Walk<'_> {
                 }
                 Some((_, may_rewrite)) => {
                     rewrites |= may_rewrite;
-                    self.doubt(&plugin.site, format!("what the plugin {kind} does is not worked out here"));
+                    self.uncertainty(&plugin.site, format!("what the plugin {kind} does is not worked out here"));
                 }
                 None => self.report(kz015::unknown((*plugin.site).clone(), kind, list)),
             }
@@ -104,13 +104,13 @@ impl Walk<'_> {
 
     fn external(&mut self, plugin: &Object) {
         if self.options.plugins {
-            self.doubt(&plugin.site, format!("the external plugin {} is not run here", plugin.id.kind));
+            self.uncertainty(&plugin.site, format!("the external plugin {} is not run here", plugin.id.kind));
         } else {
             self.report(kz015::external((*plugin.site).clone(), &plugin.id.kind));
         }
     }
 
-    /// The configurations in a list: those that stand in it, then those that it names.
+    /// Returns the configurations of a list: inline ones first, then those in files.
     fn plugins(&mut self, layer: &Layer<'_>, list: &'static str, texts: &[String]) -> Accumulator {
         let mut plugins = Accumulator::default();
         let mut named: Vec<Entry<'_>> = Vec::new();
@@ -118,7 +118,7 @@ impl Walk<'_> {
             match inline(entry.text) {
                 Some(Err(reason)) => {
                     plugins.complete = false;
-                    self.doubt(&entry.site, reason);
+                    self.uncertainty(&entry.site, reason);
                 }
                 Some(Ok(objects)) => {
                     for Manifest { value, keys, .. } in objects {
@@ -138,7 +138,7 @@ impl Walk<'_> {
             self.resource(layer, &entry, &mut plugins);
         }
         if plugins.complete {
-            // one that is not built in is refused before it is written
+            // An unsupported plugin is rejected before it is written.
             self.written(plugins.objects().iter().filter(|plugin| is_builtin(plugin)));
         }
         plugins

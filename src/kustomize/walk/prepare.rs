@@ -13,23 +13,23 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::rules::kz014;
 
 impl Walk<'_> {
-    /// `patchesStrategicMerge`: texts or paths.
+    /// Reads `patchesStrategicMerge`: texts or paths.
     pub(super) fn prepare_merges(&mut self, layer: &Layer<'_>) -> Vec<Prepared<'static>> {
         let list = &layer.kustomization().patches_strategic_merge;
         let mut prepared = Vec::new();
         let mut whole = true;
         for (index, text) in list.iter().enumerate() {
             let site = layer.site(FieldPath::of(["patchesStrategicMerge"]).index(index));
-            let doubts = self.doubts;
+            let uncertainties = self.uncertainties;
             let objects = match super::resources::inline(text) {
                 Some(Ok(objects)) => Some(objects),
                 Some(Err(reason)) => {
-                    self.doubt(&site, format!("the patch is not read: {reason}"));
+                    self.uncertainty(&site, format!("the patch is not read: {reason}"));
                     None
                 }
                 None => self.merges_of_file(layer, &site, text),
             };
-            prepared.extend((self.doubts > doubts).then(|| Prepared::Unread(site.clone())));
+            prepared.extend((self.uncertainties > uncertainties).then(|| Prepared::Unread(site.clone())));
             whole &= objects.is_some();
             prepared.extend(objects.unwrap_or_default().into_iter().map(|patch| {
                 Prepared::Merge(Merge {
@@ -50,8 +50,8 @@ impl Walk<'_> {
     fn merges_of_file(&mut self, layer: &Layer<'_>, site: &Site, text: &str) -> Option<Vec<Manifest>> {
         let (path, content) = self.named_text(layer, site, text)?;
         let manifests = manifests::read(&content);
-        if let Some((place, reason)) = manifests.doubt {
-            self.doubt(&Site { place, ..Site::of_file(path.clone()) }, reason);
+        if let Some((place, reason)) = manifests.uncertainty {
+            self.uncertainty(&Site { place, ..Site::of_file(path.clone()) }, reason);
             return None;
         }
         if let Some((place, fault)) = manifests.fault {
@@ -62,7 +62,7 @@ impl Walk<'_> {
         Some(manifests.objects)
     }
 
-    /// `patches`: strategic merge or JSON, from a file or in place.
+    /// Reads `patches`: strategic merge or JSON patches, from a file or inline.
     pub(super) fn prepare_patches<'k>(&mut self, layer: &'k Layer<'_>) -> Vec<Prepared<'k>> {
         let patches = layer.kustomization().patches.iter().enumerate();
         let mut prepared = Vec::new();
@@ -83,8 +83,8 @@ impl Walk<'_> {
 
     fn prepare<'k>(&mut self, patch: &'k Patch, text: &str, site: Site) -> Option<Prepared<'k>> {
         let manifests = manifests::read(text);
-        if let Some((_, reason)) = &manifests.doubt {
-            self.doubt(&site, format!("the patch is not read: {reason}"));
+        if let Some((_, reason)) = &manifests.uncertainty {
+            self.uncertainty(&site, format!("the patch is not read: {reason}"));
             return Some(Prepared::Unread(site));
         }
         let target = patch.target.as_ref();
@@ -109,7 +109,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `patchesJson6902`.
+    /// Reads `patchesJson6902`.
     pub(super) fn prepare_json_patches<'k>(&mut self, layer: &'k Layer<'_>) -> Vec<Prepared<'k>> {
         let patches = layer.kustomization().patches_json6902.iter().enumerate();
         let mut prepared = Vec::new();
@@ -141,8 +141,8 @@ impl Walk<'_> {
         prepared
     }
 
-    /// The text of a patch, which stands in place or in a file; or what there is instead, which is nothing where kustomize
-    /// refuses it.
+    /// Returns the inline text of a patch, or that of its file; otherwise the reason, which is empty after a reported
+    /// error.
     fn patch_text<'k>(
         &mut self,
         layer: &Layer<'_>,
@@ -156,9 +156,9 @@ impl Walk<'_> {
             (false, false) => self.report(kz014::both(site)),
             (false, true) => return Ok(inline.to_owned()),
             (true, false) => {
-                let doubts = self.doubts;
+                let uncertainties = self.uncertainties;
                 let named = self.named_text(layer, &layer.site(field.key("path")), path);
-                let unread = (self.doubts > doubts).then_some(Prepared::Unread(site));
+                let unread = (self.uncertainties > uncertainties).then_some(Prepared::Unread(site));
                 return named.map(|(_, text)| text).ok_or(unread);
             }
         }

@@ -13,17 +13,17 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz014, kz017, kz030};
 use crate::yaml::{self, Limits};
 
-/// Where a value is taken from, or put, if nothing is said.
+/// The default path of a source or target.
 const DEFAULT_PATH: &str = "metadata.name";
 
 /// A replacement.
 pub(super) struct Prepared {
-    /// What it says; nothing where it could not be read, so that it may change any object.
+    /// The replacement; `None` if it could not be read and may change any object.
     replacement: Option<Replacement>,
     site: Site,
 }
 
-/// Whether there is what a replacement takes its value from.
+/// Whether the source of a replacement exists.
 #[derive(PartialEq)]
 enum Found {
     Yes,
@@ -31,7 +31,7 @@ enum Found {
     Perhaps,
 }
 
-/// What is known of a field.
+/// The known content of a field.
 #[derive(PartialEq)]
 enum Known {
     Present(String),
@@ -40,7 +40,7 @@ enum Known {
 }
 
 impl Walk<'_> {
-    /// Reads `replacements`, those in files too.
+    /// Reads `replacements`, including those in files.
     pub(super) fn prepare_replacements(&mut self, layer: &Layer<'_>) -> Vec<Prepared> {
         let mut prepared = Vec::new();
         for (index, replacement) in layer.kustomization().replacements.iter().enumerate() {
@@ -53,9 +53,11 @@ impl Walk<'_> {
                 self.report(kz017::replacement(site, "has both a path and a source or targets"));
             } else {
                 let site = layer.site(field.key("path"));
-                let doubts = self.doubts;
+                let uncertainties = self.uncertainties;
                 prepared.extend(self.replacements_of_file(layer, &site, &replacement.path));
-                prepared.extend((self.doubts > doubts).then(|| Prepared { replacement: None, site: site.clone() }));
+                prepared.extend(
+                    (self.uncertainties > uncertainties).then(|| Prepared { replacement: None, site: site.clone() }),
+                );
             }
         }
         prepared
@@ -68,7 +70,7 @@ impl Walk<'_> {
             Err(error) => {
                 let at = Site { place: error.place, ..Site::of_file(path) };
                 if error.problem.is_open() {
-                    self.doubt(&at, error.problem.to_string());
+                    self.uncertainty(&at, error.problem.to_string());
                     return vec![Prepared { replacement: None, site: at }];
                 }
                 self.report(kz017::replacement(at, &format!("is not YAML: {}", error.problem)));
@@ -87,13 +89,13 @@ impl Walk<'_> {
         for item in items {
             match serde_json::from_value(item) {
                 Ok(replacement) => prepared.push(Prepared { replacement: Some(replacement), site: site.clone() }),
-                Err(error) => self.doubt(site, format!("{path}: {error}")),
+                Err(error) => self.uncertainty(site, format!("{path}: {error}")),
             }
         }
         prepared
     }
 
-    /// Does what the replacements say, as far as it can be followed.
+    /// Applies the replacements as far as they are known.
     pub(super) fn replace_all(&mut self, prepared: &[Prepared], acc: &mut Accumulator) {
         for Prepared { replacement, site } in prepared {
             self.adds(format!("replacement {}", site.field));
@@ -123,7 +125,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the source of a replacement is there.
+    /// Returns whether the source of a replacement exists.
     fn source(&mut self, site: &Site, source: &Source, acc: &Accumulator) -> Found {
         let is_source = |object: &&Object| object.ids().any(|id| names(source, &id));
         let found: Vec<_> = acc.objects().iter().filter(is_source).collect();
@@ -139,7 +141,10 @@ impl Walk<'_> {
                         &format!("takes {path} of {}, which has no such field", object.id.words()),
                     )),
                     _ => {
-                        self.doubt(site, format!("what is at {path} of {} is not worked out here", object.id.words()));
+                        self.uncertainty(
+                            site,
+                            format!("what is at {path} of {} is not worked out here", object.id.words()),
+                        );
                         return Found::Yes;
                     }
                 }
@@ -148,7 +153,7 @@ impl Walk<'_> {
             _ if !acc.complete => return Found::Perhaps,
             [] if acc.is_certain() => self.report(kz030::no_source(site.clone(), &words)),
             _ => {
-                self.doubt(site, format!("whether {words} is there is not certain"));
+                self.uncertainty(site, format!("whether {words} is there is not certain"));
                 return Found::Perhaps;
             }
         }
@@ -168,7 +173,7 @@ impl Walk<'_> {
                 return;
             }
             _ => {
-                self.doubt(site, "an expression in a selector is not supported by this analysis");
+                self.uncertainty(site, "an expression in a selector is not supported by this analysis");
                 blur_all(acc, target);
                 return;
             }
@@ -179,8 +184,8 @@ impl Walk<'_> {
                 (Selected::No, _) | (_, Selected::Yes) => {}
                 (Selected::Yes, Selected::No) => self.set(site, target, at, acc),
                 _ => {
-                    self.doubt(site, "whether a target is selected is not worked out here");
-                    acc.objects_mut().get_mut(at).into_iter().for_each(|object| blur(object, target));
+                    self.uncertainty(site, "whether a target is selected is not worked out here");
+                    acc.objects_mut().get_mut(at).into_iter().for_each(|object| invalidate(object, target));
                 }
             }
         }
@@ -195,18 +200,18 @@ impl Walk<'_> {
             match known(object, path) {
                 Known::Present(_) if rewrites_identity(path) => {
                     object.sure = false;
-                    self.doubt(site, format!("the replacement gives {words} another identity"));
+                    self.uncertainty(site, format!("the replacement gives {words} another identity"));
                 }
                 Known::Present(pointer) if target.options.is_none() && is_text(object, &pointer) => {
-                    object.blur(&pointer)
+                    object.invalidate(&pointer)
                 }
                 Known::Absent if target.options.is_none() => self.report(kz017::replacement(
                     site.clone(),
                     &format!("sets {path} of {words}, which has no such field"),
                 )),
                 _ => {
-                    blur(object, target);
-                    self.doubt(site, format!("whether {path} of {words} can be set is not worked out here"));
+                    invalidate(object, target);
+                    self.uncertainty(site, format!("whether {path} of {words} can be set is not worked out here"));
                 }
             }
         }
@@ -229,7 +234,7 @@ fn source_words(source: &Source) -> String {
     said.join(" ")
 }
 
-/// What is at a field path that names mappings only.
+/// Returns the content at a field path of mappings only.
 fn known(object: &Object, path: &str) -> Known {
     // kustomize takes `.metadata.name` for `metadata.name`
     let is_plain = !path.contains(['[', ']', '*', '\\', '"', '\'', '/', '~']) && !path.contains("..");
@@ -260,7 +265,7 @@ fn known(object: &Object, path: &str) -> Known {
     }
 }
 
-/// Whether what is at a pointer is a string and nothing else, so that any scalar may take its place.
+/// Returns whether the value at a pointer is certainly a string, which any scalar may replace.
 fn is_text(object: &Object, pointer: &str) -> bool {
     let content = object.content();
     let text = content.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -268,15 +273,15 @@ fn is_text(object: &Object, pointer: &str) -> bool {
 }
 
 /// Makes an object one of which nothing is known that the target may change.
-fn blur(object: &mut Object, target: &Target) {
-    object.blur("");
+fn invalidate(object: &mut Object, target: &Target) {
+    object.invalidate("");
     let may_rename = |path: &String| rewrites_identity(path) || path.contains(['[', '*', '\\', '/']);
     object.sure &= !target.field_paths.is_empty() && !target.field_paths.iter().any(may_rename);
 }
 
 /// Makes all objects such.
 fn blur_all(acc: &mut Accumulator, target: &Target) {
-    acc.objects_mut().iter_mut().for_each(|object| blur(object, target));
+    acc.objects_mut().iter_mut().for_each(|object| invalidate(object, target));
 }
 
 fn rewrites_identity(path: &str) -> bool {

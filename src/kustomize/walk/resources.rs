@@ -15,13 +15,13 @@ use crate::kustomize::tree::{Lost, TreePath};
 use crate::yaml::Place;
 
 impl Walk<'_> {
-    /// An entry of `resources` or of a list that is read like it.
+    /// Evaluates an entry of `resources`, or of a list with the same semantics.
     pub(super) fn resource(&mut self, layer: &Layer<'_>, entry: &Entry<'_>, acc: &mut Accumulator) {
         self.entries += 1;
         if self.entries > MOST_ENTRIES {
             acc.complete = false;
             if self.entries == MOST_ENTRIES + 1 {
-                self.doubt(&entry.site, format!("more than {MOST_ENTRIES} entries are not looked at"));
+                self.uncertainty(&entry.site, format!("more than {MOST_ENTRIES} entries are not looked at"));
             }
             return;
         }
@@ -32,7 +32,7 @@ impl Walk<'_> {
             }
             Err(NoFile::Other) => {
                 acc.complete = false;
-                self.doubt(&entry.site, "it is neither a file nor a folder");
+                self.uncertainty(&entry.site, "it is neither a file nor a folder");
             }
             Err(no_file) => match layer.loader.folder(self.tree, entry.text, self.options) {
                 Ok(folder) => self.folder(layer, entry, &folder, acc),
@@ -44,14 +44,14 @@ impl Walk<'_> {
         }
     }
 
-    /// What must be fetched is not known.
+    /// Handles an entry that must be fetched: its content is unknown.
     pub(super) fn far(&mut self, entry: &Entry<'_>, acc: &mut Accumulator, why: &str) {
         acc.complete = false;
         self.part(Step::new(entry.list, entry.text, None, StepKind::Remote));
-        self.doubt(&entry.site, format!("{} \"{}\": {why}", entry.site.field, entry.text));
+        self.uncertainty(&entry.site, format!("{} \"{}\": {why}", entry.site.field, entry.text));
     }
 
-    /// An entry that is neither a file nor a folder.
+    /// Reports an entry that is neither a file nor a folder.
     fn neither(&mut self, layer: &Layer<'_>, entry: &Entry<'_>, no_file: &NoFile, no_folder: &NoFolder) {
         match (no_file, no_folder) {
             (NoFile::Restricted(path), NoFolder::File(_) | NoFolder::Absolute) => {
@@ -66,7 +66,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The objects of a file.
+    /// Adds the objects of a file.
     fn objects(&mut self, entry: &Entry<'_>, path: &TreePath, acc: &mut Accumulator) {
         let Some(text) = self.text(&entry.site, path) else {
             acc.complete = false;
@@ -79,9 +79,9 @@ impl Walk<'_> {
         }
         let mut step = Step::new(entry.list, entry.text, Some(path.clone()), StepKind::File);
         let at = |place: Place| Site::new(path.clone(), place, Default::default());
-        if let Some((place, reason)) = manifests.doubt {
+        if let Some((place, reason)) = manifests.uncertainty {
             acc.complete = false;
-            self.doubt(&at(place), reason);
+            self.uncertainty(&at(place), reason);
         }
         if let Some((place, fault)) = manifests.fault {
             acc.complete = false;
@@ -91,7 +91,7 @@ impl Walk<'_> {
         for Manifest { value, place, keys } in manifests.objects {
             let mut object = Object::new(value, Arc::new(at(place)));
             if self.origins || keys.iter().any(BadKey::is_more_annotations) {
-                object.blur("/metadata/annotations");
+                object.invalidate("/metadata/annotations");
             }
             object.unwritable_mut().extend(keys.into_iter().map(|key| Unwritable {
                 pointer: keys::pointer(&key.path),
@@ -104,7 +104,7 @@ impl Walk<'_> {
         self.part(step);
     }
 
-    /// Adds an object, unless one of the same identity is there.
+    /// Adds an object, and reports a duplicate identity.
     pub(super) fn append(&mut self, site: &Site, mut object: Object, acc: &mut Accumulator) {
         let may_be_in_none = self.own_schema && !object.id.namespace.is_empty();
         object.sure &= !may_be_in_none || object.id.is_cluster_scoped();
@@ -114,7 +114,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The text of a file that must be there; doubts where it cannot be read.
+    /// Returns the text of a required file; unknown if it cannot be read.
     pub(super) fn text(&mut self, site: &Site, path: &TreePath) -> Option<String> {
         match self.tree.read(path) {
             // the decoder of kustomize reports bytes that are not UTF-8 as malformed, and so does our reader U+FFFD not;
@@ -122,12 +122,12 @@ impl Walk<'_> {
             Ok(bytes) => match String::from_utf8(bytes.to_vec()) {
                 Ok(text) => Some(text),
                 Err(_) => {
-                    self.doubt(site, format!("{path} is not UTF-8"));
+                    self.uncertainty(site, format!("{path} is not UTF-8"));
                     None
                 }
             },
             Err(why) => {
-                self.doubt(site, format!("{path} cannot be read: {why}"));
+                self.uncertainty(site, format!("{path} cannot be read: {why}"));
                 None
             }
         }
@@ -140,7 +140,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes what the folder that is being evaluated adds.
+    /// Records an effect of the folder being evaluated.
     pub(super) fn adds(&mut self, what: impl Into<String>) {
         if let Some(folder) = self.steps.last_mut() {
             folder.adds.push(what.into());
@@ -148,10 +148,10 @@ impl Walk<'_> {
     }
 }
 
-/// The objects of a text, unless it is a path; or why they are not known.
+/// Returns the objects of a text, unless it is a path; or why they are not known.
 pub(super) fn inline(text: &str) -> Option<Result<Vec<Manifest>, String>> {
     let manifests = manifests::read(text);
-    match manifests.doubt {
+    match manifests.uncertainty {
         _ if manifests.fault.is_some() => None,
         Some((_, reason)) => Some(Err(reason)),
         None => Some(Ok(manifests.objects)),

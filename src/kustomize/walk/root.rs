@@ -16,7 +16,7 @@ use crate::kustomize::references::Loader;
 use crate::kustomize::rules::{kz003, kz004, kz013, kz020, kz030};
 use crate::kustomize::tree::{Located, TreePath};
 
-/// The annotation of objects that are not written out, unless it says `false`.
+/// The annotation of objects that are not printed, unless its value is `false`.
 const LOCAL: &str = "config.kubernetes.io/local-config";
 
 impl Walk<'_> {
@@ -72,7 +72,8 @@ impl Walk<'_> {
         self.steps.pop().unwrap_or_else(|| Step::new("", "", None, kind))
     }
 
-    /// Sorting gathers all objects anew, and so finds those that patches made the same.
+    /// Reports duplicates after sorting, which gathers all objects again and detects identities that patches made
+    /// equal.
     fn unique(&mut self, layer: &Layer<'_>, acc: &Accumulator) {
         let keeps_order = layer.kustomization().sort_options.as_ref().is_some_and(|options| options.order != "legacy");
         let mut seen = HashMap::new();
@@ -80,14 +81,14 @@ impl Walk<'_> {
             if keeps_order || is_local(object) == Some(true) {
                 continue;
             }
-            // two of one name with hashes behind it differ if their contents do
+            // Objects with the same name and a hash suffix differ if their contents do.
             let hashed = object.hashed;
             if let Some(other) = seen.insert((object.id.effective(), hashed), Arc::clone(&object.site)) {
                 let site = Site::clone(&object.site);
                 if self.options.profile == Profile::Kubectl && !hashed {
                     self.report(kz030::conflict(site, &object.id, &object.site, Some(&other)));
                 } else {
-                    self.doubt(&site, format!("{} is there twice", object.id.words()));
+                    self.uncertainty(&site, format!("{} is there twice", object.id.words()));
                 }
             }
         }
@@ -103,7 +104,7 @@ impl Walk<'_> {
                 Writable::No(key) if is_local.is_some() && object.sure => {
                     self.report(kz013::key(&key.site, &object.id.words(), &key.pointer, key.fault));
                 }
-                _ => self.doubt(
+                _ => self.uncertainty(
                     &object.site,
                     format!("whether all keys of {} are strings is not worked out here", object.id.words()),
                 ),
@@ -128,21 +129,21 @@ impl Walk<'_> {
         Some((Arc::new(file), own))
     }
 
-    /// The file that Flux generates where there is none.
+    /// Returns the file that Flux generates if none exists.
     fn generated(&mut self, root: &TreePath) -> crate::kustomize::file::KustomizationFile {
         let generated = flux::generate(self.tree, root, self.files);
         for finding in generated.findings {
             self.report(finding);
         }
-        for (site, reason) in generated.doubts {
-            self.doubt(&site, reason);
+        for (site, reason) in generated.uncertainties {
+            self.uncertainty(&site, reason);
         }
         generated.file
     }
 }
 
 impl Walk<'_> {
-    /// What kustomize-controller does with the objects of a build before it applies them.
+    /// Evaluates the steps of kustomize-controller after a build.
     fn post_build(&mut self, acc: &Accumulator) {
         let is_written = |object: &&Object| is_local(object) != Some(true);
         let objects: Vec<_> = acc.objects().iter().filter(is_written).collect();
@@ -150,13 +151,13 @@ impl Walk<'_> {
         for finding in judged.findings {
             self.report(finding);
         }
-        for (site, reason) in judged.doubts {
-            self.doubt(&site, reason);
+        for (site, reason) in judged.uncertainties {
+            self.uncertainty(&site, reason);
         }
     }
 }
 
-/// Whether an object is not written out; nothing where its annotations are not known.
+/// Returns whether an object is not written out; nothing where its annotations are not known.
 fn is_local(object: &Object) -> Option<bool> {
     let local = object.raw()["metadata"]["annotations"][LOCAL].as_str().is_some_and(|local| local != "false");
     (local || object.is_clear("/metadata/annotations")).then_some(local)

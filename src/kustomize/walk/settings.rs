@@ -1,4 +1,4 @@
-//! What else a kustomization may say: `openapi`, `configurations`, `crds`, `vars`, `sortOptions`.
+//! Evaluates other fields of a kustomization: `openapi`, `configurations`, `crds`, `vars`, `sortOptions`.
 
 use super::{Layer, Walk};
 use crate::admission::FieldPath;
@@ -14,7 +14,7 @@ const BUILT_IN_SCHEMA: &str = "v1.21.2";
 const NAMING: [&str; 3] = ["namePrefix", "nameSuffix", "namespace"];
 
 impl Walk<'_> {
-    /// `openapi` of a folder, which is looked at before anything else of it.
+    /// Evaluates `openapi` of a folder, before all other fields.
     pub(super) fn schema(&mut self, layer: &Layer<'_>, is_root: bool) {
         let openapi = &layer.kustomization().openapi;
         let field = FieldPath::of(["openapi"]);
@@ -22,7 +22,10 @@ impl Walk<'_> {
             let site = layer.site(field.key("path"));
             self.own_schema = true;
             if self.named(layer, &site, path).is_some() {
-                self.doubt(&site, "a schema of its own may change what is cluster-scoped and how lists are merged");
+                self.uncertainty(
+                    &site,
+                    "a schema of its own may change what is cluster-scoped and how lists are merged",
+                );
             }
         }
         let Some(version) = openapi.get("version").filter(|version| *version != BUILT_IN_SCHEMA) else { return };
@@ -30,7 +33,7 @@ impl Walk<'_> {
         if is_root && !version.is_empty() {
             self.report(kz017::schema_version(site, version, BUILT_IN_SCHEMA));
         } else if !version.is_empty() {
-            self.doubt(&site, format!("the schema {version} is refused unless another one was set before"));
+            self.uncertainty(&site, format!("the schema {version} is refused unless another one was set before"));
         }
     }
 
@@ -38,11 +41,11 @@ impl Walk<'_> {
     pub(super) fn configurations(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         for (index, text) in layer.kustomization().configurations.iter().enumerate() {
             let site = layer.site(FieldPath::of(["configurations"]).index(index));
-            let doubts = self.doubts;
+            let uncertainties = self.uncertainties;
             self.configuration(layer, &site, text, acc);
-            // What is not read may change anything.
-            acc.custom_names |= self.doubts > doubts;
-            acc.custom_replicas |= self.doubts > doubts;
+            // An unread file may have any effect.
+            acc.custom_names |= self.uncertainties > uncertainties;
+            acc.custom_replicas |= self.uncertainties > uncertainties;
         }
     }
 
@@ -50,7 +53,7 @@ impl Walk<'_> {
         let Some(path) = self.named(layer, site, text) else { return };
         let bytes = match self.tree.read(&path) {
             Ok(bytes) => bytes,
-            Err(why) => return self.doubt(site, format!("{path} cannot be read: {why}")),
+            Err(why) => return self.uncertainty(site, format!("{path} cannot be read: {why}")),
         };
         let of_file = Site::of_file(path.clone());
         match file::configuration(&bytes) {
@@ -70,7 +73,7 @@ impl Walk<'_> {
                 let at = Site { place: error.place, ..of_file };
                 self.report(kz008::malformed(at, &error.problem.to_string()));
             }
-            Err(_) => self.doubt(site, format!("{path} is not read")),
+            Err(_) => self.uncertainty(site, format!("{path} is not read")),
         }
     }
 
@@ -78,9 +81,9 @@ impl Walk<'_> {
     pub(super) fn crds(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         for (index, text) in layer.kustomization().crds.iter().enumerate() {
             let site = layer.site(FieldPath::of(["crds"]).index(index));
-            let doubts = self.doubts;
+            let uncertainties = self.uncertainties;
             self.definitions(layer, site, text, acc);
-            acc.custom_names |= self.doubts > doubts;
+            acc.custom_names |= self.uncertainties > uncertainties;
         }
     }
 
@@ -89,26 +92,29 @@ impl Walk<'_> {
         if content.is_empty() {
             return self.report(kz017::crds(site, text, "is empty"));
         }
-        let Definitions { fault, unknown: doubt, names } = file::definitions(&content);
+        let Definitions { fault, unknown: uncertainty, names } = file::definitions(&content);
         acc.custom_names |= names;
         if let Some((place, why)) = fault {
             self.report(kz017::crds(Site { place, ..Site::of_file(path.clone()) }, text, &why));
         }
-        if let Some((place, why)) = doubt {
-            self.doubt(&Site { place, ..Site::of_file(path) }, format!("\"{text}\" {why}"));
+        if let Some((place, why)) = uncertainty {
+            self.uncertainty(&Site { place, ..Site::of_file(path) }, format!("\"{text}\" {why}"));
         }
     }
 
-    /// `vars`, whose names must be unique in all that is built.
+    /// Evaluates `vars`, whose names must be unique in the whole build.
     pub(super) fn vars(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         for (index, var) in layer.kustomization().vars.iter().enumerate() {
             let site = layer.site(FieldPath::of(["vars"]).index(index));
-            self.doubt(&site, format!("whether the variable {} can be resolved is not worked out here", var.name));
+            self.uncertainty(
+                &site,
+                format!("whether the variable {} can be resolved is not worked out here", var.name),
+            );
             self.var(&var.name, site, acc);
         }
     }
 
-    /// A variable on its way up.
+    /// Adds a variable of a base.
     pub(super) fn var(&mut self, name: &str, site: Site, acc: &mut Accumulator) {
         match acc.vars.get(name) {
             Some(before) => {
@@ -121,7 +127,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `sortOptions` of the root, which are looked at last.
+    /// Evaluates `sortOptions` of the root, after all other fields.
     pub(super) fn sort_options(&mut self, layer: &Layer<'_>) {
         let Some(options) = &layer.kustomization().sort_options else { return };
         let field = FieldPath::of(["sortOptions"]);

@@ -5,7 +5,7 @@ use super::{Layer, Walk};
 use crate::kustomize::accumulate::Accumulator;
 
 impl Walk<'_> {
-    /// Everything that changes objects.
+    /// Runs all transformers.
     pub(super) fn transformers(&mut self, layer: &Layer<'_>, acc: &mut Accumulator) {
         let merges = self.prepare_merges(layer);
         let patches = self.prepare_patches(layer);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::NO_TARGET;
 use super::configuration::Deployer;
 use crate::admission::{Metadata, Path};
-use crate::catalog::{Confirmation, Reference, View};
+use crate::catalog::{LiveRead, Reference, View};
 use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
@@ -93,7 +93,7 @@ fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Optio
             return (true, None);
         }
         let reference = Reference::new(&DEPLOYER_REGISTRATIONS, "", name);
-        let is_certain = matches!(view.confirmation(&reference), Some(Confirmation::Exists(_) | Confirmation::Gone));
+        let is_certain = matches!(view.confirmation(&reference), Some(LiveRead::Exists(_) | LiveRead::Gone));
         unread = unread.or((!is_certain).then_some(reference));
     }
     (false, unread)
@@ -121,7 +121,7 @@ fn targets(
     }
     let reference = Reference::new(&TARGETS, namespace, name);
     match view.confirmation(&reference) {
-        Some(Confirmation::Exists(_)) => (Responsible::OtherTarget, None),
+        Some(LiveRead::Exists(_)) => (Responsible::OtherTarget, None),
         // A deployer may end the job of a DeployItem whose Target does not exist.
         Some(_) => (Responsible::Unknown, None),
         None => (Responsible::Unknown, Some(reference)),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::admission::Metadata;
-use crate::catalog::{Confirmation, Reference, Stored, View};
+use crate::catalog::{LiveRead, Reference, Stored, View};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::owner_reference;
 use crate::landscaper::owner::{self, Owner};
@@ -42,8 +42,8 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
         let found = view.find(reference.kind, namespace, &reference.name).filter(|found| step.is(found));
         let Some(found) = found else {
             return match asked {
-                Some(Confirmation::Unknown(_)) => (Root::Unknown(reference.clone()), None),
-                Some(Confirmation::Exists(now)) => (Root::Replaced(step.replaced_by(now)), None),
+                Some(LiveRead::Unknown(_)) => (Root::Unknown(reference.clone()), None),
+                Some(LiveRead::Exists(now)) => (Root::Replaced(step.replaced_by(now)), None),
                 Some(_) => (Root::Orphan(reference.clone()), None),
                 None => (Root::Unknown(reference.clone()), Some(reference.clone())),
             };
@@ -52,7 +52,7 @@ pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<R
         let Some(above) = above else {
             return match asked {
                 None => (Root::Of(found), Some(reference.clone())),
-                Some(Confirmation::Exists(_)) => (Root::Of(found), None),
+                Some(LiveRead::Exists(_)) => (Root::Of(found), None),
                 Some(_) if DryRunAnnotations::of(found.value()).is_dry_run() => (Root::Of(found), None),
                 Some(_) => (Root::Unknown(reference.clone()), None),
             };

@@ -8,7 +8,7 @@ use super::export::Failure;
 use super::item::{Item, items};
 use super::{annotations_and_spec, unless_unchanged};
 use crate::admission::{Level, Request};
-use crate::catalog::{Confirmation, Reference, Stored, View};
+use crate::catalog::{LiveRead, Reference, Stored, View};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, BY_DRY_RUN_CONFIGURATION, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS};
 
@@ -88,7 +88,7 @@ fn reference(request: &Request<'_>, name: &str) -> Reference {
 pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
     let name = DryRunAnnotations::of(request.object()).configuration.unwrap_or_default();
     let asked = view.confirmation(&reference(request, name));
-    let is_certain = name.is_empty() || matches!(asked, Some(Confirmation::Exists(_) | Confirmation::Gone));
+    let is_certain = name.is_empty() || matches!(asked, Some(LiveRead::Exists(_) | LiveRead::Gone));
     let level = if is_certain { level } else { level.min(Level::Warn) };
     unless_unchanged(request, level, annotations_and_spec)
 }

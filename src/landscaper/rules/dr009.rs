@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::admission::{Finding, Level, Operation, Path, Request};
-use crate::catalog::{Confirmation, Index, Kind, Reference, Stored, View};
+use crate::catalog::{Index, Kind, LiveRead, Reference, Stored, View};
 use crate::landscaper::annotations::DRY_RUN_ANNOTATION;
 use crate::landscaper::dry_run::is_running;
 use crate::landscaper::dry_run::run;
@@ -115,8 +115,8 @@ fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Op
 fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) -> Option<(String, Value)> {
     let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
     let now = match view.confirmation(&reference) {
-        Some(Confirmation::Exists(now)) => now.value().clone(),
-        Some(Confirmation::Gone) => return None,
+        Some(LiveRead::Exists(now)) => now.value().clone(),
+        Some(LiveRead::Gone) => return None,
         _ => item.value().clone(),
     };
     switch.is_prevented_by(&now).then(|| (item.name().to_owned(), now))

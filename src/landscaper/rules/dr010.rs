@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::DELETION;
 use crate::admission::{FieldPath, Finding, Level, Request};
-use crate::catalog::{Confirmation, NAMESPACES, Reference, View};
+use crate::catalog::{LiveRead, NAMESPACES, Reference, View};
 use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::dry_run::is_running;
 use crate::landscaper::dry_run::reading::MAX_ITEMS;
@@ -49,8 +49,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     }
     let name = request.display_name();
     let still = |reference: &Reference| match view.confirmation(reference) {
-        Some(Confirmation::Exists(now)) => uses(now.value(), &name),
-        Some(Confirmation::Gone) => false,
+        Some(LiveRead::Exists(now)) => uses(now.value(), &name),
+        Some(LiveRead::Gone) => false,
         _ => true,
     };
     let Some(user) = users(request, view).into_iter().find(still) else { return Vec::new() };

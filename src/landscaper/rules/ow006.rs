@@ -2,7 +2,7 @@
 
 use super::DELETION;
 use crate::admission::{FieldPath, Finding, Level, Request};
-use crate::catalog::{Confirmation, Index, Kind, NAMESPACES, Reference, View};
+use crate::catalog::{Index, Kind, LiveRead, NAMESPACES, Reference, View};
 use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::kinds::{
     self, CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT, OVERWRITES,
@@ -95,9 +95,9 @@ impl Users {
     fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
         match view.confirmation(reference) {
-            Some(Confirmation::Gone) => false,
-            Some(Confirmation::Exists(stored)) => (index.keys)(stored.value()).contains(&request.display_name()),
-            Some(Confirmation::Unknown(_)) | None => true,
+            Some(LiveRead::Gone) => false,
+            Some(LiveRead::Exists(stored)) => (index.keys)(stored.value()).contains(&request.display_name()),
+            Some(LiveRead::Unknown(_)) | None => true,
         }
     }
 }

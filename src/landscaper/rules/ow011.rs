@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Metadata, Request};
-use crate::catalog::{Confirmation, NAMESPACES, Reference, Stored, View};
+use crate::catalog::{LiveRead, NAMESPACES, Reference, Stored, View};
 use crate::landscaper::deletion::is_terminating;
 use crate::landscaper::installation;
 use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS};
@@ -41,7 +41,7 @@ fn confirm(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     // Without an answer from the API server, the Context may have been created again.
-    let is_unknown = matches!(view.confirmation(&reference(request)), Some(Confirmation::Unknown(_)));
+    let is_unknown = matches!(view.confirmation(&reference(request)), Some(LiveRead::Unknown(_)));
     if is_unknown || request.is_deleting() || is_terminating(&request.namespace, view) {
         return Vec::new();
     }

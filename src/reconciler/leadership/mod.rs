@@ -35,7 +35,7 @@ pub struct Timing {
 }
 
 impl Default for Timing {
-    /// The defaults of Kubernetes' own controllers.
+    /// Returns the defaults of Kubernetes' own controllers.
     fn default() -> Self {
         Self { duration: Duration::from_secs(15), deadline: Duration::from_secs(10), retry: Duration::from_secs(2) }
     }
@@ -135,7 +135,7 @@ impl Elector {
         }
     }
 
-    /// A renewal in flight at the end of the term may still succeed; then our copy is outdated.
+    /// Returns a renewal in flight at the end of the term may still succeed; then our copy is outdated.
     async fn give_back(&self, mut lease: Lease) -> Result<(), kube::Error> {
         loop {
             record::released(&mut lease, Timestamp::now());

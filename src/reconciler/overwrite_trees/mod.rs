@@ -18,7 +18,7 @@ use self::pull_secrets::PullSecrets;
 use self::write::Write;
 use super::{Controller, Failure, Next, Permission, Tools, events};
 use crate::admission::Metadata;
-use crate::catalog::{Catalog, Change, Confirmed, Kind, Reference, Stored, View};
+use crate::catalog::{Catalog, Change, Kind, LiveReads, Reference, Stored, View};
 use crate::landscaper::annotations::{PATCH_ANNOTATION, SOURCE_ANNOTATION, TREE_ANNOTATION};
 use crate::landscaper::components::cache::ComponentCache;
 use crate::landscaper::components::closure::{Closure, Gap};
@@ -157,7 +157,7 @@ impl OverwriteTrees {
 
     async fn keep(&self, object: &Reference, stored: &Stored, tools: &Tools) -> Result<Next, Failure> {
         let setting = {
-            let nothing = Confirmed::new();
+            let nothing = LiveReads::new();
             effect::of(stored.value(), &object.namespace, &View::new(&tools.catalog, &nothing))
         };
         let write = Write { object, installation: stored.value(), tools };

@@ -13,7 +13,7 @@ use super::super::registries::Registries;
 use super::super::{OK, Unusable, pretty, print};
 use super::installations::{self, Output};
 use super::overwrites::{Explained, entry_json, why_not};
-use crate::catalog::{Catalog, Confirmed, Stored, View};
+use crate::catalog::{Catalog, LiveReads, Stored, View};
 use crate::landscaper::components::closure::{Closure, Component, Step, Target};
 use crate::landscaper::components::patch;
 use crate::landscaper::components::split::splits;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 
 impl Tree {
     fn of(stored: &Stored, catalog: &Catalog, source: &Source) -> Result<Self, Unusable> {
-        let nothing = Confirmed::new();
+        let nothing = LiveReads::new();
         let evaluation = effect::of(stored.value(), stored.namespace(), &View::new(catalog, &nothing));
         let closure = match &evaluation {
             Evaluation::Overwritten(effect) => {
